@@ -1,0 +1,64 @@
+import { sql } from 'drizzle-orm';
+import { StartError } from '../errors.ts';
+import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
+import { type EmbeddedOptions, openEmbeddedPostgres } from './embedded.ts';
+
+/** PostgreSQL 15, as its server_version_num has it. */
+const VERSION_MIN = 150_000;
+
+/** Connects to a PostgreSQL server. Throws {@link StartError} when it cannot be used. */
+export async function connectDatabase(address: DatabaseAddress, pool_max: number): Promise<Database> {
+  await using opened = new AsyncDisposableStack();
+  const database = opened.use(openDatabase(address, pool_max));
+  await assertUsable(database);
+  opened.move();
+  return database;
+}
+
+/** The embedded PostgreSQL with a connection to it, closed together. Throws {@link StartError} when it does not start. */
+export async function connectEmbedded(options: EmbeddedOptions, pool_max: number): Promise<Database> {
+  await using opened = new AsyncDisposableStack();
+  const server = opened.use(await openEmbedded(options));
+  const database = opened.use(await connectDatabase(server.connection, pool_max));
+  const everything = opened.move();
+  return { ...database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+}
+
+async function openEmbedded(options: EmbeddedOptions) {
+  try {
+    return await openEmbeddedPostgres(options);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new StartError(
+      `The embedded PostgreSQL does not run here: set DATABASE_URL to a PostgreSQL of your own, or mend what it says.\n${reason}`,
+      { cause },
+    );
+  }
+}
+
+async function assertUsable({ queries }: Database): Promise<void> {
+  let version: number;
+  try {
+    const [row] = await queries.execute<{ version: number }>(
+      sql`select current_setting('server_version_num')::int as version`,
+    );
+    version = row?.version ?? 0;
+  } catch (cause) {
+    throw new StartError(
+      `PostgreSQL cannot be reached at DATABASE_URL (${rootOf(cause)}): start it, or correct DATABASE_URL.`,
+      { cause },
+    );
+  }
+  if (version < VERSION_MIN) {
+    throw new StartError(
+      'The PostgreSQL at DATABASE_URL is older than 15: use a newer one, or none for the embedded one.',
+    );
+  }
+}
+
+/** What it comes down to, without the query. */
+function rootOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause !== undefined) return rootOf(error.cause);
+  return 'code' in error ? `${error.code}` : error.message;
+}

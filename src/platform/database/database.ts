@@ -1,0 +1,95 @@
+import { sql } from 'drizzle-orm';
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
+import postgres from 'postgres';
+import { withDeadlines } from './deadlines.ts';
+import type { EmbeddedPostgres } from './embedded.ts';
+import { isWorthRetrying } from './failures.ts';
+
+const STATEMENT_TIMEOUT_MS = 10_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
+const CONNECT_TIMEOUT_S = 5;
+const ATTEMPTS_MAX = 5;
+/** As long as the migration of the largest table may take; others wait for it. */
+const EXCLUSIVE_TIMEOUT = '15min';
+
+/** Runs queries: the pool, or the one connection of a transaction. */
+export type Queries = Pick<PostgresJsDatabase, 'select' | 'insert' | 'update' | 'delete' | 'execute' | '$count'>;
+
+/** Inside a transaction. Functions that must join their caller's transaction take it first. */
+export type Tx = Queries & { readonly is_transaction?: true };
+
+/** Where the database is: a URL, or the embedded server's socket. */
+export type DatabaseAddress = { url: string } | EmbeddedPostgres['connection'];
+
+export interface Database extends AsyncDisposable {
+  /** Single statements, each its own transaction. */
+  queries: Queries;
+  /** Several statements, all or nothing; repeated when PostgreSQL asks for it (deadlock, serialisation). */
+  transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
+  /**
+   * Hears of notifications on a channel, over a connection of its own. `onConnected` is called at the first connection
+   * and after each lost one, when news may have been missed.
+   */
+  listen(channel: string, onNews: (payload: string) => void, onConnected: () => void): Promise<void>;
+  /**
+   * Does work while no other process on the database does work under the same lock (an advisory lock of PostgreSQL).
+   * `connection` is the one that holds it.
+   */
+  exclusively<Result>(lock: number, work: (connection: PostgresJsDatabase) => Promise<Result>): Promise<Result>;
+}
+
+/** The locks there are; any numbers, the same in every release. */
+export const LOCKS = { migration: 7_263_401, first_start: 7_263_402 };
+
+/** Connects lazily: the first query finds out whether anybody answers. */
+export function openDatabase(address: DatabaseAddress, pool_max: number): Database {
+  const client = connect(address, pool_max);
+  const db = drizzle(withDeadlines(client));
+  return {
+    queries: db,
+    async transact(work) {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await db.transaction(work);
+        } catch (error) {
+          if (attempt === ATTEMPTS_MAX || !isWorthRetrying(error)) throw error;
+        }
+      }
+    },
+    async listen(channel, onNews, onConnected) {
+      await client.listen(channel, onNews, onConnected);
+    },
+    async exclusively(lock, work) {
+      const client_of_lock = connect(address, 1);
+      try {
+        const connection = drizzle(client_of_lock);
+        await connection.execute(sql.raw(`set statement_timeout = '${EXCLUSIVE_TIMEOUT}'`));
+        await connection.execute(sql.raw(`set idle_in_transaction_session_timeout = '${EXCLUSIVE_TIMEOUT}'`));
+        await connection.execute(sql`select pg_advisory_lock(${lock})`);
+        return await work(connection);
+      } finally {
+        await client_of_lock.end({ timeout: 5 });
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await client.end({ timeout: 5 });
+    },
+  };
+}
+
+function connect(address: DatabaseAddress, max: number): postgres.Sql {
+  const options: postgres.Options<Record<string, never>> = {
+    max,
+    connect_timeout: CONNECT_TIMEOUT_S,
+    // Notices ("already exists, skipping") are not for our log.
+    onnotice: () => {},
+    // A lost server is looked for again soon; postgres.js's own backoff grows to 20 s.
+    backoff: (retries) => Math.min(1, 0.05 * 2 ** retries),
+    connection: {
+      application_name: 'muster',
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    },
+  };
+  return 'url' in address ? postgres(address.url, options) : postgres({ ...address, ...options });
+}

@@ -1,0 +1,77 @@
+import type postgres from 'postgres';
+import { ServiceError } from '../errors.ts';
+
+/** A statement's own limit is in PostgreSQL; this one also counts the wait for a connection and a server that is silent. */
+const QUERY_DEADLINE_MS = 12_000;
+/** How long a transaction may wait for a connection of its own. */
+const POOL_WAIT_MS = 2_000;
+const TRANSACTION_DEADLINE_MS = 20_000;
+
+type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
+
+/**
+ * The same client, but no call waits for ever: after its deadline it fails with DATABASE_BUSY. postgres.js itself has no
+ * limit on the wait for a connection. What a failed call did stays unknown to the caller, as after a lost connection.
+ *
+ * Statements are prepared, once for each connection: an unprepared one with parameters costs postgres.js a second round
+ * trip to learn their types. So texts must be few: lists travel as one array parameter.
+ */
+export function withDeadlines(client: postgres.Sql): postgres.Sql {
+  return replace(client, {
+    unsafe: (text: string, parameters: never[]) => limitQuery(client.unsafe(text, parameters, { prepare: true })),
+    begin: (work: Work) => limitTransaction(client, work),
+  });
+}
+
+/** Drizzle awaits a query as it is, or its `values()`. */
+function limitQuery(query: postgres.PendingQuery<postgres.Row[]>) {
+  const cancel = () => query.cancel();
+  return {
+    values: () => limit(query.values(), QUERY_DEADLINE_MS, cancel),
+    // biome-ignore lint/suspicious/noThenProperty: a postgres.js query is awaited as it is.
+    then: (resolve: (rows: postgres.Row[]) => unknown, reject: (error: unknown) => unknown) =>
+      limit(query, QUERY_DEADLINE_MS, cancel).then(resolve, reject),
+  };
+}
+
+async function limitTransaction(client: postgres.Sql, work: Work): Promise<unknown> {
+  const begun = Promise.withResolvers<void>();
+  let is_given_up = false;
+  const transaction = client.begin((tx) => {
+    // Too late: the caller has been told so. Nothing was done yet, and nothing will be.
+    if (is_given_up) throw busy();
+    begun.resolve();
+    return work(
+      replace(tx, { unsafe: (text: string, parameters: never[]) => tx.unsafe(text, parameters, { prepare: true }) }),
+    );
+  });
+  // One that never begins, because nobody answers, ends the wait too. Whoever gave up does not hear how it ended.
+  transaction.catch(begun.reject);
+  await limit(begun.promise, POOL_WAIT_MS, () => {
+    is_given_up = true;
+  });
+  return await limit(transaction, TRANSACTION_DEADLINE_MS, () => {});
+}
+
+async function limit<Value>(promise: PromiseLike<Value>, deadline_ms: number, onLate: () => void): Promise<Value> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    onLate();
+    late.reject(busy());
+  }, deadline_ms);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function replace<Target extends object>(target: Target, replaced: Record<string, unknown>): Target {
+  return new Proxy(target, {
+    get: (original, key) => (typeof key === 'string' && key in replaced ? replaced[key] : Reflect.get(original, key)),
+  });
+}
+
+function busy(): ServiceError<'DATABASE_BUSY'> {
+  return new ServiceError('DATABASE_BUSY', {});
+}

@@ -1,0 +1,219 @@
+import { closeSync, existsSync, openSync, readFileSync, realpathSync } from 'node:fs';
+import { chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Events } from '../events.ts';
+import { startLoop } from '../loop.ts';
+import { identifyProcess, signalProcess, workingDirectoryOf } from '../processes.ts';
+import { unpackPostgres } from './postgres-files.ts';
+
+const USER = 'muster';
+const SOCKET_NAME = '.s.PGSQL.5432';
+const READY_WITHIN_MS = 60_000;
+const STOPPED_WITHIN_MS = 20_000;
+/** A unix socket's path must fit into 108 bytes with its zero; the file is called .s.PGSQL.5432. */
+const SOCKET_DIRECTORY_BYTES_MAX = 90;
+
+/** PostgreSQL refuses to run as root: it gets `nobody`, which every Linux has. */
+export const POSTGRES_USER = { uid: 65_534, gid: 65_534 };
+
+export interface EmbeddedPostgres extends AsyncDisposable {
+  /** Where to connect: the options of postgres.js. */
+  connection: { path: string; user: string; database: string };
+}
+
+export interface EmbeddedOptions {
+  /** Holds the cluster and, unless `files_directory` says otherwise, the programs. */
+  directory: string;
+  files_directory?: string;
+  /** False only for tests: no fsync, ten times as fast, lost when the machine goes down. */
+  is_durable: boolean;
+  events: Events;
+}
+
+/**
+ * Starts the PostgreSQL that the executable carries, or finds it again when it outlived us, and keeps it running until
+ * disposed. Only this file knows that it exists; everybody else gets an address. Throws when it does not start, with the
+ * last lines of its log.
+ */
+export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const { is_durable, events } = options;
+  await mkdir(options.directory, { recursive: true, mode: 0o711 });
+  const directory = realpathSync(options.directory);
+  const programs = await unpackPostgres(options.files_directory ?? directory);
+  const place: Cluster = {
+    programs,
+    cluster: join(directory, 'cluster'),
+    log: join(directory, 'postgres.log'),
+    is_durable,
+  };
+  if (!existsSync(place.cluster)) await initialise(place);
+
+  let running = await ensureRunning(place, directory);
+  const closing = new AbortController();
+  const supervision = startLoop({
+    name: 'embedded-postgres',
+    every_ms: 500,
+    signal: closing.signal,
+    events,
+    async step() {
+      if (findPostmaster(place.cluster)?.pid === running.pid) return 0;
+      events.emit({ event: 'database_lost', cause: new Error(lastLines(place.log)) });
+      running = await ensureRunning(place, directory, running.socket_directory);
+      return 1;
+    },
+  });
+  events.emit({ event: 'database_started', process_id: running.pid });
+
+  return {
+    connection: { path: join(running.socket_directory, SOCKET_NAME), user: USER, database: 'postgres' },
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await supervision.stopped;
+      await stop(place.cluster, running.pid);
+    },
+  };
+}
+
+interface Postmaster {
+  pid: number;
+  socket_directory: string;
+}
+
+/** The postmaster that works on the cluster: the one that does already, when we can use it, or a new one. */
+async function ensureRunning(place: Cluster, directory: string, socket_directory?: string): Promise<Postmaster> {
+  const found = findPostmaster(place.cluster);
+  if (found && isUsable(found, place.programs)) {
+    await waitUntilReady(place, found.pid);
+    return found;
+  }
+  // One of an earlier release, or one whose socket is gone, is replaced.
+  if (found) await stop(place.cluster, found.pid);
+  await rm(join(place.cluster, 'postmaster.pid'), { force: true });
+  const socket = socket_directory ?? (await makeSocketDirectory(directory));
+  const pid = start(place, socket);
+  await waitUntilReady(place, pid);
+  return { pid, socket_directory: socket };
+}
+
+interface Cluster {
+  programs: string;
+  cluster: string;
+  log: string;
+  is_durable: boolean;
+}
+
+/** Makes the cluster beside its place and moves it there when it is whole, so that a crash in between costs nothing. */
+async function initialise({ programs, cluster, log, is_durable }: Cluster): Promise<void> {
+  const unfinished = `${cluster}.unfinished`;
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { mode: 0o700 });
+  await giveToPostgres(unfinished);
+  const command = [
+    join(programs, 'bin/initdb'),
+    `--pgdata=${unfinished}`,
+    `--username=${USER}`,
+    // Nobody but us can reach the socket's directory; there is no other way in.
+    '--auth-local=trust',
+    '--auth-host=reject',
+    '--encoding=UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    '--no-instructions',
+    ...(is_durable ? [] : ['--no-sync']),
+  ];
+  const output = openSync(log, 'a', 0o600);
+  const initdb = Bun.spawn(command, { ...spawnOptions(programs), stdio: ['ignore', output, output] });
+  closeSync(output);
+  if ((await initdb.exited) !== 0) throw new Error(`initdb failed:\n${lastLines(log)}`);
+  await rename(unfinished, cluster);
+}
+
+function start({ programs, cluster, log, is_durable }: Cluster, socket_directory: string): number {
+  const settings = {
+    listen_addresses: '',
+    unix_socket_directories: socket_directory,
+    max_connections: '120',
+    shared_buffers: '64MB',
+    max_wal_size: '512MB',
+    jit: 'off',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    logging_collector: 'off',
+    ...(is_durable ? {} : { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', autovacuum: 'off' }),
+  };
+  const command = [join(programs, 'bin/postgres'), '-D', cluster];
+  for (const [name, value] of Object.entries(settings)) command.push('-c', `${name}=${value}`);
+  const output = openSync(log, 'a', 0o600);
+  // Its own session: a ctrl-C at our terminal is ours to answer, and the database is the last thing to go.
+  const child = Bun.spawn(command, { ...spawnOptions(programs), detached: true, stdio: ['ignore', output, output] });
+  closeSync(output);
+  child.unref();
+  return child.pid;
+}
+
+function spawnOptions(programs: string) {
+  const env = { LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C', PATH: '/usr/bin:/bin' };
+  return process.getuid?.() === 0 ? { env, ...POSTGRES_USER } : { env };
+}
+
+/** The postmaster of this cluster, not a stranger that has its number now. Its file: src/include/utils/pidfile.h. */
+function findPostmaster(cluster: string): Postmaster | undefined {
+  const [pid_line, , , , socket_directory = ''] = readLines(join(cluster, 'postmaster.pid'));
+  const pid = Number(pid_line);
+  return pid > 0 && identifyProcess(pid) && workingDirectoryOf(pid) === cluster ? { pid, socket_directory } : undefined;
+}
+
+function isUsable({ pid, socket_directory }: Postmaster, programs: string): boolean {
+  const is_this_release = readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(join(programs, 'bin/postgres'));
+  return is_this_release && existsSync(join(socket_directory, SOCKET_NAME));
+}
+
+async function waitUntilReady({ cluster, log }: Cluster, pid: number): Promise<void> {
+  const deadline = performance.now() + READY_WITHIN_MS;
+  while (performance.now() < deadline) {
+    // The eighth line is the postmaster's own word on how it does.
+    const lines = readLines(join(cluster, 'postmaster.pid'));
+    if (Number(lines[0]) === pid && lines[7]?.trim() === 'ready') return;
+    if (!identifyProcess(pid)) break;
+    await Bun.sleep(5);
+  }
+  throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(log)}`);
+}
+
+/** A fast shutdown (SIGINT); after a while an immediate one, which only costs a recovery at the next start. */
+async function stop(cluster: string, pid: number): Promise<void> {
+  signalProcess(pid, 'SIGINT');
+  const deadline = performance.now() + STOPPED_WITHIN_MS;
+  while (findPostmaster(cluster)?.pid === pid && performance.now() < deadline) await Bun.sleep(5);
+  if (findPostmaster(cluster)?.pid === pid) signalProcess(pid, 'SIGQUIT');
+}
+
+async function makeSocketDirectory(directory: string): Promise<string> {
+  const beside = join(directory, 'socket');
+  if (Buffer.byteLength(beside) > SOCKET_DIRECTORY_BYTES_MAX) {
+    const elsewhere = await mkdtemp(join(tmpdir(), 'muster-'));
+    await giveToPostgres(elsewhere);
+    return elsewhere;
+  }
+  await mkdir(beside, { recursive: true, mode: 0o700 });
+  await giveToPostgres(beside);
+  return beside;
+}
+
+async function giveToPostgres(directory: string): Promise<void> {
+  if (process.getuid?.() === 0) await chown(directory, POSTGRES_USER.uid, POSTGRES_USER.gid);
+}
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n');
+  } catch {
+    return [];
+  }
+}
+
+function lastLines(path: string): string {
+  return readLines(path).slice(-12).join('\n');
+}

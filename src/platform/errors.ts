@@ -1,0 +1,216 @@
+/** One kind of failure that a caller may meet. */
+interface CatalogueEntry {
+  /** HTTP status: one of those that the field's clients sort by. */
+  status: 400 | 401 | 403 | 404 | 413 | 429 | 500 | 503;
+  /** What is wrong, then what to do. `{name}` stands for a parameter. */
+  message: string;
+}
+
+/**
+ * Every error the service answers with. Codes are the field's where it has one (field-behaviour 3.3); whatever ends in
+ * NOT_FOUND is a 404, and a 409 is never used because clients retry it. `docs/errors.md` is made from this list.
+ */
+export const CATALOGUE = {
+  API_BAD_BODY: { status: 400, message: 'The request body is not as expected: {error}.' },
+  API_BAD_QUERY_PARAMETER: { status: 400, message: 'The query parameter "{parameter}" is not as expected: {error}.' },
+  API_BODY_TOO_LARGE: { status: 413, message: 'The request body is larger than {limit_bytes} bytes. Send less.' },
+  API_CORS_ORIGIN_NOT_ALLOWED: {
+    status: 403,
+    message: 'Pages of this origin may not call this path from a browser. Call it from a server, or from {origins}.',
+  },
+  API_FORBIDDEN: { status: 403, message: 'This is not allowed: {reason}.' },
+  API_METHOD_NOT_ALLOWED: {
+    status: 400,
+    message: 'The path exists, but not for the method {method}. It takes {allowed_methods}.',
+  },
+  API_NOT_FOUND: { status: 404, message: 'There is nothing at this path. Check its spelling and that ids are UUIDs.' },
+  API_REQUEST_TIMEOUT: {
+    status: 503,
+    message: 'The answer was not ready within {timeout_ms} ms. Try again.',
+  },
+  API_UNAUTHORIZED: {
+    status: 401,
+    message: 'This needs a token. Send the header "Authorization: Bearer <token>".',
+  },
+  BUILDS_BUILD_INVALID: { status: 400, message: 'The build cannot be used: {error}.' },
+  BUILDS_BUILD_NOT_COMPLETE: {
+    status: 400,
+    message: 'The build is not complete. Upload its file and complete it first.',
+  },
+  BUILDS_BUILD_NOT_FOUND: { status: 404, message: 'There is no such build in this game or environment.' },
+  BUILDS_KIND_NOT_AVAILABLE: {
+    status: 400,
+    message: 'No runtime of this service can run builds of kind "{kind}". It can run: {kinds}.',
+  },
+  BUILDS_TAGS_MISSING_EXCLUSIVE_KEY: {
+    status: 400,
+    message: 'The exclusive tag "{key}" is not among the tags. Give it a value in "tags".',
+  },
+  CLAIMS_ENTITLEMENT_EXPIRED: { status: 401, message: 'The token has expired. Get a new one.' },
+  CLAIMS_MISSING_ENTITLEMENT: {
+    status: 401,
+    message: 'This is not for tokens of this kind. Use one of: {entitlements}.',
+  },
+  CLOUD_INVALID_CONFIG: { status: 400, message: 'The configuration cannot be used: {error}.' },
+  CLUSTER_DATACENTER_NOT_FOUND: { status: 404, message: 'There is no such datacenter. List them to see which exist.' },
+  DATABASE_BUSY: { status: 503, message: 'The database is too busy to answer in time. Try again.' },
+  DATABASE_UNAVAILABLE: { status: 503, message: 'The database cannot be reached at the moment. Try again.' },
+  ERROR: { status: 500, message: 'Something went wrong on our side. Tell the host the ray id of this answer.' },
+  FEATURE_DISABLED: { status: 400, message: 'This release cannot do that yet: {feature}.' },
+  GAME_ENVIRONMENT_NOT_FOUND: { status: 404, message: 'There is no such environment (namespace) in this game.' },
+  GAME_NOT_FOUND: { status: 404, message: 'There is no such game, or it is not yours.' },
+  GROUP_NOT_FOUND: { status: 404, message: 'There is no such group, or you are not a member.' },
+  IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this.' },
+  IDENTITY_NOT_FOUND: { status: 404, message: 'There is no such identity.' },
+  MATCHMAKER_AUTO_CREATE_FAILED: {
+    status: 400,
+    message: 'None of the game modes asked for is offered in any of the regions asked for.',
+  },
+  MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED: {
+    status: 400,
+    message: 'The game mode "{game_mode}" does not let players choose a maximum. Leave out max_players.',
+  },
+  MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID: {
+    status: 400,
+    message: 'max_players must be from 1 to {max} in the game mode "{game_mode}".',
+  },
+  MATCHMAKER_FIND_DISABLED: { status: 400, message: 'The game mode does not allow find.' },
+  MATCHMAKER_GAME_MODE_NOT_FOUND: {
+    status: 404,
+    message: 'The namespace\'s current version has no game mode "{game_mode}".',
+  },
+  MATCHMAKER_IDENTITY_REQUIRED: {
+    status: 400,
+    message:
+      'The game mode asks for an identity, which matchmaking requests cannot carry. Set identity_requirement to none.',
+  },
+  MATCHMAKER_INVALID_VERSION_CONFIG: {
+    status: 400,
+    message: "The version's matchmaker configuration cannot be used: {error}.",
+  },
+  MATCHMAKER_JOIN_DISABLED: { status: 400, message: 'The game mode does not allow join.' },
+  MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
+  MATCHMAKER_LOBBY_NOT_FOUND: { status: 404, message: 'There is no such lobby.' },
+  MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped. Find another one.' },
+  MATCHMAKER_NO_AVAILABLE_LOBBIES: {
+    status: 400,
+    message: 'No open lobby has a place, and creating one was not wanted (prevent_auto_create_lobby).',
+  },
+  MATCHMAKER_NO_GAME_MODE_PROVIDED: { status: 400, message: 'Name at least one game mode in game_modes.' },
+  MATCHMAKER_PLAYER_ALREADY_CONNECTED: {
+    status: 400,
+    message: 'This player token has been used. A token connects one player once.',
+  },
+  MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY: { status: 400, message: 'The player has his seat in another lobby.' },
+  MATCHMAKER_PLAYER_REGISTRATION_EXPIRED: {
+    status: 400,
+    message: 'The player did not connect in time; his seat was given up. He must find a lobby again.',
+  },
+  MATCHMAKER_PLAYER_REMOVED: { status: 400, message: 'The player has left or was removed from the lobby.' },
+  MATCHMAKER_REGION_NOT_FOUND: { status: 404, message: 'There is no region "{region}".' },
+  MATCHMAKER_TAGS_DISABLED: { status: 400, message: 'The game mode "{game_mode}" does not take tags.' },
+  MATCHMAKER_TAG_NAME_TOO_LONG: { status: 400, message: "A tag's name may have at most {max} bytes." },
+  MATCHMAKER_TAG_TOO_LONG: { status: 400, message: "A tag's value may have at most {max} bytes." },
+  MATCHMAKER_TOO_MANY_LOBBIES: {
+    status: 400,
+    message: 'The namespace has as many lobbies as its lobby_count_max allows. Raise it, or wait for one to end.',
+  },
+  MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: {
+    status: 400,
+    message: 'Too many players from this address are in the namespace at once (max_players_per_client).',
+  },
+  MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'At most {max} tags may be given.' },
+  NAMESPACE_NOT_FOUND: { status: 404, message: 'There is no such namespace in this game.' },
+  SERVERS_MUST_SPECIFY_ROUTING_TYPE: {
+    status: 400,
+    message: 'The routing of port "{port}" must have exactly one of game_guard and host.',
+  },
+  SERVERS_NO_PORTS: { status: 503, message: 'This machine has no free game server port left. Try again.' },
+  SERVERS_SERVER_FAILED_TO_CREATE: { status: 400, message: 'The server cannot be created: {error}.' },
+  SERVERS_SERVER_NOT_FOUND: { status: 404, message: 'There is no such server in this environment.' },
+  SERVERS_UNSUPPORTED_HOST_PROTOCOL: {
+    status: 400,
+    message: 'The port "{port}" is routed by host, which only tcp and udp can be.',
+  },
+  SERVICE_NOT_READY: { status: 503, message: 'The service cannot do its work at the moment: {reasons}.' },
+  SERVICE_STOPPING: { status: 503, message: 'The service is stopping. Try again in a moment.' },
+  TOKEN_ERROR: { status: 400, message: 'The player token is not one: {reason}.' },
+  TOKEN_INVALID: { status: 401, message: 'The token cannot be read or was not signed by this service.' },
+  TOO_MANY_WATCHERS: { status: 429, message: 'Too many requests of this caller are waiting for a change. Close some.' },
+  UPLOAD_BUSY: { status: 503, message: 'The upload is being completed by another request. Ask again in a moment.' },
+  UPLOAD_INCOMPLETE: {
+    status: 400,
+    message: 'The upload has not arrived in full: {error}. Send the missing parts, then complete it.',
+  },
+  UPLOAD_INVALID: { status: 400, message: 'The upload is refused: {error}.' },
+  UPLOAD_LENGTH_MISMATCH: {
+    status: 400,
+    message: 'Expected {expected_bytes} bytes, as was said when the upload was prepared. Send exactly these.',
+  },
+  UPLOAD_NOT_FOUND: { status: 404, message: 'There is no such upload.' },
+  UPLOAD_SIGNATURE_INVALID: {
+    status: 403,
+    message: 'The upload address was altered or has expired. Prepare the upload again for a new one.',
+  },
+  UPLOAD_TOO_LARGE: {
+    status: 400,
+    message: 'The upload is larger than {max_content_length} bytes, which is the most.',
+  },
+  VALIDATION_ERROR: { status: 400, message: 'The request has invalid content: {error}.' },
+  VERSION_NOT_FOUND: { status: 404, message: 'There is no such version in this game.' },
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+type ParametersIn<Message extends string> = Message extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParametersIn<Rest>
+  : never;
+
+/** The parameters that a code's message names. */
+export type ErrorParameters<Code extends ErrorCode> = Record<
+  ParametersIn<(typeof CATALOGUE)[Code]['message']>,
+  string | number
+>;
+
+interface ErrorDetails {
+  /** Anything of use to a program; sent as `metadata`. */
+  metadata?: unknown;
+  /** What really happened. Goes to the log, never to the caller. */
+  cause?: unknown;
+  /** Sent as the header Retry-After, in whole seconds. */
+  retry_after_ms?: number;
+}
+
+/** A failure that the caller is told about, by a code of the catalogue. */
+export class ServiceError<Code extends ErrorCode = ErrorCode> extends Error {
+  readonly code: ErrorCode;
+  readonly status: CatalogueEntry['status'];
+  readonly metadata: unknown;
+  readonly retry_after_ms: number | undefined;
+
+  constructor(code: Code, parameters: ErrorParameters<Code>, details: ErrorDetails = {}) {
+    const entry = CATALOGUE[code];
+    super(fillIn(entry.message, parameters), { cause: details.cause });
+    this.code = code;
+    this.status = entry.status;
+    this.metadata = details.metadata;
+    this.retry_after_ms = details.retry_after_ms ?? (entry.status === 503 ? 1_000 : undefined);
+  }
+}
+
+function fillIn(message: string, parameters: Record<string, string | number>): string {
+  return message.replace(/\{([a-z_]+)\}/g, (_, name: string) => String(parameters[name]));
+}
+
+/** The code's anchor on the documentation page, as `matchmaker-lobby-full`. */
+export function documentationAnchor(code: ErrorCode): string {
+  return code.toLowerCase().replaceAll('_', '-');
+}
+
+/** The service cannot start. The message is one sentence for the person who starts it: what is wrong, and what to do. */
+export class StartError extends Error {}
+
+/** A promise of our own code that did not hold: the caller gets a 500, the log the message. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`broken promise: ${message}`);
+}

@@ -1,0 +1,35 @@
+import { toServiceError } from '../database/failures.ts';
+import { documentationAnchor, ServiceError } from '../errors.ts';
+
+/** Sent with everything: no sniffing, and no page of ours inside another's frame. */
+const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' };
+
+/** The same answer with headers that every answer has. */
+export function complete(response: Response, ray_id: string, headers: Record<string, string>): Response {
+  for (const [name, value] of Object.entries({ ...COMMON_HEADERS, ...headers })) response.headers.set(name, value);
+  response.headers.set('rvt-ray-id', ray_id);
+  return response;
+}
+
+/**
+ * The failure as the caller hears it: what is in the catalogue as it is, the database's troubles by their codes,
+ * everything else as ERROR.
+ */
+export function toCallersError(failure: unknown): ServiceError {
+  if (failure instanceof ServiceError) return failure;
+  return toServiceError(failure) ?? new ServiceError('ERROR', {}, { cause: failure });
+}
+
+/** The body that every error has: code, message, ray_id, documentation and, where there is any, metadata. */
+export function errorResponse(error: ServiceError, ray_id: string, public_url: string): Response {
+  const body = {
+    code: error.code,
+    message: error.message,
+    ray_id,
+    documentation: `${public_url}/docs/errors#${documentationAnchor(error.code)}`,
+    ...(error.metadata === undefined ? {} : { metadata: error.metadata }),
+  };
+  const headers: Record<string, string> =
+    error.retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(error.retry_after_ms / 1_000)) };
+  return Response.json(body, { status: error.status, headers });
+}

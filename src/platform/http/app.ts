@@ -1,0 +1,147 @@
+import { Elysia } from 'elysia';
+import type { Clock } from '../clock.ts';
+import { assert, ServiceError } from '../errors.ts';
+import type { Events } from '../events.ts';
+import type { Tokens } from '../tokens/tokens.ts';
+import { complete, errorResponse, toCallersError } from './answers.ts';
+import { createCors } from './cors.ts';
+import { describeRoute } from './openapi.ts';
+import { createPipeline, type Tenants } from './pipeline.ts';
+import type { Route } from './route.ts';
+
+/** A connection that is silent for as long is closed; requests that wait say so themselves. */
+const IDLE_TIMEOUT_S = 30;
+const IDLE_TIMEOUT_MAX_S = 255;
+/** Uploads are streamed to disk and know their own limits; JSON bodies have a much smaller one. */
+const REQUEST_BYTES_MAX = 128 * 1024 ** 3;
+
+export interface AppOptions {
+  routes: Route[];
+  tokens: Tokens;
+  tenants: Tenants;
+  events: Events;
+  clock: Clock;
+  public_url: string;
+  local_url: string;
+  request_timeout_ms: number;
+  /** Aborted when the service stops: whoever waits is answered at once. */
+  stopping: AbortSignal;
+}
+
+interface ServerLike {
+  requestIP(request: Request): { address: string } | null;
+  timeout(request: Request, seconds: number): void;
+}
+
+/** The HTTP face of the service: the route table, on Elysia. Does not listen yet. */
+export function createApp(options: AppOptions) {
+  const { routes, events, public_url, local_url, request_timeout_ms, stopping } = options;
+  assertDenyByDefault(routes);
+  const cors = createCors([...new Set([public_url, local_url].map((url) => new URL(url).origin))]);
+  const app = new Elysia({
+    strictPath: true,
+    serve: { reusePort: false, idleTimeout: IDLE_TIMEOUT_S, maxRequestBodySize: REQUEST_BYTES_MAX },
+  });
+
+  /** Runs what answers a request, and turns what it gives or throws into a response. */
+  async function serve(request: Request, name: string, work: (ray_id: string, path: string) => Promise<unknown>) {
+    const ray_id = Bun.randomUUIDv7();
+    const started = performance.now();
+    const path = new URL(request.url).pathname;
+    let headers = {};
+    let response: Response;
+    try {
+      headers = cors.headersFor(request, path);
+      const answer = await work(ray_id, path);
+      response = answer instanceof Response ? answer : Response.json(answer);
+    } catch (failure) {
+      const error = toCallersError(failure);
+      if (error.status >= 500 && error.cause !== undefined) {
+        events.emit({ event: 'request_failed', ray_id, method: request.method, route: name, cause: error.cause });
+      }
+      response = errorResponse(error, ray_id, public_url);
+    }
+    const duration_ms = Math.round(performance.now() - started);
+    const { method } = request;
+    events.emit({ event: 'request_served', ray_id, method, route: name, status: response.status, duration_ms });
+    return complete(response, ray_id, headers);
+  }
+
+  for (const route of routes) {
+    const answer = createPipeline(route, options);
+    const respond = (request: Request, params: Record<string, string> | undefined, server: ServerLike | null) =>
+      serve(request, route.path, async (ray_id) => {
+        if (stopping.aborted) throw new ServiceError('SERVICE_STOPPING', {});
+        const limit = limitTime(request, route, request_timeout_ms, stopping);
+        const idle_s = route.body_kind === 'stream' ? IDLE_TIMEOUT_S : Math.ceil(request_timeout_ms / 1_000) + 5;
+        server?.timeout(request, Math.min(IDLE_TIMEOUT_MAX_S, idle_s));
+        const address = server?.requestIP(request)?.address ?? '';
+        try {
+          return await Promise.race([
+            answer({ request, params: params ?? {}, address, ray_id, signal: limit.signal }),
+            limit.late,
+          ]);
+        } finally {
+          limit.end();
+        }
+      });
+    // Elysia reads this function's text to see what it needs: it must take these three by name, and nothing else.
+    app.route(route.method, route.path, ({ request, params, server }) => respond(request, params, server), {
+      detail: route.is_page ? { hide: true } : describeRoute(route),
+    });
+  }
+
+  const elsewhere = ({ request }: { request: Request }) =>
+    serve(request, '-', async (_ray_id, path) => {
+      if (request.method === 'OPTIONS')
+        return new Response(null, { status: 204, headers: cors.preflightHeaders(request, path) });
+      throw notFound(routes, request.method, path);
+    });
+  app.all('/*', elsewhere, { detail: { hide: true } });
+  return app;
+}
+
+export type App = ReturnType<typeof createApp>;
+
+/** The service does not start with a route that forgets to say who may call it. */
+function assertDenyByDefault(routes: Route[]): void {
+  for (const { method, path, allow, access } of routes) {
+    assert(allow === 'anyone' || allow.length > 0, `${method} ${path} names the kinds of token it takes`);
+    const names_tenant = path.includes(':game_id');
+    assert(!names_tenant || access !== undefined, `${method} ${path} says what it does with the game it names`);
+    assert(names_tenant || access === undefined, `${method} ${path} names the game it has access to`);
+  }
+}
+
+/** A signal that ends with the request's time, and a promise that fails then. Uploads take as long as they take. */
+function limitTime(request: Request, route: Route, timeout_ms: number, stopping: AbortSignal) {
+  const late = Promise.withResolvers<never>();
+  late.promise.catch(() => {});
+  const over = new AbortController();
+  const timer =
+    route.body_kind === 'stream'
+      ? undefined
+      : setTimeout(() => {
+          over.abort();
+          late.reject(new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms }));
+        }, timeout_ms);
+  return {
+    signal: AbortSignal.any([request.signal, stopping, over.signal]),
+    late: late.promise,
+    end: () => clearTimeout(timer),
+  };
+}
+
+/** Nothing at this path, or not for this method. */
+function notFound(routes: Route[], method: string, path: string): ServiceError {
+  const allowed = routes.filter((route) => matches(route.path, path)).map((route) => route.method);
+  if (allowed.length === 0) return new ServiceError('API_NOT_FOUND', {});
+  return new ServiceError('API_METHOD_NOT_ALLOWED', { method, allowed_methods: [...new Set(allowed)].join(', ') });
+}
+
+function matches(pattern: string, path: string): boolean {
+  const [expected, given] = [pattern.split('/'), path.split('/')];
+  return (
+    expected.length === given.length && expected.every((part, index) => part.startsWith(':') || part === given[index])
+  );
+}

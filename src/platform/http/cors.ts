@@ -1,0 +1,43 @@
+import { ServiceError } from '../errors.ts';
+
+const METHODS = 'GET, POST, PUT, PATCH, DELETE';
+const HEADERS = 'Content-Type, Authorization';
+const MAX_AGE_S = 3_600;
+
+/** Paths that games call from their own pages. The others belong to the people who run games. */
+const OPEN_TO_ALL_ORIGINS = /^\/(matchmaker|v1|identity|group|uploads|health)(\/|$)/;
+
+/** Says to browsers which pages may read an answer (field-behaviour 0.3). */
+export interface Cors {
+  /** Headers for the answer to a request. Throws API_CORS_ORIGIN_NOT_ALLOWED for a page that may not call this path. */
+  headersFor(request: Request, path: string): Record<string, string>;
+  /** Headers for the answer to a preflight. */
+  preflightHeaders(request: Request, path: string): Record<string, string>;
+}
+
+/** `own_origins`: those of the service itself, which may call everything. */
+export function createCors(own_origins: string[]): Cors {
+  function headersFor(request: Request, path: string): Record<string, string> {
+    const origin = request.headers.get('origin');
+    if (origin === null) return {};
+    if (!OPEN_TO_ALL_ORIGINS.test(path) && !own_origins.includes(origin)) {
+      throw new ServiceError('API_CORS_ORIGIN_NOT_ALLOWED', { origins: own_origins.join(', ') });
+    }
+    // Named, not "*": clients of the field send credentials. No cookie of ours is read on the open paths.
+    return {
+      'access-control-allow-origin': origin,
+      'access-control-allow-credentials': 'true',
+      'access-control-expose-headers': 'rvt-ray-id, retry-after',
+      vary: 'Origin',
+    };
+  }
+  return {
+    headersFor,
+    preflightHeaders: (request, path) => ({
+      ...headersFor(request, path),
+      'access-control-allow-methods': METHODS,
+      'access-control-allow-headers': HEADERS,
+      'access-control-max-age': String(MAX_AGE_S),
+    }),
+  };
+}

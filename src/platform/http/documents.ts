@@ -1,0 +1,60 @@
+import type { AnyElysia } from 'elysia';
+import swaggerStyle from 'swagger-ui-dist/swagger-ui.css' with { type: 'file' };
+import swaggerScript from 'swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' };
+import { CATALOGUE, documentationAnchor, type ErrorCode } from '../errors.ts';
+import { describeApi } from './openapi.ts';
+import { type Route, route } from './route.ts';
+
+const POLICY =
+  "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'";
+
+/** What the service says about itself: the API document, a page to read and try it, and the errors. Works offline. */
+export function documentRoutes(describe: () => { app: AnyElysia; routes: Route[] }, version: string): Route[] {
+  let document: ReturnType<typeof describeApi> | undefined;
+  const page = { allow: 'anyone', is_page: true } as const;
+  return [
+    route('GET', '/openapi.json', { ...page, summary: 'The API, as an OpenAPI 3.1 document.' }, async () => {
+      const { app, routes } = describe();
+      document ??= describeApi(app, routes, version);
+      return document;
+    }),
+    route('GET', '/swagger', { ...page, summary: 'The API, to read and to try.' }, async () => html(SWAGGER_PAGE)),
+    route('GET', '/swagger/ui.js', { ...page, summary: 'A part of the page.' }, async () =>
+      file(swaggerScript, 'text/javascript'),
+    ),
+    route('GET', '/swagger/ui.css', { ...page, summary: 'A part of the page.' }, async () =>
+      file(swaggerStyle, 'text/css'),
+    ),
+    route('GET', '/docs/errors', { ...page, summary: 'All errors.' }, async () => html(ERRORS_PAGE)),
+  ];
+}
+
+const SWAGGER_PAGE = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Muster API</title><link rel="stylesheet" href="/swagger/ui.css"></head>
+<body><div id="ui"></div><script src="/swagger/ui.js"></script>
+<script>SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true, docExpansion: 'none' });</script></body></html>`;
+
+const ERRORS_PAGE = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Muster errors</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}h2{font-size:1rem;margin-bottom:0}:target{background:#fff3bf}</style>
+</head><body><h1>Errors</h1>
+<p>Every error has a body with <code>code</code>, <code>message</code>, <code>ray_id</code>, <code>documentation</code> and sometimes <code>metadata</code>.</p>
+${Object.entries(CATALOGUE)
+  .map(([code, { status, message }]) => {
+    const anchor = documentationAnchor(code as ErrorCode);
+    return `<h2 id="${anchor}"><code>${code}</code> (${status})</h2><p>${Bun.escapeHTML(message)}</p>`;
+  })
+  .join('\n')}
+</body></html>`;
+
+function html(text: string): Response {
+  return new Response(text, {
+    headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
+  });
+}
+
+function file(path: string, type: string): Response {
+  return new Response(Bun.file(path), {
+    headers: { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'max-age=3600' },
+  });
+}

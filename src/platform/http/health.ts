@@ -1,0 +1,37 @@
+import { Type } from '@sinclair/typebox';
+import { ServiceError } from '../errors.ts';
+import { type Route, route } from './route.ts';
+
+const Status = Type.Object({ status: Type.String() });
+
+/** Something the service cannot work without. Gives what is wrong with it, in words; undefined when nothing is. */
+export type HealthCheck = () => Promise<string | undefined>;
+
+/** Whether the process lives, and whether it can do its work. */
+export function healthRoutes(checks: HealthCheck[]): Route[] {
+  return [
+    route(
+      'GET',
+      '/health/live',
+      { summary: 'Whether the process answers.', allow: 'anyone', response: Status },
+      async () => ({ status: 'ok' }),
+    ),
+    route(
+      'GET',
+      '/health/ready',
+      {
+        summary: 'Whether the service can do its work; if not, metadata.reasons says why.',
+        allow: 'anyone',
+        response: Status,
+        errors: ['SERVICE_NOT_READY'],
+      },
+      async () => {
+        const reasons = (await Promise.all(checks.map((check) => check()))).filter((reason) => reason !== undefined);
+        if (reasons.length > 0) {
+          throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
+        }
+        return { status: 'ok' };
+      },
+    ),
+  ];
+}

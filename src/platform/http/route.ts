@@ -1,0 +1,105 @@
+import type { Static, TObject, TSchema } from '@sinclair/typebox';
+import type { ErrorCode } from '../errors.ts';
+import type { CallerKind, CallerOf } from '../tokens/caller.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** `{ game_id: string }` for '/games/:game_id'. */
+export type PathParameters<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Record<Name, string> & PathParameters<`/${Rest}`>
+  : Path extends `${string}:${infer Name}`
+    ? Record<Name, string>
+    : unknown;
+
+/** What a handler is given: the request, parsed and admitted. */
+export interface Call<Caller, Parameters, Query, Body> {
+  /** Who asks; of one of the kinds that the route allows. Undefined where anyone may. */
+  caller: Caller;
+  /** From the path. UUIDs, lower case, unless the route says otherwise. */
+  params: Parameters;
+  query: Query;
+  /** Of the route's shape; members that the shape does not name may be there and mean nothing. */
+  body: Body;
+  /** The body as it came, on routes that take text. */
+  text: string;
+  /** The client's address. */
+  address: string;
+  ray_id: string;
+  /** Aborted when the client has gone, the time of the request is over or the service stops. */
+  signal: AbortSignal;
+  /** The request itself, for bodies that are not JSON. */
+  request: Request;
+}
+
+/** A handler's answer: a value sent as JSON, or a response as it is. */
+type Answer<Shape extends TSchema> = Promise<Static<Shape> | Response>;
+
+interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body extends TSchema, Shape extends TSchema> {
+  /** One sentence for the documentation. */
+  summary: string;
+  /** The kinds of token that are let in. A route that names none does not exist. */
+  allow: readonly Kinds[] | 'anyone';
+  /** What the route does with the game (and the namespace or environment) that its path names. Required if it names one. */
+  access?: 'read' | 'write';
+  query?: Query;
+  body?: Body;
+  /** `json` (at most 1 MiB, an empty one is `{}`), `text` (the same, unparsed) or `stream`: the handler reads it. */
+  body_kind?: 'json' | 'text' | 'stream';
+  /** Path parameters that are not UUIDs. */
+  free_params?: readonly string[];
+  response?: Shape;
+  /** Codes a caller may meet here, besides those that every route has. */
+  errors?: readonly ErrorCode[];
+  /** Not in the API document: pages for people. */
+  is_page?: boolean;
+}
+
+/** A line of the route table. What stands in it is all there is to know of a route before its handler runs. */
+export interface Route {
+  summary: string;
+  method: Method;
+  path: string;
+  allow: readonly CallerKind[] | 'anyone';
+  access: 'read' | 'write' | undefined;
+  query: TObject | undefined;
+  body: TSchema | undefined;
+  body_kind: 'json' | 'text' | 'stream';
+  free_params: readonly string[];
+  response: TSchema | undefined;
+  errors: readonly ErrorCode[];
+  is_page: boolean;
+  handle(call: Call<unknown, never, never, never>): Promise<unknown>;
+}
+
+/**
+ * Describes one route: `route('GET', '/games/:game_id', { allow: ['cloud'], … }, ({ params }) => …)`. The handler's
+ * argument is typed by the description. Handlers only map: who asks and what he sent, one call of a use case, its answer.
+ */
+export function route<
+  const Path extends string,
+  Kinds extends CallerKind,
+  Query extends TObject = TObject,
+  Body extends TSchema = TSchema,
+  Shape extends TSchema = TSchema,
+>(
+  method: Method,
+  path: Path,
+  options: RouteOptions<Kinds, Query, Body, Shape>,
+  handle: (call: Call<CallerOf<Kinds>, PathParameters<Path>, Static<Query>, Static<Body>>) => Answer<Shape>,
+): Route {
+  return {
+    method,
+    path,
+    summary: options.summary,
+    allow: options.allow,
+    access: options.access,
+    query: options.query,
+    body: options.body,
+    body_kind: options.body_kind ?? 'json',
+    free_params: options.free_params ?? [],
+    response: options.response,
+    errors: options.errors ?? [],
+    is_page: options.is_page ?? false,
+    handle: handle as Route['handle'],
+  };
+}

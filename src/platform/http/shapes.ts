@@ -1,0 +1,60 @@
+import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+FormatRegistry.Set('uuid', (value) => UUID.test(value));
+
+export const isUuid = (text: string): boolean => UUID.test(text);
+
+/** Shapes that several features share on the wire. */
+export const Uuid = Type.String({ format: 'uuid' });
+/** RFC 3339, UTC, with milliseconds. */
+export const Timestamp = Type.String({ description: 'RFC 3339, UTC, with milliseconds.' });
+/** A u64 that a JSON number can hold. */
+export const U64 = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+export const U32 = Type.Integer({ minimum: 0, maximum: 4_294_967_295 });
+export const Empty = Type.Object({});
+export const WatchIndex = Type.Object({ index: Type.String() });
+export const WatchQuery = Type.Object({
+  watch_index: Type.Optional(
+    Type.String({ maxLength: 64, description: 'The index of an earlier answer: waits for the next change.' }),
+  ),
+});
+/** Where in a request the content is wrong (specification: Validation error). */
+export const ValidationErrors = Type.Object({ errors: Type.Array(Type.Object({ path: Type.Array(Type.String()) })) });
+
+/** What is wrong with a value, and where in it. */
+export interface ShapeProblem {
+  path: string[];
+  message: string;
+}
+
+/** A shape made ready for checking many values. */
+export interface CompiledShape<Shape extends TSchema> {
+  accepts(value: unknown): value is Static<Shape>;
+  /** The first things wrong with a value that was not accepted; at most eight. */
+  problems(value: unknown): ShapeProblem[];
+}
+
+const PROBLEMS_MAX = 8;
+
+export function compileShape<Shape extends TSchema>(shape: Shape): CompiledShape<Shape> {
+  const check: TypeCheck<Shape> = TypeCompiler.Compile(shape);
+  return {
+    accepts: (value): value is Static<Shape> => check.Check(value),
+    problems(value) {
+      const problems: ShapeProblem[] = [];
+      for (const { path, message } of check.Errors(value)) {
+        problems.push({ path: path.split('/').slice(1), message });
+        if (problems.length === PROBLEMS_MAX) break;
+      }
+      return problems;
+    },
+  };
+}
+
+/** `lobby.tags[0]: expected a string` as part of a sentence. */
+export function describeProblem({ path, message }: ShapeProblem): string {
+  const text = message.charAt(0).toLowerCase() + message.slice(1);
+  return path.length === 0 ? text : `"${path.join('.')}": ${text}`;
+}

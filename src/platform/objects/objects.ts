@@ -1,0 +1,94 @@
+import { createReadStream } from 'node:fs';
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { ServiceError } from '../errors.ts';
+import { isErrno } from '../processes.ts';
+
+/** Where uploaded files lie. Keys are ours (ids and numbers with slashes), never a user's text. */
+export interface Objects {
+  /**
+   * Stores exactly `length_bytes` bytes under a key, replacing what was there, or nothing at all. Throws
+   * UPLOAD_LENGTH_MISMATCH when fewer or more come.
+   */
+  put(key: string, content: AsyncIterable<Uint8Array>, length_bytes: number): Promise<void>;
+  /** The size in bytes; undefined when there is no such object. */
+  size(key: string): Promise<number | undefined>;
+  read(key: string): ReadableStream<Uint8Array>;
+  /** Makes one object of several, which are gone then; of one, a rename. Repeating it is harmless. */
+  join(parts: string[], key: string): Promise<void>;
+  /** Removes the objects under a prefix. */
+  remove(prefix: string): Promise<void>;
+}
+
+/** Objects as files. What is acknowledged is on the disk (fsync), and what is seen is whole (rename). */
+export function createDiskObjects(directory: string): Objects {
+  const fileOf = (key: string) => join(directory, key);
+
+  async function write(
+    key: string,
+    fill: (append: (chunk: Uint8Array) => Promise<void>) => Promise<void>,
+  ): Promise<void> {
+    const file = fileOf(key);
+    const unfinished = `${file}.${crypto.randomUUID()}.unfinished`;
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    const handle = await open(unfinished, 'wx', 0o600);
+    try {
+      await fill(async (chunk) => {
+        await handle.writeFile(chunk);
+      });
+      await handle.sync();
+      await handle.close();
+      await rename(unfinished, file);
+      await syncDirectory(dirname(file));
+    } catch (error) {
+      await handle.close().catch(() => {});
+      await rm(unfinished, { force: true });
+      throw error;
+    }
+  }
+
+  return {
+    put: (key, content, length_bytes) =>
+      write(key, async (append) => {
+        let received = 0;
+        for await (const chunk of content) {
+          received += chunk.length;
+          if (received > length_bytes) break;
+          await append(chunk);
+        }
+        if (received !== length_bytes)
+          throw new ServiceError('UPLOAD_LENGTH_MISMATCH', { expected_bytes: length_bytes });
+      }),
+    async size(key) {
+      try {
+        return (await stat(fileOf(key))).size;
+      } catch (error) {
+        if (isErrno(error, 'ENOENT')) return undefined;
+        throw error;
+      }
+    },
+    read: (key) => Bun.file(fileOf(key)).stream(),
+    async join(parts, key) {
+      const [only, ...others] = parts;
+      if (only !== undefined && others.length === 0) {
+        await rename(fileOf(only), fileOf(key)).catch((error: unknown) => {
+          if (!isErrno(error, 'ENOENT')) throw error;
+        });
+      } else {
+        await write(key, async (append) => {
+          for (const part of parts) for await (const chunk of createReadStream(fileOf(part))) await append(chunk);
+        });
+      }
+      await Promise.all(parts.map((part) => rm(fileOf(part), { force: true })));
+    },
+    async remove(prefix) {
+      await rm(fileOf(prefix), { recursive: true, force: true });
+    },
+  };
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  await directory.sync();
+  await directory.close();
+}

@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/**
+ * A process that cannot be mistaken for a later one of the same number: Linux gives numbers again, so the moment it
+ * started (in clock ticks since the boot, /proc/PID/stat field 22) and the boot itself belong to its name.
+ */
+export interface ProcessIdentity {
+  pid: number;
+  start_ticks: number;
+  boot_id: string;
+}
+
+/** It does not change as long as we run. */
+const BOOT_ID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+
+/** The identity of a running process; undefined when there is none, or only what is left of it (a zombie). */
+export function identifyProcess(pid: number): ProcessIdentity | undefined {
+  const stat = readStat(pid);
+  return stat && !stat.is_dead ? { pid, start_ticks: stat.start_ticks, boot_id: BOOT_ID } : undefined;
+}
+
+/** Whether exactly this process runs. */
+export function isRunning(identity: ProcessIdentity): boolean {
+  const now = identifyProcess(identity.pid);
+  return now?.start_ticks === identity.start_ticks && now.boot_id === identity.boot_id;
+}
+
+/** Sends a signal; a process that is gone is none to complain about. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (!isErrno(error, 'ESRCH')) throw error;
+  }
+}
+
+/** The numbers of all processes whose environment holds `entry` (as NAME=value); those of other users are not seen. */
+export function findProcessesByEnvironment(entry: string): number[] {
+  return listProcesses().filter((pid) => readText(`/proc/${pid}/environ`).split('\0').includes(entry));
+}
+
+/** The numbers of all processes of a user. */
+export function findProcessesByUser(uid: number): number[] {
+  const line = new RegExp(`^Uid:\\s+\\d+\\s+${uid}\\s`, 'm');
+  return listProcesses().filter((pid) => line.test(readText(`/proc/${pid}/status`)) && identifyProcess(pid));
+}
+
+/** The number of the session that a process belongs to: that of its first process. */
+export function sessionOf(pid: number): number | undefined {
+  return readStat(pid)?.session;
+}
+
+/** The directory a process stands in; undefined when there is no such process. */
+export function workingDirectoryOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return undefined;
+  }
+}
+
+export function isErrno(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
+function readStat(pid: number): { session: number; start_ticks: number; is_dead: boolean } | undefined {
+  const text = readText(`/proc/${pid}/stat`);
+  // The program's name stands in brackets and may hold anything, blanks and brackets too: count from the last one.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state, session, start_ticks] = [fields[0], Number(fields[3]), Number(fields[19])];
+  return text === '' ? undefined : { session, start_ticks, is_dead: state === 'Z' || state === 'X' };
+}
+
+function listProcesses(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

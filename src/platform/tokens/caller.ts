@@ -1,0 +1,48 @@
+/** A port of a game under development, as its development token lists it. */
+export interface DevelopmentPort {
+  label: string;
+  protocol: PortProtocol;
+  port?: number;
+  port_range?: { min: number; max: number };
+}
+
+export const PORT_PROTOCOLS = ['http', 'https', 'tcp', 'tcp_tls', 'udp'] as const;
+export type PortProtocol = (typeof PORT_PROTOCOLS)[number];
+
+/** What a token of each kind says about its bearer. Resolved once at the door; use cases get this value. */
+export type Caller =
+  | { kind: 'identity'; identity_id: string }
+  | { kind: 'public'; namespace_id: string }
+  | { kind: 'development'; namespace_id: string; hostname: string; ports: DevelopmentPort[] }
+  | { kind: 'lobby'; lobby_id: string }
+  | { kind: 'player'; player_id: string }
+  | { kind: 'development_player'; namespace_id: string; player_id: string }
+  | { kind: 'cloud'; game_id: string }
+  | { kind: 'service'; namespace_id: string }
+  | { kind: 'device_link'; device_link_id: string };
+
+export type CallerKind = Caller['kind'];
+
+/** A caller of one of these kinds. */
+export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
+
+/** The id that limits and logs count a caller by. */
+export function nameCaller(caller: Caller): string {
+  switch (caller.kind) {
+    case 'identity':
+      return `identity:${caller.identity_id}`;
+    case 'public':
+    case 'development':
+    case 'service':
+      return `${caller.kind}:${caller.namespace_id}`;
+    case 'lobby':
+      return `lobby:${caller.lobby_id}`;
+    case 'player':
+    case 'development_player':
+      return `${caller.kind}:${caller.player_id}`;
+    case 'cloud':
+      return `cloud:${caller.game_id}`;
+    case 'device_link':
+      return `device_link:${caller.device_link_id}`;
+  }
+}

@@ -1,0 +1,144 @@
+import { assert } from '../errors.ts';
+import { type Caller, type CallerKind, type DevelopmentPort, PORT_PROTOCOLS } from './caller.ts';
+import { type FieldValue, type MessageFields, readMessage, writeMessage, writeUuid } from './messages.ts';
+
+/** What is inside a token. Times in Unix milliseconds. */
+export interface Claims {
+  expires_at: number;
+  issued_at: number;
+  token_id: string;
+  caller: Caller;
+}
+
+/**
+ * The message is the field's (field-behaviour 1.2 and 1.3): Claims {1 exp, 2 iat, 3 jti, 4 entitlements}, an entitlement
+ * being a choice whose number is the kind of the token. So the kind is part of what is signed.
+ */
+const ENTITLEMENTS: Record<CallerKind, number> = {
+  identity: 2,
+  public: 3,
+  lobby: 4,
+  player: 5,
+  cloud: 7,
+  development: 8,
+  development_player: 9,
+  device_link: 14,
+  service: 19,
+};
+
+export function encodeClaims({ expires_at, issued_at, token_id, caller }: Claims): Uint8Array {
+  const entitlement = writeMessage([[ENTITLEMENTS[caller.kind], writeMessage(callerFields(caller))]]);
+  return writeMessage([
+    [1, expires_at],
+    [2, issued_at],
+    [3, writeUuid(token_id)],
+    [4, entitlement],
+  ]);
+}
+
+/** Reads what {@link encodeClaims} wrote. Undefined for anything else: other fields, other kinds, more than one kind. */
+export function decodeClaims(bytes: Uint8Array): Claims | undefined {
+  try {
+    const claims = readMessage(bytes);
+    const entitlement = claims.message(4);
+    const [number = 0, ...others] = entitlement.numbers();
+    const kind = CALLER_KINDS.find((candidate) => ENTITLEMENTS[candidate] === number);
+    assert(kind && others.length === 0, 'one entitlement of a kind we know');
+    const decoded = {
+      expires_at: claims.integer(1),
+      issued_at: claims.integer(2),
+      token_id: claims.uuid(3),
+      caller: readCaller(kind, entitlement.message(number)),
+    };
+    // Nothing but what we would write ourselves: no unknown, doubled or misplaced field.
+    return Buffer.compare(encodeClaims(decoded), bytes) === 0 ? decoded : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const CALLER_KINDS = Object.keys(ENTITLEMENTS).filter((kind): kind is CallerKind => kind in ENTITLEMENTS);
+
+function callerFields(caller: Caller): [number, FieldValue][] {
+  switch (caller.kind) {
+    case 'identity':
+      return [[1, writeUuid(caller.identity_id)]];
+    case 'public':
+    case 'service':
+      return [[1, writeUuid(caller.namespace_id)]];
+    case 'lobby':
+      return [[1, writeUuid(caller.lobby_id)]];
+    case 'player':
+      return [[1, writeUuid(caller.player_id)]];
+    case 'cloud':
+      return [[1, writeUuid(caller.game_id)]];
+    case 'device_link':
+      return [[1, writeUuid(caller.device_link_id)]];
+    case 'development_player':
+      return [
+        [1, writeUuid(caller.namespace_id)],
+        [2, writeUuid(caller.player_id)],
+      ];
+    case 'development':
+      return [
+        [1, writeUuid(caller.namespace_id)],
+        [3, caller.hostname],
+        ...caller.ports.map((port): [number, FieldValue] => [4, writeMessage(portFields(port))]),
+      ];
+  }
+}
+
+function readCaller(kind: CallerKind, fields: MessageFields): Caller {
+  switch (kind) {
+    case 'identity':
+      return { kind, identity_id: fields.uuid(1) };
+    case 'public':
+    case 'service':
+      return { kind, namespace_id: fields.uuid(1) };
+    case 'lobby':
+      return { kind, lobby_id: fields.uuid(1) };
+    case 'player':
+      return { kind, player_id: fields.uuid(1) };
+    case 'cloud':
+      return { kind, game_id: fields.uuid(1) };
+    case 'device_link':
+      return { kind, device_link_id: fields.uuid(1) };
+    case 'development_player':
+      return { kind, namespace_id: fields.uuid(1), player_id: fields.uuid(2) };
+    case 'development':
+      return {
+        kind,
+        namespace_id: fields.uuid(1),
+        hostname: fields.text(3),
+        ports: fields.messages(4).map(readPort),
+      };
+  }
+}
+
+/** Port {1 label, 2 target_port?, 3 protocol, 4 port_range?}. */
+function portFields({ label, port, protocol, port_range }: DevelopmentPort): [number, FieldValue][] {
+  const range =
+    port_range &&
+    writeMessage([
+      [1, port_range.min],
+      [2, port_range.max],
+    ]);
+  return [
+    [1, label],
+    ...(port === undefined ? [] : [[2, port] satisfies [number, FieldValue]]),
+    [3, PORT_PROTOCOLS.indexOf(protocol) + 1],
+    ...(range === undefined ? [] : [[4, range] satisfies [number, FieldValue]]),
+  ];
+}
+
+function readPort(fields: MessageFields): DevelopmentPort {
+  const protocol = PORT_PROTOCOLS[fields.integer(3) - 1];
+  assert(protocol, 'a protocol we know');
+  const range = fields.has(4) ? fields.message(4) : undefined;
+  return {
+    label: fields.text(1),
+    protocol,
+    ...(fields.has(2) ? { port: fields.integer(2) } : {}),
+    ...(range ? { port_range: { min: range.integer(1), max: range.integer(2) } } : {}),
+  };
+}

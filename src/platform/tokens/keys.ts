@@ -1,0 +1,26 @@
+import { eq } from 'drizzle-orm';
+import { exportJWK, generateKeyPair, generateSecret, type JWK } from 'jose';
+import type { Clock } from '../clock.ts';
+import type { Queries } from '../database/database.ts';
+import { assert } from '../errors.ts';
+import { signingKeys } from './tables.ts';
+
+/** The one key of a purpose, made when there is none. Of several processes that make one at once, the first wins. */
+export async function loadKey(queries: Queries, clock: Clock, purpose: 'token' | 'upload'): Promise<JWK> {
+  const read = () => queries.select().from(signingKeys).where(eq(signingKeys.purpose, purpose));
+  const [existing] = await read();
+  if (existing) return existing.key;
+  const key = await exportJWK(await generate(purpose));
+  await queries
+    .insert(signingKeys)
+    .values({ key_id: crypto.randomUUID(), purpose, key, create_ts: clock.now() })
+    .onConflictDoNothing();
+  const [winner] = await read();
+  assert(winner, 'a key that was inserted can be read');
+  return winner.key;
+}
+
+async function generate(purpose: 'token' | 'upload') {
+  if (purpose === 'upload') return await generateSecret('HS256', { extractable: true });
+  return (await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true })).privateKey;
+}

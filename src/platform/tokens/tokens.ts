@@ -1,0 +1,107 @@
+import { CompactSign, compactVerify, importJWK, type JWK } from 'jose';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.ts';
+import { ServiceError } from '../errors.ts';
+import type { Caller, CallerKind, CallerOf } from './caller.ts';
+import { type Claims, decodeClaims, encodeClaims } from './claims.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const TOKEN_LENGTH_MAX = 8_192;
+const VERIFIED_MAX = 10_000;
+/** For clocks of several machines that disagree. */
+const LEEWAY_MS = 60_000;
+
+/** How long a token of each kind is good (field-behaviour 1.3). */
+export const LIFETIMES_MS: Record<CallerKind, number> = {
+  identity: 15 * MINUTE_MS,
+  public: 15 * 365 * DAY_MS,
+  development: 365 * DAY_MS,
+  lobby: 365 * DAY_MS,
+  player: 90 * DAY_MS,
+  development_player: 365 * DAY_MS,
+  cloud: 365 * DAY_MS,
+  service: 15 * 365 * DAY_MS,
+  device_link: HOUR_MS,
+};
+
+/** What people read in front of a token. It is not signed and decides nothing. */
+const LABELS: Record<CallerKind, string> = {
+  identity: 'usr',
+  public: 'pub',
+  development: 'dev',
+  lobby: 'lobby',
+  player: 'player',
+  development_player: 'dev_player',
+  cloud: 'cloud',
+  service: 'env_svc',
+  device_link: 'device',
+};
+
+export interface Tokens {
+  /** A token for the caller. `suffix` goes into the label: the namespace's name id, for one. */
+  issue(caller: Caller, options?: { suffix?: string; lifetime_ms?: number }): Promise<string>;
+  /** Who bears the token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED when its time is over. */
+  verify(token: string): Promise<Caller>;
+  /** The same for a token found in a request's body: throws TOKEN_ERROR when it is none, or of none of these kinds. */
+  verifyKind<Kind extends CallerKind>(token: string, kinds: readonly Kind[]): Promise<CallerOf<Kind>>;
+}
+
+/**
+ * Tokens in the field's form (field-behaviour 1.2): `label.` and a JWS whose payload is a protobuf message, signed with
+ * EdDSA. Good ones are remembered for as long as they are used, since a namespace's public token comes with every request.
+ */
+export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
+  const { d: _private, ...public_part } = key;
+  const signing_key = await importJWK(key, 'EdDSA');
+  const verifying_key = await importJWK(public_part, 'EdDSA');
+  const verified = new LRUCache<string, Claims>({ max: VERIFIED_MAX });
+
+  async function readClaims(token: string): Promise<Claims> {
+    const known = verified.get(token);
+    if (known) return known;
+    if (token.length > TOKEN_LENGTH_MAX) throw new ServiceError('TOKEN_INVALID', {});
+    const parts = token.split('.');
+    // The label is for people: with it there are four parts.
+    const jws = (parts.length === 4 ? parts.slice(1) : parts).join('.');
+    const signed = await compactVerify(jws, verifying_key, { algorithms: ['EdDSA'] }).catch((cause: unknown) => {
+      throw new ServiceError('TOKEN_INVALID', {}, { cause });
+    });
+    const claims = decodeClaims(signed.payload);
+    if (!claims) throw new ServiceError('TOKEN_INVALID', {});
+    verified.set(token, claims);
+    return claims;
+  }
+
+  async function verify(token: string): Promise<Caller> {
+    const { expires_at, caller } = await readClaims(token);
+    if (clock.now().getTime() > expires_at + LEEWAY_MS) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
+    return caller;
+  }
+
+  return {
+    verify,
+    async verifyKind(token, kinds) {
+      const caller = await verify(token).catch((cause: unknown) => {
+        const reason = cause instanceof ServiceError ? cause.message : 'it cannot be read';
+        throw new ServiceError('TOKEN_ERROR', { reason }, { cause });
+      });
+      if (!isOfKind(caller, kinds)) throw new ServiceError('TOKEN_ERROR', { reason: `it is a ${caller.kind} token` });
+      return caller;
+    },
+    async issue(caller, { suffix, lifetime_ms = LIFETIMES_MS[caller.kind] } = {}) {
+      const issued_at = clock.now().getTime();
+      const token_id = crypto.randomUUID();
+      const payload = encodeClaims({ expires_at: issued_at + lifetime_ms, issued_at, token_id, caller });
+      const jws = await new CompactSign(payload).setProtectedHeader({ typ: 'JWT', alg: 'EdDSA' }).sign(signing_key);
+      const label = suffix ? `${LABELS[caller.kind]}_${suffix.replaceAll('-', '_')}` : LABELS[caller.kind];
+      return `${label}.${jws}`;
+    },
+  };
+}
+
+/** Whether a caller is of one of the kinds. */
+export function isOfKind<Kind extends CallerKind>(caller: Caller, kinds: readonly Kind[]): caller is CallerOf<Kind> {
+  return kinds.some((kind) => kind === caller.kind);
+}

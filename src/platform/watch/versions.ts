@@ -1,0 +1,49 @@
+import { inArray, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../database/database.ts';
+import { epochs, topics } from './tables.ts';
+
+/** The channel on which PostgreSQL tells of raised versions; the payload is `<version> <topic>`. */
+export const CHANGES_CHANNEL = 'muster_changes';
+
+/**
+ * Raises the versions of topics and tells of it when the transaction commits; nobody hears of one that is rolled back.
+ * Gives the new versions. The rows stay locked until then: a transaction that touches must do so before it locks rows of
+ * its own, so that two of them never wait for each other.
+ */
+export async function touch(tx: Tx, names: string[]): Promise<Map<string, number>> {
+  const raised = await tx.execute<{ topic: string; version: string }>(sql`
+    with ${raiseVersions(names)}
+    select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised`);
+  return new Map(raised.map(({ topic, version }) => [topic, Number(version)]));
+}
+
+/** The common table expression `raised (topic, version)`, for statements that touch and do their work in one go. */
+export function raiseVersions(names: string[]) {
+  // In one order, so that two transactions with the same topics do not wait for each other.
+  const sorted = sql.param([...new Set(names)].sort());
+  return sql`raised as (
+    insert into ${topics} (topic, version)
+    select name, 1 from unnest(${sorted}::text[]) as name
+    on conflict (topic) do update set version = ${topics}.version + 1
+    returning topic, version
+  )`;
+}
+
+/** Versions by topic; what has never been touched is 0. */
+export async function readVersions(queries: Queries, names: string[]): Promise<Map<string, number>> {
+  const rows = await queries.select().from(topics).where(inArray(topics.topic, names));
+  const versions = new Map(names.map((name) => [name, 0]));
+  for (const { topic, version } of rows) versions.set(topic, version);
+  return versions;
+}
+
+/** The name of this database's life, made at the first call. */
+export async function readEpoch(queries: Queries): Promise<string> {
+  const fresh = crypto.randomUUID().slice(0, 8);
+  const [row] = await queries
+    .insert(epochs)
+    .values({ epoch: fresh })
+    .onConflictDoUpdate({ target: epochs.is_only, set: { is_only: true } })
+    .returning();
+  return row?.epoch ?? fresh;
+}
