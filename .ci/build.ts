@@ -1,0 +1,10 @@
+// Makes dist/muster: one executable that carries the program, PostgreSQL, the migrations, the examples and the documents.
+// Never --minify: Elysia reads the text of its handlers (docs/decisions/0002).
+import { existsSync } from 'node:fs';
+import { $ } from 'bun';
+import { POSTGRES_ARCHIVE, packPostgres } from '../src/platform/database/postgres-files.ts';
+
+if (!existsSync(POSTGRES_ARCHIVE)) await packPostgres(POSTGRES_ARCHIVE);
+
+const carried = ['drizzle', 'examples', 'docs/openapi.json', POSTGRES_ARCHIVE].map((path) => `--asset=${path}`);
+await $`bun build --compile --bytecode --format=esm --sourcemap=inline --no-compile-autoload-dotenv --no-compile-autoload-bunfig ${carried} src/main.ts --outfile dist/muster`;

@@ -1,0 +1,7 @@
+import { findAsset } from '../platform/assets.ts';
+
+/** Prints the API document. A test sees to it that it is the one that the service serves. */
+export async function openapi(): Promise<number> {
+  console.log(await Bun.file(findAsset('docs/openapi.json')).text());
+  return 0;
+}

@@ -1,0 +1,58 @@
+import { type Database, LOCKS } from '../../platform/database/database.ts';
+import type { Tokens } from '../../platform/tokens/tokens.ts';
+import type { Builds } from '../builds/builds.ts';
+import type { Games } from '../games/games.ts';
+import type { Groups } from '../groups/groups.ts';
+import type { Identities } from '../identities/identities.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
+import type { Uploads } from '../uploads/uploads.ts';
+import type { Versions } from '../versions/versions.ts';
+import { createDemo, type Demo } from './demo.ts';
+
+const DAY_MS = 24 * 3_600_000;
+/** The administrator has no refresh cookie: his token lives as long as a cloud token does, and each start makes a new one. */
+const ADMINISTRATOR_TOKEN_LIFETIME_MS = 365 * DAY_MS;
+
+export interface BootstrapDependencies {
+  database: Database;
+  tokens: Tokens;
+  identities: Identities;
+  groups: Groups;
+  games: Games;
+  namespaces: Namespaces;
+  versions: Versions;
+  uploads: Uploads;
+  builds: Builds;
+  /** Whether there is to be a demo game. */
+  with_demo: boolean;
+}
+
+export interface Beginnings {
+  /** Whether this start made the administrator. */
+  is_first_start: boolean;
+  administrator_token: string;
+  demo: Demo | undefined;
+}
+
+/**
+ * Makes what a service needs to be of use: an administrator, a developer group, the demo game. What is there already is
+ * left as it is, so that a start that was cut short is completed by the next one.
+ */
+export async function bootstrap(dependencies: BootstrapDependencies): Promise<Beginnings> {
+  const { database, tokens, identities, groups, with_demo } = dependencies;
+  return await database.exclusively(LOCKS.first_start, async () => {
+    const existing = await identities.findAdministrator();
+    const administrator =
+      existing ?? (await identities.create({ display_name: 'Administrator', is_registered: true, is_admin: true }));
+    const { identity_id } = administrator;
+    const caller = { kind: 'identity', identity_id } as const;
+    const [oldest_group] = await groups.listOf(identity_id);
+    const group = oldest_group ?? (await groups.create(caller, 'Developers'));
+    const demo = with_demo ? await createDemo(dependencies, caller, group.group_id) : undefined;
+    return {
+      is_first_start: existing === undefined,
+      administrator_token: await tokens.issue(caller, { lifetime_ms: ADMINISTRATOR_TOKEN_LIFETIME_MS }),
+      demo,
+    };
+  });
+}

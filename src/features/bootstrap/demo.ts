@@ -1,0 +1,66 @@
+import { findAsset } from '../../platform/assets.ts';
+import { assert } from '../../platform/errors.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
+import type { BootstrapDependencies } from './bootstrap.ts';
+
+const GAME_NAME = 'demo';
+const VERSION_NAME = 'Demo room';
+const ROOM = 'examples/room.ts';
+
+/** The demo game: where its players go. */
+export interface Demo {
+  game_id: string;
+  namespace_id: string;
+}
+
+type DemoDependencies = Omit<BootstrapDependencies, 'with_demo'>;
+
+/** Makes the demo game by the steps that its developer would take: game, build, version, namespaces on that version. */
+export async function createDemo(
+  dependencies: DemoDependencies,
+  caller: CallerOf<'identity'>,
+  developer_group_id: string,
+): Promise<Demo> {
+  const { games, versions, namespaces } = dependencies;
+  const game_id =
+    (await games.findByName(GAME_NAME))?.game_id ??
+    (await games.create(caller, { display_name: 'Demo', developer_group_id, name_id: GAME_NAME }));
+  const its_versions = await versions.list(game_id);
+  const demo_version =
+    its_versions.find(({ display_name }) => display_name === VERSION_NAME) ??
+    (await createVersion(dependencies, game_id));
+  const [first_version] = its_versions;
+  for (const { namespace_id, version_id } of await namespaces.list(game_id)) {
+    // One that somebody has moved elsewhere is his business.
+    if (version_id === first_version?.version_id) {
+      await namespaces.setVersion({ game_id, namespace_id }, demo_version.version_id);
+    }
+  }
+  const prod = (await namespaces.list(game_id)).find(({ name_id }) => name_id === 'prod');
+  assert(prod, 'a game has the namespace prod');
+  return { game_id, namespace_id: prod.namespace_id };
+}
+
+async function createVersion({ versions, builds, uploads }: DemoDependencies, game_id: string) {
+  const room = Bun.file(findAsset(ROOM));
+  const { build, presigned_requests } = await builds.prepare(
+    { game_id },
+    { name: 'Demo room', kind: 'javascript', image_file: { path: ROOM, content_length: room.size } },
+  );
+  for (const { url, byte_offset, content_length } of presigned_requests) {
+    await uploads.receive(url, room.slice(byte_offset, byte_offset + content_length).stream());
+  }
+  await builds.complete({ game_id }, build.build_id);
+  return await versions.create(game_id, {
+    display_name: VERSION_NAME,
+    config: {
+      matchmaker: {
+        game_modes: { default: {} },
+        max_players: 8,
+        // One empty room is kept, so that reloading the page leads back to it.
+        idle_lobbies: { min: 0, max: 1 },
+        docker: { image_id: build.build_id, ports: { game: { port: 80, protocol: 'http' } } },
+      },
+    },
+  });
+}

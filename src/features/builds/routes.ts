@@ -1,0 +1,129 @@
+import { route } from '../../platform/http/route.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import type { Builds } from './builds.ts';
+import { parseTags } from './rules.ts';
+import * as wire from './wire.ts';
+
+const ENVIRONMENT_ERRORS = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
+const PREPARE_ERRORS = [
+  'BUILDS_BUILD_INVALID',
+  'BUILDS_KIND_NOT_AVAILABLE',
+  'UPLOAD_TOO_LARGE',
+  'VALIDATION_ERROR',
+] as const;
+const COMPLETE_ERRORS = ['BUILDS_BUILD_NOT_FOUND', 'BUILDS_BUILD_INVALID', 'UPLOAD_BUSY', 'UPLOAD_INCOMPLETE'] as const;
+
+export function buildRoutes(builds: Builds) {
+  const inEnvironment = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({
+    game_id,
+    namespace_id: environment_id,
+  });
+  return [
+    route(
+      'GET',
+      '/games/:game_id/environments/:environment_id/builds',
+      {
+        summary: 'Lists the builds of an environment, the newest first.',
+        allow: ['identity', 'cloud', 'service'],
+        access: 'read',
+        query: wire.TagsQuery,
+        response: wire.BuildsAnswer,
+        errors: ENVIRONMENT_ERRORS,
+      },
+      async ({ params, query }) => {
+        const found = await builds.list(inEnvironment(params), parseTags(query.tags_json));
+        return { builds: found.map(wire.toBuild) };
+      },
+    ),
+    route(
+      'GET',
+      '/games/:game_id/environments/:environment_id/builds/:build_id',
+      {
+        summary: 'A build of an environment.',
+        allow: ['identity', 'cloud', 'service'],
+        access: 'read',
+        query: wire.TagsQuery,
+        response: wire.BuildAnswer,
+        errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],
+      },
+      async ({ params }) => ({ build: wire.toBuild(await builds.get(inEnvironment(params), params.build_id)) }),
+    ),
+    route(
+      'POST',
+      '/games/:game_id/environments/:environment_id/builds/prepare',
+      {
+        summary: 'Announces a build of an environment; the answer says where to send its file.',
+        allow: ['identity', 'cloud', 'service'],
+        access: 'write',
+        body: wire.PrepareBuildBody,
+        response: wire.PrepareBuildAnswer,
+        errors: [...ENVIRONMENT_ERRORS, ...PREPARE_ERRORS],
+      },
+      async ({ params, body }) => {
+        const { build, presigned_requests } = await builds.prepare(inEnvironment(params), body);
+        return { build: build.build_id, ...wire.toImageRequests(presigned_requests, body.multipart_upload ?? false) };
+      },
+    ),
+    route(
+      'POST',
+      '/games/:game_id/environments/:environment_id/builds/:build_id/complete',
+      {
+        summary: "Declares that a build's file has been sent. It is looked through and can be used from then on.",
+        allow: ['identity', 'cloud', 'service'],
+        access: 'write',
+        response: Empty,
+        errors: [...ENVIRONMENT_ERRORS, ...COMPLETE_ERRORS],
+      },
+      async ({ params }) => {
+        await builds.complete(inEnvironment(params), params.build_id);
+        return {};
+      },
+    ),
+    route(
+      'PATCH',
+      '/games/:game_id/environments/:environment_id/builds/:build_id/tags',
+      {
+        summary: 'Adds tags to a build; an exclusive tag is taken from the other builds of the environment.',
+        allow: ['identity', 'cloud', 'service'],
+        access: 'write',
+        body: wire.PatchTagsBody,
+        response: Empty,
+        errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND', 'BUILDS_TAGS_MISSING_EXCLUSIVE_KEY'],
+      },
+      async ({ params, body }) => {
+        const patch = { tags: body.tags, exclusive_tags: body.exclusive_tags ?? [] };
+        await builds.patchTags(inEnvironment(params), params.build_id, patch);
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      '/cloud/games/:game_id/builds',
+      {
+        summary: 'Announces a build of a game, for all of its namespaces; the answer says where to send its file.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: wire.CreateGameBuildBody,
+        response: wire.CreateGameBuildAnswer,
+        errors: ['GAME_NOT_FOUND', ...PREPARE_ERRORS],
+      },
+      async ({ params, body }) => {
+        const { build, presigned_requests } = await builds.prepare(params, { ...body, name: body.display_name });
+        const { build_id, upload_id } = build;
+        return { build_id, upload_id, ...wire.toImageRequests(presigned_requests, body.multipart_upload ?? false) };
+      },
+    ),
+    route(
+      'GET',
+      '/cloud/games/:game_id/builds',
+      {
+        summary: 'Lists all builds of a game, the newest first.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: wire.GameBuildsAnswer,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params }) => ({ builds: (await builds.list(params, {})).map(wire.toBuildSummary) }),
+    ),
+  ];
+}

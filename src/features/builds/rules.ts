@@ -1,0 +1,63 @@
+import { ServiceError } from '../../platform/errors.ts';
+import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
+import type { BuildKind } from './tables.ts';
+import type { PrepareBuild } from './wire.ts';
+
+const GIB = 1024 ** 3;
+
+/** The largest file of each kind (field-behaviour 7.5; the field's 10 MB for JavaScript left no room for assets). */
+const CONTENT_LENGTH_MAX: Record<BuildKind, number> = {
+  archive: 8 * GIB,
+  javascript: GIB / 16,
+  docker_image: 8 * GIB,
+  oci_bundle: 8 * GIB,
+};
+
+/** Of all names a JavaScript build may have, those that the runtime can tell the language by. */
+const SCRIPT_NAME = /\.(js|mjs|cjs|ts|mts|cts)$/;
+
+/** Throws what is wrong with a build that somebody wants to upload; `kinds` are those that can be run. */
+export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): void {
+  const problem = displayNameProblem(build.name, LONG_DISPLAY_NAME_BYTES_MAX);
+  refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
+  const kind = kindOf(build);
+  if (!kinds.includes(kind)) throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', { kind, kinds: kinds.join(', ') });
+  const max_content_length = CONTENT_LENGTH_MAX[kind];
+  if (build.image_file.content_length > max_content_length)
+    throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
+  if (kind === 'archive' && !build.command) {
+    throw new ServiceError('BUILDS_BUILD_INVALID', { error: 'an archive needs a command, ["./server"] for one' });
+  }
+  if (kind === 'javascript' && !SCRIPT_NAME.test(build.image_file.path)) {
+    throw new ServiceError('BUILDS_BUILD_INVALID', {
+      error: 'the file of a javascript build ends in .js, .mjs, .cjs or .ts',
+    });
+  }
+}
+
+/** The contract's default is a container. */
+export function kindOf(build: PrepareBuild): BuildKind {
+  return build.kind ?? 'docker_image';
+}
+
+/** What a script is called on our disk: its language, and nothing else that the user wrote. */
+export function scriptNameOf(path: string): string {
+  return `main${SCRIPT_NAME.exec(path)?.[0] ?? '.js'}`;
+}
+
+/** Tags in a query: a JSON object of texts. Throws API_BAD_QUERY_PARAMETER. */
+export function parseTags(tags_json: string | undefined): Record<string, string> {
+  if (tags_json === undefined) return {};
+  const refuse = () =>
+    new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'tags_json', error: 'expected a JSON object of texts' });
+  let tags: unknown;
+  try {
+    tags = JSON.parse(tags_json);
+  } catch {
+    throw refuse();
+  }
+  if (typeof tags !== 'object' || tags === null || Array.isArray(tags)) throw refuse();
+  const pairs = Object.entries(tags);
+  if (!pairs.every((pair): pair is [string, string] => typeof pair[1] === 'string')) throw refuse();
+  return Object.fromEntries(pairs);
+}

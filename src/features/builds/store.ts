@@ -1,0 +1,95 @@
+import { and, desc, eq, isNotNull, isNull, or, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { type BuildRow, builds } from './tables.ts';
+
+const BUILDS_MAX = 1_000;
+
+/** Where builds are looked for: a whole game, or one of its environments. */
+export interface BuildScope {
+  game_id: string;
+  namespace_id?: string;
+}
+
+export async function insertBuild(tx: Tx, row: BuildRow): Promise<void> {
+  await tx.insert(builds).values(row);
+}
+
+/** The build within the scope; those made for the whole game are in each of its environments. */
+export async function selectBuild(
+  queries: Queries,
+  scope: BuildScope,
+  build_id: string,
+): Promise<BuildRow | undefined> {
+  const [row] = await queries
+    .select()
+    .from(builds)
+    .where(and(within(scope), eq(builds.build_id, build_id)));
+  return row;
+}
+
+export async function selectBuildByUpload(queries: Queries, upload_id: string): Promise<BuildRow | undefined> {
+  const [row] = await queries.select().from(builds).where(eq(builds.upload_id, upload_id));
+  return row;
+}
+
+/** The newest first; only those that have all of the tags. */
+export async function selectBuilds(
+  queries: Queries,
+  scope: BuildScope,
+  tags: Record<string, string>,
+): Promise<BuildRow[]> {
+  return await queries
+    .select()
+    .from(builds)
+    .where(and(within(scope), sql`${builds.tags} @> ${JSON.stringify(tags)}::jsonb`))
+    .orderBy(desc(builds.create_ts), desc(builds.build_id))
+    .limit(BUILDS_MAX);
+}
+
+/** Those of the builds that are complete, as a set of ids. */
+export async function selectComplete(queries: Queries, game_id: string, build_ids: string[]): Promise<Set<string>> {
+  const rows = await queries
+    .select({ build_id: builds.build_id })
+    .from(builds)
+    .where(
+      and(
+        eq(builds.game_id, game_id),
+        isNotNull(builds.complete_ts),
+        sql`${builds.build_id} = any(${sql.param(build_ids)}::uuid[])`,
+      ),
+    );
+  return new Set(rows.map(({ build_id }) => build_id));
+}
+
+export async function setComplete(tx: Tx, build_id: string, now: Date): Promise<void> {
+  await tx.update(builds).set({ complete_ts: now }).where(eq(builds.build_id, build_id));
+}
+
+/** Adds tags to a build; the exclusive ones are taken from every other build in the scope that has the same pair. */
+export async function mergeTags(
+  tx: Tx,
+  scope: Required<BuildScope>,
+  build_id: string,
+  { tags, exclusive_tags }: { tags: Record<string, string>; exclusive_tags: string[] },
+): Promise<BuildRow | undefined> {
+  const own = and(eq(builds.game_id, scope.game_id), eq(builds.namespace_id, scope.namespace_id));
+  for (const key of exclusive_tags) {
+    const pair = JSON.stringify({ [key]: tags[key] });
+    await tx
+      .update(builds)
+      .set({ tags: sql`${builds.tags} - ${key}::text` })
+      .where(and(own, sql`${builds.tags} @> ${pair}::jsonb`, sql`${builds.build_id} <> ${build_id}`));
+  }
+  const [row] = await tx
+    .update(builds)
+    .set({ tags: sql`${builds.tags} || ${JSON.stringify(tags)}::jsonb` })
+    .where(and(own, eq(builds.build_id, build_id)))
+    .returning();
+  return row;
+}
+
+function within({ game_id, namespace_id }: BuildScope) {
+  const in_game = eq(builds.game_id, game_id);
+  if (namespace_id === undefined) return in_game;
+  return and(in_game, or(eq(builds.namespace_id, namespace_id), isNull(builds.namespace_id)));
+}

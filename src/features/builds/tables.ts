@@ -1,0 +1,43 @@
+import { bigint, index, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { games } from '../games/tables.ts';
+import { uploads } from '../uploads/tables.ts';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/** The kinds of build there are: ours, and the field's containers. Which can be run depends on the runtimes. */
+export const BUILD_KINDS = ['archive', 'javascript', 'docker_image', 'oci_bundle'] as const;
+export type BuildKind = (typeof BUILD_KINDS)[number];
+
+/** A game server as its developer uploaded it. */
+export const builds = pgTable(
+  'builds',
+  {
+    build_id: uuid().primaryKey(),
+    game_id: uuid()
+      .notNull()
+      .references(() => games.game_id),
+    /** The environment it was made in; null when it was made for the whole game. */
+    namespace_id: uuid(),
+    upload_id: uuid()
+      .notNull()
+      .references(() => uploads.upload_id, { onDelete: 'cascade' }),
+    name: text().notNull(),
+    kind: text({ enum: BUILD_KINDS }).notNull(),
+    image_tag: text(),
+    /** Of a javascript build: the file's name, which tells JavaScript from TypeScript. */
+    file_name: text().notNull(),
+    /** Of an archive: what to start in it, and the first arguments. */
+    command: jsonb().$type<string[]>().notNull(),
+    tags: jsonb().$type<Record<string, string>>().notNull(),
+    content_length: bigint({ mode: 'number' }).notNull(),
+    create_ts: moment().notNull(),
+    complete_ts: moment(),
+  },
+  (table) => [
+    index('builds_by_game').on(table.game_id, table.create_ts),
+    index('builds_by_namespace').on(table.namespace_id, table.create_ts),
+    index('builds_by_upload').on(table.upload_id),
+  ],
+);
+
+export type BuildRow = typeof builds.$inferSelect;

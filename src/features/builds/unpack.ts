@@ -1,0 +1,162 @@
+import { mkdir, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { PassThrough, Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { type Extract, extract, type Header } from 'tar-stream';
+import { assert, ServiceError } from '../../platform/errors.ts';
+import { isErrno } from '../../platform/processes.ts';
+
+/** Limits against archives that are small only until they are opened (reliability-security A3). */
+export const UNPACK_LIMITS = {
+  entries: 100_000,
+  depth: 32,
+  name_bytes: 1_024,
+  unpacked_bytes: 16 * 1024 ** 3,
+  /** Unpacked bytes for each byte of the archive, beyond the first 64 MiB. */
+  ratio: 200,
+};
+export type UnpackLimits = typeof UNPACK_LIMITS;
+
+const RATIO_FREE_BYTES = 64 * 1024 ** 2;
+const GZIP_MAGIC = '1f8b';
+const ZSTD_MAGIC = '28b52ffd';
+
+/**
+ * Unpacks a tar, plain or compressed by gzip or zstd (its first bytes tell), into a directory that is new and ours. What
+ * it holds may be hostile: only files and folders are taken, under names that stay inside, each file once; owners, times
+ * and all of the mode but "executable" are not. Throws BUILDS_BUILD_INVALID, which names the entry; what was unpacked
+ * until then stays, and the caller throws the directory away.
+ */
+export async function unpackArchive(
+  archive: ReadableStream<Uint8Array>,
+  directory: string,
+  limits: UnpackLimits = UNPACK_LIMITS,
+): Promise<void> {
+  const meter = { packed: 0, unpacked: 0 };
+  const { first_bytes, all } = await peek(archive, meter);
+  const tar = extract();
+  const bytes = pipeline(Readable.from(all), createDecompressor(first_bytes), createBrake(meter, limits), tar);
+  // Both ends have come to rest before the directory is anybody else's. What one end refused counts for more than the
+  // other's complaint that the stream was cut.
+  const ends = await Promise.allSettled([takeEntries(tar, directory, limits), bytes]);
+  const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+  const refused = failures.find((failure) => failure instanceof ServiceError || isDiskTrouble(failure));
+  if (refused) throw refused;
+  if (failures.length > 0) throw invalid('it is not a tar, or is damaged', failures[0]);
+}
+
+type Entry = Extract extends AsyncIterable<infer Item> ? Item : never;
+
+interface Meter {
+  packed: number;
+  unpacked: number;
+}
+
+/** The first four bytes in hexadecimal, and the whole stream again, counted. */
+async function peek(stream: ReadableStream<Uint8Array>, meter: Meter) {
+  const reader = stream.getReader();
+  const { value: first = new Uint8Array() } = await reader.read();
+  async function* all(): AsyncGenerator<Uint8Array> {
+    let chunk: Uint8Array | undefined = first;
+    try {
+      while (chunk) {
+        meter.packed += chunk.length;
+        yield chunk;
+        chunk = (await reader.read()).value;
+      }
+    } finally {
+      await reader.cancel();
+    }
+  }
+  return { first_bytes: Buffer.from(first.subarray(0, 4)).toString('hex'), all: all() };
+}
+
+function createDecompressor(first_bytes: string) {
+  if (first_bytes.startsWith(GZIP_MAGIC)) return createGunzip();
+  return first_bytes === ZSTD_MAGIC ? createZstdDecompress() : new PassThrough();
+}
+
+/** Stops the flow when more comes out than any honest archive holds. */
+function createBrake(meter: Meter, limits: UnpackLimits): Transform {
+  return new Transform({
+    transform(chunk: Uint8Array, _encoding, next) {
+      meter.unpacked += chunk.length;
+      const allowed = Math.min(limits.unpacked_bytes, RATIO_FREE_BYTES + meter.packed * limits.ratio);
+      if (meter.unpacked <= allowed) next(null, chunk);
+      else next(invalid(`it unpacks to more than ${allowed} bytes`));
+    },
+  });
+}
+
+async function takeEntries(tar: Extract, directory: string, limits: UnpackLimits): Promise<void> {
+  let count = 0;
+  for await (const entry of tar) {
+    count += 1;
+    if (count > limits.entries) throw invalid(`it holds more than ${limits.entries} entries`);
+    const path = checkedPath(entry.header, limits);
+    if (entry.header.type === 'directory') await makeFolder(entry, join(directory, path));
+    else await writeFile(entry, join(directory, path));
+    // tar-stream goes on to the next entry when this one has been read to its end.
+    entry.resume();
+  }
+  if (count === 0) throw invalid('it is empty, or not a tar');
+}
+
+/** The entry's name, relative and inside; an empty one is the directory itself. */
+function checkedPath({ name, type, linkname }: Header, limits: UnpackLimits): string {
+  const shown = JSON.stringify(name.slice(0, 120));
+  if (type === 'symlink' || type === 'link') {
+    throw invalid(`${shown} is a link to ${JSON.stringify(linkname?.slice(0, 120))}; pack the file itself (tar -h)`);
+  }
+  if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') {
+    throw invalid(`${shown} is neither a file nor a folder`);
+  }
+  const segments = name.replace(/\/+$/, '').split('/');
+  while (segments[0] === '.') segments.shift();
+  const is_inside =
+    !name.startsWith('/') && segments.every((segment) => segment !== '' && segment !== '.' && segment !== '..');
+  // Control characters, NUL among them, and the other system's separator have no business in a file's name.
+  if (!is_inside || /[\p{Cc}\\]/u.test(name)) throw invalid(`${shown} is not a plain path inside the archive`);
+  if (Buffer.byteLength(name) > limits.name_bytes || segments.some((segment) => Buffer.byteLength(segment) > 255)) {
+    throw invalid(`the name ${shown}… is too long`);
+  }
+  if (segments.length > limits.depth) throw invalid(`${shown} lies more than ${limits.depth} folders deep`);
+  if (segments.length === 0 && type !== 'directory') throw invalid('an entry has no name');
+  return segments.join('/');
+}
+
+async function makeFolder(entry: Entry, path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o755 });
+  } catch (error) {
+    if (!isErrno(error, 'EEXIST') && !isErrno(error, 'ENOTDIR')) throw error;
+    throw invalid(`${JSON.stringify(entry.header.name)} needs a folder where a file is`, error);
+  }
+}
+
+async function writeFile(entry: Entry, file: string): Promise<void> {
+  const is_executable = (entry.header.mode & 0o111) !== 0;
+  await makeFolder(entry, dirname(file));
+  // "wx": a second entry of the same name, or one in the place of a folder, is refused by the file system itself.
+  const handle = await open(file, 'wx', is_executable ? 0o755 : 0o644).catch((error: unknown) => {
+    throw isErrno(error, 'EEXIST') ? invalid(`${JSON.stringify(entry.header.name)} is there twice`, error) : error;
+  });
+  try {
+    for await (const chunk of entry) {
+      assert(chunk instanceof Uint8Array, 'a tar entry gives bytes');
+      await handle.writeFile(chunk);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A full disk, for one, is no fault of the archive. */
+function isDiskTrouble(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error;
+}
+
+function invalid(error: string, cause?: unknown): ServiceError {
+  return new ServiceError('BUILDS_BUILD_INVALID', { error }, { cause });
+}

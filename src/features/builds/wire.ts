@@ -1,0 +1,126 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
+import { BUILD_KINDS, type BuildRow } from './tables.ts';
+
+/** The field's limits for tags of builds and servers (field-behaviour 7.2). */
+export const TAGS_MAX = 8;
+export const TAG_NAME_LENGTH_MAX = 32;
+export const TAG_LENGTH_MAX = 1_024;
+
+export const Tags = Type.Record(
+  Type.String({ pattern: `^[\\s\\S]{1,${TAG_NAME_LENGTH_MAX}}$` }),
+  Type.String({ minLength: 1, maxLength: TAG_LENGTH_MAX }),
+  { maxProperties: TAGS_MAX, additionalProperties: false },
+);
+
+export const TagsQuery = Type.Object({
+  tags_json: Type.Optional(
+    Type.String({
+      maxLength: 16_384,
+      description: 'A JSON object of texts: only what has all of these tags, {"current":"true"} for one.',
+    }),
+  ),
+});
+
+const Kind = Type.Union(
+  BUILD_KINDS.map((kind) => Type.Literal(kind)),
+  {
+    default: 'docker_image',
+    description:
+      'archive: a tar (plain, gzip or zstd) and a command; javascript: one .js or .ts file; the others need a container runtime.',
+  },
+);
+
+const PrepareMembers = {
+  image_tag: Type.Optional(Type.String({ maxLength: 256 })),
+  image_file: PrepareFile,
+  multipart_upload: Type.Optional(Type.Boolean({ default: false })),
+  kind: Type.Optional(Kind),
+  compression: Type.Optional(
+    Type.Union(
+      ['none', 'lz4', 'gzip', 'zstd'].map((name) => Type.Literal(name)),
+      { description: 'Of containers. What an archive is compressed by is read from its first bytes.' },
+    ),
+  ),
+  command: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
+      minItems: 1,
+      maxItems: 64,
+      description: 'Of an archive: the program in it and its first arguments, ["./server", "--fast"] for one.',
+    }),
+  ),
+};
+
+/** A build of an environment. */
+export const PrepareBuildBody = Type.Object({
+  name: Type.String(),
+  ...PrepareMembers,
+  prewarm_datacenters: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
+});
+export const PrepareBuildAnswer = Type.Object({
+  build: Uuid,
+  image_presigned_request: Type.Optional(PresignedRequest),
+  image_presigned_requests: Type.Optional(Type.Array(PresignedRequest)),
+});
+
+/** A build of a game. */
+export const CreateGameBuildBody = Type.Object({ display_name: Type.String(), ...PrepareMembers });
+export const CreateGameBuildAnswer = Type.Object({
+  build_id: Uuid,
+  upload_id: Uuid,
+  image_presigned_request: Type.Optional(PresignedRequest),
+  image_presigned_requests: Type.Optional(Type.Array(PresignedRequest)),
+});
+
+export type PrepareBuild = Omit<Static<typeof PrepareBuildBody>, 'prewarm_datacenters'>;
+
+export const PatchTagsBody = Type.Object({
+  tags: Tags,
+  exclusive_tags: Type.Optional(Type.Array(Type.String(), { maxItems: TAGS_MAX })),
+});
+
+const Build = Type.Object({
+  id: Uuid,
+  name: Type.String(),
+  created_at: Timestamp,
+  content_length: U64,
+  tags: Type.Record(Type.String(), Type.String()),
+});
+export const BuildAnswer = Type.Object({ build: Build });
+export const BuildsAnswer = Type.Object({ builds: Type.Array(Build) });
+
+const BuildSummary = Type.Object({
+  build_id: Uuid,
+  upload_id: Uuid,
+  display_name: Type.String(),
+  create_ts: Timestamp,
+  content_length: U64,
+  complete: Type.Boolean(),
+  tags: Type.Record(Type.String(), Type.String()),
+});
+export const GameBuildsAnswer = Type.Object({ builds: Type.Array(BuildSummary) });
+
+export function toBuild({ build_id, name, create_ts, content_length, tags }: BuildRow): Static<typeof Build> {
+  return { id: build_id, name, created_at: create_ts.toISOString(), content_length, tags };
+}
+
+export function toBuildSummary(row: BuildRow): Static<typeof BuildSummary> {
+  const { build_id, upload_id, name, create_ts, content_length, complete_ts, tags } = row;
+  return {
+    build_id,
+    upload_id,
+    display_name: name,
+    create_ts: create_ts.toISOString(),
+    content_length,
+    complete: complete_ts !== null,
+    tags,
+  };
+}
+
+/** One request where the field has one, the list where the client asked for parts (field-behaviour 7.5). */
+export function toImageRequests(presigned_requests: Static<typeof PresignedRequest>[], is_multipart: boolean) {
+  const [first] = presigned_requests;
+  if (is_multipart || !first) return { image_presigned_requests: presigned_requests };
+  return { image_presigned_request: first };
+}

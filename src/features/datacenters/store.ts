@@ -1,0 +1,25 @@
+import { asc } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { assert } from '../../platform/errors.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type DatacenterRow, datacenters } from './tables.ts';
+
+const DATACENTERS_MAX = 1_000;
+
+/** The row with this slug, made or renamed as need be. */
+export async function upsertDatacenter(tx: Tx, row: DatacenterRow): Promise<DatacenterRow> {
+  await touch(tx, [topics.datacenters()]);
+  const [kept] = await tx
+    .insert(datacenters)
+    .values(row)
+    .onConflictDoUpdate({ target: datacenters.slug, set: { name: row.name } })
+    .returning();
+  assert(kept, 'an upsert gives its row');
+  return kept;
+}
+
+/** In the order of their slugs. */
+export async function selectDatacenters(queries: Queries): Promise<DatacenterRow[]> {
+  return await queries.select().from(datacenters).orderBy(asc(datacenters.slug)).limit(DATACENTERS_MAX);
+}

@@ -1,0 +1,11 @@
+import { pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+
+/** Where machines stand: what players know as regions. Each process registers its own at its start. */
+export const datacenters = pgTable('datacenters', {
+  datacenter_id: uuid().primaryKey(),
+  slug: text().notNull().unique('datacenters_slug'),
+  name: text().notNull(),
+  create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+});
+
+export type DatacenterRow = typeof datacenters.$inferSelect;

@@ -1,0 +1,29 @@
+import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, nameIdProblem } from '../names.ts';
+
+const SLUG_MAX = 12;
+const SUFFIX_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
+const SUFFIX_LENGTH = 3;
+
+/** What is wrong with a game's names. */
+export function gameProblems(wanted: { display_name: string; name_id?: string | undefined }): ContentProblem[] {
+  const display_name = displayNameProblem(wanted.display_name, DISPLAY_NAME_BYTES_MAX);
+  const name_id = wanted.name_id === undefined ? undefined : nameIdProblem(wanted.name_id);
+  return [
+    ...(display_name ? [{ path: ['display-name', display_name] }] : []),
+    ...(name_id ? [{ path: ['name-id', name_id] }] : []),
+  ];
+}
+
+/** A name id for a game: its name in at most 12 letters and digits, and three by chance (field-behaviour 8.2). */
+export function makeNameId(display_name: string, random: () => number): string {
+  const slug = display_name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .slice(0, SLUG_MAX)
+    .replace(/-+$/, '');
+  const pick = () => SUFFIX_LETTERS.charAt(Math.floor(random() * SUFFIX_LETTERS.length));
+  const suffix = Array.from({ length: SUFFIX_LENGTH }, pick).join('');
+  return slug === '' ? `game-${suffix}` : `${slug}-${suffix}`;
+}

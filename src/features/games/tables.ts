@@ -1,0 +1,19 @@
+import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { groups } from '../groups/tables.ts';
+
+/** What is hosted. Everything else belongs to a game, and a game to its developer group. */
+export const games = pgTable(
+  'games',
+  {
+    game_id: uuid().primaryKey(),
+    name_id: text().notNull().unique('games_name_id'),
+    display_name: text().notNull(),
+    developer_group_id: uuid()
+      .notNull()
+      .references(() => groups.group_id),
+    create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+  },
+  (table) => [index('games_by_group').on(table.developer_group_id)],
+);
+
+export type GameRow = typeof games.$inferSelect;

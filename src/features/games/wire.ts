@@ -1,0 +1,107 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Timestamp, U32, Uuid, WatchIndex } from '../../platform/http/shapes.ts';
+import type { Datacenter } from '../datacenters/datacenters.ts';
+import { GroupHandle, GroupSummary, toGroupHandle } from '../groups/wire.ts';
+import { NamespaceSummary } from '../namespaces/wire.ts';
+import { VersionSummary } from '../versions/wire.ts';
+import type { GameRow } from './tables.ts';
+
+export const GameNames = Type.Object({ display_name: Type.String(), name_id: Type.Optional(Type.String()) });
+
+export const CreateGameBody = Type.Object({
+  display_name: Type.String(),
+  developer_group_id: Uuid,
+  name_id: Type.Optional(Type.String({ description: 'Not used: the name id is made from the display name.' })),
+});
+export const CreateGameAnswer = Type.Object({ game_id: Uuid });
+
+const RegionSummary = Type.Object({
+  region_id: Uuid,
+  region_name_id: Type.String(),
+  provider: Type.String(),
+  universal_region: Type.String(),
+  provider_display_name: Type.String(),
+  region_display_name: Type.String(),
+});
+
+export const Game = Type.Object({
+  game_id: Uuid,
+  create_ts: Timestamp,
+  name_id: Type.String(),
+  display_name: Type.String(),
+  developer_group_id: Uuid,
+  total_player_count: U32,
+  logo_url: Type.Optional(Type.String()),
+  banner_url: Type.Optional(Type.String()),
+  namespaces: Type.Array(NamespaceSummary),
+  versions: Type.Array(VersionSummary),
+  available_regions: Type.Array(RegionSummary),
+});
+export const GameAnswer = Type.Object({ game: Game, watch: WatchIndex });
+
+const GameSummary = Type.Object({
+  game_id: Uuid,
+  name_id: Type.String(),
+  display_name: Type.String(),
+  logo_url: Type.Optional(Type.String()),
+  banner_url: Type.Optional(Type.String()),
+  url: Type.String(),
+  developer: GroupHandle,
+  total_player_count: U32,
+});
+export const GamesAnswer = Type.Object({
+  games: Type.Array(GameSummary),
+  groups: Type.Array(GroupSummary),
+  watch: WatchIndex,
+});
+
+export const TokenAnswer = Type.Object({ token: Type.String() });
+
+export const InspectAnswer = Type.Object({
+  agent: Type.Union([
+    Type.Object({ identity: Type.Object({ identity_id: Uuid }) }),
+    Type.Object({ game_cloud: Type.Object({ game_id: Uuid }) }),
+  ]),
+});
+
+/** Everything in it that the field has fixed values for has them (field-behaviour 8.2). */
+export function toGame(
+  row: GameRow,
+  parts: Pick<Static<typeof Game>, 'namespaces' | 'versions'> & { datacenters: Datacenter[] },
+): Static<typeof Game> {
+  const { game_id, create_ts, name_id, display_name, developer_group_id } = row;
+  return {
+    game_id,
+    create_ts: create_ts.toISOString(),
+    name_id,
+    display_name,
+    developer_group_id,
+    total_player_count: 0,
+    namespaces: parts.namespaces,
+    versions: parts.versions,
+    available_regions: parts.datacenters.map(({ datacenter_id, slug, name }) => ({
+      region_id: datacenter_id,
+      region_name_id: slug,
+      provider: 'muster',
+      universal_region: 'unknown',
+      provider_display_name: 'Muster',
+      region_display_name: name,
+    })),
+  };
+}
+
+export function toGameSummary(
+  row: GameRow,
+  group: { group_id: string; display_name: string },
+  public_url: string,
+): Static<typeof GameSummary> {
+  const { game_id, name_id, display_name } = row;
+  return {
+    game_id,
+    name_id,
+    display_name,
+    url: '',
+    developer: toGroupHandle(group, public_url),
+    total_player_count: 0,
+  };
+}

@@ -1,0 +1,62 @@
+import { and, asc, eq, getTableColumns, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type GroupRow, groupMembers, groups } from './tables.ts';
+
+/** A group with the number of its members. */
+export interface CountedGroup extends GroupRow {
+  member_count: number;
+}
+
+export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
+  await touch(tx, [topics.gamesOf(row.owner_identity_id)]);
+  await tx.insert(groups).values(row);
+  await tx
+    .insert(groupMembers)
+    .values({ group_id: row.group_id, identity_id: row.owner_identity_id, join_ts: row.create_ts });
+}
+
+export async function isMember(queries: Queries, group_id: string, identity_id: string): Promise<boolean> {
+  const rows = await queries
+    .select({ group_id: groupMembers.group_id })
+    .from(groupMembers)
+    .where(and(eq(groupMembers.group_id, group_id), eq(groupMembers.identity_id, identity_id)));
+  return rows.length > 0;
+}
+
+/** The members' ids, those longest in the group first. */
+export async function selectMemberIds(queries: Queries, group_id: string): Promise<string[]> {
+  const rows = await queries
+    .select({ identity_id: groupMembers.identity_id })
+    .from(groupMembers)
+    .where(eq(groupMembers.group_id, group_id))
+    .orderBy(asc(groupMembers.join_ts), asc(groupMembers.identity_id))
+    .limit(MEMBERS_MAX);
+  return rows.map(({ identity_id }) => identity_id);
+}
+
+export async function selectGroup(queries: Queries, group_id: string): Promise<CountedGroup | undefined> {
+  const [row] = await queries.select(counted).from(groups).where(eq(groups.group_id, group_id));
+  return row;
+}
+
+/** The groups that an identity is a member of, the oldest first. */
+export async function selectGroupsOf(queries: Queries, identity_id: string): Promise<CountedGroup[]> {
+  return await queries
+    .select(counted)
+    .from(groups)
+    .innerJoin(groupMembers, eq(groups.group_id, groupMembers.group_id))
+    .where(eq(groupMembers.identity_id, identity_id))
+    .orderBy(asc(groups.create_ts), asc(groups.group_id))
+    .limit(GROUPS_MAX);
+}
+
+/** The field's limit (field-behaviour 8.11). */
+const MEMBERS_MAX = 256;
+const GROUPS_MAX = 256;
+
+const counted = {
+  ...getTableColumns(groups),
+  member_count: sql<number>`(select count(*)::int from ${groupMembers} as members where members.group_id = ${groups.group_id})`,
+};

@@ -1,0 +1,142 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Tx } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
+import type { ServerPort, Servers } from '../servers/servers.ts';
+import type { PortSettings, RuntimeSettings } from '../versions/settings.ts';
+import { DEFAULT_TIER, TIERS, type Tier } from '../versions/tiers.ts';
+import type { Versions } from '../versions/versions.ts';
+import type { PlannedLobby } from './rules.ts';
+import * as store from './store.ts';
+import type { LobbyRow } from './tables.ts';
+
+/** The field's (field-behaviour 4.7): SIGTERM, then SIGKILL. */
+const KILL_TIMEOUT_MS = 30_000;
+const BYTES_PER_MEGABYTE = 1024 ** 2;
+
+interface FoundingDependencies {
+  clock: Clock;
+  events: Events;
+  namespaces: Namespaces;
+  versions: Versions;
+  datacenters: Datacenters;
+  servers: Servers;
+}
+
+/** A planned lobby with everything that is to be known before it can be made. */
+interface PreparedLobby {
+  planned: PlannedLobby;
+  runtime: RuntimeSettings;
+  tier: Tier;
+  datacenter: Datacenter;
+  namespace: { name_id: string; lobby_count_max: number };
+  version_name: string;
+}
+
+export type Founding = ReturnType<typeof createFounding>;
+
+/** Makes lobbies, each with a server of its own. */
+export function createFounding(dependencies: FoundingDependencies) {
+  const { clock, events, namespaces, versions, datacenters, servers } = dependencies;
+  return {
+    /** Looks up what a lobby is made of. Throws when its version or region is not what it was. */
+    async prepare(planned: PlannedLobby): Promise<PreparedLobby> {
+      const { game_id, version_id, namespace_id, lobby } = planned;
+      const [version, modes, namespace, all_datacenters] = await Promise.all([
+        versions.get({ game_id, version_id }),
+        versions.gameModes({ game_id, version_id }),
+        namespaces.get({ game_id, namespace_id }),
+        datacenters.list(),
+      ]);
+      const mode = modes.get(lobby.game_mode);
+      const datacenter = all_datacenters.find(({ slug }) => slug === lobby.region);
+      const tier = TIERS.get(mode?.regions.get(lobby.region)?.tier ?? DEFAULT_TIER);
+      if (!mode?.runtime || !datacenter || !tier) throw new ServiceError('MATCHMAKER_AUTO_CREATE_FAILED', {});
+      return { planned, runtime: mode.runtime, tier, datacenter, namespace, version_name: version.display_name };
+    },
+    /** Makes a lobby in which its founders have their seats; undefined when the namespace has as many as it may. */
+    async found(tx: Tx, prepared: PreparedLobby): Promise<LobbyRow | undefined> {
+      const { planned, runtime, tier, datacenter, namespace } = prepared;
+      const { game_id, namespace_id, version_id, lobby, founders } = planned;
+      const lobby_id = Bun.randomUUIDv7();
+      const changed = await store.countLobby(tx, { lobby_id, namespace_id }, namespace.lobby_count_max);
+      if (changed === undefined) return undefined;
+      const { server_id } = await servers.createWith(tx, {
+        game_id,
+        namespace_id,
+        datacenter_id: datacenter.datacenter_id,
+        build_id: runtime.build_id,
+        tags: { lobby_id, game_mode: lobby.game_mode },
+        arguments: runtime.arguments,
+        environment: runtime.environment,
+        service_environment: describeToServer(lobby_id, prepared),
+        token_caller: { kind: 'lobby', lobby_id },
+        network_mode: runtime.network_mode,
+        ports: toServerPorts(runtime.ports),
+        ...tier,
+        kill_timeout_ms: KILL_TIMEOUT_MS,
+      });
+      const row: LobbyRow = {
+        ...lobby,
+        lobby_id,
+        game_id,
+        namespace_id,
+        version_id,
+        server_id,
+        player_count: founders.length,
+        is_closed: false,
+        state: null,
+        ports: null,
+        create_ts: clock.now(),
+        ready_ts: null,
+        idle_ts: null,
+        stop_ts: null,
+        stop_reason: null,
+        changed,
+      };
+      await store.insertLobby(tx, row, founders);
+      const { game_mode, region } = lobby;
+      events.emit({ event: 'lobby_created', lobby_id, namespace_id, game_mode, region });
+      return row;
+    },
+  };
+}
+
+/** What a lobby's server is told (field-behaviour 4.14), without SERVICE_ and RIVET_ in front. */
+function describeToServer(lobby_id: string, prepared: PreparedLobby): Record<string, string> {
+  const { planned, tier, datacenter, namespace, version_name } = prepared;
+  const { namespace_id, version_id, lobby } = planned;
+  const memory = String(tier.memory * BYTES_PER_MEGABYTE);
+  return {
+    LOBBY_ID: lobby_id,
+    NAMESPACE_ID: namespace_id,
+    NAMESPACE_NAME: namespace.name_id,
+    VERSION_ID: version_id,
+    VERSION_NAME: version_name,
+    GAME_MODE_ID: lobby.game_mode,
+    GAME_MODE_NAME: lobby.game_mode,
+    LOBBY_GROUP_ID: lobby.game_mode,
+    LOBBY_GROUP_NAME: lobby.game_mode,
+    REGION_ID: datacenter.datacenter_id,
+    REGION_NAME: datacenter.slug,
+    MAX_PLAYERS_NORMAL: String(lobby.max_players_normal),
+    MAX_PLAYERS_DIRECT: String(lobby.max_players_direct),
+    MAX_PLAYERS_PARTY: String(lobby.max_players_party),
+    CPU: String(tier.cpu),
+    MEMORY: memory,
+    MEMORY_OVERSUBSCRIBE: memory,
+    ...(Object.keys(lobby.tags).length > 0 ? { LOBBY_TAGS: JSON.stringify(lobby.tags) } : {}),
+  };
+}
+
+/** A range is the machine's own; everything else is one port that the gateway will stand before. */
+function toServerPorts(ports: Record<string, PortSettings>): Record<string, ServerPort> {
+  return Object.fromEntries(
+    Object.entries(ports).map(([label, { protocol, port_range }]): [string, ServerPort] => [
+      label,
+      port_range ? { protocol, routing: 'host', port_range } : { protocol, routing: 'game_guard' },
+    ]),
+  );
+}

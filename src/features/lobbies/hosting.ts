@@ -1,0 +1,95 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
+import type { Tokens } from '../../platform/tokens/tokens.ts';
+import type { Servers } from '../servers/servers.ts';
+import * as store from './store.ts';
+import type { LobbyRow, PlayerRow } from './tables.ts';
+
+export interface HostingDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  tokens: Tokens;
+  servers: Servers;
+  seat_timeout_ms: number;
+  /** Somebody has left a lobby that may be empty now. */
+  onLeft(): void;
+}
+
+type Lobby = CallerOf<'lobby'>;
+
+/** What a lobby's server says: of the lobby, and of its players. */
+export function createHosting(dependencies: HostingDependencies) {
+  const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
+
+  async function get({ lobby_id }: Lobby): Promise<LobbyRow> {
+    const lobby = await store.selectLobby(database.queries, lobby_id);
+    if (!lobby) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+    if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+    return lobby;
+  }
+
+  /** The player of a token, who must be one of the lobby's. */
+  async function getPlayer({ lobby_id }: Lobby, player_token: string): Promise<PlayerRow> {
+    const { player_id } = await tokens.verifyKind(player_token, ['player']);
+    const player = await store.selectPlayer(database.queries, player_id);
+    if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'it is of no player we know' });
+    if (player.lobby_id !== lobby_id) throw new ServiceError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', {});
+    return player;
+  }
+
+  return {
+    /** Players may come: those who wait for the lobby are told how. Repeating it is harmless. */
+    async ready(caller: Lobby): Promise<void> {
+      const lobby = await get(caller);
+      if (lobby.ready_ts) return;
+      const ports = await servers.portsOf(lobby, lobby.server_id);
+      const now = clock.now();
+      const ready = await database.transact((tx) =>
+        store.setReady(tx, lobby, { now, deadline: after(now, seat_timeout_ms), ports }),
+      );
+      const after_ms = now.getTime() - lobby.create_ts.getTime();
+      if (ready) events.emit({ event: 'lobby_ready', lobby_id: lobby.lobby_id, after_ms });
+    },
+    /** Whether find may give the lobby's places away. */
+    async setClosed(caller: Lobby, is_closed: boolean): Promise<void> {
+      await update(await get(caller), { is_closed });
+    },
+    /** What the lobby says of itself: the text of any JSON, an empty one for nothing. */
+    async setState(caller: Lobby, state: string): Promise<void> {
+      await update(await get(caller), { state: state === '' ? null : state });
+    },
+    /** The state of a lobby of the same namespace; undefined when it has none. */
+    async getState(caller: Lobby, lobby_id: string): Promise<string | undefined> {
+      const [own, lobby] = await Promise.all([get(caller), store.selectLobby(database.queries, lobby_id)]);
+      if (lobby?.namespace_id !== own.namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      return lobby.state ?? undefined;
+    },
+    /** A player has come with this token. Throws why he must be sent away. */
+    async connected(caller: Lobby, player_token: string): Promise<void> {
+      const player = await getPlayer(caller, player_token);
+      if (await store.setConnected(database.queries, player, clock.now())) return;
+      const { remove_ts, remove_reason, connect_ts } =
+        (await store.selectPlayer(database.queries, player.player_id)) ?? player;
+      if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
+      if (remove_ts) throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
+      if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
+      throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
+    },
+    /** A player has left. Repeating it is harmless. */
+    async disconnected(caller: Lobby, player_token: string): Promise<void> {
+      const { player_id, namespace_id } = await getPlayer(caller, player_token);
+      const how = { reason: 'disconnected', now: clock.now() } as const;
+      const { removed } = await store.removePlayers(database.queries, namespace_id, store.isPlayer(player_id), how);
+      if (removed > 0) onLeft();
+    },
+  };
+
+  async function update(lobby: LobbyRow, values: Partial<Pick<LobbyRow, 'is_closed' | 'state'>>): Promise<void> {
+    const is_running = await database.transact((tx) => store.updateLobby(tx, lobby, values));
+    if (!is_running) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+  }
+}

@@ -1,0 +1,32 @@
+import { ServiceError } from '../../platform/errors.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import { createAtlas } from './atlas.ts';
+import { createFounding } from './founding.ts';
+import { createHosting, type HostingDependencies } from './hosting.ts';
+import { createMock } from './mock.ts';
+import { createRounds } from './rounds.ts';
+import { createSeating, type SeatingDependencies } from './seating.ts';
+import { selectLobby } from './store.ts';
+
+export type LobbiesDependencies = Omit<SeatingDependencies, 'rounds'> & HostingDependencies & { feed: Feed };
+
+export type Lobbies = ReturnType<typeof createLobbies>;
+
+/** The matchmaker: players find and join lobbies; lobbies tell of themselves and of their players. */
+export function createLobbies(dependencies: LobbiesDependencies) {
+  const atlas = createAtlas(dependencies);
+  const founding = createFounding(dependencies);
+  const rounds = createRounds({ ...dependencies, atlas, founding });
+  return {
+    ...createSeating({ ...dependencies, rounds }),
+    ...createHosting(dependencies),
+    /** The answers for development tokens. */
+    mock: createMock(dependencies.tokens),
+    /** The server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
+    async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {
+      const lobby = await selectLobby(dependencies.database.queries, lobby_id);
+      if (lobby?.game_id !== game_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      return lobby.server_id;
+    },
+  };
+}

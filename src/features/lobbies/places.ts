@@ -1,0 +1,106 @@
+/** A running lobby as far as seats are concerned. */
+export interface OpenLobby {
+  lobby_id: string;
+  version_id: string;
+  game_mode: string;
+  region: string;
+  tags: Record<string, string>;
+  is_closed: boolean;
+  max_players_normal: number;
+  max_players_direct: number;
+  player_count: number;
+}
+
+/** Lobbies among which a find may choose: those of one version, game mode and region. */
+export interface Shelf {
+  version_id: string;
+  game_mode: string;
+  region: string;
+}
+
+const EXAMINED_MAX = 128;
+
+/**
+ * The running lobbies of a namespace, in memory, by what a find asks for and by how full they are: finding the fullest one
+ * with a place takes as many steps as there are different numbers of free places, not as many as there are lobbies. It
+ * proposes; the database decides.
+ */
+export class Places {
+  readonly #lobbies = new Map<string, OpenLobby>();
+  /** By shelf, then by free places for a find. A closed lobby is on no shelf. */
+  readonly #shelves = new Map<string, Map<number, Map<string, OpenLobby>>>();
+
+  get(lobby_id: string): OpenLobby | undefined {
+    return this.#lobbies.get(lobby_id);
+  }
+
+  /** Notes how a lobby is now. */
+  set(lobby: OpenLobby): void {
+    this.delete(lobby.lobby_id);
+    this.#lobbies.set(lobby.lobby_id, lobby);
+    const free = freePlaces(lobby);
+    if (lobby.is_closed || free < 1) return;
+    const shelf = getOrMake(this.#shelves, keyOf(lobby), () => new Map<number, Map<string, OpenLobby>>());
+    getOrMake(shelf, free, () => new Map<string, OpenLobby>()).set(lobby.lobby_id, lobby);
+  }
+
+  /** Forgets a lobby: it has stopped. */
+  delete(lobby_id: string): void {
+    const lobby = this.#lobbies.get(lobby_id);
+    if (!lobby) return;
+    this.#lobbies.delete(lobby_id);
+    const key = keyOf(lobby);
+    const shelf = this.#shelves.get(key);
+    const free = freePlaces(lobby);
+    const row = shelf?.get(free);
+    row?.delete(lobby_id);
+    if (row?.size === 0) shelf?.delete(free);
+    if (shelf?.size === 0) this.#shelves.delete(key);
+  }
+
+  /** Takes a seat in a lobby, until the database says how it is. */
+  take(lobby_id: string): void {
+    const lobby = this.#lobbies.get(lobby_id);
+    if (lobby) this.set({ ...lobby, player_count: lobby.player_count + 1 });
+  }
+
+  /** The lobbies of a shelf that have a place and all of the tags, the fullest first; looks at 128 at most. */
+  *fullestFirst(shelf: Shelf, tags: Record<string, string>): Generator<OpenLobby> {
+    let examined = 0;
+    const rows = this.#shelves.get(keyOf(shelf));
+    for (const free of [...(rows?.keys() ?? [])].sort((a, b) => a - b)) {
+      for (const lobby of rows?.get(free)?.values() ?? []) {
+        examined += 1;
+        if (examined > EXAMINED_MAX) return;
+        if (hasTags(lobby, tags)) yield lobby;
+      }
+    }
+  }
+}
+
+/** Places that a find may take. */
+export function freePlaces({ max_players_normal, player_count }: OpenLobby): number {
+  return max_players_normal - player_count;
+}
+
+/** Places that somebody who knows the lobby may take. */
+export function freeDirectPlaces({ max_players_direct, player_count }: OpenLobby): number {
+  return max_players_direct - player_count;
+}
+
+/** Whether a lobby has all of the tags; it may have more. */
+export function hasTags(lobby: Pick<OpenLobby, 'tags'>, tags: Record<string, string>): boolean {
+  return Object.entries(tags).every(([name, value]) => lobby.tags[name] === value);
+}
+
+function keyOf({ version_id, game_mode, region }: Shelf): string {
+  return `${version_id} ${game_mode} ${region}`;
+}
+
+function getOrMake<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  const existing = map.get(key);
+  if (existing !== undefined) return existing;
+  const made = make();
+  map.set(key, made);
+  return made;
+}

@@ -1,0 +1,97 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { startLoop } from '../../platform/loop.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
+import type { Servers } from '../servers/servers.ts';
+import { topics } from '../topics.ts';
+import type { Versions } from '../versions/versions.ts';
+import { surplusLobbies } from './rules.ts';
+import * as store from './store.ts';
+import type { LobbyRow, RemoveReason, StopReason } from './tables.ts';
+
+const EVERY_MS = 1_000;
+
+interface ReconcileDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  feed: Feed;
+  namespaces: Namespaces;
+  versions: Versions;
+  servers: Servers;
+  ready_timeout_ms: number;
+  player_timeout_ms: number;
+}
+
+/** Ends what has outlived its time: seats, lobbies that nobody sits in, lobbies whose server is gone or never got ready. */
+export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
+  const { database, clock, events, feed, namespaces, versions, servers } = dependencies;
+  const { ready_timeout_ms, player_timeout_ms } = dependencies;
+
+  async function stop(lobby: LobbyRow, reason: StopReason): Promise<boolean> {
+    const { lobby_id, server_id } = lobby;
+    const how = { reason, now: clock.now(), only_if_empty: reason === 'idle' };
+    const is_stopped = await database.transact(async (tx) => {
+      if (!(await store.stopLobby(tx, lobby, how))) return false;
+      await servers.destroyWith(tx, lobby, server_id);
+      return true;
+    });
+    if (is_stopped) events.emit({ event: 'lobby_stopped', lobby_id, reason });
+    return is_stopped;
+  }
+
+  async function stopAll(lobbies: LobbyRow[], reason: StopReason): Promise<number> {
+    let stopped = 0;
+    for (const lobby of lobbies) stopped += Number(await stop(lobby, reason));
+    return stopped;
+  }
+
+  async function removeDue(condition: ReturnType<typeof store.isOverdue>, reason: RemoveReason): Promise<number> {
+    let total = 0;
+    for (const namespace_id of await store.selectNamespacesWith(database.queries, condition)) {
+      const how = { reason, now: clock.now() };
+      const { removed } = await store.removePlayers(database.queries, namespace_id, condition, how);
+      total += removed;
+    }
+    if (total > 0) events.emit({ event: 'seats_expired', reason, count: total });
+    return total;
+  }
+
+  /** Lobbies that everybody has left go, but for as many as the game mode keeps. */
+  async function trimIdle(): Promise<number> {
+    const by_namespace = Map.groupBy(await store.selectIdle(database.queries), ({ namespace_id }) => namespace_id);
+    let stopped = 0;
+    for (const [namespace_id, idle] of by_namespace) {
+      const namespace = await namespaces.find(namespace_id);
+      const modes = namespace && (await versions.gameModes(namespace));
+      // What is of another version than the namespace's is kept for nobody.
+      const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
+        modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
+      const current = idle.filter(({ version_id }) => version_id === namespace?.version_id);
+      const outdated = idle.filter(({ version_id }) => version_id !== namespace?.version_id);
+      const surplus = surplusLobbies(current, idleMax);
+      stopped += await stopAll([...outdated, ...surplus], 'idle');
+    }
+    return stopped;
+  }
+
+  const loop = startLoop({
+    name: 'lobbies',
+    every_ms: EVERY_MS,
+    signal,
+    events,
+    async step() {
+      const now = clock.now();
+      const { queries } = database;
+      let ended = await stopAll(await store.selectAbandoned(queries), 'server_ended');
+      ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
+      ended += await removeDue(store.isAwaitedInVain(now), 'seat_expired');
+      ended += await removeDue(store.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
+      return ended + (await trimIdle());
+    },
+  });
+  const unsubscribe = feed.subscribe(topics.serversEnding(), loop.wake);
+  return { wake: loop.wake, stopped: loop.stopped.then(unsubscribe) };
+}

@@ -1,0 +1,116 @@
+import { ServiceError } from '../../platform/errors.ts';
+import type { GameModeSettings } from '../versions/settings.ts';
+import type { ActionConfig } from '../versions/wire.ts';
+import type { FindBody } from './wire.ts';
+
+const TAGS_MAX = 8;
+const TAG_NAME_BYTES_MAX = 128;
+const TAG_BYTES_MAX = 512;
+
+/** A find that has been checked against the version: what may be looked for, and what is made if there is none. */
+export interface Search {
+  /** In the order asked for. */
+  game_modes: string[];
+  /** Slugs, in the order asked for. */
+  regions: string[];
+  tags: Record<string, string>;
+  /** The lobby that is made when none has a place; undefined when none is to be made. */
+  creates: NewLobby | undefined;
+}
+
+/** A lobby to be made. */
+export interface NewLobby {
+  game_mode: string;
+  region: string;
+  tags: Record<string, string>;
+  max_players_normal: number;
+  max_players_direct: number;
+  max_players_party: number;
+}
+
+/**
+ * Checks a find, in the order of field-behaviour 4.5, and fills in what was left out. `regions`: slugs of all there are,
+ * the one to recommend first.
+ */
+export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
+  const wanted = body.game_modes.map((game_mode) => {
+    const mode = modes.get(game_mode);
+    if (!mode) throw new ServiceError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode });
+    return mode;
+  });
+  if (wanted.length === 0) throw new ServiceError('MATCHMAKER_NO_GAME_MODE_PROVIDED', {});
+  const tags = body.tags ?? {};
+  checkTags(tags, wanted);
+  if (body.max_players !== undefined) checkMaxPlayers(body.max_players, wanted);
+  const unknown = body.regions?.find((region) => !regions.includes(region));
+  if (unknown !== undefined) throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: unknown });
+  const searched = body.regions ?? recommend(regions, wanted);
+  const { mode, region } = findTarget(wanted, searched);
+  const is_creating = body.prevent_auto_create_lobby !== true;
+  // A lobby that may be made is of the target's mode; else any of the modes may give a seat.
+  for (const { find } of is_creating ? [mode] : wanted) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
+  const maxima = {
+    max_players_normal: body.max_players ?? mode.max_players_normal,
+    max_players_direct: body.max_players ?? mode.max_players_direct,
+    max_players_party: body.max_players ?? mode.max_players_party,
+  };
+  return {
+    game_modes: body.game_modes,
+    regions: searched,
+    tags,
+    creates: is_creating ? { game_mode: mode.name, region, tags, ...maxima } : undefined,
+  };
+}
+
+/** Throws when a game mode does not offer an action, or asks for what requests cannot carry. */
+export function checkAction(
+  action: ActionConfig,
+  disabled: 'MATCHMAKER_FIND_DISABLED' | 'MATCHMAKER_JOIN_DISABLED',
+): void {
+  if (!action.enabled) throw new ServiceError(disabled, {});
+  if (action.identity_requirement !== undefined && action.identity_requirement !== 'none') {
+    throw new ServiceError('MATCHMAKER_IDENTITY_REQUIRED', {});
+  }
+}
+
+function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): void {
+  const pairs = Object.entries(tags);
+  if (pairs.length > TAGS_MAX) throw new ServiceError('MATCHMAKER_TOO_MANY_TAGS', { max: TAGS_MAX });
+  for (const [name, value] of pairs) {
+    if (Buffer.byteLength(name) > TAG_NAME_BYTES_MAX) {
+      throw new ServiceError('MATCHMAKER_TAG_NAME_TOO_LONG', { max: TAG_NAME_BYTES_MAX });
+    }
+    if (Buffer.byteLength(value) > TAG_BYTES_MAX)
+      throw new ServiceError('MATCHMAKER_TAG_TOO_LONG', { max: TAG_BYTES_MAX });
+  }
+  const untaggable = modes.find(({ is_taggable }) => !is_taggable);
+  if (pairs.length > 0 && untaggable) {
+    throw new ServiceError('MATCHMAKER_TAGS_DISABLED', { game_mode: untaggable.name });
+  }
+}
+
+function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {
+  for (const { name, allows_dynamic_max_players, max_players_normal, max_players_direct } of modes) {
+    if (!allows_dynamic_max_players)
+      throw new ServiceError('MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED', { game_mode: name });
+    const max = Math.max(max_players_normal, max_players_direct);
+    if (max_players < 1 || max_players > max) {
+      throw new ServiceError('MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID', { game_mode: name, max });
+    }
+  }
+}
+
+/** One region when the player named none: the first that offers one of the modes. */
+function recommend(regions: string[], modes: GameModeSettings[]): string[] {
+  const first = regions.find((region) => modes.some((mode) => mode.regions.has(region)));
+  return first === undefined ? [] : [first];
+}
+
+/** The first of the modes that is offered in one of the regions. */
+function findTarget(modes: GameModeSettings[], regions: string[]): { mode: GameModeSettings; region: string } {
+  for (const mode of modes) {
+    const region = regions.find((slug) => mode.regions.has(slug));
+    if (region !== undefined) return { mode, region };
+  }
+  throw new ServiceError('MATCHMAKER_AUTO_CREATE_FAILED', {});
+}

@@ -1,0 +1,156 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Atlas } from './atlas.ts';
+import type { Founding } from './founding.ts';
+import { Places } from './places.ts';
+import { type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
+import * as store from './store.ts';
+import type { LobbyRow } from './tables.ts';
+
+/** How many requests are decided together at the most, and how many may wait for that. */
+const ROUND_MAX = 512;
+const WAITING_MAX = 10_000;
+/** How often a request is decided anew after somebody else was faster. */
+const ATTEMPTS_MAX = 16;
+
+/** The seat somebody got. */
+export interface Seat {
+  lobby_id: string;
+  /** Slug of the datacenter. */
+  region: string;
+  /** How to reach the lobby; null when it is not ready yet. */
+  ports: LobbyRow['ports'];
+}
+
+interface Waiting {
+  request: SeatRequest;
+  attempts: number;
+  resolve(seat: Seat): void;
+  reject(error: unknown): void;
+}
+
+interface RoundsDependencies {
+  database: Database;
+  clock: Clock;
+  atlas: Atlas;
+  seat_timeout_ms: number;
+  founding: Founding;
+}
+
+export type Rounds = ReturnType<typeof createRounds>;
+
+/**
+ * Gives seats. Requests that arrive while a round is being committed wait for the next one, and are decided and committed
+ * together: one statement for all who go to lobbies there are, one transaction for all lobbies that are made. There is no
+ * timer: a request that comes alone is decided at once.
+ */
+export function createRounds({ database, clock, atlas, seat_timeout_ms, founding }: RoundsDependencies) {
+  let waiting: Waiting[] = [];
+  let is_running = false;
+
+  async function run(): Promise<void> {
+    if (is_running) return;
+    is_running = true;
+    while (waiting.length > 0) {
+      const round = waiting.slice(0, ROUND_MAX);
+      waiting = waiting.slice(ROUND_MAX);
+      await decide(round).catch((error: unknown) => giveUp(round, error));
+    }
+    is_running = false;
+  }
+
+  async function decide(round: Waiting[]): Promise<void> {
+    const was_unlucky = round.some(({ attempts }) => attempts > 0);
+    const requests = round.map(({ request }) => request);
+    const first = planSeats(requests, await openPlaces(requests, was_unlucky));
+    // A no is said by what the database holds now, not by what we happen to remember.
+    const refused = first.refusals.map(({ request }) => request);
+    const second = refused.length > 0 ? planSeats(refused, await openPlaces(refused, true)) : undefined;
+    const by_player = new Map(round.map((one) => [one.request.player_id, one]));
+    for (const { request, code } of second?.refusals ?? []) {
+      by_player.get(request.player_id)?.reject(new ServiceError(code, {}));
+    }
+    await takeSeats([...first.seats, ...(second?.seats ?? [])], by_player);
+    await foundLobbies([...first.new_lobbies, ...(second?.new_lobbies ?? [])], by_player);
+  }
+
+  async function takeSeats(seats: Plan['seats'], by_player: Map<string, Waiting>): Promise<void> {
+    if (seats.length === 0) return;
+    const now = clock.now();
+    const proposed = seats.map(({ request, lobby_id }) => {
+      const { player_id, namespace_id, address, kind } = request;
+      return { player_id, lobby_id, namespace_id, address, kind };
+    });
+    const accepting = await store.takeSeats(database.queries, proposed, { now, deadline: after(now, seat_timeout_ms) });
+    const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
+    for (const lobby of accepting) atlas.settle(lobby.namespace_id, lobby.changed, lobby);
+    const unlucky: Waiting[] = [];
+    for (const { request, lobby_id } of seats) {
+      const one = by_player.get(request.player_id);
+      const lobby = by_lobby.get(lobby_id);
+      if (lobby) one?.resolve(toSeat(lobby));
+      else if (one) unlucky.push(one);
+    }
+    retry(unlucky);
+  }
+
+  async function foundLobbies(planned: PlannedLobby[], by_player: Map<string, Waiting>): Promise<void> {
+    if (planned.length === 0) return;
+    const prepared = await Promise.all(planned.map(founding.prepare));
+    const founded = await database.transact(async (tx) => {
+      const made: (LobbyRow | undefined)[] = [];
+      for (const one of prepared) made.push(await founding.found(tx, one));
+      return made;
+    });
+    for (const [index, { founders }] of planned.entries()) {
+      const lobby = founded[index];
+      if (lobby) atlas.settle(lobby.namespace_id, lobby.changed, lobby);
+      for (const { player_id } of founders) {
+        const one = by_player.get(player_id);
+        if (lobby) one?.resolve(toSeat(lobby));
+        else one?.reject(new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}));
+      }
+    }
+  }
+
+  /** Somebody else took the places we had in mind: these are decided anew, before those who came later. */
+  function retry(unlucky: Waiting[]): void {
+    for (const one of unlucky) one.attempts += 1;
+    for (const { reject } of unlucky.filter(({ attempts }) => attempts >= ATTEMPTS_MAX)) {
+      reject(new ServiceError('DATABASE_BUSY', {}));
+    }
+    waiting = [...unlucky.filter(({ attempts }) => attempts < ATTEMPTS_MAX), ...waiting];
+  }
+
+  /** The database did not do what was planned; what the plan changed in our memory is forgotten with it. */
+  function giveUp(round: Waiting[], error: unknown): void {
+    for (const { request, reject } of round) {
+      atlas.forget(request.namespace_id);
+      reject(error);
+    }
+  }
+
+  async function openPlaces(requests: SeatRequest[], is_fresh: boolean): Promise<(namespace_id: string) => Places> {
+    const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
+    const opened = await Promise.all(namespace_ids.map((namespace_id) => atlas.open(namespace_id, { is_fresh })));
+    const by_namespace = new Map(namespace_ids.map((namespace_id, index) => [namespace_id, opened[index]]));
+    return (namespace_id) => by_namespace.get(namespace_id) ?? new Places();
+  }
+
+  return {
+    /** A seat for the request. Throws what the matchmaker refuses it with. */
+    async seat(request: SeatRequest): Promise<Seat> {
+      if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
+      const { promise, resolve, reject } = Promise.withResolvers<Seat>();
+      waiting.push({ request, attempts: 0, resolve, reject });
+      // Never fails: each of its requests is answered by its own promise.
+      void run();
+      return await promise;
+    },
+  };
+}
+
+function toSeat({ lobby_id, region, ports }: LobbyRow): Seat {
+  return { lobby_id, region, ports };
+}

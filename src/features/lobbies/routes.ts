@@ -1,0 +1,208 @@
+import { badBody, parseJson } from '../../platform/http/body.ts';
+import { route } from '../../platform/http/route.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import { nameCaller } from '../../platform/tokens/caller.ts';
+import type { Watch } from '../../platform/watch/watch.ts';
+import type { Servers } from '../servers/servers.ts';
+import { LogsAnswer, LogsQuery } from '../servers/wire.ts';
+import type { Lobbies } from './lobbies.ts';
+import * as wire from './wire.ts';
+
+/** The matchmaker has two addresses: below the base, and the specification's {matchmaker_url}/v1. */
+const PREFIXES = ['/matchmaker', '/v1'] as const;
+
+const STATE_BYTES_MAX = 65_536;
+
+const SEAT_ERRORS = [
+  'NAMESPACE_NOT_FOUND',
+  'MATCHMAKER_IDENTITY_REQUIRED',
+  'MATCHMAKER_LOBBY_STOPPED',
+  'MATCHMAKER_TOO_MANY_LOBBIES',
+] as const;
+const FIND_ERRORS = [
+  ...SEAT_ERRORS,
+  'MATCHMAKER_AUTO_CREATE_FAILED',
+  'MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED',
+  'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
+  'MATCHMAKER_FIND_DISABLED',
+  'MATCHMAKER_GAME_MODE_NOT_FOUND',
+  'MATCHMAKER_NO_AVAILABLE_LOBBIES',
+  'MATCHMAKER_NO_GAME_MODE_PROVIDED',
+  'MATCHMAKER_REGION_NOT_FOUND',
+  'MATCHMAKER_TAGS_DISABLED',
+  'MATCHMAKER_TAG_NAME_TOO_LONG',
+  'MATCHMAKER_TAG_TOO_LONG',
+  'MATCHMAKER_TOO_MANY_TAGS',
+] as const;
+const JOIN_ERRORS = [
+  ...SEAT_ERRORS,
+  'MATCHMAKER_JOIN_DISABLED',
+  'MATCHMAKER_LOBBY_FULL',
+  'MATCHMAKER_LOBBY_NOT_FOUND',
+] as const;
+const LOBBY_ERRORS = ['MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'] as const;
+const PLAYER_ERRORS = ['TOKEN_ERROR', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'] as const;
+
+export function lobbyRoutes(lobbies: Lobbies, servers: Servers, watch: Watch) {
+  return [
+    ...PREFIXES.flatMap((prefix) => [...playerRoutes(prefix, lobbies), ...hostRoutes(prefix, lobbies)]),
+    route(
+      'GET',
+      '/cloud/games/:game_id/matchmaker/lobbies/:lobby_id/logs',
+      {
+        summary: "What a lobby's server wrote: the last lines, or those after an index.",
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        query: LogsQuery,
+        response: LogsAnswer,
+        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+      },
+      async ({ caller, params, query, signal }) => {
+        const name = { server_id: await lobbies.serverOf(params), stream: query.stream };
+        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
+        const { view, watch: seen } = await watch.follow(servers.log, name, waiting);
+        return { ...view, watch: seen };
+      },
+    ),
+  ];
+}
+
+/** What a game's clients call. */
+function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
+  return [
+    route(
+      'POST',
+      `${prefix}/lobbies/find`,
+      {
+        summary: 'A seat in an open lobby, or in one made for it. Answers when the lobby is ready.',
+        allow: ['public', 'development'],
+        body: wire.FindBody,
+        response: wire.JoinAnswer,
+        errors: FIND_ERRORS,
+      },
+      async ({ caller, body, address, signal }) =>
+        caller.kind === 'development'
+          ? await lobbies.mock.join(caller)
+          : await lobbies.find(caller, body, { address, signal }),
+    ),
+    route(
+      'POST',
+      `${prefix}/lobbies/join`,
+      {
+        summary: 'A seat in a lobby that the player knows.',
+        allow: ['public', 'development'],
+        body: wire.JoinBody,
+        response: wire.JoinAnswer,
+        errors: JOIN_ERRORS,
+      },
+      async ({ caller, body, address, signal }) =>
+        caller.kind === 'development'
+          ? await lobbies.mock.join(caller)
+          : await lobbies.join(caller, body.lobby_id.toLowerCase(), { address, signal }),
+    ),
+  ];
+}
+
+/** What a lobby's server calls. */
+function hostRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
+  return [
+    route(
+      'POST',
+      `${prefix}/lobbies/ready`,
+      {
+        summary: 'The lobby takes players from now on.',
+        allow: ['lobby', 'development'],
+        body: Empty,
+        response: Empty,
+        errors: LOBBY_ERRORS,
+      },
+      async ({ caller }) => {
+        if (caller.kind === 'lobby') await lobbies.ready(caller);
+        return {};
+      },
+    ),
+    route(
+      'PUT',
+      `${prefix}/lobbies/closed`,
+      {
+        summary: 'Whether find may give away places of the lobby.',
+        allow: ['lobby', 'development'],
+        body: wire.ClosedBody,
+        response: Empty,
+        errors: LOBBY_ERRORS,
+      },
+      async ({ caller, body }) => {
+        if (caller.kind === 'lobby') await lobbies.setClosed(caller, body.is_closed);
+        return {};
+      },
+    ),
+    route(
+      'PUT',
+      `${prefix}/lobbies/state`,
+      {
+        summary: 'What the lobby says of itself: any JSON, or an empty body for nothing.',
+        allow: ['lobby', 'development'],
+        body_kind: 'text',
+        response: Empty,
+        errors: LOBBY_ERRORS,
+      },
+      async ({ caller, text }) => {
+        if (Buffer.byteLength(text) > STATE_BYTES_MAX) throw badBody(`a state has at most ${STATE_BYTES_MAX} bytes`);
+        // It is kept as it was written; it only has to be JSON.
+        parseJson(text);
+        if (caller.kind === 'lobby') await lobbies.setState(caller, text);
+        return {};
+      },
+    ),
+    route(
+      'GET',
+      `${prefix}/lobbies/:lobby_id/state`,
+      {
+        summary: 'What a lobby of the same namespace says of itself; null when it says nothing.',
+        allow: ['lobby', 'development'],
+        errors: LOBBY_ERRORS,
+      },
+      async ({ caller, params }) => {
+        const state = caller.kind === 'lobby' ? await lobbies.getState(caller, params.lobby_id) : '{}';
+        return new Response(state ?? 'null', { headers: { 'content-type': 'application/json' } });
+      },
+    ),
+    route(
+      'POST',
+      `${prefix}/players/connected`,
+      {
+        summary: 'A player has come with this token. On an error the lobby sends him away.',
+        allow: ['lobby', 'development'],
+        body: wire.PlayerBody,
+        response: Empty,
+        errors: [
+          ...PLAYER_ERRORS,
+          'MATCHMAKER_PLAYER_ALREADY_CONNECTED',
+          'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED',
+          'MATCHMAKER_PLAYER_REMOVED',
+        ],
+      },
+      async ({ caller, body }) => {
+        if (caller.kind === 'lobby') await lobbies.connected(caller, body.player_token);
+        else await lobbies.mock.checkPlayer(caller, body.player_token);
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${prefix}/players/disconnected`,
+      {
+        summary: 'A player has left the lobby.',
+        allow: ['lobby', 'development'],
+        body: wire.PlayerBody,
+        response: Empty,
+        errors: PLAYER_ERRORS,
+      },
+      async ({ caller, body }) => {
+        if (caller.kind === 'lobby') await lobbies.disconnected(caller, body.player_token);
+        else await lobbies.mock.checkPlayer(caller, body.player_token);
+        return {};
+      },
+    ),
+  ];
+}

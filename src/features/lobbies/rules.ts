@@ -1,0 +1,117 @@
+import { freeDirectPlaces, freePlaces, hasTags, type OpenLobby, type Places } from './places.ts';
+import type { NewLobby, Search } from './requests.ts';
+
+/** Somebody who wants a seat. */
+export type SeatRequest = FindRequest | JoinRequest;
+
+interface RequestBase {
+  /** The seat that he is going to have. */
+  player_id: string;
+  game_id: string;
+  namespace_id: string;
+  address: string;
+}
+
+export interface FindRequest extends RequestBase {
+  kind: 'find';
+  version_id: string;
+  search: Search;
+}
+
+export interface JoinRequest extends RequestBase {
+  kind: 'join';
+  lobby_id: string;
+}
+
+/** A lobby to be made, with those who get its first seats. */
+export interface PlannedLobby {
+  namespace_id: string;
+  game_id: string;
+  version_id: string;
+  lobby: NewLobby;
+  founders: FindRequest[];
+}
+
+export type Refusal = 'MATCHMAKER_NO_AVAILABLE_LOBBIES' | 'MATCHMAKER_LOBBY_FULL' | 'MATCHMAKER_LOBBY_STOPPED';
+
+/** What is proposed for a round of requests: seats in lobbies there are, lobbies to be made, and who gets nothing. */
+export interface Plan {
+  seats: { request: SeatRequest; lobby_id: string }[];
+  new_lobbies: PlannedLobby[];
+  refusals: { request: SeatRequest; code: Refusal }[];
+}
+
+/**
+ * Decides who sits where, one request after the other: the fullest lobby that has a place and is in one of the game modes
+ * and regions asked for; else one that is being made in this round; else a new one. Takes the seats in `placesOf`'s
+ * answers as it gives them away, so that nobody after is offered the same. Depends on its arguments only.
+ */
+export function planSeats(requests: SeatRequest[], placesOf: (namespace_id: string) => Places): Plan {
+  const plan: Plan = { seats: [], new_lobbies: [], refusals: [] };
+  for (const request of requests) {
+    const places = placesOf(request.namespace_id);
+    if (request.kind === 'join') planJoin(request, places, plan);
+    else planFind(request, places, plan);
+  }
+  return plan;
+}
+
+function planJoin(request: JoinRequest, places: Places, plan: Plan): void {
+  const lobby = places.get(request.lobby_id);
+  if (!lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_STOPPED' });
+  if (freeDirectPlaces(lobby) < 1) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
+  places.take(lobby.lobby_id);
+  plan.seats.push({ request, lobby_id: lobby.lobby_id });
+}
+
+function planFind(request: FindRequest, places: Places, plan: Plan): void {
+  const lobby = findFullest(request, places);
+  if (lobby) {
+    places.take(lobby.lobby_id);
+    plan.seats.push({ request, lobby_id: lobby.lobby_id });
+    return;
+  }
+  const planned = plan.new_lobbies.find((candidate) => canFound(candidate, request));
+  if (planned) return void planned.founders.push(request);
+  const { creates } = request.search;
+  if (!creates) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+  const { namespace_id, game_id, version_id } = request;
+  plan.new_lobbies.push({ namespace_id, game_id, version_id, lobby: creates, founders: [request] });
+}
+
+function findFullest({ version_id, search }: FindRequest, places: Places): OpenLobby | undefined {
+  let fullest: OpenLobby | undefined;
+  for (const region of search.regions) {
+    for (const game_mode of search.game_modes) {
+      const [candidate] = places.fullestFirst({ version_id, game_mode, region }, search.tags);
+      if (candidate && (!fullest || freePlaces(candidate) < freePlaces(fullest))) fullest = candidate;
+    }
+  }
+  return fullest;
+}
+
+/** Whether a lobby that is about to be made suits another request, and has room for it. */
+function canFound(planned: PlannedLobby, { namespace_id, version_id, search }: FindRequest): boolean {
+  const { lobby, founders } = planned;
+  return (
+    planned.namespace_id === namespace_id &&
+    planned.version_id === version_id &&
+    search.game_modes.includes(lobby.game_mode) &&
+    search.regions.includes(lobby.region) &&
+    hasTags(lobby, search.tags) &&
+    founders.length < lobby.max_players_normal
+  );
+}
+
+/** Of the empty lobbies of a namespace, longest empty first, those that are more than their place keeps. */
+export function surplusLobbies<Lobby extends { game_mode: string; region: string }>(
+  longest_empty_first: Lobby[],
+  idleMax: (place: { game_mode: string; region: string }) => number,
+): Lobby[] {
+  const groups = Map.groupBy(longest_empty_first, ({ game_mode, region }) => `${game_mode} ${region}`);
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    const kept = first ? idleMax(first) : 0;
+    return group.slice(0, Math.max(0, group.length - kept));
+  });
+}

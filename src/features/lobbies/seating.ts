@@ -1,0 +1,119 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
+import type { Tokens } from '../../platform/tokens/tokens.ts';
+import type { Watch } from '../../platform/watch/watch.ts';
+import type { Datacenters } from '../datacenters/datacenters.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
+import { topics } from '../topics.ts';
+import type { Versions } from '../versions/versions.ts';
+import { checkAction, checkFind } from './requests.ts';
+import type { Rounds, Seat } from './rounds.ts';
+import type { SeatRequest } from './rules.ts';
+import * as store from './store.ts';
+import type { LobbyRow } from './tables.ts';
+import { type FindBody, type JoinAnswer, toJoinAnswer, toPorts } from './wire.ts';
+
+export interface SeatingDependencies {
+  database: Database;
+  clock: Clock;
+  watch: Watch;
+  tokens: Tokens;
+  namespaces: Namespaces;
+  versions: Versions;
+  datacenters: Datacenters;
+  rounds: Rounds;
+  /** Slug of the datacenter that this process stands in. */
+  own_region: string;
+  request_timeout_ms: number;
+  /** Somebody has left a lobby that may be empty now. */
+  onLeft(): void;
+}
+
+/** Who asks, besides what he asks. */
+interface Asking {
+  address: string;
+  /** Ends the wait for a lobby to be ready. */
+  signal: AbortSignal;
+}
+
+/** How players come to seats. */
+export function createSeating(dependencies: SeatingDependencies) {
+  const { database, clock, watch, tokens, namespaces, versions, datacenters, rounds } = dependencies;
+  const { own_region, request_timeout_ms, onLeft } = dependencies;
+
+  async function namespaceOf({ namespace_id }: CallerOf<'public'>) {
+    const namespace = await namespaces.find(namespace_id);
+    if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+    return namespace;
+  }
+
+  /** Slugs of all regions, the one to recommend first: whoever reaches this process is likely to be near it. */
+  async function listRegions(): Promise<string[]> {
+    const slugs = (await datacenters.list()).map(({ slug }) => slug);
+    return [...slugs.filter((slug) => slug === own_region), ...slugs.filter((slug) => slug !== own_region)];
+  }
+
+  /** Takes a seat, waits until its lobby is ready and says how to get there. Whoever does not wait so long has no seat. */
+  async function seatAndWait(request: SeatRequest, signal: AbortSignal): Promise<JoinAnswer> {
+    const seat = await rounds.seat(request);
+    try {
+      const ports = seat.ports ?? (await waitUntilReady(seat, signal));
+      const [region, player_token] = await Promise.all([
+        describeRegion(seat.region),
+        tokens.issue({ kind: 'player', player_id: request.player_id }),
+      ]);
+      return toJoinAnswer({ lobby_id: seat.lobby_id, region }, toPorts(ports), player_token);
+    } catch (error) {
+      await giveBack(request);
+      throw error;
+    }
+  }
+
+  async function waitUntilReady({ lobby_id }: Seat, signal: AbortSignal): Promise<NonNullable<LobbyRow['ports']>> {
+    const look = async () => {
+      const lobby = await store.selectLobby(database.queries, lobby_id);
+      if (!lobby || lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+      return lobby.ports ?? undefined;
+    };
+    const waiting = { signal, waiter: `lobby:${lobby_id}`, timeout_ms: request_timeout_ms };
+    const ports = await watch.until(topics.lobby(lobby_id), look, waiting);
+    if (!ports) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
+    return ports;
+  }
+
+  async function giveBack({ player_id, namespace_id }: SeatRequest): Promise<void> {
+    const how = { reason: 'request_ended', now: clock.now() } as const;
+    const { removed } = await store.removePlayers(database.queries, namespace_id, store.isPlayer(player_id), how);
+    if (removed > 0) onLeft();
+  }
+
+  async function describeRegion(slug: string): Promise<JoinAnswer['lobby']['region']> {
+    const datacenter = (await datacenters.list()).find((one) => one.slug === slug);
+    return { region_id: slug, display_name: datacenter?.name ?? slug };
+  }
+
+  return {
+    /** A seat in the fullest open lobby that suits, or in one made for it. Answers when the lobby is ready. */
+    async find(caller: CallerOf<'public'>, body: FindBody, { address, signal }: Asking): Promise<JoinAnswer> {
+      const { namespace_id, game_id, version_id } = await namespaceOf(caller);
+      const [modes, regions] = await Promise.all([versions.gameModes({ game_id, version_id }), listRegions()]);
+      const search = checkFind(body, modes, regions);
+      const player_id = Bun.randomUUIDv7();
+      const request = { kind: 'find', player_id, game_id, namespace_id, version_id, address, search } as const;
+      return await seatAndWait(request, signal);
+    },
+    /** A seat in a lobby that the player knows. Being closed is no obstacle (specification: States). */
+    async join(caller: CallerOf<'public'>, lobby_id: string, { address, signal }: Asking): Promise<JoinAnswer> {
+      const { namespace_id, game_id } = await namespaceOf(caller);
+      const lobby = await store.selectLobby(database.queries, lobby_id);
+      if (lobby?.namespace_id !== namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+      const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
+      checkAction(modes.get(lobby.game_mode)?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
+      const player_id = Bun.randomUUIDv7();
+      return await seatAndWait({ kind: 'join', player_id, game_id, namespace_id, address, lobby_id }, signal);
+    },
+  };
+}

@@ -1,0 +1,336 @@
+import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lt, type SQL, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { CHANGES_CHANNEL, raiseVersions, touch } from '../../platform/watch/versions.ts';
+import { isEnding } from '../servers/servers.ts';
+import { topics } from '../topics.ts';
+import {
+  type LobbyRow,
+  lobbies,
+  lobbyCounts,
+  type PlayerRow,
+  players,
+  type RemoveReason,
+  type StopReason,
+} from './tables.ts';
+
+const LOBBIES_MAX = 100_000;
+const DUE_MAX = 1_000;
+
+export async function selectLobby(queries: Queries, lobby_id: string): Promise<LobbyRow | undefined> {
+  const [row] = await queries.select().from(lobbies).where(eq(lobbies.lobby_id, lobby_id));
+  return row;
+}
+
+/** The running lobbies of a namespace. */
+export async function selectRunning(queries: Queries, namespace_id: string): Promise<LobbyRow[]> {
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(and(eq(lobbies.namespace_id, namespace_id), isNull(lobbies.stop_ts)))
+    .orderBy(asc(lobbies.create_ts), asc(lobbies.lobby_id))
+    .limit(LOBBIES_MAX);
+}
+
+/** The lobbies of a namespace that changed after a version of its list, stopped ones too. */
+export async function selectChanged(queries: Queries, namespace_id: string, version: number): Promise<LobbyRow[]> {
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(and(eq(lobbies.namespace_id, namespace_id), gt(lobbies.changed, version)))
+    .orderBy(asc(lobbies.changed))
+    .limit(LOBBIES_MAX);
+}
+
+/**
+ * Counts one more lobby of a namespace, if that many are allowed, and tells of it. Gives the version of the namespace's
+ * list with which the lobby is to be inserted.
+ */
+export async function countLobby(
+  tx: Tx,
+  lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
+  lobby_count_max: number,
+): Promise<number | undefined> {
+  const changed = await touchLobby(tx, lobby);
+  const counted = await tx
+    .insert(lobbyCounts)
+    .values({ namespace_id: lobby.namespace_id, lobby_count: 1 })
+    .onConflictDoUpdate({
+      target: lobbyCounts.namespace_id,
+      set: { lobby_count: sql`${lobbyCounts.lobby_count} + 1` },
+      setWhere: lt(lobbyCounts.lobby_count, lobby_count_max),
+    })
+    .returning({ lobby_count: lobbyCounts.lobby_count });
+  return counted.length > 0 ? changed : undefined;
+}
+
+/** Makes a lobby, with its founders' seats taken. */
+export async function insertLobby(
+  tx: Tx,
+  lobby: LobbyRow,
+  founders: Pick<PlayerRow, 'player_id' | 'address'>[],
+): Promise<void> {
+  await tx.insert(lobbies).values(lobby);
+  await tx.execute(sql`
+    insert into ${players} (player_id, lobby_id, namespace_id, address, create_ts)
+    select founder.player_id, ${lobby.lobby_id}::uuid, ${lobby.namespace_id}::uuid, founder.address, ${at(lobby.create_ts)}
+    from unnest(
+      ${sql.param(founders.map(({ player_id }) => player_id))}::uuid[],
+      ${sql.param(founders.map(({ address }) => address))}::text[]
+    ) as founder (player_id, address)`);
+}
+
+/** A proposed seat. */
+export interface ProposedSeat {
+  player_id: string;
+  lobby_id: string;
+  namespace_id: string;
+  /** A join comes to a lobby it knows, a find to one that was chosen for it. */
+  kind: 'find' | 'join';
+  address: string;
+}
+
+/**
+ * Takes many seats in one statement. For each lobby, all who were proposed or nobody: it must run, take them by its
+ * maximum of the moment (the one for joins, if all came to join) and, if anybody came by find, be open. This is the only
+ * place that fills lobbies after their founding (I-M1), and the only one that decides whether a closed one is found (I-M4).
+ */
+export async function takeSeats(
+  queries: Queries,
+  seats: ProposedSeat[],
+  { now, deadline }: { now: Date; deadline: Date },
+): Promise<LobbyRow[]> {
+  const column = (key: keyof ProposedSeat) => sql.param(seats.map((seat) => seat[key]));
+  const rows = await queries.execute<Record<string, unknown>>(sql`
+    with ${raiseVersions(seats.map(({ namespace_id }) => topics.lobbiesOf(namespace_id)))},
+    told as (
+      select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
+    ),
+    proposed as (
+      -- The count makes the namespaces' versions the first rows that are locked, here as everywhere.
+      select seat.* from unnest(
+        ${column('player_id')}::uuid[], ${column('lobby_id')}::uuid[], ${column('namespace_id')}::uuid[],
+        ${column('kind')}::text[], ${column('address')}::text[]
+      ) as seat (player_id, lobby_id, namespace_id, kind, address)
+      where (select count(*) from told) > 0
+    ),
+    wanted as (
+      select lobby_id, namespace_id,
+        count(*) filter (where kind = 'find') as finds, count(*) filter (where kind = 'join') as joins
+      from proposed group by lobby_id, namespace_id
+    ),
+    accepting as (
+      update ${lobbies} set
+        player_count = player_count + finds + joins,
+        idle_ts = null,
+        changed = (select version from told where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
+      from wanted
+      where ${lobbies.lobby_id} = wanted.lobby_id and ${lobbies.namespace_id} = wanted.namespace_id and stop_ts is null
+        and (finds = 0 or (not is_closed and player_count + finds <= max_players_normal))
+        and (joins = 0 or player_count + finds + joins <= max_players_direct)
+      returning ${lobbies}.*
+    ),
+    seated as (
+      insert into ${players} (player_id, lobby_id, namespace_id, address, create_ts, seat_deadline_ts)
+      select proposed.player_id, proposed.lobby_id, proposed.namespace_id, proposed.address, ${at(now)},
+        case when accepting.ready_ts is null then null else ${at(deadline)} end
+      from proposed join accepting on accepting.lobby_id = proposed.lobby_id
+    )
+    select * from accepting`);
+  return rows.map(toLobbyRow);
+}
+
+/** Notes that a lobby is ready and starts the time its players have. Gives it; undefined when it was, or has stopped. */
+export async function setReady(
+  tx: Tx,
+  lobby: LobbyRow,
+  { now, deadline, ports }: { now: Date; deadline: Date; ports: LobbyRow['ports'] },
+): Promise<LobbyRow | undefined> {
+  const changed = await touchLobby(tx, lobby);
+  const [row] = await tx
+    .update(lobbies)
+    .set({ ready_ts: now, ports, changed })
+    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), isNull(lobbies.ready_ts), isNull(lobbies.stop_ts)))
+    .returning();
+  if (!row) return undefined;
+  // In a statement of its own, after the lobby's row is ours: it sees everybody who was seated before.
+  await tx
+    .update(players)
+    .set({ seat_deadline_ts: deadline })
+    .where(and(eq(players.lobby_id, lobby.lobby_id), isNull(players.remove_ts), isNull(players.connect_ts)));
+  return row;
+}
+
+/** Changes what a running lobby says of itself. False when it has stopped. */
+export async function updateLobby(
+  tx: Tx,
+  lobby: LobbyRow,
+  values: Partial<Pick<LobbyRow, 'is_closed' | 'state'>>,
+): Promise<boolean> {
+  const changed = await touchLobby(tx, lobby);
+  const rows = await tx
+    .update(lobbies)
+    .set({ ...values, changed })
+    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), isNull(lobbies.stop_ts)))
+    .returning({ lobby_id: lobbies.lobby_id });
+  return rows.length > 0;
+}
+
+/** Ends a running lobby and its players' visits. False when it has stopped, or when somebody sits where nobody should. */
+export async function stopLobby(
+  tx: Tx,
+  lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
+  { reason, now, only_if_empty }: { reason: StopReason; now: Date; only_if_empty: boolean },
+): Promise<LobbyRow | undefined> {
+  const changed = await touchLobby(tx, lobby);
+  const [row] = await tx
+    .update(lobbies)
+    .set({ stop_ts: now, stop_reason: reason, player_count: 0, changed })
+    .where(
+      and(
+        eq(lobbies.lobby_id, lobby.lobby_id),
+        isNull(lobbies.stop_ts),
+        only_if_empty ? eq(lobbies.player_count, 0) : undefined,
+      ),
+    )
+    .returning();
+  if (!row) return undefined;
+  await tx
+    .update(players)
+    .set({ remove_ts: now, remove_reason: 'lobby_stopped' })
+    .where(and(eq(players.lobby_id, lobby.lobby_id), isNull(players.remove_ts)));
+  await tx
+    .update(lobbyCounts)
+    .set({ lobby_count: sql`${lobbyCounts.lobby_count} - 1` })
+    .where(eq(lobbyCounts.namespace_id, lobby.namespace_id));
+  return row;
+}
+
+export async function selectPlayer(queries: Queries, player_id: string): Promise<PlayerRow | undefined> {
+  const [row] = await queries.select().from(players).where(eq(players.player_id, player_id));
+  return row;
+}
+
+/** Notes that a player has connected: once, to his own lobby, in time, while he has his seat (I-M3). */
+export async function setConnected(
+  queries: Queries,
+  { player_id, lobby_id }: { player_id: string; lobby_id: string },
+  now: Date,
+): Promise<boolean> {
+  const rows = await queries
+    .update(players)
+    .set({ connect_ts: now })
+    .where(
+      and(
+        eq(players.player_id, player_id),
+        eq(players.lobby_id, lobby_id),
+        isNull(players.connect_ts),
+        isNull(players.remove_ts),
+        sql`(${players.seat_deadline_ts} is null or ${players.seat_deadline_ts} > ${at(now)})`,
+      ),
+    )
+    .returning({ player_id: players.player_id });
+  return rows.length > 0;
+}
+
+/**
+ * Removes the players of a namespace that a condition names and gives their seats back, each once (I-M2): a player is
+ * removed by one statement only. Gives how many they were, and the lobbies that nobody sits in now.
+ */
+export async function removePlayers(
+  queries: Queries,
+  namespace_id: string,
+  condition: SQL,
+  { reason, now }: { reason: RemoveReason; now: Date },
+): Promise<{ removed: number; emptied: number }> {
+  const [row] = await queries.execute<{ removed: string; emptied: string }>(sql`
+    with ${raiseVersions([topics.lobbiesOf(namespace_id)])},
+    told as (
+      select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
+    ),
+    gone as (
+      update ${players} set remove_ts = ${at(now)}, remove_reason = ${reason}
+      where namespace_id = ${namespace_id}::uuid and remove_ts is null and ${condition}
+        and (select count(*) from told) > 0
+      returning lobby_id
+    ),
+    freed as (
+      update ${lobbies} set
+        player_count = player_count - seats,
+        idle_ts = case when player_count = seats then ${at(now)} else idle_ts end,
+        changed = (select version from told)
+      from (select lobby_id, count(*) as seats from gone group by lobby_id) as left_by
+      where ${lobbies.lobby_id} = left_by.lobby_id
+      returning player_count
+    )
+    select (select count(*) from gone) as removed, (select count(*) from freed where player_count = 0) as emptied`);
+  return { removed: Number(row?.removed ?? 0), emptied: Number(row?.emptied ?? 0) };
+}
+
+export const isPlayer = (player_id: string): SQL => sql`player_id = ${player_id}::uuid`;
+
+/** His seat was kept for him long enough. */
+export const isAwaitedInVain = (now: Date): SQL => sql`connect_ts is null and seat_deadline_ts <= ${at(now)}`;
+
+/** He has been there so long that his lobby must have forgotten to say that he left. */
+export const isOverdue = (created_before: Date): SQL => sql`create_ts <= ${at(created_before)}`;
+
+/** Namespaces in which players meet a condition. */
+export async function selectNamespacesWith(queries: Queries, condition: SQL): Promise<string[]> {
+  const rows = await queries.execute<{ namespace_id: string }>(sql`
+    select distinct namespace_id from ${players} where remove_ts is null and ${condition} limit ${DUE_MAX}`);
+  return rows.map(({ namespace_id }) => namespace_id);
+}
+
+/** Running lobbies whose server is going or gone. */
+export async function selectAbandoned(queries: Queries): Promise<LobbyRow[]> {
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(and(isNull(lobbies.stop_ts), isEnding(lobbies.server_id)))
+    .orderBy(asc(lobbies.create_ts))
+    .limit(DUE_MAX);
+}
+
+/** Running lobbies that were made before a moment and are not ready yet. */
+export async function selectLate(queries: Queries, created_before: Date): Promise<LobbyRow[]> {
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(and(isNull(lobbies.stop_ts), isNull(lobbies.ready_ts), lt(lobbies.create_ts, created_before)))
+    .orderBy(asc(lobbies.create_ts))
+    .limit(DUE_MAX);
+}
+
+/** Running lobbies that everybody has left. */
+export async function selectIdle(queries: Queries): Promise<LobbyRow[]> {
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(and(isNull(lobbies.stop_ts), isNotNull(lobbies.idle_ts), eq(lobbies.player_count, 0)))
+    .orderBy(asc(lobbies.idle_ts))
+    .limit(DUE_MAX);
+}
+
+/** Tells of a change of a lobby; gives the version of its namespace's list. */
+async function touchLobby(
+  tx: Tx,
+  { lobby_id, namespace_id }: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
+): Promise<number> {
+  const list = topics.lobbiesOf(namespace_id);
+  const versions = await touch(tx, [list, topics.lobby(lobby_id)]);
+  return versions.get(list) ?? 0;
+}
+
+/** A row of a statement of our own, read as Drizzle reads those of its statements. */
+function toLobbyRow(raw: Record<string, unknown>): LobbyRow {
+  const columns = Object.entries(getTableColumns(lobbies));
+  const read = columns.map(([name, column]) => [
+    name,
+    raw[name] === null ? null : column.mapFromDriverValue(raw[name]),
+  ]);
+  return Object.fromEntries(read);
+}
+
+function at(moment: Date): SQL {
+  return sql`${moment.toISOString()}::timestamptz`;
+}

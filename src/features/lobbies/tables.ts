@@ -1,0 +1,102 @@
+import { sql } from 'drizzle-orm';
+import { bigint, boolean, check, index, integer, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { namespaces } from '../namespaces/tables.ts';
+import type { ServerPort } from '../servers/servers.ts';
+import { servers } from '../servers/tables.ts';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/** Why a lobby ended. */
+export const STOP_REASONS = ['server_ended', 'not_ready_in_time', 'idle'] as const;
+export type StopReason = (typeof STOP_REASONS)[number];
+
+/** Rooms that players meet in. Each has a server of its own. */
+export const lobbies = pgTable(
+  'lobbies',
+  {
+    lobby_id: uuid().primaryKey(),
+    game_id: uuid().notNull(),
+    namespace_id: uuid()
+      .notNull()
+      .references(() => namespaces.namespace_id),
+    version_id: uuid().notNull(),
+    /** Name id of the game mode. */
+    game_mode: text().notNull(),
+    /** Slug of the datacenter. */
+    region: text().notNull(),
+    server_id: uuid()
+      .notNull()
+      .references(() => servers.server_id),
+    max_players_normal: integer().notNull(),
+    max_players_direct: integer().notNull(),
+    max_players_party: integer().notNull(),
+    /** Seats that are taken: the players of the lobby that were not removed. */
+    player_count: integer().notNull(),
+    tags: jsonb().$type<Record<string, string>>().notNull(),
+    is_closed: boolean().notNull(),
+    /** What the lobby says of itself: JSON as text, because it is nobody's business what is in it. */
+    state: text(),
+    /** How players reach it; known when it is ready. */
+    ports: jsonb().$type<Record<string, ServerPort>>(),
+    create_ts: moment().notNull(),
+    ready_ts: moment(),
+    /** Since when nobody has a seat in it, after somebody had. */
+    idle_ts: moment(),
+    stop_ts: moment(),
+    stop_reason: text({ enum: STOP_REASONS }),
+    /** The version of the namespace's list of lobbies with which it last changed. */
+    changed: bigint({ mode: 'number' }).notNull(),
+  },
+  (table) => [
+    index('lobbies_changed').on(table.namespace_id, table.changed),
+    index('lobbies_running').on(table.namespace_id).where(sql`stop_ts is null`),
+    index('lobbies_not_ready').on(table.create_ts).where(sql`ready_ts is null and stop_ts is null`),
+    index('lobbies_idle').on(table.idle_ts).where(sql`idle_ts is not null and stop_ts is null`),
+    check(
+      'lobbies_seats',
+      sql`player_count >= 0 and player_count <= greatest(max_players_normal, max_players_direct, max_players_party)`,
+    ),
+  ],
+);
+
+/** Why a player has no seat any more. */
+export const REMOVE_REASONS = ['disconnected', 'seat_expired', 'timed_out', 'lobby_stopped', 'request_ended'] as const;
+export type RemoveReason = (typeof REMOVE_REASONS)[number];
+
+/** Seats. A player is one visit of somebody to one lobby. */
+export const players = pgTable(
+  'players',
+  {
+    player_id: uuid().primaryKey(),
+    lobby_id: uuid()
+      .notNull()
+      .references(() => lobbies.lobby_id),
+    namespace_id: uuid().notNull(),
+    /** The client's address. */
+    address: text().notNull(),
+    create_ts: moment().notNull(),
+    /** By when he must have connected. Null as long as the lobby is not ready. */
+    seat_deadline_ts: moment(),
+    connect_ts: moment(),
+    remove_ts: moment(),
+    remove_reason: text({ enum: REMOVE_REASONS }),
+  },
+  (table) => [
+    index('players_seated').on(table.lobby_id).where(sql`remove_ts is null`),
+    index('players_awaited').on(table.seat_deadline_ts).where(sql`connect_ts is null and remove_ts is null`),
+    index('players_by_age').on(table.create_ts).where(sql`remove_ts is null`),
+  ],
+);
+
+/** How many lobbies of a namespace run, so that its maximum holds whoever creates one. */
+export const lobbyCounts = pgTable(
+  'lobby_counts',
+  {
+    namespace_id: uuid().primaryKey(),
+    lobby_count: integer().notNull(),
+  },
+  () => [check('lobby_counts_not_negative', sql`lobby_count >= 0`)],
+);
+
+export type LobbyRow = typeof lobbies.$inferSelect;
+export type PlayerRow = typeof players.$inferSelect;

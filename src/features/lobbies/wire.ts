@@ -1,0 +1,92 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Uuid } from '../../platform/http/shapes.ts';
+import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
+import type { ServerPort } from '../servers/servers.ts';
+
+const NAME_LENGTH_MAX = 64;
+
+const ClientResponse = Type.Object({ client_response: Type.String({ maxLength: 8_192 }) });
+const Captcha = Type.Object({ hcaptcha: Type.Optional(ClientResponse), turnstile: Type.Optional(ClientResponse) });
+
+const CheckMembers = {
+  captcha: Type.Optional(Captcha),
+  verification_data: Type.Optional(Type.Unknown({ description: 'Any JSON, for external verification.' })),
+};
+
+export const FindBody = Type.Object({
+  game_modes: Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { maxItems: 32 }),
+  regions: Type.Optional(Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { minItems: 1, maxItems: 32 })),
+  prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
+  tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+  max_players: Type.Optional(Type.Integer()),
+  ...CheckMembers,
+});
+export type FindBody = Static<typeof FindBody>;
+
+export const JoinBody = Type.Object({ lobby_id: Uuid, ...CheckMembers });
+
+const Port = Type.Object({
+  hostname: Type.String(),
+  host: Type.Union([Type.String(), Type.Null()]),
+  port: Type.Union([Type.Integer(), Type.Null()]),
+  port_range: Type.Optional(Type.Object({ min: Type.Integer(), max: Type.Integer() })),
+  is_tls: Type.Boolean(),
+});
+const Ports = Type.Record(Type.String(), Port);
+const Player = Type.Object({ token: Type.String() });
+
+/** Specification: Lobby, player and ports. `lobby.ports` and `lobby.player` are what old clients read. */
+export const JoinAnswer = Type.Object({
+  lobby: Type.Object({
+    lobby_id: Uuid,
+    region: Type.Object({ region_id: Type.String(), display_name: Type.String() }),
+    ports: Ports,
+    player: Player,
+  }),
+  ports: Ports,
+  player: Player,
+});
+export type JoinAnswer = Static<typeof JoinAnswer>;
+
+export const ClosedBody = Type.Object({ is_closed: Type.Boolean() });
+export const PlayerBody = Type.Object({ player_token: Type.String({ maxLength: 8_192 }) });
+
+export function toJoinAnswer(
+  lobby: { lobby_id: string; region: { region_id: string; display_name: string } },
+  ports: Static<typeof Ports>,
+  player_token: string,
+): JoinAnswer {
+  const player = { token: player_token };
+  return { lobby: { ...lobby, ports, player }, ports, player };
+}
+
+/** Ports as players reach them. Nothing of ours encrypts them until the gateway does. */
+export function toPorts(ports: Record<string, ServerPort>): Static<typeof Ports> {
+  return Object.fromEntries(
+    Object.entries(ports).map(([label, { public_hostname = '', public_port, port_range }]) => [
+      label,
+      toPort(public_hostname, public_port, port_range, false),
+    ]),
+  );
+}
+
+/** Ports as a development token lists them (field-behaviour 1.8). */
+export function toDevelopmentPorts(hostname: string, ports: DevelopmentPort[]): Static<typeof Ports> {
+  return Object.fromEntries(
+    ports.map(({ label, protocol, port, port_range }) => [
+      label,
+      toPort(hostname, port, port_range, protocol === 'https' || protocol === 'tcp_tls'),
+    ]),
+  );
+}
+
+function toPort(
+  hostname: string,
+  port: number | undefined,
+  port_range: { min: number; max: number } | undefined,
+  is_tls: boolean,
+): Static<typeof Port> {
+  if (port_range) return { hostname, host: null, port: null, port_range, is_tls };
+  const address = hostname.includes(':') ? `[${hostname}]` : hostname;
+  return { hostname, host: port === undefined ? null : `${address}:${port}`, port: port ?? null, is_tls };
+}

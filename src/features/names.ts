@@ -1,0 +1,44 @@
+import { ServiceError } from '../platform/errors.ts';
+
+/** Where in a request the content is wrong (specification: Validation error). */
+export interface ContentProblem {
+  path: string[];
+}
+
+/** The rules for names are the field's (field-behaviour 8.1). Lengths are in bytes. */
+export const NAME_ID_BYTES_MAX = 16;
+export const LENIENT_NAME_ID_BYTES_MAX = 64;
+export const DISPLAY_NAME_BYTES_MAX = 24;
+export const LONG_DISPLAY_NAME_BYTES_MAX = 128;
+
+/** A name in addresses: lower-case letters, digits and single dashes within. */
+export function isNameId(text: string): boolean {
+  return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(text) && Buffer.byteLength(text) <= NAME_ID_BYTES_MAX;
+}
+
+/** The same with capitals and underscores, up to 64 bytes: game modes. */
+export function isLenientNameId(text: string): boolean {
+  return /^[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*$/.test(text) && Buffer.byteLength(text) <= LENIENT_NAME_ID_BYTES_MAX;
+}
+
+/** What is wrong with a name that people read; undefined when nothing is. */
+export function displayNameProblem(text: string, bytes_max: number): 'too-short' | 'too-long' | 'invalid' | undefined {
+  if (text.length === 0) return 'too-short';
+  if (Buffer.byteLength(text) > bytes_max) return 'too-long';
+  // No white space but single blanks within, and nothing that cannot be seen or turns the text around.
+  return /^\S+( \S+)*$/u.test(text) && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? undefined : 'invalid';
+}
+
+/** What is wrong with a name id, as the last element of its error's path. */
+export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid' | undefined {
+  if (text.length === 0) return 'too-short';
+  if (Buffer.byteLength(text) > NAME_ID_BYTES_MAX) return 'too-long';
+  return isNameId(text) ? undefined : 'invalid';
+}
+
+/** Throws VALIDATION_ERROR, which names every place, when there are problems. */
+export function refuseProblems(errors: ContentProblem[]): void {
+  if (errors.length === 0) return;
+  const error = errors.map(({ path }) => path.join('.')).join(', ');
+  throw new ServiceError('VALIDATION_ERROR', { error }, { metadata: { errors } });
+}

@@ -1,0 +1,110 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import { isTaken } from '../../platform/database/failures.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
+import type { Tokens } from '../../platform/tokens/tokens.ts';
+import { createWatchedCache } from '../../platform/watch/cache.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import { refuseProblems } from '../names.ts';
+import { topics } from '../topics.ts';
+import type { Versions } from '../versions/versions.ts';
+import { developmentPortProblems, namespaceProblems } from './rules.ts';
+import * as store from './store.ts';
+import type { NamespaceRow } from './tables.ts';
+import type { DevelopmentTokenBody } from './wire.ts';
+
+const REMEMBERED_MAX = 10_000;
+const HISTORY_DEFAULT = 32;
+
+interface NamespacesDependencies {
+  database: Database;
+  clock: Clock;
+  feed: Feed;
+  tokens: Tokens;
+  versions: Versions;
+}
+
+interface WantedNamespace {
+  game_id: string;
+  name_id: string;
+  display_name: string;
+  version_id: string;
+}
+
+export type Namespaces = ReturnType<typeof createNamespaces>;
+
+/** Environments of a game, each on one of its versions. */
+export function createNamespaces({ database, clock, feed, tokens, versions }: NamespacesDependencies) {
+  // Every request of a player asks for his namespace.
+  const remembered = createWatchedCache({
+    feed,
+    topic: topics.namespace,
+    load: (namespace_id: string) => store.selectNamespace(database.queries, namespace_id),
+    entries_max: REMEMBERED_MAX,
+  });
+
+  async function get({ game_id, namespace_id }: store.NamespacePlace): Promise<NamespaceRow> {
+    const namespace = await remembered(namespace_id);
+    if (namespace?.game_id !== game_id) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+    return namespace;
+  }
+
+  async function insert(tx: Tx, wanted: WantedNamespace): Promise<string> {
+    const namespace_id = crypto.randomUUID();
+    await store.insertNamespace(tx, { namespace_id, ...wanted, create_ts: clock.now() }).catch((error: unknown) => {
+      if (isTaken(error, 'namespaces_name_id')) refuseProblems([{ path: ['name-id', 'not-unique'] }]);
+      throw error;
+    });
+    return namespace_id;
+  }
+
+  return {
+    get,
+    /** For a caller whose token names the namespace. */
+    find: remembered,
+    list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
+    async validate(game_id: string, wanted: { name_id: string; display_name: string }) {
+      const existing = await store.selectNamespaces(database.queries, game_id);
+      const is_taken = existing.some(({ name_id }) => name_id === wanted.name_id);
+      return [...namespaceProblems(wanted), ...(is_taken ? [{ path: ['name-id', 'not-unique'] }] : [])];
+    },
+    /** Throws VALIDATION_ERROR or VERSION_NOT_FOUND. */
+    async create(wanted: WantedNamespace): Promise<string> {
+      refuseProblems(namespaceProblems(wanted));
+      await versions.get(wanted);
+      return await database.transact((tx) => insert(tx, wanted));
+    },
+    /** For a game that is being made in the same transaction. */
+    createWith: insert,
+    /** Moves a namespace to another version of its game. */
+    async setVersion(place: store.NamespacePlace, version_id: string): Promise<void> {
+      await versions.get({ game_id: place.game_id, version_id });
+      const is_moved = await database.transact((tx) => store.updateVersion(tx, place, version_id, clock.now()));
+      if (!is_moved) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+    },
+    /** Which versions it was on, the latest first. */
+    async versionHistory(place: store.NamespacePlace, limit = HISTORY_DEFAULT) {
+      const { namespace_id } = await get(place);
+      return await store.selectDeployments(database.queries, namespace_id, limit);
+    },
+    /** A token that a game's clients carry openly. */
+    async createPublicToken(place: store.NamespacePlace): Promise<string> {
+      const { namespace_id, name_id } = await get(place);
+      return await tokens.issue({ kind: 'public', namespace_id }, { suffix: name_id });
+    },
+    /** A token with which the matchmaker answers as if a lobby ran at `hostname` (field-behaviour 1.8). */
+    async createDevelopmentToken(place: store.NamespacePlace, wanted: DevelopmentTokenBody): Promise<string> {
+      const { namespace_id, name_id } = await get(place);
+      const ports: DevelopmentPort[] = Object.entries(wanted.ports ?? {}).map(([label, port]) => ({ label, ...port }));
+      refuseProblems(developmentPortProblems(ports));
+      const caller = { kind: 'development', namespace_id, hostname: wanted.hostname, ports } as const;
+      return await tokens.issue(caller, { suffix: name_id });
+    },
+    /** A token for a developer's own machines: servers and builds of this environment. */
+    async createServiceToken(place: store.NamespacePlace): Promise<string> {
+      const { namespace_id } = await get(place);
+      return await tokens.issue({ kind: 'service', namespace_id });
+    },
+  };
+}

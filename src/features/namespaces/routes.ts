@@ -1,0 +1,127 @@
+import { Type } from '@sinclair/typebox';
+import { route } from '../../platform/http/route.ts';
+import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
+import type { Namespaces } from './namespaces.ts';
+import * as wire from './wire.ts';
+
+const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
+
+export function namespaceRoutes(namespaces: Namespaces) {
+  return [
+    route(
+      'POST',
+      '/cloud/games/:game_id/namespaces',
+      {
+        summary: 'Creates a namespace of a game, on one of its versions.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: wire.CreateNamespaceBody,
+        response: wire.CreateNamespaceAnswer,
+        errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'VALIDATION_ERROR'],
+      },
+      async ({ params, body }) => {
+        const { display_name, name_id, version_id } = body;
+        return { namespace_id: await namespaces.create({ ...params, display_name, name_id, version_id }) };
+      },
+    ),
+    route(
+      'POST',
+      '/cloud/games/:game_id/namespaces/validate',
+      {
+        summary: 'Says what is wrong with the names of a namespace, without creating it.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        body: wire.NamespaceNames,
+        response: ValidationErrors,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params, body }) => ({ errors: await namespaces.validate(params.game_id, body) }),
+    ),
+    route(
+      'GET',
+      '/cloud/games/:game_id/namespaces/:namespace_id',
+      {
+        summary: 'A namespace with its settings.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: wire.NamespaceAnswer,
+        errors: NOT_FOUND,
+      },
+      async ({ params }) => ({ namespace: wire.toNamespace(await namespaces.get(params)) }),
+    ),
+    route(
+      'PUT',
+      '/cloud/games/:game_id/namespaces/:namespace_id/version',
+      {
+        summary: 'Moves a namespace to another version. New lobbies are of that version from then on.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: wire.UpdateVersionBody,
+        response: Empty,
+        errors: [...NOT_FOUND, 'VERSION_NOT_FOUND'],
+      },
+      async ({ params, body }) => {
+        await namespaces.setVersion(params, body.version_id);
+        return {};
+      },
+    ),
+    route(
+      'GET',
+      '/cloud/games/:game_id/namespaces/:namespace_id/version-history',
+      {
+        summary: 'Which versions a namespace was on, the latest first.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        query: wire.VersionHistoryQuery,
+        response: wire.VersionHistoryAnswer,
+        errors: NOT_FOUND,
+      },
+      async ({ params, query }) => {
+        const history = await namespaces.versionHistory(params, query.limit);
+        return { versions: history.map(wire.toDeployment) };
+      },
+    ),
+    route(
+      'POST',
+      '/cloud/games/:game_id/namespaces/:namespace_id/tokens/public',
+      {
+        summary: "Makes the token that a game's clients carry.",
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: Empty,
+        response: wire.TokenAnswer,
+        errors: NOT_FOUND,
+      },
+      async ({ params }) => ({ token: await namespaces.createPublicToken(params) }),
+    ),
+    route(
+      'POST',
+      '/cloud/games/:game_id/namespaces/:namespace_id/tokens/development',
+      {
+        summary: 'Makes a token for which the matchmaker answers as if a lobby ran at the given host name and ports.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: wire.DevelopmentTokenBody,
+        response: wire.TokenAnswer,
+        errors: [...NOT_FOUND, 'VALIDATION_ERROR'],
+      },
+      async ({ params, body }) => ({ token: await namespaces.createDevelopmentToken(params, body) }),
+    ),
+    route(
+      'POST',
+      '/games/:game_id/environments/:environment_id/tokens/service',
+      {
+        summary: "Makes a token for a developer's own machines: servers and builds of this environment.",
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: Type.Object({}),
+        response: wire.TokenAnswer,
+        errors: NOT_FOUND,
+      },
+      async ({ params }) => {
+        const { game_id, environment_id } = params;
+        return { token: await namespaces.createServiceToken({ game_id, namespace_id: environment_id }) };
+      },
+    ),
+  ];
+}

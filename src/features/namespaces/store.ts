@@ -1,0 +1,73 @@
+import { and, asc, desc, eq } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type NamespaceRow, type NamespaceVersionRow, namespaces, namespaceVersions } from './tables.ts';
+
+const NAMESPACES_MAX = 1_000;
+
+/** What names a namespace; whoever asks must know the game too. */
+export interface NamespacePlace {
+  game_id: string;
+  namespace_id: string;
+}
+
+export async function insertNamespace(
+  tx: Tx,
+  row: Pick<NamespaceRow, 'namespace_id' | 'game_id' | 'name_id' | 'display_name' | 'version_id' | 'create_ts'>,
+): Promise<void> {
+  await touch(tx, [topics.game(row.game_id)]);
+  await tx.insert(namespaces).values(row);
+  await insertDeployment(tx, row, row.create_ts);
+}
+
+export async function selectNamespace(queries: Queries, namespace_id: string): Promise<NamespaceRow | undefined> {
+  const [row] = await queries.select().from(namespaces).where(eq(namespaces.namespace_id, namespace_id));
+  return row;
+}
+
+/** By display name. */
+export async function selectNamespaces(queries: Queries, game_id: string): Promise<NamespaceRow[]> {
+  return await queries
+    .select()
+    .from(namespaces)
+    .where(eq(namespaces.game_id, game_id))
+    .orderBy(asc(namespaces.display_name), asc(namespaces.namespace_id))
+    .limit(NAMESPACES_MAX);
+}
+
+/** Moves a namespace to a version. False when there is no such namespace in the game. */
+export async function updateVersion(tx: Tx, place: NamespacePlace, version_id: string, now: Date): Promise<boolean> {
+  const { game_id, namespace_id } = place;
+  await touch(tx, [topics.game(game_id), topics.namespace(namespace_id)]);
+  const rows = await tx
+    .update(namespaces)
+    .set({ version_id })
+    .where(and(eq(namespaces.game_id, game_id), eq(namespaces.namespace_id, namespace_id)))
+    .returning();
+  const [row] = rows;
+  if (row) await insertDeployment(tx, row, now);
+  return rows.length > 0;
+}
+
+/** The latest first. */
+export async function selectDeployments(
+  queries: Queries,
+  namespace_id: string,
+  limit: number,
+): Promise<NamespaceVersionRow[]> {
+  return await queries
+    .select()
+    .from(namespaceVersions)
+    .where(eq(namespaceVersions.namespace_id, namespace_id))
+    .orderBy(desc(namespaceVersions.deploy_ts), desc(namespaceVersions.deploy_id))
+    .limit(limit);
+}
+
+async function insertDeployment(
+  tx: Tx,
+  { namespace_id, version_id }: Pick<NamespaceRow, 'namespace_id' | 'version_id'>,
+  deploy_ts: Date,
+): Promise<void> {
+  await tx.insert(namespaceVersions).values({ deploy_id: Bun.randomUUIDv7(), namespace_id, version_id, deploy_ts });
+}

@@ -1,0 +1,51 @@
+import { boolean, index, integer, pgTable, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
+import { games } from '../games/tables.ts';
+import { versions } from '../versions/tables.ts';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/** Environments of a game, each on one of its versions: prod, staging. */
+export const namespaces = pgTable(
+  'namespaces',
+  {
+    namespace_id: uuid().primaryKey(),
+    game_id: uuid()
+      .notNull()
+      .references(() => games.game_id),
+    name_id: text().notNull(),
+    display_name: text().notNull(),
+    version_id: uuid()
+      .notNull()
+      .references(() => versions.version_id),
+    create_ts: moment().notNull(),
+    /** The matchmaker's limits (field-behaviour 4.3). */
+    lobby_count_max: integer().notNull().default(128),
+    max_players_per_client: integer().notNull().default(8),
+    max_players_per_client_vpn: integer().notNull().default(4),
+    max_players_per_client_proxy: integer().notNull().default(2),
+    max_players_per_client_tor: integer().notNull().default(2),
+    max_players_per_client_hosting: integer().notNull().default(2),
+    /** Whether pages of the namespace's own domains may do without a token. */
+    enable_domain_public_auth: boolean().notNull().default(true),
+  },
+  (table) => [unique('namespaces_name_id').on(table.game_id, table.name_id)],
+);
+
+/** Which version a namespace was on, and since when. */
+export const namespaceVersions = pgTable(
+  'namespace_versions',
+  {
+    deploy_id: uuid().primaryKey(),
+    namespace_id: uuid()
+      .notNull()
+      .references(() => namespaces.namespace_id),
+    version_id: uuid()
+      .notNull()
+      .references(() => versions.version_id),
+    deploy_ts: moment().notNull(),
+  },
+  (table) => [index('namespace_versions_by_time').on(table.namespace_id, table.deploy_ts)],
+);
+
+export type NamespaceRow = typeof namespaces.$inferSelect;
+export type NamespaceVersionRow = typeof namespaceVersions.$inferSelect;

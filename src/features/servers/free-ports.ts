@@ -1,0 +1,31 @@
+import { ServiceError } from '../../platform/errors.ts';
+
+/**
+ * Ports within a range that nobody has, in no order: neither one of ours nor any other program, which is found out by
+ * opening them. Throws SERVERS_NO_PORTS when there are not enough.
+ */
+export async function findFreePorts(
+  { min, max }: { min: number; max: number },
+  taken: ReadonlySet<number>,
+  count: number,
+): Promise<number[]> {
+  const found: number[] = [];
+  const size = max - min + 1;
+  const start = Math.floor(Math.random() * size);
+  for (let step = 0; step < size && found.length < count; step += 1) {
+    const port = min + ((start + step) % size);
+    if (!taken.has(port) && (await canBeOpened(port))) found.push(port);
+  }
+  if (found.length < count) throw new ServiceError('SERVERS_NO_PORTS', {});
+  return found;
+}
+
+async function canBeOpened(port: number): Promise<boolean> {
+  try {
+    Bun.listen({ hostname: '0.0.0.0', port, exclusive: true, socket: { data() {} } }).stop(true);
+    (await Bun.udpSocket({ hostname: '0.0.0.0', port })).close();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,94 @@
+import { and, asc, desc, eq, gt, gte, lt, lte, sql } from 'drizzle-orm';
+import type { Queries } from '../../platform/database/database.ts';
+import { CHANGES_CHANNEL, raiseVersions } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type LogChunkRow, type LogStream, serverLogChunks } from './tables.ts';
+
+/** One stream of one server. */
+export interface LogName {
+  server_id: string;
+  stream: LogStream;
+}
+
+const CHUNKS_MAX = 256;
+
+/** Adds a piece and tells those who watch. A piece that is there already (we were killed after adding it) stays as it is. */
+export async function insertChunk(queries: Queries, chunk: LogChunkRow): Promise<void> {
+  await queries.execute(sql`
+    with ${raiseVersions([topics.log(chunk.server_id, chunk.stream)])},
+    added as (
+      insert into ${serverLogChunks} (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
+      values (
+        ${chunk.server_id}::uuid, ${chunk.stream}, ${chunk.first_line}, ${chunk.line_count},
+        ${chunk.ts.toISOString()}::timestamptz, ${chunk.end_offset}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
+      )
+      on conflict do nothing
+    )
+    select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised`);
+}
+
+/** The last piece of a log. */
+export async function selectLastChunk(queries: Queries, name: LogName): Promise<LogChunkRow | undefined> {
+  const [row] = await queries
+    .select()
+    .from(serverLogChunks)
+    .where(of(name))
+    .orderBy(desc(serverLogChunks.first_line))
+    .limit(1);
+  return row;
+}
+
+/** Pieces that hold the lines from a number on, in order: not more than hold about as many lines as wanted. */
+export async function selectChunksFrom(
+  queries: Queries,
+  name: LogName,
+  { line, lines_wanted }: { line: number; lines_wanted: number },
+): Promise<LogChunkRow[]> {
+  const { first_line, line_count } = serverLogChunks;
+  const follows = and(of(name), gt(sql`${first_line} + ${line_count}`, line));
+  const last = sql`(
+    select max(first_line) from (
+      select first_line, sum(line_count) over (order by first_line) - line_count as lines_before
+      from ${serverLogChunks} where ${follows} order by first_line limit ${CHUNKS_MAX}
+    ) as following where lines_before < ${lines_wanted}
+  )`;
+  return await queries
+    .select()
+    .from(serverLogChunks)
+    .where(and(follows, lte(first_line, last)))
+    .orderBy(asc(first_line));
+}
+
+/** The last pieces, in order: not more than hold the lines wanted. */
+export async function selectLastChunks(queries: Queries, name: LogName, lines_wanted: number): Promise<LogChunkRow[]> {
+  const { first_line } = serverLogChunks;
+  const first = sql`(
+    select min(first_line) from (
+      select first_line, sum(line_count) over (order by first_line desc) - line_count as lines_after
+      from ${serverLogChunks} where ${of(name)} order by first_line desc limit ${CHUNKS_MAX}
+    ) as last where lines_after < ${lines_wanted}
+  )`;
+  return await queries
+    .select()
+    .from(serverLogChunks)
+    .where(and(of(name), gte(first_line, first)))
+    .orderBy(asc(first_line));
+}
+
+/** Forgets the pieces of a log up to this many bytes since its beginning. */
+export async function deleteChunksUpTo(queries: Queries, name: LogName, total_bytes: number): Promise<void> {
+  await queries.delete(serverLogChunks).where(and(of(name), lt(serverLogChunks.total_bytes, total_bytes)));
+}
+
+/** Forgets what is older than a moment, in all logs. Gives the number of pieces. */
+export async function deleteChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
+  const deleted = await queries.execute(sql`
+    delete from ${serverLogChunks} where ctid = any(array(
+      select ctid from ${serverLogChunks} where ts < ${moment.toISOString()}::timestamptz order by ts limit ${limit}
+    )) returning 1`);
+  return deleted.length;
+}
+
+function of({ server_id, stream }: LogName) {
+  return and(eq(serverLogChunks.server_id, server_id), eq(serverLogChunks.stream, stream));
+}

@@ -1,0 +1,85 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import { findFreePorts } from './free-ports.ts';
+import { assignPorts, countPorts } from './rules.ts';
+import * as store from './store.ts';
+import type { ServerRow } from './tables.ts';
+
+/** A port that was given back is not given out again for as long: players of its last server may still knock. */
+const PORTS_REST_MS = 60_000;
+const TAKEN_AT_ONCE_MAX = 32;
+/** Users that servers run as where we are root: one each, so that they cannot touch one another. */
+const FIRST_USER_ID = 61_000;
+
+/** The machine that this process runs servers on. */
+export interface Node {
+  node_id: string;
+  datacenter_id: string;
+  /** Where players reach its ports. */
+  server_host: string;
+  server_ports: { min: number; max: number };
+  servers_max: number;
+  /** Where servers reach the service. */
+  api_url: string;
+  /** Whether servers can run as users of their own. */
+  is_root: boolean;
+}
+
+interface PlacementDependencies {
+  database: Database;
+  clock: Clock;
+  node: Node;
+}
+
+/**
+ * Takes servers that wait for a machine in this datacenter, as many as there is room for beside those that run here, and
+ * gives each its ports and its user. Gives how many it took. Several machines may do so at once: each gets others.
+ */
+export async function takeWaiting(
+  { database, clock, node }: PlacementDependencies,
+  running: ServerRow[],
+): Promise<number> {
+  const room = Math.min(TAKEN_AT_ONCE_MAX, node.servers_max - running.length);
+  if (room <= 0) return 0;
+  return await database.transact(async (tx) => {
+    const waiting = await store.lockWaiting(tx, node.datacenter_id, room);
+    if (waiting.length === 0) return 0;
+    const now = clock.now();
+    const rested_since = after(now, -PORTS_REST_MS);
+    const taken = await store.selectTakenPorts(tx, node.node_id, rested_since);
+    const user_ids = freeUserIds(running);
+    for (const server of waiting) {
+      const user_id = node.is_root ? (user_ids.next().value ?? null) : null;
+      const ports = await givePorts(tx, node, server, { now, rested_since, taken });
+      await store.assignServer(tx, server.server_id, { node_id: node.node_id, user_id, ports });
+    }
+    return waiting.length;
+  });
+}
+
+/** One that gets no ports ends with that as its reason. */
+async function givePorts(
+  tx: Tx,
+  { node_id, server_ports, server_host }: Node,
+  { server_id, ports, destroyed_at }: ServerRow,
+  { now, rested_since, taken }: { now: Date; rested_since: Date; taken: Set<number> },
+): Promise<ServerRow['ports']> {
+  // One that is to end before it began needs none any more.
+  if (destroyed_at) return ports;
+  try {
+    const free = await findFreePorts(server_ports, taken, countPorts(ports));
+    for (const port of free) taken.add(port);
+    await store.takePorts(tx, { node_id, server_id }, free, rested_since);
+    return assignPorts(ports, free, server_host);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    await store.setFailed(tx, server_id, error.message, now);
+    return ports;
+  }
+}
+
+function* freeUserIds(running: ServerRow[]): Generator<number> {
+  const taken = new Set(running.map(({ user_id }) => user_id));
+  for (let user_id = FIRST_USER_ID; ; user_id += 1) if (!taken.has(user_id)) yield user_id;
+}

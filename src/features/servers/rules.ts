@@ -1,0 +1,131 @@
+import { ServiceError } from '../../platform/errors.ts';
+import type { Observation } from './runtimes/runtime.ts';
+import type { ServerPort, ServerRow } from './tables.ts';
+import type { CreateServer } from './wire.ts';
+
+/** What to do next about a server of this machine. */
+export type Step =
+  | { do: 'start' }
+  | { do: 'wait' }
+  /** Its process is there, and nobody noted that: we were killed in between. */
+  | { do: 'adopt'; process: NonNullable<ServerRow['process']> }
+  | { do: 'stop' }
+  | { do: 'kill' }
+  | { do: 'finish'; exit_code: number | null; exit_signal: string | null; failure: string | null };
+
+/** Decides by what is wanted and what was seen. `was_asked`: it has been asked to stop since we started. */
+export function nextStep(
+  server: Pick<ServerRow, 'process' | 'destroyed_at' | 'kill_at' | 'failure'>,
+  observed: Observation,
+  { now, was_asked }: { now: Date; was_asked: boolean },
+): Step {
+  const { destroyed_at, kill_at, failure } = server;
+  switch (observed.is) {
+    case 'absent':
+      if (server.process) return { do: 'finish', exit_code: null, exit_signal: null, failure: failure ?? LOST };
+      return destroyed_at ? { do: 'finish', exit_code: null, exit_signal: null, failure } : { do: 'start' };
+    case 'running':
+      if (!server.process) return { do: 'adopt', process: observed.process };
+      if (!destroyed_at) return { do: 'wait' };
+      if (kill_at && kill_at <= now) return { do: 'kill' };
+      return was_asked ? { do: 'wait' } : { do: 'stop' };
+    case 'ended': {
+      const { exit_code, exit_signal } = observed;
+      const is_known = exit_code !== null || exit_signal !== null;
+      // Its folder was made, its process perhaps never was: we were killed in between.
+      if (!server.process && !is_known && !destroyed_at) return { do: 'start' };
+      // A killed group takes the one who would have told us with it.
+      const was_killed = !is_known && kill_at !== null && kill_at <= now;
+      return {
+        do: 'finish',
+        exit_code,
+        exit_signal: was_killed ? 'SIGKILL' : exit_signal,
+        failure: failure ?? (is_known || was_killed ? null : LOST),
+      };
+    }
+  }
+}
+
+const LOST = 'the process was lost: the machine was restarted, or somebody else ended it';
+
+/** The largest tier there is (field-behaviour 7.6). */
+const RESOURCES_MAX = { cpu: 4_000, memory: 7_352 };
+
+/** The ports of a wanted server as they are kept. Throws what is wrong with the server. */
+export function checkServer({ network, resources }: CreateServer): Record<string, ServerPort> {
+  if (resources.cpu > RESOURCES_MAX.cpu || resources.memory > RESOURCES_MAX.memory) {
+    const { cpu, memory } = RESOURCES_MAX;
+    throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
+      error: `its resources fit into no tier; the largest has cpu ${cpu} and memory ${memory}`,
+    });
+  }
+  const ports = Object.entries(network.ports).map(([port, wanted]): [string, ServerPort] => {
+    const routing = wanted.routing ?? { game_guard: {} };
+    const is_host = 'host' in routing;
+    if (is_host === 'game_guard' in routing) throw new ServiceError('SERVERS_MUST_SPECIFY_ROUTING_TYPE', { port });
+    if (is_host && wanted.protocol !== 'tcp' && wanted.protocol !== 'udp') {
+      throw new ServiceError('SERVERS_UNSUPPORTED_HOST_PROTOCOL', { port });
+    }
+    if (network.mode === 'host' && wanted.internal_port !== undefined) {
+      throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
+        error: `the port "${port}" has an internal_port, which has no meaning in the network mode host`,
+      });
+    }
+    const internal_port = wanted.internal_port === undefined ? {} : { internal_port: wanted.internal_port };
+    return [port, { protocol: wanted.protocol, routing: is_host ? 'host' : 'game_guard', ...internal_port }];
+  });
+  return Object.fromEntries(ports);
+}
+
+/**
+ * The ports as the world reaches them, each that needs one with a port of this machine. Until the gateway stands in
+ * between, a port's public address is the process's own, and what the gateway would encrypt is not encrypted.
+ */
+export function assignPorts(
+  ports: Record<string, ServerPort>,
+  free_ports: number[],
+  public_hostname: string,
+): Record<string, ServerPort> {
+  const left = [...free_ports];
+  const assigned = Object.entries(ports).map(([label, port]): [string, ServerPort] => {
+    if (port.port_range) return [label, { ...port, public_hostname }];
+    const number = left.shift();
+    if (number === undefined) throw new ServiceError('SERVERS_NO_PORTS', {});
+    return [label, { ...port, internal_port: number, public_hostname, public_port: number }];
+  });
+  return Object.fromEntries(assigned);
+}
+
+/** The ports that need a number of their own. */
+export function countPorts(ports: Record<string, ServerPort>): number {
+  return Object.values(ports).filter(({ port_range }) => !port_range).length;
+}
+
+/**
+ * The variables that tell a server its ports (field-behaviour 4.14): PORT_<label> with underscores for dashes, also in
+ * capitals as the servers API has it, and for ranges both spellings that the field has used.
+ */
+export function portVariables(ports: Record<string, ServerPort>): Record<string, string> {
+  const variables: Record<string, string> = {};
+  for (const [label, { internal_port, port_range }] of Object.entries(ports)) {
+    const name = label.replaceAll('-', '_');
+    if (port_range) {
+      const { min, max } = port_range;
+      Object.assign(variables, { [`PORT_RANGE_MIN_${name}`]: String(min), [`PORT_RANGE_MAX_${name}`]: String(max) });
+      Object.assign(variables, { [`PORT_RANGE_${name}_MIN`]: String(min), [`PORT_RANGE_${name}_MAX`]: String(max) });
+    } else {
+      for (const spelling of [name, name.toUpperCase()]) variables[`PORT_${spelling}`] = String(internal_port);
+    }
+  }
+  return variables;
+}
+
+/** Each variable under our name and the field's, so that servers written for the field run as they are. */
+export function serviceVariables(values: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => [
+      [`SERVICE_${name}`, value],
+      [`RIVET_${name}`, value],
+    ]),
+  );
+}

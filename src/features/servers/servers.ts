@@ -1,0 +1,162 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Growing, Watch } from '../../platform/watch/watch.ts';
+import type { Builds } from '../builds/builds.ts';
+import type { Datacenters } from '../datacenters/datacenters.ts';
+import { topics } from '../topics.ts';
+import type { LogName } from './log-store.ts';
+import type { LogLines, Logs } from './logs.ts';
+import { checkServer } from './rules.ts';
+import * as store from './store.ts';
+import type { ServerRow } from './tables.ts';
+import type { CreateServer } from './wire.ts';
+
+export { isEnding } from './store.ts';
+export type { LogStream, ServerPort } from './tables.ts';
+
+/** Time between asking a server to end and killing it, when nobody says otherwise. */
+const KILL_TIMEOUT_DEFAULT_MS = 30_000;
+
+/** The same when all servers of a machine are ended by ctrl-C. */
+const STOP_ALL_WITHIN_MS = 5_000;
+
+/** What is decided when a server is made; the rest is observed. */
+export type WantedServer = Pick<
+  ServerRow,
+  | 'game_id'
+  | 'namespace_id'
+  | 'datacenter_id'
+  | 'build_id'
+  | 'tags'
+  | 'arguments'
+  | 'environment'
+  | 'service_environment'
+  | 'token_caller'
+  | 'network_mode'
+  | 'ports'
+  | 'cpu'
+  | 'memory'
+  | 'kill_timeout_ms'
+>;
+
+interface ServersDependencies {
+  database: Database;
+  clock: Clock;
+  builds: Builds;
+  datacenters: Datacenters;
+  logs: Logs;
+  watch: Watch;
+}
+
+export type Servers = ReturnType<typeof createServers>;
+
+/** Game servers: created, listed, read, destroyed. What makes it so is `reconcile.ts`. */
+export function createServers({ database, clock, builds, datacenters, logs, watch }: ServersDependencies) {
+  async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
+    const row: ServerRow = {
+      ...wanted,
+      server_id: Bun.randomUUIDv7(),
+      created_at: clock.now(),
+      node_id: null,
+      user_id: null,
+      process: null,
+      started_at: null,
+      destroyed_at: null,
+      kill_at: null,
+      ended_at: null,
+      exit_code: null,
+      exit_signal: null,
+      failure: null,
+    };
+    await store.insertServer(tx, row);
+    return row;
+  }
+
+  async function get(scope: store.ServerScope, server_id: string): Promise<ServerRow> {
+    const server = await store.selectServer(database.queries, scope, server_id);
+    if (!server) throw new ServiceError('SERVERS_SERVER_NOT_FOUND', {});
+    return server;
+  }
+
+  return {
+    get,
+    /** For another feature's transaction: everything has been checked. */
+    createWith: insert,
+    /** Checks and creates; a machine of the datacenter takes it from there. */
+    async create(scope: store.ServerScope, wanted: CreateServer): Promise<ServerRow> {
+      const ports = checkServer(wanted);
+      const all_datacenters = await datacenters.list();
+      if (!all_datacenters.some(({ datacenter_id }) => datacenter_id === wanted.datacenter)) {
+        throw new ServiceError('CLUSTER_DATACENTER_NOT_FOUND', {});
+      }
+      const build = await builds.get(scope, wanted.runtime.build);
+      if (!build.complete_ts) throw new ServiceError('BUILDS_BUILD_NOT_COMPLETE', {});
+      return await database.transact((tx) =>
+        insert(tx, {
+          ...scope,
+          datacenter_id: wanted.datacenter,
+          build_id: build.build_id,
+          tags: wanted.tags,
+          arguments: wanted.runtime.arguments ?? [],
+          environment: wanted.runtime.environment ?? {},
+          service_environment: {},
+          token_caller: null,
+          network_mode: wanted.network.mode ?? 'bridge',
+          ports,
+          cpu: wanted.resources.cpu,
+          memory: wanted.resources.memory,
+          kill_timeout_ms: wanted.lifecycle?.kill_timeout ?? KILL_TIMEOUT_DEFAULT_MS,
+        }),
+      );
+    },
+    list: (
+      scope: store.ServerScope,
+      filter: { tags: Record<string, string>; include_destroyed: boolean; cursor: string | undefined },
+    ) => store.selectServers(database.queries, scope, filter),
+    /** Decides that a server ends; it is gone a little later. Repeating it is harmless. */
+    async destroy(scope: store.ServerScope, server_id: string, override_kill_timeout_ms?: number): Promise<void> {
+      const how = { now: clock.now(), override_kill_timeout_ms };
+      const server = await database.transact((tx) => store.destroyServer(tx, scope, server_id, how));
+      if (!server) throw new ServiceError('SERVERS_SERVER_NOT_FOUND', {});
+    },
+    /** The same in another feature's transaction. */
+    async destroyWith(tx: Tx, scope: store.ServerScope, server_id: string): Promise<void> {
+      await store.destroyServer(tx, scope, server_id, { now: clock.now(), override_kill_timeout_ms: undefined });
+    },
+    /** Ends all servers of a machine, and waits until they are gone: a few seconds at most. */
+    async stopAllOf(node_id: string): Promise<void> {
+      const now = clock.now();
+      await database.transact((tx) => store.destroyAllOf(tx, node_id, now, after(now, STOP_ALL_WITHIN_MS)));
+      const look = async () => ((await store.selectOfNode(database.queries, node_id)).length === 0 ? true : undefined);
+      const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), waiter: 'stop' };
+      await watch.until(topics.serversEnding(), look, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
+    },
+    /** How its ports are reached, as far as that is known. */
+    async portsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
+      return (await get(scope, server_id)).ports;
+    },
+    /** What a server wrote. Grows. */
+    log: {
+      topic: ({ server_id, stream }) => topics.log(server_id, stream),
+      last: async (name) => toLog(await logs.lastLines(name)),
+      from: async (name, line) => toLog(await logs.linesFrom(name, line)),
+    } satisfies Growing<LogName, LogView>,
+  };
+}
+
+/** Lines as the wire has them: their bytes in base64, their times in RFC 3339, old to new. */
+export interface LogView {
+  lines: string[];
+  timestamps: string[];
+}
+
+function toLog({ lines, next_line }: LogLines): { view: LogView; next: number } {
+  return {
+    view: {
+      lines: lines.map(({ bytes }) => Buffer.from(bytes).toString('base64')),
+      timestamps: lines.map(({ ts }) => ts.toISOString()),
+    },
+    next: next_line,
+  };
+}

@@ -1,0 +1,210 @@
+import { and, asc, type Column, desc, eq, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import type { ProcessIdentity } from '../../platform/processes.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type ServerRow, serverPorts, servers } from './tables.ts';
+
+/** The environment a server is looked for in. */
+export interface ServerScope {
+  game_id: string;
+  namespace_id: string;
+}
+
+const PAGE = 10_000;
+const PAGE_WITH_DESTROYED = 64;
+
+export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
+  await touch(tx, [topics.server(row.server_id), topics.work(row.datacenter_id)]);
+  await tx.insert(servers).values(row);
+}
+
+export async function selectServer(
+  queries: Queries,
+  scope: ServerScope,
+  server_id: string,
+): Promise<ServerRow | undefined> {
+  const [row] = await queries
+    .select()
+    .from(servers)
+    .where(and(within(scope), eq(servers.server_id, server_id)));
+  return row;
+}
+
+export async function selectServerById(queries: Queries, server_id: string): Promise<ServerRow | undefined> {
+  const [row] = await queries.select().from(servers).where(eq(servers.server_id, server_id));
+  return row;
+}
+
+/** The newest first, after the cursor; an unknown cursor is after the end. */
+export async function selectServers(
+  queries: Queries,
+  scope: ServerScope,
+  filter: { tags: Record<string, string>; include_destroyed: boolean; cursor: string | undefined },
+): Promise<ServerRow[]> {
+  const cursor = queries
+    .select({ created_at: servers.created_at, server_id: servers.server_id })
+    .from(servers)
+    .where(and(within(scope), eq(servers.server_id, filter.cursor ?? '')));
+  return await queries
+    .select()
+    .from(servers)
+    .where(
+      and(
+        within(scope),
+        sql`${servers.tags} @> ${JSON.stringify(filter.tags)}::jsonb`,
+        filter.include_destroyed ? undefined : isNull(servers.destroyed_at),
+        filter.cursor === undefined ? undefined : sql`(${servers.created_at}, ${servers.server_id}) < (${cursor})`,
+      ),
+    )
+    .orderBy(desc(servers.created_at), desc(servers.server_id))
+    .limit(filter.include_destroyed ? PAGE_WITH_DESTROYED : PAGE);
+}
+
+/**
+ * Decides that a server ends, unless that was decided. `override_kill_timeout_ms` replaces its own. Gives the server as
+ * it is now; undefined when there is none.
+ */
+export async function destroyServer(
+  tx: Tx,
+  scope: ServerScope,
+  server_id: string,
+  { now, override_kill_timeout_ms }: { now: Date; override_kill_timeout_ms: number | undefined },
+): Promise<ServerRow | undefined> {
+  const known = await selectServer(tx, scope, server_id);
+  if (!known || known.destroyed_at) return known;
+  await touch(tx, [topics.server(server_id), topics.serversEnding(), topics.work(known.datacenter_id)]);
+  const kill_at = new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms));
+  const [row] = await tx
+    .update(servers)
+    .set({ destroyed_at: now, kill_at })
+    .where(and(eq(servers.server_id, server_id), isNull(servers.destroyed_at)))
+    .returning();
+  return row ?? known;
+}
+
+/** Decides that all servers of a machine end, by this moment at the latest. */
+export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: Date): Promise<void> {
+  const going = await selectOfNode(tx, node_id);
+  const works = going.map(({ datacenter_id }) => topics.work(datacenter_id));
+  await touch(tx, [...going.map(({ server_id }) => topics.server(server_id)), topics.serversEnding(), ...works]);
+  await tx
+    .update(servers)
+    .set({
+      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${now.toISOString()}::timestamptz)`,
+      kill_at: sql`least(${servers.kill_at}, ${kill_at.toISOString()}::timestamptz)`,
+    })
+    .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)));
+}
+
+/** A condition: the server that a column of another table names is going, or gone. */
+export function isEnding(server_id: Column): SQL {
+  return sql`exists (
+    select from ${servers} where ${servers.server_id} = ${server_id} and ${servers.destroyed_at} is not null
+  )`;
+}
+
+/** Servers of a datacenter that no machine has taken, the oldest first; locked until the transaction ends. */
+export async function lockWaiting(tx: Tx, datacenter_id: string, limit: number): Promise<ServerRow[]> {
+  return await tx
+    .select()
+    .from(servers)
+    .where(and(eq(servers.datacenter_id, datacenter_id), isNull(servers.node_id), isNull(servers.ended_at)))
+    .orderBy(asc(servers.created_at))
+    .limit(limit)
+    .for('update', { skipLocked: true });
+}
+
+/** What a machine has to look after: everything it took that has not ended. */
+export async function selectOfNode(queries: Queries, node_id: string): Promise<ServerRow[]> {
+  return await queries
+    .select()
+    .from(servers)
+    .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)))
+    .orderBy(asc(servers.created_at));
+}
+
+/** Gives a server to a machine. */
+export async function assignServer(
+  tx: Tx,
+  server_id: string,
+  place: Pick<ServerRow, 'node_id' | 'user_id' | 'ports'>,
+): Promise<void> {
+  await tx.update(servers).set(place).where(eq(servers.server_id, server_id));
+}
+
+export async function setStarted(
+  tx: Tx,
+  server_id: string,
+  { process, started_at }: { process: ProcessIdentity; started_at: Date },
+): Promise<void> {
+  await touch(tx, [topics.server(server_id)]);
+  await tx.update(servers).set({ process, started_at }).where(eq(servers.server_id, server_id));
+}
+
+/** Notes that a server cannot be started: it ends with this reason. */
+export async function setFailed(tx: Tx, server_id: string, failure: string, now: Date): Promise<void> {
+  await touch(tx, [topics.server(server_id), topics.serversEnding()]);
+  await tx
+    .update(servers)
+    .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${now.toISOString()}::timestamptz)` })
+    .where(eq(servers.server_id, server_id));
+}
+
+/** Notes that nothing of a server is left, and gives its ports back. */
+export async function setEnded(
+  tx: Tx,
+  server_id: string,
+  end: Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'>,
+  now: Date,
+): Promise<void> {
+  await touch(tx, [topics.server(server_id), topics.serversEnding()]);
+  await tx
+    .update(servers)
+    .set({
+      ...end,
+      ended_at: now,
+      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${now.toISOString()}::timestamptz)`,
+    })
+    .where(and(eq(servers.server_id, server_id), isNull(servers.ended_at)));
+  await tx.update(serverPorts).set({ release_ts: now }).where(eq(serverPorts.server_id, server_id));
+}
+
+/** Ports of a machine that are in use, or were until this moment. */
+export async function selectTakenPorts(queries: Queries, node_id: string, since: Date): Promise<Set<number>> {
+  const rows = await queries
+    .select({ port: serverPorts.port })
+    .from(serverPorts)
+    .where(
+      and(
+        eq(serverPorts.node_id, node_id),
+        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${since.toISOString()}::timestamptz`),
+      ),
+    );
+  return new Set(rows.map(({ port }) => port));
+}
+
+/** Takes ports for a server; false, and some of them taken, when one is not free. */
+export async function takePorts(
+  tx: Tx,
+  owner: { node_id: string; server_id: string },
+  ports: number[],
+  rested_since: Date,
+): Promise<boolean> {
+  const rows = ports.map((port) => ({ ...owner, port, release_ts: null }));
+  if (rows.length === 0) return true;
+  const taken = await tx
+    .insert(serverPorts)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: [serverPorts.node_id, serverPorts.port],
+      set: { server_id: owner.server_id, release_ts: null },
+      setWhere: lte(serverPorts.release_ts, rested_since),
+    })
+    .returning({ port: serverPorts.port });
+  return taken.length === ports.length;
+}
+
+function within({ game_id, namespace_id }: ServerScope) {
+  return and(eq(servers.game_id, game_id), eq(servers.namespace_id, namespace_id));
+}

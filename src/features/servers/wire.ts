@@ -1,0 +1,133 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { U64, Uuid, WatchIndex, WatchQuery } from '../../platform/http/shapes.ts';
+import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
+import { Tags, TagsQuery } from '../builds/wire.ts';
+import { LOG_STREAMS, type ServerPort, type ServerRow } from './tables.ts';
+
+const PORTS_MAX = 8;
+const ARGUMENTS_MAX = 64;
+const VARIABLES_MAX = 64;
+
+const Protocol = Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol)));
+const Mode = Type.Union([Type.Literal('bridge'), Type.Literal('host')]);
+const Routing = Type.Object({ game_guard: Type.Optional(Type.Object({})), host: Type.Optional(Type.Object({})) });
+const PortNumber = Type.Integer({ minimum: 1, maximum: 65_535 });
+const Resources = Type.Object({
+  cpu: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Thousandths of a core.' }),
+  memory: Type.Integer({ minimum: 1, maximum: 16_777_216, description: 'Megabytes.' }),
+});
+/** Two hours, the field's limit. */
+const KillTimeout = Type.Integer({ minimum: 0, maximum: 7_199_999, description: 'Milliseconds.' });
+
+export const CreateServerBody = Type.Object({
+  datacenter: Uuid,
+  tags: Tags,
+  runtime: Type.Object({
+    build: Uuid,
+    arguments: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: '^[^\\0]*$' }), { maxItems: ARGUMENTS_MAX }),
+    ),
+    environment: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: '^(?!(SERVICE|RIVET|PORT)_|BUN_BE_BUN$|MUSTER_)[A-Za-z_][A-Za-z0-9_]{0,255}$' }),
+        Type.String({ maxLength: 1_024, pattern: '^[^\\0]*$' }),
+        { maxProperties: VARIABLES_MAX, additionalProperties: false },
+      ),
+    ),
+  }),
+  network: Type.Object({
+    mode: Type.Optional(Mode),
+    ports: Type.Record(
+      Type.String({ pattern: '^[A-Za-z0-9]([A-Za-z0-9_-]{0,14}[A-Za-z0-9])?$' }),
+      Type.Object({
+        protocol: Protocol,
+        internal_port: Type.Optional(PortNumber),
+        routing: Type.Optional(Routing),
+      }),
+      { maxProperties: PORTS_MAX, additionalProperties: false },
+    ),
+  }),
+  resources: Resources,
+  lifecycle: Type.Optional(Type.Object({ kill_timeout: Type.Optional(KillTimeout) })),
+});
+export type CreateServer = Static<typeof CreateServerBody>;
+
+/** Specification: Server. */
+const Server = Type.Object({
+  id: Uuid,
+  environment: Uuid,
+  datacenter: Uuid,
+  created_at: U64,
+  started_at: Type.Optional(U64),
+  destroyed_at: Type.Optional(U64),
+  tags: Type.Record(Type.String(), Type.String()),
+  lifecycle: Type.Object({ kill_timeout: Type.Optional(U64) }),
+  network: Type.Object({
+    mode: Type.Optional(Mode),
+    ports: Type.Record(
+      Type.String(),
+      Type.Object({
+        protocol: Protocol,
+        internal_port: Type.Optional(PortNumber),
+        public_hostname: Type.Optional(Type.String()),
+        public_port: Type.Optional(PortNumber),
+        routing: Routing,
+      }),
+    ),
+  }),
+  resources: Resources,
+  runtime: Type.Object({
+    build: Uuid,
+    arguments: Type.Optional(Type.Array(Type.String())),
+    environment: Type.Optional(Type.Record(Type.String(), Type.String())),
+  }),
+});
+export const ServerAnswer = Type.Object({ server: Server });
+export const ServersAnswer = Type.Object({ servers: Type.Array(Server) });
+
+export const ListServersQuery = Type.Object({
+  ...TagsQuery.properties,
+  include_destroyed: Type.Optional(Type.Boolean()),
+  cursor: Type.Optional(Type.String({ format: 'uuid', description: 'The last id of the page before.' })),
+});
+
+export const DestroyServerQuery = Type.Object({ override_kill_timeout: Type.Optional(KillTimeout) });
+
+export const LogsQuery = Type.Object({
+  stream: Type.Union(LOG_STREAMS.map((stream) => Type.Literal(stream))),
+  ...WatchQuery.properties,
+});
+export const LogsAnswer = Type.Object({
+  lines: Type.Array(Type.String({ description: 'The bytes of a line, in base64.' })),
+  timestamps: Type.Array(Type.String()),
+  watch: WatchIndex,
+});
+
+export function toServer(row: ServerRow): Static<typeof Server> {
+  return {
+    id: row.server_id,
+    environment: row.namespace_id,
+    datacenter: row.datacenter_id,
+    created_at: row.created_at.getTime(),
+    ...(row.started_at ? { started_at: row.started_at.getTime() } : {}),
+    ...(row.destroyed_at ? { destroyed_at: row.destroyed_at.getTime() } : {}),
+    tags: row.tags,
+    lifecycle: { kill_timeout: row.kill_timeout_ms },
+    network: {
+      mode: row.network_mode,
+      ports: Object.fromEntries(Object.entries(row.ports).map(([label, port]) => [label, toPort(port)])),
+    },
+    resources: { cpu: row.cpu, memory: row.memory },
+    runtime: { build: row.build_id, arguments: row.arguments, environment: row.environment },
+  };
+}
+
+function toPort({ protocol, routing, internal_port, public_hostname, public_port }: ServerPort) {
+  return {
+    protocol,
+    ...(internal_port === undefined ? {} : { internal_port }),
+    ...(public_hostname === undefined ? {} : { public_hostname }),
+    ...(public_port === undefined ? {} : { public_port }),
+    routing: routing === 'host' ? { host: {} } : { game_guard: {} },
+  };
+}

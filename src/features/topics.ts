@@ -1,0 +1,19 @@
+/** Everything that can be watched, by the name under which its changes are told. */
+export const topics = {
+  datacenters: () => 'datacenters',
+  /** A game as its developers see it: its own row, its namespaces and versions. */
+  game: (game_id: string) => `game:${game_id}`,
+  /** The games of the groups that an identity is a member of, and these groups. */
+  gamesOf: (identity_id: string) => `games-of:${identity_id}`,
+  namespace: (namespace_id: string) => `namespace:${namespace_id}`,
+  /** The lobbies of a namespace: which there are, and their places. */
+  lobbiesOf: (namespace_id: string) => `lobbies-of:${namespace_id}`,
+  /** Whether a lobby is ready, closed, stopped; its state. */
+  lobby: (lobby_id: string) => `lobby:${lobby_id}`,
+  server: (server_id: string) => `server:${server_id}`,
+  log: (server_id: string, stream: string) => `log:${server_id}:${stream}`,
+  /** There is something to do for the machines of a datacenter: a server to start or to stop. */
+  work: (datacenter_id: string) => `work:${datacenter_id}`,
+  /** Some server is going, or gone. */
+  serversEnding: () => 'servers-ending',
+};

@@ -1,0 +1,45 @@
+import { ServiceError } from '../../platform/errors.ts';
+import type { Tenants } from '../../platform/http/pipeline.ts';
+import { route } from '../../platform/http/route.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import type { Uploads } from './uploads.ts';
+
+export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
+  return [
+    route(
+      'PUT',
+      '/uploads/:upload_id',
+      {
+        summary: 'Takes the bytes of a file, or of a part of it. The address is given out when an upload is prepared.',
+        // The signature in the address is the permission.
+        allow: 'anyone',
+        body_kind: 'stream',
+        response: Empty,
+        errors: ['UPLOAD_SIGNATURE_INVALID', 'UPLOAD_LENGTH_MISMATCH', 'UPLOAD_INVALID', 'UPLOAD_NOT_FOUND'],
+      },
+      async ({ request }) => {
+        await uploads.receive(request.url, request.body ?? new ReadableStream({ start: (body) => body.close() }));
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      '/cloud/uploads/:upload_id/complete',
+      {
+        summary: 'Declares that all files of an upload have been sent.',
+        allow: ['identity', 'cloud'],
+        response: Empty,
+        errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_BUSY', 'BUILDS_BUILD_INVALID'],
+      },
+      async ({ caller, params }) => {
+        const { game_id } = await uploads.get(params.upload_id);
+        await tenants.admit(caller, { game_id }, 'write').catch((error: unknown) => {
+          const is_foreign = error instanceof ServiceError && error.code === 'GAME_NOT_FOUND';
+          throw is_foreign ? new ServiceError('UPLOAD_NOT_FOUND', {}) : error;
+        });
+        await uploads.complete(params.upload_id);
+        return {};
+      },
+    ),
+  ];
+}

@@ -1,0 +1,67 @@
+import { and, asc, eq, isNull, lt, or, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
+
+export async function insertUpload(tx: Tx, upload: UploadRow, files: UploadFileRow[]): Promise<void> {
+  await tx.insert(uploads).values(upload);
+  // One array for each column: the statement's text does not depend on how many files there are.
+  const column = <Key extends keyof UploadFileRow>(key: Key) => sql.param(files.map((file) => file[key]));
+  await tx.execute(sql`
+    insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length)
+    select ${upload.upload_id}::uuid, file.* from unnest(
+      ${column('file_number')}::int[], ${column('path')}::text[],
+      ${column('content_type')}::text[], ${column('content_length')}::bigint[]
+    ) as file`);
+}
+
+export async function selectUpload(queries: Queries, upload_id: string): Promise<UploadRow | undefined> {
+  const [row] = await queries.select().from(uploads).where(eq(uploads.upload_id, upload_id));
+  return row;
+}
+
+export async function selectFiles(queries: Queries, upload_id: string): Promise<UploadFileRow[]> {
+  return await queries
+    .select()
+    .from(uploadFiles)
+    .where(eq(uploadFiles.upload_id, upload_id))
+    .orderBy(asc(uploadFiles.file_number));
+}
+
+/** Takes the right to complete an upload, unless somebody has it or it is complete. */
+export async function claimCompletion(queries: Queries, upload_id: string, now: Date, until: Date): Promise<boolean> {
+  const rows = await queries
+    .update(uploads)
+    .set({ completing_until: until })
+    .where(
+      and(
+        eq(uploads.upload_id, upload_id),
+        isNull(uploads.complete_ts),
+        or(isNull(uploads.completing_until), lt(uploads.completing_until, now)),
+      ),
+    )
+    .returning({ upload_id: uploads.upload_id });
+  return rows.length > 0;
+}
+
+export async function releaseCompletion(queries: Queries, upload_id: string): Promise<void> {
+  await queries.update(uploads).set({ completing_until: null }).where(eq(uploads.upload_id, upload_id));
+}
+
+export async function markComplete(tx: Tx, upload_id: string, now: Date): Promise<void> {
+  await tx.update(uploads).set({ complete_ts: now, completing_until: null }).where(eq(uploads.upload_id, upload_id));
+}
+
+/** Uploads that were begun before a moment and never completed; the oldest hundred. */
+export async function selectAbandoned(queries: Queries, before: Date): Promise<string[]> {
+  const rows = await queries
+    .select({ upload_id: uploads.upload_id })
+    .from(uploads)
+    .where(and(isNull(uploads.complete_ts), lt(uploads.create_ts, before)))
+    .orderBy(asc(uploads.create_ts))
+    .limit(100);
+  return rows.map(({ upload_id }) => upload_id);
+}
+
+export async function deleteUpload(queries: Queries, upload_id: string): Promise<void> {
+  await queries.delete(uploads).where(and(eq(uploads.upload_id, upload_id), isNull(uploads.complete_ts)));
+}

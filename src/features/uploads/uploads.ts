@@ -1,0 +1,155 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import { assert, ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import { startLoop } from '../../platform/loop.ts';
+import type { Objects } from '../../platform/objects/objects.ts';
+import type { Presigner } from '../../platform/objects/presign.ts';
+import { fileKey, PARTS_MAX, partKey, partsOf } from './rules.ts';
+import * as store from './store.ts';
+import type { UploadFileRow, UploadRow } from './tables.ts';
+import type { PrepareFile, PresignedRequest } from './wire.ts';
+
+/** How long one request may take to complete an upload before another may try. */
+const COMPLETION_LEASE_MS = 30 * 60_000;
+const ABANDONED_AFTER_MS = 24 * 3_600_000;
+const CLEAN_UP_EVERY_MS = 10 * 60_000;
+
+/** What a kind of upload wants done when it has arrived. */
+export interface UploadPurpose {
+  /** Looks at the files before the upload counts as complete; throws to refuse it. May run twice. */
+  inspect(upload_id: string): Promise<void>;
+  /** Joins the transaction that makes it complete. */
+  complete(tx: Tx, upload_id: string, now: Date): Promise<void>;
+}
+
+interface UploadsDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  objects: Objects;
+  presigner: Presigner;
+}
+
+export type Uploads = ReturnType<typeof createUploads>;
+
+/** Takes files from clients: prepare, one PUT for each part, complete. */
+export function createUploads({ database, clock, events, objects, presigner }: UploadsDependencies) {
+  const purposes = new Map<UploadRow['kind'], UploadPurpose>();
+
+  async function get(upload_id: string): Promise<UploadRow> {
+    const upload = await store.selectUpload(database.queries, upload_id);
+    if (!upload) throw new ServiceError('UPLOAD_NOT_FOUND', {});
+    return upload;
+  }
+
+  /** Puts the parts of a file together. Harmless when that has been done. */
+  async function assemble(file: UploadFileRow, is_multipart: boolean): Promise<void> {
+    const key = fileKey(file.upload_id, file.file_number);
+    const parts = partsOf(file, is_multipart);
+    const sizes = await Promise.all(parts.map((part) => objects.size(partKey(part))));
+    const missing = sizes.findIndex((size, index) => size !== parts[index]?.content_length);
+    if (missing < 0) return await objects.join(parts.map(partKey), key);
+    if ((await objects.size(key)) === file.content_length) return;
+    throw new ServiceError('UPLOAD_INCOMPLETE', {
+      error: `of ${JSON.stringify(file.path)}, the part at byte ${parts[missing]?.byte_offset} is missing`,
+    });
+  }
+
+  return {
+    /** Says what is done with uploads of a kind. */
+    setPurpose(kind: UploadRow['kind'], purpose: UploadPurpose): void {
+      purposes.set(kind, purpose);
+    },
+    /** Announces files. Gives the requests that send them, one for each part. */
+    async prepare(
+      tx: Tx,
+      upload: Pick<UploadRow, 'game_id' | 'kind' | 'is_multipart'>,
+      files: PrepareFile[],
+    ): Promise<{ upload_id: string; presigned_requests: PresignedRequest[] }> {
+      const upload_id = crypto.randomUUID();
+      const rows = files.map((file, file_number) => ({
+        upload_id,
+        file_number,
+        path: file.path,
+        content_type: file.content_type ?? null,
+        content_length: file.content_length,
+      }));
+      const parts = rows.flatMap((row) => partsOf(row, upload.is_multipart));
+      if (parts.length > PARTS_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${PARTS_MAX} parts` });
+      const content_length = rows.reduce((sum, row) => sum + row.content_length, 0);
+      const times = { create_ts: clock.now(), completing_until: null, complete_ts: null };
+      await store.insertUpload(tx, { upload_id, ...upload, content_length, ...times }, rows);
+      const presigned_requests = parts.map((part) => ({
+        path: part.path,
+        url: presigner.sign(part, upload.is_multipart),
+        byte_offset: part.byte_offset,
+        content_length: part.content_length,
+      }));
+      return { upload_id, presigned_requests };
+    },
+    /** Takes the bytes of one part, sent to an address that `prepare` gave. The same part may be sent again. */
+    async receive(url: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+      const part = presigner.verify(url);
+      const refuseComplete = async () => {
+        if ((await get(part.upload_id)).complete_ts === null) return;
+        throw new ServiceError('UPLOAD_INVALID', { error: 'it is complete, its files do not change any more' });
+      };
+      await refuseComplete();
+      await objects.put(partKey(part), content, part.content_length);
+      // Completed meanwhile: what was just written belongs to nothing.
+      await refuseComplete().catch(async (error: unknown) => {
+        await objects.remove(partKey(part));
+        throw error;
+      });
+    },
+    get,
+    /**
+     * Declares an upload complete: all parts are there with their announced lengths, and what it is for accepts it.
+     * Repeating it is harmless. Throws UPLOAD_INCOMPLETE, or what the purpose throws.
+     */
+    async complete(upload_id: string): Promise<void> {
+      const upload = await get(upload_id);
+      if (upload.complete_ts) return;
+      const now = clock.now();
+      if (!(await store.claimCompletion(database.queries, upload_id, now, after(now, COMPLETION_LEASE_MS)))) {
+        if ((await get(upload_id)).complete_ts) return;
+        throw new ServiceError('UPLOAD_BUSY', {});
+      }
+      const purpose = purposes.get(upload.kind);
+      assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
+      try {
+        for (const file of await store.selectFiles(database.queries, upload_id)) {
+          await assemble(file, upload.is_multipart);
+        }
+        await purpose.inspect(upload_id);
+        await database.transact(async (tx) => {
+          await purpose.complete(tx, upload_id, clock.now());
+          await store.markComplete(tx, upload_id, clock.now());
+        });
+      } catch (error) {
+        await store.releaseCompletion(database.queries, upload_id);
+        throw error;
+      }
+    },
+    /** The bytes of a file of an upload that has arrived. */
+    read: (upload_id: string, file_number: number) => objects.read(fileKey(upload_id, file_number)),
+    /** Removes uploads that nobody completed within a day. */
+    startCleaning: (signal: AbortSignal) =>
+      startLoop({
+        name: 'abandoned-uploads',
+        every_ms: CLEAN_UP_EVERY_MS,
+        signal,
+        events,
+        async step() {
+          const abandoned = await store.selectAbandoned(database.queries, after(clock.now(), -ABANDONED_AFTER_MS));
+          for (const upload_id of abandoned) {
+            await store.deleteUpload(database.queries, upload_id);
+            await objects.remove(upload_id);
+            events.emit({ event: 'upload_abandoned', upload_id });
+          }
+          return 0;
+        },
+      }),
+  };
+}

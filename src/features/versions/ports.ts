@@ -1,0 +1,70 @@
+import { isNameId } from '../names.ts';
+import type { PortConfig } from './wire.ts';
+
+const PORTS_MAX = 16;
+/** Where ranges of host ports may lie (specification: Limits). */
+const RANGE_MIN = 26_000;
+const RANGE_MAX = 31_999;
+
+type Path = string[];
+type NetworkMode = 'bridge' | 'host';
+
+/** Everything wrong with the ports of a game mode (field-behaviour 4.2), with paths that begin at the mode. */
+export function portProblems(
+  ports: Record<string, PortConfig>,
+  network_mode: NetworkMode,
+  marked: (label: string) => string,
+): Path[] {
+  const entries = Object.entries(ports);
+  const seen = new Set<string>();
+  return [
+    ...(entries.length > PORTS_MAX ? [['ports-too-many']] : []),
+    ...entries.flatMap(([label, port], index) => {
+      const before = entries.slice(0, index).map(([, earlier]) => earlier);
+      const paths = [
+        ...(isNameId(label) ? [] : [['label-invalid']]),
+        ...combinationProblems(port, network_mode),
+        ...rangeProblems(port, before),
+        ...(isSeen(port, seen) ? [['port-protocol-not-unique']] : []),
+      ];
+      return paths.map((path) => ['ports', marked(label), ...path]);
+    }),
+  ];
+}
+
+/** There are two ways to be reached: one port behind the gateway, or a range of the host's own. */
+function combinationProblems(port: PortConfig, network_mode: NetworkMode): Path[] {
+  const { protocol = 'https', proxy = 'game_guard' } = port;
+  const has_port = port.port !== undefined;
+  const has_range = port.port_range !== undefined;
+  const is_host = network_mode === 'host';
+  return [
+    ...(has_port && has_range ? [['duplicate-port-and-port-range']] : []),
+    ...(!has_port && !has_range ? [['missing-port-and-port-range']] : []),
+    ...(is_host && proxy === 'none' && has_port ? [['unsupported-target-port']] : []),
+    ...(proxy === 'game_guard' && has_range ? [['unsupported-port-range']] : []),
+    ...(!is_host && proxy === 'none' ? [['needs-host-network']] : []),
+    ...(is_host && proxy === 'none' && protocol !== 'tcp' && protocol !== 'udp' ? [['needs-game-guard']] : []),
+  ];
+}
+
+function rangeProblems({ port_range }: PortConfig, before: PortConfig[]): Path[] {
+  if (!port_range) return [];
+  const { min, max } = port_range;
+  const overlaps = before.some(
+    (other) => other.port_range && other.port_range.min <= max && min <= other.port_range.max,
+  );
+  return [
+    ...(min > max ? [['range-min-gt-max']] : []),
+    ...(min < RANGE_MIN || max > RANGE_MAX ? [['port-out-of-range']] : []),
+    ...(overlaps ? [['ranges-overlap']] : []),
+  ];
+}
+
+function isSeen({ port, protocol = 'https' }: PortConfig, seen: Set<string>): boolean {
+  if (port === undefined) return false;
+  const pair = `${protocol} ${port}`;
+  if (seen.has(pair)) return true;
+  seen.add(pair);
+  return false;
+}

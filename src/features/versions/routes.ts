@@ -1,0 +1,63 @@
+import { route } from '../../platform/http/route.ts';
+import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
+import type { Versions } from './versions.ts';
+import * as wire from './wire.ts';
+
+export function versionRoutes(versions: Versions) {
+  return [
+    route(
+      'POST',
+      '/cloud/games/:game_id/versions',
+      {
+        summary: 'Creates a version of a game. It never changes; a namespace is moved from one to another.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: wire.CreateVersionBody,
+        response: wire.CreateVersionAnswer,
+        errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR', 'FEATURE_DISABLED'],
+      },
+      async ({ params, body }) => {
+        const { version_id } = await versions.create(params.game_id, body);
+        return { version_id };
+      },
+    ),
+    route(
+      'POST',
+      '/cloud/games/:game_id/versions/validate',
+      {
+        summary: 'Says what is wrong with a version, without creating it.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        body: wire.CreateVersionBody,
+        response: ValidationErrors,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params, body }) => ({ errors: await versions.validate(params.game_id, body) }),
+    ),
+    route(
+      'POST',
+      '/cloud/games/:game_id/versions/reserve-name',
+      {
+        summary: 'A name for the next version: the day and a number.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: Empty,
+        response: wire.ReserveNameAnswer,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params }) => ({ version_display_name: await versions.reserveName(params.game_id) }),
+    ),
+    route(
+      'GET',
+      '/cloud/games/:game_id/versions/:version_id',
+      {
+        summary: 'A version with its configuration.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: wire.VersionAnswer,
+        errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND'],
+      },
+      async ({ params }) => ({ version: wire.toVersion(await versions.get(params)) }),
+    ),
+  ];
+}

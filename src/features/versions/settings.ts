@@ -1,0 +1,111 @@
+import type { PortProtocol } from '../../platform/tokens/caller.ts';
+import { DEFAULT_TIER } from './tiers.ts';
+import type { ActionConfig, GameModeConfig, MatchmakerConfig, RegionConfig } from './wire.ts';
+
+const DEFAULT_MAX_PLAYERS = 32;
+
+export interface RegionSettings {
+  tier: string;
+  idle_lobbies: { min: number; max: number };
+}
+
+/** How a port of a game mode is reached: one behind the gateway, or a range of the host's own. */
+export interface PortSettings {
+  protocol: PortProtocol;
+  /** In a container, the port it listens on. */
+  port: number | undefined;
+  port_range: { min: number; max: number } | undefined;
+}
+
+/** What starts a lobby's server. */
+export interface RuntimeSettings {
+  build_id: string;
+  arguments: string[];
+  environment: Record<string, string>;
+  network_mode: 'bridge' | 'host';
+  ports: Record<string, PortSettings>;
+}
+
+/** A game mode with every default filled in (field-behaviour 4.1). */
+export interface GameModeSettings {
+  name: string;
+  /** By slug, in the configuration's order; all regions where it names none. */
+  regions: Map<string, RegionSettings>;
+  max_players_normal: number;
+  max_players_direct: number;
+  max_players_party: number;
+  is_listable: boolean;
+  is_taggable: boolean;
+  allows_dynamic_max_players: boolean;
+  find: ActionConfig;
+  join: ActionConfig;
+  runtime: RuntimeSettings | undefined;
+}
+
+/** The matchmaker's settings of a version; no game modes when the version has no matchmaker. */
+export function resolveMatchmaker(
+  matchmaker: MatchmakerConfig | undefined,
+  region_slugs: readonly string[],
+): Map<string, GameModeSettings> {
+  const modes = Object.entries(matchmaker?.game_modes ?? {});
+  return new Map(modes.map(([name, mode]) => [name, resolveGameMode(name, mode, matchmaker ?? {}, region_slugs)]));
+}
+
+export function resolveGameMode(
+  name: string,
+  mode: GameModeConfig,
+  matchmaker: MatchmakerConfig,
+  region_slugs: readonly string[],
+): GameModeSettings {
+  const max_players_normal = mode.max_players ?? matchmaker.max_players ?? DEFAULT_MAX_PLAYERS;
+  return {
+    name,
+    regions: resolveRegions(mode, matchmaker, region_slugs),
+    max_players_normal,
+    max_players_direct: mode.max_players_direct ?? matchmaker.max_players_direct ?? max_players_normal,
+    max_players_party: mode.max_players_party ?? matchmaker.max_players_party ?? max_players_normal,
+    is_listable: mode.listable ?? true,
+    is_taggable: mode.taggable ?? false,
+    allows_dynamic_max_players: mode.allow_dynamic_max_players ?? false,
+    find: mode.actions?.find ?? { enabled: true },
+    join: mode.actions?.join ?? { enabled: true },
+    runtime: resolveRuntime(mode, matchmaker),
+  };
+}
+
+function resolveRegions(mode: GameModeConfig, matchmaker: MatchmakerConfig, region_slugs: readonly string[]) {
+  const everywhere: Record<string, RegionConfig> = Object.fromEntries(region_slugs.map((slug) => [slug, {}]));
+  const named = mode.regions ?? matchmaker.regions ?? everywhere;
+  return new Map(
+    Object.entries(named).map(([slug, region]): [string, RegionSettings] => {
+      const general = matchmaker.regions?.[slug];
+      return [
+        slug,
+        {
+          tier: region.tier ?? general?.tier ?? mode.tier ?? matchmaker.tier ?? DEFAULT_TIER,
+          idle_lobbies: region.idle_lobbies ??
+            general?.idle_lobbies ??
+            mode.idle_lobbies ??
+            matchmaker.idle_lobbies ?? { min: 0, max: 0 },
+        },
+      ];
+    }),
+  );
+}
+
+/** The mode's own object replaces the general one as a whole; only the environments are merged. */
+function resolveRuntime(mode: GameModeConfig, matchmaker: MatchmakerConfig): RuntimeSettings | undefined {
+  const docker = mode.docker ?? matchmaker.docker;
+  if (docker?.image_id === undefined) return undefined;
+  const ports = Object.entries(docker.ports ?? {}).map(([label, { protocol = 'https', port, port_range }]) => [
+    label,
+    { protocol, port, port_range },
+  ]);
+  return {
+    build_id: docker.image_id,
+    arguments: docker.args ?? [],
+    environment: { ...matchmaker.docker?.env, ...docker.env },
+    network_mode: docker.network_mode ?? 'bridge',
+    ports: Object.fromEntries(ports),
+  };
+}

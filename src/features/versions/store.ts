@@ -1,0 +1,52 @@
+import { and, asc, eq, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type VersionRow, versions } from './tables.ts';
+
+const VERSIONS_MAX = 10_000;
+
+export type VersionSummaryRow = Pick<VersionRow, 'version_id' | 'create_ts' | 'display_name'>;
+
+export async function insertVersion(tx: Tx, row: VersionRow): Promise<void> {
+  await touch(tx, [topics.game(row.game_id)]);
+  await tx.insert(versions).values(row);
+}
+
+export async function selectVersion(
+  queries: Queries,
+  { game_id, version_id }: { game_id: string; version_id: string },
+): Promise<VersionRow | undefined> {
+  const [row] = await queries
+    .select()
+    .from(versions)
+    .where(and(eq(versions.game_id, game_id), eq(versions.version_id, version_id)));
+  return row;
+}
+
+/** The oldest first. */
+export async function selectVersions(queries: Queries, game_id: string): Promise<VersionSummaryRow[]> {
+  const { version_id, create_ts, display_name } = versions;
+  return await queries
+    .select({ version_id, create_ts, display_name })
+    .from(versions)
+    .where(eq(versions.game_id, game_id))
+    .orderBy(asc(versions.create_ts), asc(versions.version_id))
+    .limit(VERSIONS_MAX);
+}
+
+export async function isNameTaken(queries: Queries, game_id: string, display_name: string): Promise<boolean> {
+  const rows = await queries
+    .select({ version_id: versions.version_id })
+    .from(versions)
+    .where(and(eq(versions.game_id, game_id), eq(versions.display_name, display_name)));
+  return rows.length > 0;
+}
+
+/** How many versions of a game have a name that begins so. */
+export async function countNames(queries: Queries, game_id: string, prefix: string): Promise<number> {
+  return await queries.$count(
+    versions,
+    and(eq(versions.game_id, game_id), sql`starts_with(${versions.display_name}, ${prefix})`),
+  );
+}

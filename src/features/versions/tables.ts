@@ -1,0 +1,20 @@
+import { jsonb, pgTable, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
+import { games } from '../games/tables.ts';
+import type { VersionConfig } from './wire.ts';
+
+/** How a game is hosted, from one moment on: never changed once made, so that going back is safe. */
+export const versions = pgTable(
+  'versions',
+  {
+    version_id: uuid().primaryKey(),
+    game_id: uuid()
+      .notNull()
+      .references(() => games.game_id),
+    display_name: text().notNull(),
+    config: jsonb().$type<VersionConfig>().notNull(),
+    create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+  },
+  (table) => [unique('versions_display_name').on(table.game_id, table.display_name)],
+);
+
+export type VersionRow = typeof versions.$inferSelect;

@@ -1,0 +1,123 @@
+import { Value } from '@sinclair/typebox/value';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import { isTaken } from '../../platform/database/failures.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Builds } from '../builds/builds.ts';
+import type { Datacenters } from '../datacenters/datacenters.ts';
+import { type ContentProblem, refuseProblems } from '../names.ts';
+import { versionProblems } from './rules.ts';
+import { type GameModeSettings, resolveMatchmaker } from './settings.ts';
+import * as store from './store.ts';
+import type { VersionRow } from './tables.ts';
+import { VersionConfig } from './wire.ts';
+
+const REMEMBERED_MAX = 1_000;
+
+interface VersionsDependencies {
+  database: Database;
+  clock: Clock;
+  builds: Builds;
+  datacenters: Datacenters;
+}
+
+interface WantedVersion {
+  display_name: string;
+  config: VersionConfig;
+}
+
+export type Versions = ReturnType<typeof createVersions>;
+
+/** How a game is hosted: configurations that are never changed once made. */
+export function createVersions({ database, clock, builds, datacenters }: VersionsDependencies) {
+  // A version never changes, so what was read once is good.
+  const remembered = new LRUCache<string, VersionRow>({ max: REMEMBERED_MAX });
+
+  async function problemsOf(game_id: string, version: WantedVersion): Promise<ContentProblem[]> {
+    const [regions, build_ids, is_taken] = await Promise.all([
+      datacenters.list(),
+      builds.completeAmong(game_id, namedBuilds(version.config)),
+      store.isNameTaken(database.queries, game_id, version.display_name),
+    ]);
+    const problems = versionProblems(version, { region_slugs: regions.map(({ slug }) => slug), build_ids });
+    return is_taken ? [...problems, NAME_TAKEN] : problems;
+  }
+
+  async function get(place: { game_id: string; version_id: string }): Promise<VersionRow> {
+    const known = remembered.get(place.version_id);
+    const version = known?.game_id === place.game_id ? known : await store.selectVersion(database.queries, place);
+    if (!version) throw new ServiceError('VERSION_NOT_FOUND', {});
+    remembered.set(place.version_id, version);
+    return version;
+  }
+
+  return {
+    get,
+    list: (game_id: string) => store.selectVersions(database.queries, game_id),
+    /** What is wrong with a version that somebody would like to make. */
+    validate: problemsOf,
+    /** Throws VALIDATION_ERROR, with every place that is wrong. */
+    async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
+      refuseUnavailable(wanted.config);
+      refuseProblems(await problemsOf(game_id, wanted));
+      return await database.transact((tx) => insert(tx, game_id, wanted));
+    },
+    /** The version that a new game begins with: nothing to match, nothing to serve. */
+    createFirst: (tx: Tx, game_id: string) => insert(tx, game_id, { display_name: '0.0.1', config: {} }),
+    /** A name for the next version: the day in UTC and a number. */
+    async reserveName(game_id: string): Promise<string> {
+      const day = clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
+      return `${day}-${(await store.countNames(database.queries, game_id, `${day}-`)) + 1}`;
+    },
+    /** The game modes of a version, every default filled in. */
+    async gameModes(place: { game_id: string; version_id: string }): Promise<Map<string, GameModeSettings>> {
+      const [{ config }, regions] = await Promise.all([get(place), datacenters.list()]);
+      return resolveMatchmaker(
+        config.matchmaker,
+        regions.map(({ slug }) => slug),
+      );
+    },
+  };
+
+  async function insert(tx: Tx, game_id: string, { display_name, config }: WantedVersion): Promise<VersionRow> {
+    const row: VersionRow = {
+      version_id: crypto.randomUUID(),
+      game_id,
+      display_name,
+      // Members that mean nothing to us are not kept.
+      config: Value.Decode(VersionConfig, Value.Clean(VersionConfig, structuredClone(config))),
+      create_ts: clock.now(),
+    };
+    await store.insertVersion(tx, row).catch((error: unknown) => {
+      if (isTaken(error, 'versions_display_name')) refuseProblems([NAME_TAKEN]);
+      throw error;
+    });
+    return row;
+  }
+}
+
+/** The builds that a configuration runs. */
+function namedBuilds({ matchmaker }: VersionConfig): string[] {
+  const dockers = [matchmaker?.docker, ...Object.values(matchmaker?.game_modes ?? {}).map(({ docker }) => docker)];
+  return dockers.flatMap((docker) => docker?.image_id ?? []);
+}
+
+const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
+
+/** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
+function refuseUnavailable({ matchmaker, cdn }: VersionConfig): void {
+  const actions = Object.values(matchmaker?.game_modes ?? {}).flatMap((mode) => Object.values(mode.actions ?? {}));
+  const unavailable: [boolean, string][] = [
+    [cdn !== undefined, 'config.cdn'],
+    [matchmaker?.captcha !== undefined, 'config.matchmaker.captcha'],
+    [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes'],
+    [
+      actions.some(({ verification, verification_config }) => verification ?? verification_config),
+      'external verification (actions.*.verification_config)',
+    ],
+  ];
+  for (const [is_asked_for, feature] of unavailable) {
+    if (is_asked_for) throw new ServiceError('FEATURE_DISABLED', { feature });
+  }
+}

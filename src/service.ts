@@ -1,0 +1,212 @@
+import { sql } from 'drizzle-orm';
+import manifest from '../package.json' with { type: 'json' };
+import type { Config } from './config.ts';
+import { type Beginnings, bootstrap } from './features/bootstrap/bootstrap.ts';
+import { demoRoutes } from './features/bootstrap/routes.ts';
+import { createBuilds } from './features/builds/builds.ts';
+import { buildRoutes } from './features/builds/routes.ts';
+import { createDatacenters } from './features/datacenters/datacenters.ts';
+import { datacenterRoutes } from './features/datacenters/routes.ts';
+import { createGames } from './features/games/games.ts';
+import { gameRoutes } from './features/games/routes.ts';
+import { createGroups } from './features/groups/groups.ts';
+import { groupRoutes } from './features/groups/routes.ts';
+import { createIdentities } from './features/identities/identities.ts';
+import { createLobbies } from './features/lobbies/lobbies.ts';
+import { startReconciling as startReconcilingLobbies } from './features/lobbies/reconcile.ts';
+import { lobbyRoutes } from './features/lobbies/routes.ts';
+import { createNamespaces } from './features/namespaces/namespaces.ts';
+import { namespaceRoutes } from './features/namespaces/routes.ts';
+import { createLogs } from './features/servers/logs.ts';
+import { startReconciling as startReconcilingServers } from './features/servers/reconcile.ts';
+import { serverRoutes } from './features/servers/routes.ts';
+import { createProcessRuntime } from './features/servers/runtimes/process.ts';
+import { createServers } from './features/servers/servers.ts';
+import { uploadRoutes } from './features/uploads/routes.ts';
+import { createUploads } from './features/uploads/uploads.ts';
+import { versionRoutes } from './features/versions/routes.ts';
+import { createVersions } from './features/versions/versions.ts';
+import { type Clock, systemClock } from './platform/clock.ts';
+import { type DataDirectory, openDataDirectory } from './platform/data-directory.ts';
+import { connectDatabase, connectEmbedded } from './platform/database/connect.ts';
+import type { Database, DatabaseAddress } from './platform/database/database.ts';
+import { migrateDatabase } from './platform/database/migrate.ts';
+import { StartError } from './platform/errors.ts';
+import { createLog, type Events } from './platform/events.ts';
+import { type App, createApp } from './platform/http/app.ts';
+import { documentRoutes } from './platform/http/documents.ts';
+import { healthRoutes } from './platform/http/health.ts';
+import { createDiskObjects } from './platform/objects/objects.ts';
+import { createPresigner } from './platform/objects/presign.ts';
+import { isErrno } from './platform/processes.ts';
+import { loadKey } from './platform/tokens/keys.ts';
+import { createTokens } from './platform/tokens/tokens.ts';
+import { openFeed } from './platform/watch/feed.ts';
+import { openWatch } from './platform/watch/watch.ts';
+
+/** How long requests that are under way may take when the service stops. */
+const DRAIN_MS = 10_000;
+
+export const VERSION = manifest.version;
+
+export interface Service extends AsyncDisposable {
+  beginnings: Beginnings;
+  /** Where the administrator's token can be read, by us only. */
+  administrator_token_file: string;
+  /** Ends the game servers of this machine; they end by themselves within their time, or are killed. */
+  stopServers(): Promise<void>;
+}
+
+interface ServiceOptions {
+  /** Tests move it. */
+  clock?: Clock;
+  events?: Events;
+  /** A database of the tests' own server, instead of the one that the configuration says. */
+  database_address?: DatabaseAddress;
+}
+
+/**
+ * Opens everything in order and serves. Disposed of, it closes in reverse: it takes no new requests, answers those who
+ * wait, ends the background work and then the database. What fails half-way closes what was opened. Throws StartError.
+ */
+export async function openService(config: Config, options: ServiceOptions = {}): Promise<Service> {
+  const clock = options.clock ?? systemClock;
+  const events = options.events ?? createLog(config.log);
+  const { public_url, local_url } = config;
+  await using opened = new AsyncDisposableStack();
+
+  const data = opened.use(openDataDirectory(config.data_directory));
+  const database = opened.use(await openDatabase(config, data, events, options.database_address));
+  await migrateDatabase(database);
+  const { queries } = database;
+  const feed = opened.use(await openFeed(database, events));
+  const watch = await openWatch(queries, feed, config.watch_hold_ms);
+  const tokens = await createTokens(await loadKey(queries, clock, 'token'), clock);
+  const presigner = createPresigner(await loadKey(queries, clock, 'upload'), clock, public_url);
+  const objects = createDiskObjects(data.folder('objects'));
+  const runtime = await createProcessRuntime({
+    directory: data.folder('servers'),
+    programs_directory: data.folder('programs'),
+  });
+
+  const base = { database, clock, events, feed, watch, tokens };
+  const identities = createIdentities(base);
+  const groups = createGroups({ ...base, identities });
+  const datacenters = createDatacenters(base);
+  const uploads = createUploads({ ...base, objects, presigner });
+  const builds = createBuilds({ ...base, uploads, directory: data.folder('builds'), kinds: runtime.kinds });
+  const versions = createVersions({ ...base, builds, datacenters });
+  const namespaces = createNamespaces({ ...base, versions });
+  const games = createGames({ ...base, groups, namespaces, versions, datacenters, public_url });
+  const logs = createLogs(base);
+  const servers = createServers({ ...base, builds, datacenters, logs });
+  const { datacenter_id } = await datacenters.register(config.datacenter);
+  const beginnings = await bootstrap({
+    ...base,
+    identities,
+    groups,
+    games,
+    namespaces,
+    versions,
+    uploads,
+    builds,
+    with_demo: config.demo,
+  });
+  const administrator_token_file = data.writeSecret('administrator-token', `${beginnings.administrator_token}\n`);
+
+  const working = new AbortController();
+  const node = {
+    node_id: data.node_id,
+    datacenter_id,
+    api_url: local_url,
+    is_root: process.getuid?.() === 0,
+    ...config,
+  };
+  const work = [
+    startReconcilingServers({ ...base, builds, runtime, logs, node }, working.signal),
+    uploads.startCleaning(working.signal),
+  ];
+  const lobby_work = startReconcilingLobbies({ ...base, ...config, namespaces, versions, servers }, working.signal);
+  opened.defer(async () => {
+    working.abort();
+    await Promise.all([...work, lobby_work].map(({ stopped }) => stopped));
+  });
+  const lobbies = createLobbies({
+    ...base,
+    ...config,
+    namespaces,
+    versions,
+    datacenters,
+    servers,
+    own_region: config.datacenter.slug,
+    onLeft: lobby_work.wake,
+  });
+
+  const stopping = new AbortController();
+  const describe = () => ({ app, routes });
+  const routes = [
+    ...lobbyRoutes(lobbies, servers, watch),
+    ...serverRoutes(servers, watch),
+    ...buildRoutes(builds),
+    ...uploadRoutes(uploads, games.tenants),
+    ...gameRoutes(games, watch),
+    ...namespaceRoutes(namespaces),
+    ...versionRoutes(versions),
+    ...datacenterRoutes(datacenters),
+    ...groupRoutes(groups, config),
+    ...demoRoutes(namespaces, () => beginnings.demo),
+    ...documentRoutes(describe, VERSION),
+    ...healthRoutes([
+      () => checkDatabase(database),
+      async () => (stopping.signal.aborted ? 'it is stopping' : undefined),
+    ]),
+  ];
+  const app = createApp({ ...base, ...config, routes, tenants: games.tenants, stopping: stopping.signal });
+  listen(app, config);
+  opened.defer(async () => {
+    stopping.abort();
+    // Connections that are idle are closed at once, those at work when they are done or out of time.
+    await Promise.race([app.server?.stop(false), Bun.sleep(DRAIN_MS)]);
+    await app.server?.stop(true);
+  });
+
+  const everything = opened.move();
+  return {
+    beginnings,
+    administrator_token_file,
+    stopServers: () => servers.stopAllOf(node.node_id),
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+/** The database that the configuration names, or the embedded one. */
+export async function openDatabase(
+  { database_url, database_pool }: Config,
+  data: DataDirectory,
+  events: Events,
+  address: DatabaseAddress | undefined = database_url === undefined ? undefined : { url: database_url },
+): Promise<Database> {
+  if (address) return await connectDatabase(address, database_pool);
+  return await connectEmbedded({ directory: data.folder('postgres'), is_durable: true, events }, database_pool);
+}
+
+function listen(app: App, { host, port }: Config): void {
+  try {
+    app.listen({ hostname: host, port });
+  } catch (cause) {
+    const is_taken = isErrno(cause, 'EADDRINUSE');
+    const what = is_taken
+      ? `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`
+      : `The service cannot listen at ${host}:${port} (${cause}): check MUSTER_HOST and MUSTER_PORT.`;
+    throw new StartError(what, { cause });
+  }
+}
+
+async function checkDatabase({ queries }: Database): Promise<string | undefined> {
+  try {
+    await queries.execute(sql`select 1`);
+    return undefined;
+  } catch {
+    return 'the database does not answer';
+  }
+}
