@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Api } from '../../support/api.ts';
+import type { TestGame } from '../../support/game.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+const LOBBY_MAX = 10;
+const PLAYERS = 200;
+const ROUNDS = 20;
+
+describe('many players at once', () => {
+  let muster: TestService;
+  beforeAll(async () => {
+    muster = await openTestService();
+  });
+  afterAll(async () => {
+    await muster[Symbol.asyncDispose]();
+  });
+
+  test(`${PLAYERS} simultaneous finds, ${ROUNDS} times: never more than ${LOBBY_MAX} in a lobby, nobody without a seat`, async () => {
+    const { api } = muster;
+    const tokens = new Set<string>();
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const game = await makeRoomGame(muster, { source: QUIET_SOURCE, max_players: LOBBY_MAX });
+      const finds = Array.from({ length: PLAYERS }, () =>
+        api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } }),
+      );
+      const answers = await Promise.all(finds);
+      const lobbies = Map.groupBy(answers, ({ lobby }) => lobby.lobby_id);
+      expect([...lobbies.values()].map((seated) => seated.length)).toEqual(Array(PLAYERS / LOBBY_MAX).fill(LOBBY_MAX));
+      for (const { player } of answers) tokens.add(player.token);
+      await endServers(api, game);
+    }
+    expect(tokens.size).toBe(PLAYERS * ROUNDS);
+  }, 120_000);
+});
+
+async function endServers(api: Api, { game_id, namespace_id, cloud_token }: TestGame): Promise<void> {
+  const path = `/games/${game_id}/environments/${namespace_id}/servers`;
+  const { servers } = await api.ok('GET', path, { token: cloud_token });
+  const end = (server: { id: string }) =>
+    api.ok('DELETE', `${path}/${server.id}?override_kill_timeout=0`, { token: cloud_token });
+  await Promise.all(servers.map(end));
+}

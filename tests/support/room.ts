@@ -1,0 +1,72 @@
+import { join } from 'node:path';
+import { deploy, makeGame, type TestGame, uploadScript } from './game.ts';
+import type { TestService } from './service.ts';
+
+/** The room of the examples: what a first game server looks like. */
+export const ROOM_SOURCE = await Bun.file(join(import.meta.dir, '../../examples/room.ts')).text();
+
+/** A lobby server that does nothing but call ready. */
+export const QUIET_SOURCE = `
+const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
+await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST', headers: { authorization: 'Bearer ' + SERVICE_TOKEN } });
+setInterval(() => {}, 1e9);
+`;
+
+/** A game whose namespace prod has one game mode, "default", on servers of this source. */
+export async function makeRoomGame(
+  { api, administrator_token }: Pick<TestService, 'api' | 'administrator_token'>,
+  { source = ROOM_SOURCE, max_players = 10, mode = {} }: { source?: string; max_players?: number; mode?: object } = {},
+): Promise<TestGame & { build_id: string }> {
+  const game = await makeGame(api, administrator_token);
+  const build_id = await uploadScript(api, game, source);
+  await deploy(api, game, {
+    game_modes: { default: mode },
+    max_players,
+    docker: { image_id: build_id, ports: { game: { port: 80, protocol: 'http' } } },
+  });
+  return { ...game, build_id };
+}
+
+/** A player in a room: his socket, and what it told him last. */
+export interface RoomPlayer {
+  socket: WebSocket;
+  lobby_id: string;
+  token: string;
+  /** Where everybody is, by the room's last word. */
+  positions: Record<string, { x: number; y: number }>;
+  close(): Promise<void>;
+}
+
+/** Connects with the answer of find or join, as a game's client does. Fails when the room does not take the player. */
+export async function enterRoom(answer: {
+  lobby: { lobby_id: string };
+  ports: { game: { host: string } };
+  player: { token: string };
+}): Promise<RoomPlayer> {
+  const { lobby, ports, player } = answer;
+  const socket = new WebSocket(`ws://${ports.game.host}/?token=${player.token}`);
+  const opened = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  const room: RoomPlayer = {
+    socket,
+    lobby_id: lobby.lobby_id,
+    token: player.token,
+    positions: {},
+    async close() {
+      socket.close();
+      await closed.promise;
+    },
+  };
+  socket.onmessage = ({ data }) => {
+    const message = JSON.parse(String(data));
+    if ('you' in message) opened.resolve();
+    else room.positions = message;
+  };
+  socket.onerror = () => opened.reject(new Error('the room does not take the player'));
+  socket.onclose = () => {
+    opened.reject(new Error('the room closed the socket'));
+    closed.resolve();
+  };
+  await opened.promise;
+  return room;
+}

@@ -1,0 +1,70 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Config, readConfig } from '../../src/config.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { openService, type Service } from '../../src/service.ts';
+import { type Api, createApi } from './api.ts';
+import { createMovedClock } from './clock.ts';
+import { openTestDatabase } from './database.ts';
+
+/** A whole service of my own: its database, its data directory, its port, its clock. */
+export interface TestService extends AsyncDisposable {
+  service: Service;
+  config: Config;
+  api: Api;
+  administrator_token: string;
+  clock: ReturnType<typeof createMovedClock>;
+  /** Everything it told its operators. */
+  events: ServiceEvent[];
+}
+
+/** Opens a service as `muster serve` does; settings by their names in the environment. */
+export async function openTestService(settings: Record<string, string> = {}): Promise<TestService> {
+  await using opened = new AsyncDisposableStack();
+  const database = opened.use(await openTestDatabase());
+  const data_directory = await makeDataDirectory();
+  opened.defer(() => rm(data_directory, { recursive: true, force: true }));
+  const config = readConfig({
+    MUSTER_DATA: data_directory,
+    MUSTER_PORT: String(findFreePort()),
+    MUSTER_DEMO: 'off',
+    ...settings,
+  });
+  const clock = createMovedClock();
+  const events: ServiceEvent[] = [];
+  const service = await openService(config, {
+    clock,
+    events: { emit: (event) => void events.push(event) },
+    database_address: database.address,
+  });
+  opened.defer(async () => {
+    await service.stopServers();
+    await service[Symbol.asyncDispose]();
+  });
+  const everything = opened.move();
+  return {
+    service,
+    config,
+    api: createApi(config.public_url),
+    administrator_token: service.beginnings.administrator_token,
+    clock,
+    events,
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+/** A new directory that other users can enter, as PostgreSQL and game servers must. */
+export async function makeDataDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'muster-data-'));
+  await chmod(directory, 0o711);
+  return directory;
+}
+
+/** A port that nobody listens on; somebody may be faster, but the range is large. */
+export function findFreePort(): number {
+  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
+  const { port } = server;
+  server.stop(true);
+  return port;
+}
