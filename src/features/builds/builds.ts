@@ -12,6 +12,8 @@ import type { BuildKind, BuildRow } from './tables.ts';
 import { unpackArchive } from './unpack.ts';
 import type { PrepareBuild } from './wire.ts';
 
+export type { BuildKind } from './tables.ts';
+
 /** A build as a runtime starts it: files on this machine. */
 export interface UnpackedBuild {
   kind: BuildKind;

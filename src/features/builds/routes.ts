@@ -1,7 +1,7 @@
 import { route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { parseTags, TagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
-import { parseTags } from './rules.ts';
 import * as wire from './wire.ts';
 
 const ENVIRONMENT_ERRORS = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
@@ -26,7 +26,7 @@ export function buildRoutes(builds: Builds) {
         summary: 'Lists the builds of an environment, the newest first.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
-        query: wire.TagsQuery,
+        query: TagsQuery,
         response: wire.BuildsAnswer,
         errors: ENVIRONMENT_ERRORS,
       },
@@ -42,7 +42,7 @@ export function buildRoutes(builds: Builds) {
         summary: 'A build of an environment.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
-        query: wire.TagsQuery,
+        query: TagsQuery,
         response: wire.BuildAnswer,
         errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],
       },

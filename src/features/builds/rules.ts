@@ -44,20 +44,3 @@ export function kindOf(build: PrepareBuild): BuildKind {
 export function scriptNameOf(path: string): string {
   return `main${SCRIPT_NAME.exec(path)?.[0] ?? '.js'}`;
 }
-
-/** Tags in a query: a JSON object of texts. Throws API_BAD_QUERY_PARAMETER. */
-export function parseTags(tags_json: string | undefined): Record<string, string> {
-  if (tags_json === undefined) return {};
-  const refuse = () =>
-    new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'tags_json', error: 'expected a JSON object of texts' });
-  let tags: unknown;
-  try {
-    tags = JSON.parse(tags_json);
-  } catch {
-    throw refuse();
-  }
-  if (typeof tags !== 'object' || tags === null || Array.isArray(tags)) throw refuse();
-  const pairs = Object.entries(tags);
-  if (!pairs.every((pair): pair is [string, string] => typeof pair[1] === 'string')) throw refuse();
-  return Object.fromEntries(pairs);
-}

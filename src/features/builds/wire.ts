@@ -1,27 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { TAGS_MAX, Tags } from '../tags.ts';
 import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import { BUILD_KINDS, type BuildRow } from './tables.ts';
-
-/** The field's limits for tags of builds and servers (field-behaviour 7.2). */
-export const TAGS_MAX = 8;
-export const TAG_NAME_LENGTH_MAX = 32;
-export const TAG_LENGTH_MAX = 1_024;
-
-export const Tags = Type.Record(
-  Type.String({ pattern: `^[\\s\\S]{1,${TAG_NAME_LENGTH_MAX}}$` }),
-  Type.String({ minLength: 1, maxLength: TAG_LENGTH_MAX }),
-  { maxProperties: TAGS_MAX, additionalProperties: false },
-);
-
-export const TagsQuery = Type.Object({
-  tags_json: Type.Optional(
-    Type.String({
-      maxLength: 16_384,
-      description: 'A JSON object of texts: only what has all of these tags, {"current":"true"} for one.',
-    }),
-  ),
-});
 
 const Kind = Type.Union(
   BUILD_KINDS.map((kind) => Type.Literal(kind)),

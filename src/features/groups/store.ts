@@ -2,12 +2,7 @@ import { and, asc, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type GroupRow, groupMembers, groups } from './tables.ts';
-
-/** A group with the number of its members. */
-export interface CountedGroup extends GroupRow {
-  member_count: number;
-}
+import { type CountedGroup, type GroupRow, groupMembers, groups } from './tables.ts';
 
 export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
   await touch(tx, [topics.gamesOf(row.owner_identity_id)]);

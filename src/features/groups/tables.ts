@@ -33,3 +33,8 @@ export const groupMembers = pgTable(
 );
 
 export type GroupRow = typeof groups.$inferSelect;
+
+/** A group with the number of its members. */
+export interface CountedGroup extends GroupRow {
+  member_count: number;
+}

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Uuid } from '../../platform/http/shapes.ts';
-import type { CountedGroup } from './store.ts';
+import type { CountedGroup } from './tables.ts';
 
 export const CreateGroupBody = Type.Object({ display_name: Type.String() });
 export const CreateGroupAnswer = Type.Object({ group_id: Uuid });

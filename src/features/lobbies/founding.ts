@@ -5,9 +5,14 @@ import type { Events } from '../../platform/events.ts';
 import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { ServerPort, Servers } from '../servers/servers.ts';
-import type { PortSettings, RuntimeSettings } from '../versions/settings.ts';
-import { DEFAULT_TIER, TIERS, type Tier } from '../versions/tiers.ts';
-import type { Versions } from '../versions/versions.ts';
+import {
+  DEFAULT_TIER,
+  type PortSettings,
+  type RuntimeSettings,
+  TIERS,
+  type Tier,
+  type Versions,
+} from '../versions/versions.ts';
 import type { PlannedLobby } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';

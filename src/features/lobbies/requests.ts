@@ -1,6 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import type { GameModeSettings } from '../versions/settings.ts';
-import type { ActionConfig } from '../versions/wire.ts';
+import type { ActionConfig, GameModeSettings } from '../versions/versions.ts';
 import type { FindBody } from './wire.ts';
 
 const TAGS_MAX = 8;

@@ -2,7 +2,7 @@ import { route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { nameCaller } from '../../platform/tokens/caller.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
-import { parseTags } from '../builds/rules.ts';
+import { parseTags } from '../tags.ts';
 import type { Servers } from './servers.ts';
 import * as wire from './wire.ts';
 

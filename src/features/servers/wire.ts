@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { U64, Uuid, WatchIndex, WatchQuery } from '../../platform/http/shapes.ts';
 import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
-import { Tags, TagsQuery } from '../builds/wire.ts';
+import { Tags, TagsQuery } from '../tags.ts';
 import { LOG_STREAMS, type ServerPort, type ServerRow } from './tables.ts';
 
 const PORTS_MAX = 8;

@@ -1,5 +1,5 @@
 import { isNameId } from '../names.ts';
-import type { PortConfig } from './wire.ts';
+import type { PortConfig } from './config.ts';
 
 const PORTS_MAX = 16;
 /** Where ranges of host ports may lie (specification: Limits). */

@@ -1,9 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import type { ContentProblem } from '../names.ts';
 import { displayNameProblem, isLenientNameId, LONG_DISPLAY_NAME_BYTES_MAX } from '../names.ts';
-import { portProblems } from './ports.ts';
-import { resolveGameMode } from './settings.ts';
-import { TIERS } from './tiers.ts';
 import type {
   ActionConfig,
   CaptchaConfig,
@@ -11,7 +8,10 @@ import type {
   GameModeConfig,
   MatchmakerConfig,
   VersionConfig,
-} from './wire.ts';
+} from './config.ts';
+import { portProblems } from './ports.ts';
+import { resolveGameMode } from './settings.ts';
+import { TIERS } from './tiers.ts';
 
 /** What a configuration is checked against. */
 export interface Surroundings {

@@ -1,6 +1,6 @@
 import type { PortProtocol } from '../../platform/tokens/caller.ts';
+import type { ActionConfig, GameModeConfig, MatchmakerConfig, RegionConfig } from './config.ts';
 import { DEFAULT_TIER } from './tiers.ts';
-import type { ActionConfig, GameModeConfig, MatchmakerConfig, RegionConfig } from './wire.ts';
 
 const DEFAULT_MAX_PLAYERS = 32;
 

@@ -1,6 +1,6 @@
 import { jsonb, pgTable, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
 import { games } from '../games/tables.ts';
-import type { VersionConfig } from './wire.ts';
+import type { VersionConfig } from './config.ts';
 
 /** How a game is hosted, from one moment on: never changed once made, so that going back is safe. */
 export const versions = pgTable(

@@ -7,11 +7,15 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
+import { VersionConfig } from './config.ts';
 import { versionProblems } from './rules.ts';
 import { type GameModeSettings, resolveMatchmaker } from './settings.ts';
 import * as store from './store.ts';
 import type { VersionRow } from './tables.ts';
-import { VersionConfig } from './wire.ts';
+
+export type { ActionConfig } from './config.ts';
+export type { GameModeSettings, PortSettings, RuntimeSettings } from './settings.ts';
+export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 
 const REMEMBERED_MAX = 1_000;
 

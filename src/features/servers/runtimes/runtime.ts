@@ -1,6 +1,5 @@
 import type { ProcessIdentity } from '../../../platform/processes.ts';
-import type { UnpackedBuild } from '../../builds/builds.ts';
-import type { BuildKind } from '../../builds/tables.ts';
+import type { BuildKind, UnpackedBuild } from '../../builds/builds.ts';
 import type { LogStream } from '../tables.ts';
 
 /** Everything a runtime needs to start a server. */

@@ -1,0 +1,39 @@
+import { Type } from '@sinclair/typebox';
+import { ServiceError } from '../platform/errors.ts';
+
+/** The field's limits for tags of builds and servers (field-behaviour 7.2). */
+export const TAGS_MAX = 8;
+const TAG_NAME_LENGTH_MAX = 32;
+const TAG_LENGTH_MAX = 1_024;
+
+export const Tags = Type.Record(
+  Type.String({ pattern: `^[\\s\\S]{1,${TAG_NAME_LENGTH_MAX}}$` }),
+  Type.String({ minLength: 1, maxLength: TAG_LENGTH_MAX }),
+  { maxProperties: TAGS_MAX, additionalProperties: false },
+);
+
+export const TagsQuery = Type.Object({
+  tags_json: Type.Optional(
+    Type.String({
+      maxLength: 16_384,
+      description: 'A JSON object of texts: only what has all of these tags, {"current":"true"} for one.',
+    }),
+  ),
+});
+
+/** Tags in a query: a JSON object of texts. Throws API_BAD_QUERY_PARAMETER. */
+export function parseTags(tags_json: string | undefined): Record<string, string> {
+  if (tags_json === undefined) return {};
+  const refuse = () =>
+    new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'tags_json', error: 'expected a JSON object of texts' });
+  let tags: unknown;
+  try {
+    tags = JSON.parse(tags_json);
+  } catch {
+    throw refuse();
+  }
+  if (typeof tags !== 'object' || tags === null || Array.isArray(tags)) throw refuse();
+  const pairs = Object.entries(tags);
+  if (!pairs.every((pair): pair is [string, string] => typeof pair[1] === 'string')) throw refuse();
+  return Object.fromEntries(pairs);
+}
