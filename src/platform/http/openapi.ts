@@ -20,13 +20,13 @@ const WITH_TOKEN: ErrorCode[] = [
   'TOKEN_INVALID',
 ];
 
-const ERROR_MEMBERS = {
+const ErrorBody = Type.Object({
   code: Type.String(),
   message: Type.String(),
   ray_id: Type.String({ format: 'uuid' }),
   documentation: Type.String(),
   metadata: Type.Optional(Type.Unknown()),
-};
+});
 
 /**
  * The API document (OpenAPI 3.1). Elysia's generator makes it from the app; since requests are checked by our own
@@ -47,7 +47,7 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string) {
       version,
       description: 'Hosts multiplayer games: lobbies, seats, game servers, builds. Errors are listed at /docs/errors.',
     },
-    components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+    components: { schemas: { Error: ErrorBody }, securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
     paths: dropOtherContent(paths),
   };
 }
@@ -90,7 +90,7 @@ function responsesOf(route: Route): Record<number, TSchema> {
   if (route.query) codes.push('API_BAD_QUERY_PARAMETER');
   const responses: Record<number, TSchema> = { 200: route.response ?? Type.Any({ description: 'Any JSON.' }) };
   for (const [status, listed] of Map.groupBy(new Set(codes.sort()), (code) => CATALOGUE[code].status)) {
-    responses[status] = Type.Object(ERROR_MEMBERS, { description: listed.join(', ') });
+    responses[status] = Type.Ref('#/components/schemas/Error', { description: listed.join(', ') });
   }
   return responses;
 }
