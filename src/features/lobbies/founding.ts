@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.ts';
-import type { Tx } from '../../platform/database/database.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
@@ -22,6 +22,7 @@ const KILL_TIMEOUT_MS = 30_000;
 const BYTES_PER_MEGABYTE = 1024 ** 2;
 
 interface FoundingDependencies {
+  database: Database;
   clock: Clock;
   events: Events;
   namespaces: Namespaces;
@@ -40,73 +41,116 @@ interface PreparedLobby {
   version_name: string;
 }
 
+/** A lobby that was made, or the error because of which it was not. */
+type Founded = { planned: PlannedLobby; lobby: LobbyRow } | NotFounded;
+type NotFounded = { planned: PlannedLobby; error: unknown };
+
 export type Founding = ReturnType<typeof createFounding>;
 
 /** Makes lobbies, each with a server of its own. */
 export function createFounding(dependencies: FoundingDependencies) {
-  const { clock, events, namespaces, versions, datacenters, servers } = dependencies;
+  const { database, clock, events, namespaces, versions, datacenters, servers } = dependencies;
+
+  /** Looks up what a lobby is made of. Throws when its version or region is not what it was. */
+  async function prepare(planned: PlannedLobby): Promise<PreparedLobby> {
+    const { game_id, version_id, namespace_id, lobby } = planned;
+    const [version, modes, namespace, all_datacenters] = await Promise.all([
+      versions.get({ game_id, version_id }),
+      versions.gameModes({ game_id, version_id }),
+      namespaces.get({ game_id, namespace_id }),
+      datacenters.list(),
+    ]);
+    const mode = modes.get(lobby.game_mode);
+    const datacenter = all_datacenters.find(({ slug }) => slug === lobby.region);
+    const tier = TIERS.get(mode?.regions.get(lobby.region)?.tier ?? DEFAULT_TIER);
+    if (!mode?.runtime || !datacenter || !tier) throw new ServiceError('MATCHMAKER_AUTO_CREATE_FAILED', {});
+    return { planned, runtime: mode.runtime, tier, datacenter, namespace, version_name: version.display_name };
+  }
+
+  /** Makes a lobby in which its founders have their seats; undefined when the namespace has as many as it may. */
+  async function found(tx: Tx, prepared: PreparedLobby): Promise<LobbyRow | undefined> {
+    const { planned, runtime, tier, datacenter, namespace } = prepared;
+    const { game_id, namespace_id, version_id, lobby, founders } = planned;
+    const lobby_id = Bun.randomUUIDv7();
+    const changed = await store.countLobby(tx, { lobby_id, namespace_id }, namespace.lobby_count_max);
+    if (changed === undefined) return undefined;
+    const { server_id } = await servers.createWith(tx, {
+      game_id,
+      namespace_id,
+      datacenter_id: datacenter.datacenter_id,
+      build_id: runtime.build_id,
+      tags: { lobby_id, game_mode: lobby.game_mode },
+      arguments: runtime.arguments,
+      environment: runtime.environment,
+      service_environment: describeToServer(lobby_id, prepared),
+      token_caller: { kind: 'lobby', lobby_id },
+      network_mode: runtime.network_mode,
+      ports: toServerPorts(runtime.ports),
+      ...tier,
+      kill_timeout_ms: KILL_TIMEOUT_MS,
+    });
+    const row: LobbyRow = {
+      ...lobby,
+      lobby_id,
+      game_id,
+      namespace_id,
+      version_id,
+      server_id,
+      player_count: founders.length,
+      is_closed: false,
+      state: null,
+      ports: null,
+      create_ts: clock.now(),
+      ready_ts: null,
+      idle_ts: null,
+      stop_ts: null,
+      stop_reason: null,
+      changed,
+    };
+    await store.insertLobby(tx, row, founders);
+    return row;
+  }
+
+  async function foundTogether(all: PreparedLobby[]): Promise<Founded[]> {
+    const rows = await database.transact(async (tx) => {
+      const made: (LobbyRow | undefined)[] = [];
+      for (const one of all) made.push(await found(tx, one));
+      return made;
+    });
+    return all.map(({ planned }, index) => {
+      const lobby = rows[index];
+      return lobby ? { planned, lobby } : { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
+    });
+  }
+
+  /** In one transaction if that succeeds; else each in its own, so that nobody fails for another's lobby. */
+  async function foundAll(all: PreparedLobby[]): Promise<Founded[]> {
+    const [first, ...others] = all;
+    if (!first) return [];
+    try {
+      return await foundTogether(all);
+    } catch (error) {
+      if (others.length === 0) return [{ planned: first.planned, error }];
+      return (await Promise.all(all.map((one) => foundAll([one])))).flat();
+    }
+  }
+
   return {
-    /** Looks up what a lobby is made of. Throws when its version or region is not what it was. */
-    async prepare(planned: PlannedLobby): Promise<PreparedLobby> {
-      const { game_id, version_id, namespace_id, lobby } = planned;
-      const [version, modes, namespace, all_datacenters] = await Promise.all([
-        versions.get({ game_id, version_id }),
-        versions.gameModes({ game_id, version_id }),
-        namespaces.get({ game_id, namespace_id }),
-        datacenters.list(),
-      ]);
-      const mode = modes.get(lobby.game_mode);
-      const datacenter = all_datacenters.find(({ slug }) => slug === lobby.region);
-      const tier = TIERS.get(mode?.regions.get(lobby.region)?.tier ?? DEFAULT_TIER);
-      if (!mode?.runtime || !datacenter || !tier) throw new ServiceError('MATCHMAKER_AUTO_CREATE_FAILED', {});
-      return { planned, runtime: mode.runtime, tier, datacenter, namespace, version_name: version.display_name };
-    },
-    /** Makes a lobby in which its founders have their seats; undefined when the namespace has as many as it may. */
-    async found(tx: Tx, prepared: PreparedLobby): Promise<LobbyRow | undefined> {
-      const { planned, runtime, tier, datacenter, namespace } = prepared;
-      const { game_id, namespace_id, version_id, lobby, founders } = planned;
-      const lobby_id = Bun.randomUUIDv7();
-      const changed = await store.countLobby(tx, { lobby_id, namespace_id }, namespace.lobby_count_max);
-      if (changed === undefined) return undefined;
-      const { server_id } = await servers.createWith(tx, {
-        game_id,
-        namespace_id,
-        datacenter_id: datacenter.datacenter_id,
-        build_id: runtime.build_id,
-        tags: { lobby_id, game_mode: lobby.game_mode },
-        arguments: runtime.arguments,
-        environment: runtime.environment,
-        service_environment: describeToServer(lobby_id, prepared),
-        token_caller: { kind: 'lobby', lobby_id },
-        network_mode: runtime.network_mode,
-        ports: toServerPorts(runtime.ports),
-        ...tier,
-        kill_timeout_ms: KILL_TIMEOUT_MS,
-      });
-      const row: LobbyRow = {
-        ...lobby,
-        lobby_id,
-        game_id,
-        namespace_id,
-        version_id,
-        server_id,
-        player_count: founders.length,
-        is_closed: false,
-        state: null,
-        ports: null,
-        create_ts: clock.now(),
-        ready_ts: null,
-        idle_ts: null,
-        stop_ts: null,
-        stop_reason: null,
-        changed,
-      };
-      await store.insertLobby(tx, row, founders);
-      const { game_mode, region } = lobby;
-      events.emit({ event: 'lobby_created', lobby_id, namespace_id, game_mode, region });
-      return row;
+    /** Makes the lobbies of a round. Says of each what became of it, in any order. */
+    async foundLobbies(planned: PlannedLobby[]): Promise<Founded[]> {
+      const failed: NotFounded[] = [];
+      const prepared = await Promise.all(
+        planned.map((one) => prepare(one).catch((error: unknown) => void failed.push({ planned: one, error }))),
+      );
+      const founded = await foundAll(prepared.filter((one) => one !== undefined));
+      for (const one of founded) if ('lobby' in one) announce(one.lobby);
+      return [...founded, ...failed];
     },
   };
+
+  function announce({ lobby_id, namespace_id, game_mode, region }: LobbyRow): void {
+    events.emit({ event: 'lobby_created', lobby_id, namespace_id, game_mode, region });
+  }
 }
 
 /** What a lobby's server is told (field-behaviour 4.14), without SERVICE_ and RIVET_ in front. */

@@ -97,19 +97,14 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
 
   async function foundLobbies(planned: PlannedLobby[], by_player: Map<string, Waiting>): Promise<void> {
     if (planned.length === 0) return;
-    const prepared = await Promise.all(planned.map(founding.prepare));
-    const founded = await database.transact(async (tx) => {
-      const made: (LobbyRow | undefined)[] = [];
-      for (const one of prepared) made.push(await founding.found(tx, one));
-      return made;
-    });
-    for (const [index, { founders }] of planned.entries()) {
-      const lobby = founded[index];
-      if (lobby) atlas.settle(lobby.namespace_id, lobby.changed, lobby);
-      for (const { player_id } of founders) {
-        const one = by_player.get(player_id);
-        if (lobby) one?.resolve(toSeat(lobby));
-        else one?.reject(new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}));
+    for (const founded of await founding.foundLobbies(planned)) {
+      const { founders, namespace_id } = founded.planned;
+      const waiters = founders.map(({ player_id }) => by_player.get(player_id));
+      if ('lobby' in founded) {
+        atlas.settle(namespace_id, founded.lobby.changed, founded.lobby);
+        for (const one of waiters) one?.resolve(toSeat(founded.lobby));
+      } else {
+        for (const one of waiters) one?.reject(founded.error);
       }
     }
   }
