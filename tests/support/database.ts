@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
+import { assert } from '../../src/platform/errors.ts';
 
 /** A PostgreSQL server to make databases on. */
 interface TestServer extends AsyncDisposable {
@@ -12,7 +13,7 @@ interface TestServer extends AsyncDisposable {
 }
 
 /** Set, by CI, to run on a server instead of the embedded PostgreSQL. */
-const SERVER_URL = process.env.MUSTER_TEST_DATABASE_URL;
+export const TEST_DATABASE_URL = process.env.MUSTER_TEST_DATABASE_URL;
 const TEMPLATE = `muster_template_${process.pid}`;
 
 let shared: Promise<{ server: TestServer; admin: Database }> | undefined;
@@ -33,6 +34,23 @@ export async function openTestDatabase(): Promise<{ address: DatabaseAddress } &
   };
 }
 
+/** An empty database of my own on the server of a run that has one, for programs that are given DATABASE_URL. */
+export async function openExternalDatabase(): Promise<{ url: string } & AsyncDisposable> {
+  assert(TEST_DATABASE_URL, 'MUSTER_TEST_DATABASE_URL is set');
+  const admin = openDatabase(openExternal(TEST_DATABASE_URL).addressOf('postgres'), 1);
+  const name = `muster_journey_${crypto.randomUUID().replaceAll('-', '')}`;
+  await admin.queries.execute(sql.raw(`create database ${name}`));
+  const url = new URL(TEST_DATABASE_URL);
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    async [Symbol.asyncDispose]() {
+      await admin.queries.execute(sql.raw(`drop database if exists ${name} with (force)`));
+      await admin[Symbol.asyncDispose]();
+    },
+  };
+}
+
 /** Stops what the test files share. */
 export async function stopTestServer(): Promise<void> {
   if (!shared) return;
@@ -43,7 +61,7 @@ export async function stopTestServer(): Promise<void> {
 }
 
 async function openShared() {
-  const server = SERVER_URL === undefined ? await openEmbedded() : openExternal(SERVER_URL);
+  const server = TEST_DATABASE_URL === undefined ? await openEmbedded() : openExternal(TEST_DATABASE_URL);
   const admin = openDatabase(server.addressOf('postgres'), 2);
   await admin.queries.execute(sql.raw(`create database ${TEMPLATE}`));
   const template = openDatabase(server.addressOf(TEMPLATE), 2);

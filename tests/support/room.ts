@@ -5,6 +5,16 @@ import type { TestService } from './service.ts';
 /** The room of the examples: what a first game server looks like. */
 export const ROOM_SOURCE = await Bun.file(join(import.meta.dir, '../../examples/room.ts')).text();
 
+/** The same, and whoever writes "close" closes the lobby; he is told when it is done. */
+export const CLOSABLE_ROOM_SOURCE = ROOM_SOURCE.replace(
+  'message(socket, text) {',
+  `async message(socket, text) {
+      if (text === 'close') {
+        await fetch(api + '/matchmaker/lobbies/closed', { method: 'PUT', headers, body: '{"is_closed":true}' });
+        return void socket.send('"closed"');
+      }`,
+);
+
 /** A lobby server that does nothing but call ready. */
 export const QUIET_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
@@ -31,9 +41,12 @@ export async function makeRoomGame(
 export interface RoomPlayer {
   socket: WebSocket;
   lobby_id: string;
+  /** Where the room is. */
+  host: string;
   token: string;
   /** Where everybody is, by the room's last word. */
   positions: Record<string, { x: number; y: number }>;
+  is_closed: boolean;
   close(): Promise<void>;
 }
 
@@ -50,8 +63,10 @@ export async function enterRoom(answer: {
   const room: RoomPlayer = {
     socket,
     lobby_id: lobby.lobby_id,
+    host: ports.game.host,
     token: player.token,
     positions: {},
+    is_closed: false,
     async close() {
       socket.close();
       await closed.promise;
@@ -59,7 +74,8 @@ export async function enterRoom(answer: {
   };
   socket.onmessage = ({ data }) => {
     const message = JSON.parse(String(data));
-    if ('you' in message) opened.resolve();
+    if (message === 'closed') room.is_closed = true;
+    else if ('you' in message) opened.resolve();
     else room.positions = message;
   };
   socket.onerror = () => opened.reject(new Error('the room does not take the player'));

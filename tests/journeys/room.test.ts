@@ -1,0 +1,105 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { openExternalDatabase, TEST_DATABASE_URL } from '../support/database.ts';
+import { deploy, makeGame, uploadScript } from '../support/game.ts';
+import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { CLOSABLE_ROOM_SOURCE, enterRoom } from '../support/room.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** What the machine of a run has: nothing of it is needed where people develop, all of it where CI runs. */
+const IS_REQUIRED = process.env.MUSTER_TEST_REQUIRED === '1';
+const MISSING = [
+  ...(EXECUTABLE === undefined ? ['the executable (MUSTER_TEST_EXECUTABLE=dist/muster)'] : []),
+  ...(TEST_DATABASE_URL === undefined ? ['a PostgreSQL server (MUSTER_TEST_DATABASE_URL=postgres://…)'] : []),
+];
+
+const CASES = [
+  { program: 'source', database: 'embedded' },
+  { program: 'source', database: 'DATABASE_URL' },
+  { program: 'executable', database: 'embedded' },
+  { program: 'executable', database: 'DATABASE_URL' },
+] as const;
+
+const isMissing = ({ program, database }: (typeof CASES)[number]): boolean =>
+  (program === 'executable' && EXECUTABLE === undefined) ||
+  (database === 'DATABASE_URL' && TEST_DATABASE_URL === undefined);
+
+afterAll(() => {
+  if (MISSING.length > 0) console.log(`Not tried, because it is not here: ${MISSING.join(', ')}.`);
+});
+
+test('what CI must have is there', () => {
+  if (IS_REQUIRED) expect(MISSING).toEqual([]);
+});
+
+describe('from nothing to players in a room, and to the end of it', () => {
+  for (const one of CASES) {
+    test.skipIf(isMissing(one))(
+      `${one.program}, ${one.database}`,
+      async () => {
+        await using database = one.database === 'embedded' ? undefined : await openExternalDatabase();
+        await using home = await makeHome(database ? { DATABASE_URL: database.url } : {});
+        const { api, administrator_token } = await home.start({ command: commandOf(one.program) });
+
+        // A developer makes a game, uploads its server and puts prod on it.
+        const game = await makeGame(api, administrator_token);
+        const build_id = await uploadScript(api, game, CLOSABLE_ROOM_SOURCE);
+        await deploy(api, game, {
+          game_modes: { default: {} },
+          max_players: 2,
+          docker: { image_id: build_id, ports: { game: { port: 80, protocol: 'http' } } },
+        });
+        const find = () =>
+          api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } });
+
+        // Two players in one room see each other move; a third is one too many for it.
+        const first = await enterRoom(await find());
+        const second = await enterRoom(await find());
+        expect(second.lobby_id).toBe(first.lobby_id);
+        first.socket.send(JSON.stringify({ x: 0.25, y: 0.5 }));
+        second.socket.send(JSON.stringify({ x: 0.75, y: 0.5 }));
+        await waitFor(() => Object.keys(first.positions).length === 2, 'the first to see both');
+        await waitFor(() => Object.keys(second.positions).length === 2, 'the second to see both');
+        expect(Object.values(first.positions)).toEqual(Object.values(second.positions));
+        const third = await enterRoom(await find());
+        expect(third.lobby_id).not.toBe(first.lobby_id);
+
+        // A lobby that is closed is not found, although there is a seat.
+        const servers = `/games/${game.game_id}/environments/${game.namespace_id}/servers`;
+        const { servers: running } = await api.ok('GET', servers, { token: game.cloud_token });
+        expect(running).toHaveLength(2);
+        const { id: server_id } = running.find(
+          ({ tags }: { tags: Record<string, string> }) => tags.lobby_id === first.lobby_id,
+        );
+        third.socket.send('close');
+        await waitFor(() => third.is_closed, 'the lobby to be closed');
+        const fourth = await enterRoom(await find());
+        expect([first.lobby_id, third.lobby_id]).not.toContain(fourth.lobby_id);
+
+        // Everybody leaves: the room is gone, and what it said can be read.
+        await first.close();
+        await second.close();
+        await waitFor(async () => !(await isReachable(first.host)), 'the server to be gone');
+        const { server } = await api.ok('GET', `${servers}/${server_id}`, { token: game.cloud_token });
+        expect(server).toMatchObject({ destroyed_at: expect.any(Number), tags: { lobby_id: first.lobby_id } });
+        const text = await waitFor(async () => {
+          const path = `${servers}/${server_id}/logs?stream=std_out`;
+          const { lines } = await api.ok('GET', path, { token: game.cloud_token });
+          const printed: string = lines.map((line: string) => atob(line)).join('\n');
+          return printed.match(/has left/g)?.length === 2 ? printed : undefined;
+        }, 'all that the server said');
+        expect(text).toContain(`lobby ${first.lobby_id} is ready`);
+        expect(text.match(/has come/g)).toHaveLength(2);
+        await third.close();
+        await fourth.close();
+      },
+      60_000,
+    );
+  }
+});
+
+async function isReachable(host: string): Promise<boolean> {
+  return await fetch(`http://${host}/`).then(
+    () => true,
+    () => false,
+  );
+}
