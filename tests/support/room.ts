@@ -48,6 +48,8 @@ export interface RoomPlayer {
   positions: Record<string, { x: number; y: number }>;
   is_closed: boolean;
   close(): Promise<void>;
+  /** Settles when the socket is closed by anybody. */
+  closed: Promise<void>;
 }
 
 /** Connects with the answer of find or join, as a game's client does. Fails when the room does not take the player. */
@@ -67,6 +69,7 @@ export async function enterRoom(answer: {
     token: player.token,
     positions: {},
     is_closed: false,
+    closed: closed.promise,
     async close() {
       socket.close();
       await closed.promise;
