@@ -56,7 +56,7 @@ export async function makeHome(settings: Record<string, string> = {}): Promise<H
     MUSTER_LOG: 'warn',
     ...settings,
   };
-  const started: { process: Subprocess; written: string[] }[] = [];
+  const started: Subprocess[] = [];
 
   function spawn({ command = SOURCE, settings: own = {} }: ProgramOptions) {
     const process = Bun.spawn(command, {
@@ -68,7 +68,7 @@ export async function makeHome(settings: Record<string, string> = {}): Promise<H
     });
     const written: string[] = [];
     const reading = Promise.all([collect(process.stdout, written), collect(process.stderr, written)]);
-    started.push({ process, written });
+    started.push(process);
     return { process, written, reading };
   }
 
@@ -104,21 +104,23 @@ export async function makeHome(settings: Record<string, string> = {}): Promise<H
       return { exit_code, output: written.join('') };
     },
     async [Symbol.asyncDispose]() {
-      const running = started
-        .map(({ process }) => process)
-        .filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
-      for (const process of running) process.kill('SIGKILL');
-      await Promise.all(running.map(({ exited }) => exited));
-      // Whatever a killed program left behind ends with the next one that is stopped as a person stops it.
-      if (existsSync(join(data_directory, 'administrator-token'))) {
+      const last = started.findLast(({ exitCode }) => exitCode !== 1);
+      await stopAsPerson(last);
+      // Game servers that a killed program left end with the next one that is stopped as a person stops it.
+      if (last && last.exitCode !== 0 && existsSync(join(data_directory, 'administrator-token'))) {
         const { process } = spawn({});
         await waitFor(() => answers(`http://127.0.0.1:${all_settings.MUSTER_PORT}/health/ready`), 'a last start');
-        process.kill('SIGINT');
-        await process.exited;
+        await stopAsPerson(process);
       }
       await rm(data_directory, { recursive: true, force: true });
     },
   };
+}
+
+async function stopAsPerson(process: Subprocess | undefined): Promise<void> {
+  if (!process || process.exitCode !== null || process.signalCode !== null) return;
+  process.kill('SIGINT');
+  await process.exited;
 }
 
 async function collect(stream: ReadableStream<Uint8Array>, written: string[]): Promise<void> {

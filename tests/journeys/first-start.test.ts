@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'bun:test';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createApi } from '../support/api.ts';
+import { makeHome } from '../support/program.ts';
+import { enterRoom } from '../support/room.ts';
+
+/** What the demo page does: find with its public token. */
+async function findAsDemoPage(url: string) {
+  const page = await (await fetch(`${url}/demo`)).text();
+  const token = /const token = '([^']+)'/.exec(page)?.[1];
+  const body = { game_modes: ['default'] };
+  return await createApi(url).ok('POST', '/matchmaker/lobbies/find', { token, body });
+}
+
+describe('the first start', () => {
+  test('says where everything is, and has a demo in which two players meet; the next start goes on from there', async () => {
+    await using home = await makeHome();
+    const first = await home.start();
+    const token_file = join(home.data_directory, 'administrator-token');
+    const greeting = first.output();
+    expect(greeting.trimEnd().split('\n').length).toBeLessThan(10);
+    for (const part of [first.url, home.data_directory, first.administrator_token, token_file]) {
+      expect(greeting).toContain(part);
+    }
+    expect((await stat(token_file)).mode & 0o777).toBe(0o600);
+    for (const page of ['/demo', '/swagger']) {
+      expect(greeting).toContain(`${first.url}${page}`);
+      expect((await fetch(`${first.url}${page}`)).status).toBe(200);
+    }
+
+    const { games } = await first.api.ok('GET', '/cloud/games', { token: first.administrator_token });
+    expect(games.map(({ name_id }: { name_id: string }) => name_id)).toEqual(['demo']);
+    const path = `/cloud/games/${games[0].game_id}`;
+    const { game } = await first.api.ok('GET', path, { token: first.administrator_token });
+    expect(game.namespaces.map(({ name_id }: { name_id: string }) => name_id).sort()).toEqual(['prod', 'staging']);
+    expect(game.versions.map(({ display_name }: { display_name: string }) => display_name)).toContain('Demo room');
+    const [one, other] = [
+      await enterRoom(await findAsDemoPage(first.url)),
+      await enterRoom(await findAsDemoPage(first.url)),
+    ];
+    expect(other.lobby_id).toBe(one.lobby_id);
+    expect(await first.stop('SIGINT')).toBe(0);
+
+    const second = await home.start();
+    // Printed once: from now on it is in its file, renewed at each start, and the earlier one stays good.
+    expect(second.output()).not.toContain('usr.');
+    expect(second.output()).toContain(token_file);
+    for (const token of [first.administrator_token, second.administrator_token]) {
+      const again = await second.api.ok('GET', '/cloud/games', { token });
+      expect(again.games.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
+    }
+  }, 30_000);
+
+  test('leaves the demo out when it is told to', async () => {
+    await using home = await makeHome({ MUSTER_DEMO: 'off' });
+    const { api, url, administrator_token, output } = await home.start();
+    expect(output()).not.toContain('/demo');
+    expect((await fetch(`${url}/demo`)).status).toBe(404);
+    expect((await api.ok('GET', '/cloud/games', { token: administrator_token })).games).toEqual([]);
+  }, 30_000);
+
+  test('is one sentence when somebody else is there already', async () => {
+    await using home = await makeHome();
+    const { url } = await home.start();
+    const in_use = await home.run();
+    expect(in_use.exit_code).toBe(1);
+    expect(in_use.output.trim()).toBe(
+      `The data directory ${home.data_directory} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.`,
+    );
+    await using other = await makeHome({ MUSTER_PORT: new URL(url).port });
+    const taken = await other.run();
+    expect(taken.exit_code).toBe(1);
+    expect(taken.output.trim()).toBe(
+      `Port ${new URL(url).port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`,
+    );
+  }, 30_000);
+});
