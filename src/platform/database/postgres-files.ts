@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { chmod, cp, mkdir, rename, rm } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Glob } from 'bun';
 import manifest from '../../../package.json' with { type: 'json' };
@@ -52,10 +52,10 @@ async function extract(archive: string, directory: string): Promise<void> {
 }
 
 async function copy(directory: string): Promise<void> {
-  for (const { source, path } of await listFiles()) {
-    await mkdir(dirname(join(directory, path)), { recursive: true });
-    await cp(source, join(directory, path));
-  }
+  const files = await listFiles();
+  const folders = new Set(files.map(({ path }) => dirname(join(directory, path))));
+  for (const folder of folders) await mkdir(folder, { recursive: true });
+  await Promise.all(files.map(({ source, path }) => copyFile(source, join(directory, path))));
 }
 
 /**
