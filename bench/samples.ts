@@ -1,0 +1,32 @@
+/** What was measured, in milliseconds. */
+export interface Samples {
+  name: string;
+  milliseconds: number[];
+}
+
+/** Measures one piece of work; gives how long it took. */
+export async function measure(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
+
+/** The value that a part of all samples stays below: 0.5 is the median, 0.95 what one in twenty exceeds. */
+export function percentile({ milliseconds }: Samples, part: number): number {
+  const sorted = milliseconds.toSorted((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN;
+}
+
+/** Prints a line for each, with its ratio to the first one: the peer, measured in the same run. */
+export function report(title: string, all: Samples[], limit?: string): void {
+  const [peer] = all;
+  console.log(`\n${title}${limit === undefined ? '' : ` (limit: ${limit})`}`);
+  for (const samples of all) {
+    const ratio = peer ? percentile(samples, 0.5) / percentile(peer, 0.5) : Number.NaN;
+    const [p50, p95] = [percentile(samples, 0.5), percentile(samples, 0.95)].map((value) =>
+      value.toFixed(0).padStart(6),
+    );
+    const { length } = samples.milliseconds;
+    console.log(`  ${samples.name.padEnd(44)}p50 ${p50} ms  p95 ${p95} ms  ${ratio.toFixed(2)}×  n=${length}`);
+  }
+}
