@@ -5,6 +5,7 @@ import type { Events } from '../../platform/events.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Servers } from '../servers/servers.ts';
+import * as playersStore from './players-store.ts';
 import * as store from './store.ts';
 import type { LobbyRow, PlayerRow } from './tables.ts';
 
@@ -35,7 +36,7 @@ export function createHosting(dependencies: HostingDependencies) {
   /** The player of a token, who must be one of the lobby's. */
   async function getPlayer({ lobby_id }: Lobby, player_token: string): Promise<PlayerRow> {
     const { player_id } = await tokens.verifyKind(player_token, ['player']);
-    const player = await store.selectPlayer(database.queries, player_id);
+    const player = await playersStore.selectPlayer(database.queries, player_id);
     if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'it is of no player we know' });
     if (player.lobby_id !== lobby_id) throw new ServiceError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', {});
     return player;
@@ -71,9 +72,9 @@ export function createHosting(dependencies: HostingDependencies) {
     /** A player has come with this token. Throws why he must be sent away. */
     async connected(caller: Lobby, player_token: string): Promise<void> {
       const player = await getPlayer(caller, player_token);
-      if (await store.setConnected(database.queries, player, clock.now())) return;
+      if (await playersStore.setConnected(database.queries, player, clock.now())) return;
       const { remove_ts, remove_reason, connect_ts } =
-        (await store.selectPlayer(database.queries, player.player_id)) ?? player;
+        (await playersStore.selectPlayer(database.queries, player.player_id)) ?? player;
       if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
       if (remove_ts) throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
       if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
@@ -83,7 +84,12 @@ export function createHosting(dependencies: HostingDependencies) {
     async disconnected(caller: Lobby, player_token: string): Promise<void> {
       const { player_id, namespace_id } = await getPlayer(caller, player_token);
       const how = { reason: 'disconnected', now: clock.now() } as const;
-      const { removed } = await store.removePlayers(database.queries, namespace_id, store.isPlayer(player_id), how);
+      const { removed } = await playersStore.removePlayers(
+        database.queries,
+        namespace_id,
+        playersStore.isPlayer(player_id),
+        how,
+      );
       if (removed > 0) onLeft();
     },
   };

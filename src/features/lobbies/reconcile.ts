@@ -7,6 +7,7 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
+import * as playersStore from './players-store.ts';
 import { surplusLobbies } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow, RemoveReason, StopReason } from './tables.ts';
@@ -48,11 +49,14 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return stopped;
   }
 
-  async function removeDue(condition: ReturnType<typeof store.isOverdue>, reason: RemoveReason): Promise<number> {
+  async function removeDue(
+    condition: ReturnType<typeof playersStore.isOverdue>,
+    reason: RemoveReason,
+  ): Promise<number> {
     let total = 0;
-    for (const namespace_id of await store.selectNamespacesWith(database.queries, condition)) {
+    for (const namespace_id of await playersStore.selectNamespacesWith(database.queries, condition)) {
       const how = { reason, now: clock.now() };
-      const { removed } = await store.removePlayers(database.queries, namespace_id, condition, how);
+      const { removed } = await playersStore.removePlayers(database.queries, namespace_id, condition, how);
       total += removed;
     }
     if (total > 0) events.emit({ event: 'seats_expired', reason, count: total });
@@ -87,8 +91,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const { queries } = database;
       let ended = await stopAll(await store.selectAbandoned(queries), 'server_ended');
       ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
-      ended += await removeDue(store.isAwaitedInVain(now), 'seat_expired');
-      ended += await removeDue(store.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
+      ended += await removeDue(playersStore.isAwaitedInVain(now), 'seat_expired');
+      ended += await removeDue(playersStore.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
       return ended + (await trimIdle());
     },
   });

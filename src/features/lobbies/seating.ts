@@ -8,6 +8,7 @@ import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
+import * as playersStore from './players-store.ts';
 import { checkAction, checkFind } from './requests.ts';
 import type { Rounds, Seat } from './rounds.ts';
 import type { SeatRequest } from './rules.ts';
@@ -85,7 +86,12 @@ export function createSeating(dependencies: SeatingDependencies) {
 
   async function giveBack({ player_id, namespace_id }: SeatRequest): Promise<void> {
     const how = { reason: 'request_ended', now: clock.now() } as const;
-    const { removed } = await store.removePlayers(database.queries, namespace_id, store.isPlayer(player_id), how);
+    const { removed } = await playersStore.removePlayers(
+      database.queries,
+      namespace_id,
+      playersStore.isPlayer(player_id),
+      how,
+    );
     if (removed > 0) onLeft();
   }
 

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { at } from '../../platform/database/moments.ts';
 import { CHANGES_CHANNEL, raiseVersions } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type LogChunkRow, type LogStream, serverLogChunks } from './tables.ts';
@@ -20,7 +21,7 @@ export async function insertChunk(queries: Queries, chunk: LogChunkRow): Promise
       insert into ${serverLogChunks} (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
       values (
         ${chunk.server_id}::uuid, ${chunk.stream}, ${chunk.first_line}, ${chunk.line_count},
-        ${chunk.ts.toISOString()}::timestamptz, ${chunk.end_offset}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
+        ${at(chunk.ts)}, ${chunk.end_offset}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
       )
       on conflict do nothing
     )
@@ -84,7 +85,7 @@ export async function deleteChunksUpTo(queries: Queries, name: LogName, total_by
 export async function deleteChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
   const deleted = await queries.execute(sql`
     delete from ${serverLogChunks} where ctid = any(array(
-      select ctid from ${serverLogChunks} where ts < ${moment.toISOString()}::timestamptz order by ts limit ${limit}
+      select ctid from ${serverLogChunks} where ts < ${at(moment)} order by ts limit ${limit}
     )) returning 1`);
   return deleted.length;
 }

@@ -1,5 +1,6 @@
 import { and, asc, type Column, desc, eq, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import { at } from '../../platform/database/moments.ts';
 import type { ProcessIdentity } from '../../platform/processes.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -91,8 +92,8 @@ export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: 
   await tx
     .update(servers)
     .set({
-      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${now.toISOString()}::timestamptz)`,
-      kill_at: sql`least(${servers.kill_at}, ${kill_at.toISOString()}::timestamptz)`,
+      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${at(now)})`,
+      kill_at: sql`least(${servers.kill_at}, ${at(kill_at)})`,
     })
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)));
 }
@@ -147,7 +148,7 @@ export async function setFailed(tx: Tx, server_id: string, failure: string, now:
   await touch(tx, [topics.server(server_id), topics.serversEnding()]);
   await tx
     .update(servers)
-    .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${now.toISOString()}::timestamptz)` })
+    .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${at(now)})` })
     .where(eq(servers.server_id, server_id));
 }
 
@@ -164,7 +165,7 @@ export async function setEnded(
     .set({
       ...end,
       ended_at: now,
-      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${now.toISOString()}::timestamptz)`,
+      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${at(now)})`,
     })
     .where(and(eq(servers.server_id, server_id), isNull(servers.ended_at)));
   await tx.update(serverPorts).set({ release_ts: now }).where(eq(serverPorts.server_id, server_id));
@@ -178,7 +179,7 @@ export async function selectTakenPorts(queries: Queries, node_id: string, since:
     .where(
       and(
         eq(serverPorts.node_id, node_id),
-        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${since.toISOString()}::timestamptz`),
+        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${at(since)}`),
       ),
     );
   return new Set(rows.map(({ port }) => port));
