@@ -140,6 +140,11 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   const url_host = settings.MUSTER_HOST.includes(':') ? `[${settings.MUSTER_HOST}]` : settings.MUSTER_HOST;
   const any_address = ['0.0.0.0', '::'].includes(settings.MUSTER_HOST);
   const local_url = `http://${any_address ? '127.0.0.1' : url_host}:${settings.MUSTER_PORT}`;
+  if (settings.MUSTER_WATCH_HOLD_MS >= settings.MUSTER_REQUEST_TIMEOUT_MS) {
+    throw new StartError(
+      `MUSTER_WATCH_HOLD_MS (${settings.MUSTER_WATCH_HOLD_MS}) must be below MUSTER_REQUEST_TIMEOUT_MS (${settings.MUSTER_REQUEST_TIMEOUT_MS}): a poll that waits longer than a request may take never answers.`,
+    );
+  }
   const public_url = (settings.MUSTER_PUBLIC_URL ?? local_url).replace(/\/$/, '');
   return {
     host: settings.MUSTER_HOST,

@@ -12,6 +12,7 @@ interface CatalogueEntry {
  */
 export const CATALOGUE = {
   API_BAD_BODY: { status: 400, message: 'The request body is not as expected: {error}.' },
+  API_BAD_HOST: { status: 400, message: 'The request has no usable Host header. Send the name of the service in it.' },
   API_BAD_QUERY_PARAMETER: { status: 400, message: 'The query parameter "{parameter}" is not as expected: {error}.' },
   API_BODY_TOO_LARGE: { status: 413, message: 'The request body is larger than {limit_bytes} bytes. Send less.' },
   API_CORS_ORIGIN_NOT_ALLOWED: {
@@ -51,7 +52,6 @@ export const CATALOGUE = {
     status: 401,
     message: 'This is not for tokens of this kind. Use one of: {entitlements}.',
   },
-  CLOUD_INVALID_CONFIG: { status: 400, message: 'The configuration cannot be used: {error}.' },
   CLUSTER_DATACENTER_NOT_FOUND: { status: 404, message: 'There is no such datacenter. List them to see which exist.' },
   DATABASE_BUSY: { status: 503, message: 'The database is too busy to answer in time. Try again.' },
   DATABASE_UNAVAILABLE: { status: 503, message: 'The database cannot be reached at the moment. Try again.' },
@@ -61,7 +61,6 @@ export const CATALOGUE = {
   GAME_NOT_FOUND: { status: 404, message: 'There is no such game, or it is not yours.' },
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such group, or you are not a member.' },
   IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this.' },
-  IDENTITY_NOT_FOUND: { status: 404, message: 'There is no such identity.' },
   MATCHMAKER_AUTO_CREATE_FAILED: {
     status: 400,
     message: 'None of the game modes asked for is offered in any of the regions asked for.',
@@ -83,10 +82,6 @@ export const CATALOGUE = {
     status: 400,
     message:
       'The game mode asks for an identity, which matchmaking requests cannot carry. Set identity_requirement to none.',
-  },
-  MATCHMAKER_INVALID_VERSION_CONFIG: {
-    status: 400,
-    message: "The version's matchmaker configuration cannot be used: {error}.",
   },
   MATCHMAKER_JOIN_DISABLED: { status: 400, message: 'The game mode does not allow join.' },
   MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
@@ -115,10 +110,6 @@ export const CATALOGUE = {
     status: 400,
     message: 'The namespace has as many lobbies as its lobby_count_max allows. Raise it, or wait for one to end.',
   },
-  MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: {
-    status: 400,
-    message: 'Too many players from this address are in the namespace at once (max_players_per_client).',
-  },
   MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'At most {max} tags may be given.' },
   NAMESPACE_NOT_FOUND: { status: 404, message: 'There is no such namespace in this game.' },
   SERVERS_MUST_SPECIFY_ROUTING_TYPE: {
@@ -134,7 +125,7 @@ export const CATALOGUE = {
   },
   SERVICE_NOT_READY: { status: 503, message: 'The service cannot do its work at the moment: {reasons}.' },
   SERVICE_STOPPING: { status: 503, message: 'The service is stopping. Try again in a moment.' },
-  TOKEN_ERROR: { status: 400, message: 'The player token is not one: {reason}.' },
+  TOKEN_ERROR: { status: 400, message: 'The player_token cannot be used: {reason}.' },
   TOKEN_INVALID: { status: 401, message: 'The token cannot be read or was not signed by this service.' },
   TOO_MANY_WATCHERS: { status: 429, message: 'Too many requests of this caller are waiting for a change. Close some.' },
   UPLOAD_BUSY: { status: 503, message: 'The upload is being completed by another request. Ask again in a moment.' },

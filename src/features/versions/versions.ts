@@ -38,13 +38,17 @@ export function createVersions({ database, clock, builds, datacenters }: Version
   // A version never changes, so what was read once is good.
   const remembered = new LRUCache<string, VersionRow>({ max: REMEMBERED_MAX });
 
+  async function regionSlugs(): Promise<string[]> {
+    return (await datacenters.list()).map(({ slug }) => slug);
+  }
+
   async function problemsOf(game_id: string, version: WantedVersion): Promise<ContentProblem[]> {
-    const [regions, build_ids, is_taken] = await Promise.all([
-      datacenters.list(),
+    const [region_slugs, build_ids, is_taken] = await Promise.all([
+      regionSlugs(),
       builds.completeAmong(game_id, namedBuilds(version.config)),
       store.isNameTaken(database.queries, game_id, version.display_name),
     ]);
-    const problems = versionProblems(version, { region_slugs: regions.map(({ slug }) => slug), build_ids });
+    const problems = versionProblems(version, { region_slugs, build_ids });
     return is_taken ? [...problems, NAME_TAKEN] : problems;
   }
 
@@ -63,7 +67,7 @@ export function createVersions({ database, clock, builds, datacenters }: Version
     validate: problemsOf,
     /** Throws VALIDATION_ERROR, with every place that is wrong. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
-      refuseUnavailable(wanted.config);
+      refuseUnavailable(wanted.config, await regionSlugs());
       refuseProblems(await problemsOf(game_id, wanted));
       return await database.transact((tx) => insert(tx, game_id, wanted));
     },
@@ -76,11 +80,8 @@ export function createVersions({ database, clock, builds, datacenters }: Version
     },
     /** The game modes of a version, every default filled in. */
     async gameModes(place: { game_id: string; version_id: string }): Promise<Map<string, GameModeSettings>> {
-      const [{ config }, regions] = await Promise.all([get(place), datacenters.list()]);
-      return resolveMatchmaker(
-        config.matchmaker,
-        regions.map(({ slug }) => slug),
-      );
+      const [{ config }, region_slugs] = await Promise.all([get(place), regionSlugs()]);
+      return resolveMatchmaker(config.matchmaker, region_slugs);
     },
   };
 
@@ -110,8 +111,12 @@ function namedBuilds({ matchmaker }: VersionConfig): string[] {
 const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
-function refuseUnavailable({ matchmaker, cdn }: VersionConfig): void {
+function refuseUnavailable({ matchmaker, cdn }: VersionConfig, region_slugs: string[]): void {
   const actions = Object.values(matchmaker?.game_modes ?? {}).flatMap((mode) => Object.values(mode.actions ?? {}));
+  const modes = [...resolveMatchmaker(matchmaker, region_slugs).values()];
+  const keeps_warm = modes.some(({ regions }) =>
+    [...regions.values()].some(({ idle_lobbies }) => idle_lobbies.min > 0),
+  );
   const unavailable: [boolean, string][] = [
     [cdn !== undefined, 'config.cdn'],
     [matchmaker?.captcha !== undefined, 'config.matchmaker.captcha'],
@@ -120,6 +125,7 @@ function refuseUnavailable({ matchmaker, cdn }: VersionConfig): void {
       actions.some(({ verification, verification_config }) => verification ?? verification_config),
       'external verification (actions.*.verification_config)',
     ],
+    [keeps_warm, 'lobbies kept warm (idle_lobbies.min above 0)'],
   ];
   for (const [is_asked_for, feature] of unavailable) {
     if (is_asked_for) throw new ServiceError('FEATURE_DISABLED', { feature });

@@ -47,10 +47,10 @@ export function createApp(options: AppOptions) {
   async function serve(request: Request, name: string, work: (ray_id: string, path: string) => Promise<unknown>) {
     const ray_id = Bun.randomUUIDv7();
     const started = performance.now();
-    const path = new URL(request.url).pathname;
     let headers = {};
     let response: Response;
     try {
+      const path = readPath(request);
       headers = cors.headersFor(request, path);
       const answer = await work(ray_id, path);
       response = answer instanceof Response ? answer : Response.json(answer);
@@ -102,6 +102,12 @@ export function createApp(options: AppOptions) {
 }
 
 export type App = ReturnType<typeof createApp>;
+
+/** Without a usable Host header there is no whole address, and Elysia would look for the path in the wrong place. */
+function readPath({ url }: Request): string {
+  if (!url.startsWith('http')) throw new ServiceError('API_BAD_HOST', {});
+  return new URL(url).pathname;
+}
 
 /** The service does not start with a route that forgets to say who may call it. */
 function assertDenyByDefault(routes: Route[]): void {

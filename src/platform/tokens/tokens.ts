@@ -84,7 +84,8 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     verify,
     async verifyKind(token, kinds) {
       const caller = await verify(token).catch((cause: unknown) => {
-        const reason = cause instanceof ServiceError ? cause.message : 'it cannot be read';
+        const is_expired = cause instanceof ServiceError && cause.code === 'CLAIMS_ENTITLEMENT_EXPIRED';
+        const reason = is_expired ? 'it has expired' : 'it was not signed by this service';
         throw new ServiceError('TOKEN_ERROR', { reason }, { cause });
       });
       if (!isOfKind(caller, kinds)) throw new ServiceError('TOKEN_ERROR', { reason: `it is a ${caller.kind} token` });
