@@ -2,6 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApi } from '../support/api.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { seeEachOther } from '../support/players.ts';
 import { makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 
@@ -35,44 +37,47 @@ describe('the first start', () => {
     const { game } = await first.api.ok('GET', path, { token: first.administrator_token });
     expect(game.namespaces.map(({ name_id }: { name_id: string }) => name_id).sort()).toEqual(['prod', 'staging']);
     expect(game.versions.map(({ display_name }: { display_name: string }) => display_name)).toContain('Demo room');
-    const [one, other] = [
-      await enterRoom(await findAsDemoPage(first.url)),
-      await enterRoom(await findAsDemoPage(first.url)),
-    ];
+    const one = await enterRoom(await findAsDemoPage(first.url));
+    const other = await enterRoom(await findAsDemoPage(first.url));
     expect(other.lobby_id).toBe(one.lobby_id);
+    await seeEachOther(one, other);
+
+    // Ctrl-C ends all that was started: the program, its PostgreSQL and its game servers.
     expect(await first.stop('SIGINT')).toBe(0);
+    await Promise.all([one.closed, other.closed]);
+    expect(home.processes()).toEqual([]);
 
     const second = await home.start();
     // Printed once: from now on it is in its file, renewed at each start, and the earlier one stays good.
     expect(second.output()).not.toContain('usr.');
     expect(second.output()).toContain(token_file);
     for (const token of [first.administrator_token, second.administrator_token]) {
-      const again = await second.api.ok('GET', '/cloud/games', { token });
-      expect(again.games.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
+      const again = await second.api.ok('GET', path, { token });
+      expect(again.game).toEqual(game);
     }
+    const { games: still } = await second.api.ok('GET', '/cloud/games', { token: second.administrator_token });
+    expect(still.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
   }, 30_000);
 
-  test('leaves the demo out when it is told to', async () => {
-    await using home = await makeHome({ MUSTER_DEMO: 'off' });
+  test('leaves the demo out when it is told to; whoever comes second is told in one sentence what to do', async () => {
+    await using database = await openExternalDatabase();
+    const settings = { DATABASE_URL: database.url, MUSTER_DEMO: 'off' };
+    await using home = await makeHome(settings);
     const { api, url, administrator_token, output } = await home.start();
     expect(output()).not.toContain('/demo');
     expect((await fetch(`${url}/demo`)).status).toBe(404);
     expect((await api.ok('GET', '/cloud/games', { token: administrator_token })).games).toEqual([]);
-  }, 30_000);
 
-  test('is one sentence when somebody else is there already', async () => {
-    await using home = await makeHome();
-    const { url } = await home.start();
-    const in_use = await home.run();
-    expect(in_use.exit_code).toBe(1);
-    expect(in_use.output.trim()).toBe(
-      `The data directory ${home.data_directory} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.`,
-    );
-    await using other = await makeHome({ MUSTER_PORT: new URL(url).port });
-    const taken = await other.run();
-    expect(taken.exit_code).toBe(1);
-    expect(taken.output.trim()).toBe(
-      `Port ${new URL(url).port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`,
-    );
+    expect(await home.run()).toEqual({
+      exit_code: 1,
+      output: `The data directory ${home.data_directory} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.\n`,
+    });
+    const { port } = new URL(url);
+    await using other = await makeHome({ ...settings, MUSTER_PORT: port });
+    expect(await other.run()).toEqual({
+      exit_code: 1,
+      output: `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.\n`,
+    });
+    expect(other.processes()).toEqual([]);
   }, 30_000);
 });

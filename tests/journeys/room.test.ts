@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { openExternalDatabase, TEST_DATABASE_URL } from '../support/database.ts';
 import { deploy, makeGame, uploadScript } from '../support/game.ts';
+import { seeEachOther } from '../support/players.ts';
+import { findProcessesOf } from '../support/processes.ts';
 import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
 import { CLOSABLE_ROOM_SOURCE, enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
@@ -9,7 +11,7 @@ import { waitFor } from '../support/wait.ts';
 const IS_REQUIRED = process.env.MUSTER_TEST_REQUIRED === '1';
 const MISSING = [
   ...(EXECUTABLE === undefined ? ['the executable (MUSTER_TEST_EXECUTABLE=dist/muster)'] : []),
-  ...(TEST_DATABASE_URL === undefined ? ['a PostgreSQL server (MUSTER_TEST_DATABASE_URL=postgres://…)'] : []),
+  ...(TEST_DATABASE_URL === undefined ? ['a PostgreSQL of another maker (MUSTER_TEST_DATABASE_URL=postgres://…)'] : []),
 ];
 
 const CASES = [
@@ -19,9 +21,8 @@ const CASES = [
   { program: 'executable', database: 'DATABASE_URL' },
 ] as const;
 
-const isMissing = ({ program, database }: (typeof CASES)[number]): boolean =>
-  (program === 'executable' && EXECUTABLE === undefined) ||
-  (database === 'DATABASE_URL' && TEST_DATABASE_URL === undefined);
+const isMissing = ({ program }: (typeof CASES)[number]): boolean =>
+  program === 'executable' && EXECUTABLE === undefined;
 
 afterAll(() => {
   if (MISSING.length > 0) console.log(`Not tried, because it is not here: ${MISSING.join(', ')}.`);
@@ -55,11 +56,7 @@ describe('from nothing to players in a room, and to the end of it', () => {
         const first = await enterRoom(await find());
         const second = await enterRoom(await find());
         expect(second.lobby_id).toBe(first.lobby_id);
-        first.socket.send(JSON.stringify({ x: 0.25, y: 0.5 }));
-        second.socket.send(JSON.stringify({ x: 0.75, y: 0.5 }));
-        await waitFor(() => Object.keys(first.positions).length === 2, 'the first to see both');
-        await waitFor(() => Object.keys(second.positions).length === 2, 'the second to see both');
-        expect(Object.values(first.positions)).toEqual(Object.values(second.positions));
+        await seeEachOther(first, second);
         const third = await enterRoom(await find());
         expect(third.lobby_id).not.toBe(first.lobby_id);
 
@@ -75,10 +72,11 @@ describe('from nothing to players in a room, and to the end of it', () => {
         const fourth = await enterRoom(await find());
         expect([first.lobby_id, third.lobby_id]).not.toContain(fourth.lobby_id);
 
-        // Everybody leaves: the room is gone, and what it said can be read.
+        // Everybody leaves: the room is gone, its processes too, and what it said can be read.
+        expect(findProcessesOf(server_id)).not.toEqual([]);
         await first.close();
         await second.close();
-        await waitFor(async () => !(await isReachable(first.host)), 'the server to be gone');
+        await waitFor(() => findProcessesOf(server_id).length === 0, 'the server to be gone');
         const { server } = await api.ok('GET', `${servers}/${server_id}`, { token: game.cloud_token });
         expect(server).toMatchObject({ destroyed_at: expect.any(Number), tags: { lobby_id: first.lobby_id } });
         const text = await waitFor(async () => {
@@ -96,10 +94,3 @@ describe('from nothing to players in a room, and to the end of it', () => {
     );
   }
 });
-
-async function isReachable(host: string): Promise<boolean> {
-  return await fetch(`http://${host}/`).then(
-    () => true,
-    () => false,
-  );
-}

@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
-import { assert } from '../../src/platform/errors.ts';
+import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /** A PostgreSQL server to make databases on. */
 interface TestServer extends AsyncDisposable {
@@ -34,19 +34,22 @@ export async function openTestDatabase(): Promise<{ address: DatabaseAddress } &
   };
 }
 
-/** An empty database of my own on the server of a run that has one, for programs that are given DATABASE_URL. */
-export async function openExternalDatabase(): Promise<{ url: string } & AsyncDisposable> {
-  assert(TEST_DATABASE_URL, 'MUSTER_TEST_DATABASE_URL is set');
-  const admin = openDatabase(openExternal(TEST_DATABASE_URL).addressOf('postgres'), 1);
+/** An empty database of my own as programs are given it by DATABASE_URL; the way to it can be cut. */
+export async function openExternalDatabase(): Promise<{ url: string; proxy: TcpProxy } & AsyncDisposable> {
+  shared ??= openShared();
+  const { server, admin } = await shared;
   const name = `muster_journey_${crypto.randomUUID().replaceAll('-', '')}`;
   await admin.queries.execute(sql.raw(`create database ${name}`));
-  const url = new URL(TEST_DATABASE_URL);
-  url.pathname = `/${name}`;
+  const address = server.addressOf(name);
+  const url = new URL('url' in address ? address.url : `postgres://${address.user}@127.0.0.1/${name}`);
+  const proxy = await openTcpProxy('url' in address ? { host: url.hostname, port: Number(url.port || 5432) } : address);
+  url.host = `127.0.0.1:${proxy.port}`;
   return {
     url: url.href,
+    proxy,
     async [Symbol.asyncDispose]() {
+      proxy[Symbol.dispose]();
       await admin.queries.execute(sql.raw(`drop database if exists ${name} with (force)`));
-      await admin[Symbol.asyncDispose]();
     },
   };
 }

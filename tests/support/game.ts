@@ -78,3 +78,14 @@ export async function deploy(api: Api, game: TestGame, matchmaker: unknown): Pro
   await api.ok('PUT', `/cloud/games/${game_id}/namespaces/${namespace_id}/version`, { token, body: { version_id } });
   return version_id;
 }
+
+/** The servers of the game's prod, the newest first; those that have ended only when they are asked for. */
+export async function listServers(
+  { api }: { api: Api },
+  { game_id, namespace_id, cloud_token: token }: TestGame,
+  { include_destroyed = false } = {},
+) {
+  const path = `/games/${game_id}/environments/${namespace_id}/servers?include_destroyed=${include_destroyed}`;
+  const { servers } = await api.ok('GET', path, { token });
+  return servers;
+}

@@ -1,126 +1,133 @@
-import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Subprocess } from 'bun';
 import { type Api, createApi } from './api.ts';
+import { findProcessesOf } from './processes.ts';
 import { findFreePort, makeDataDirectory } from './service.ts';
 import { waitFor } from './wait.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
-const SOURCE = [process.execPath, join(ROOT, 'src/main.ts')];
 
 /** The program as it is shipped, when a run is told where it is. */
 export const EXECUTABLE = process.env.MUSTER_TEST_EXECUTABLE;
 
-/** The program as a process of its own, which can be killed. */
-export interface Program {
-  url: string;
-  api: Api;
-  pid: number;
-  data_directory: string;
-  administrator_token: string;
-  /** What it has printed so far. */
-  output(): string;
-  /** Sends a signal and waits for the end. Gives the exit code. */
-  stop(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
+/** The command line of the source, or of the executable. */
+export function commandOf(kind: 'source' | 'executable'): string[] {
+  return kind === 'source' ? [process.execPath, join(ROOT, 'src/main.ts')] : [resolve(EXECUTABLE ?? 'dist/muster')];
 }
 
-export interface ProgramOptions {
-  /** The command line; the source by default. */
+/** What a suite that runs once tries: the executable when there is one. */
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+
+type Signal = 'SIGINT' | 'SIGTERM' | 'SIGKILL';
+
+/** The program as a process of its own, ready or not. */
+interface Launched {
+  pid: number;
+  /** What it has printed so far. */
+  output(): string;
+  /** Sends a signal and waits for the end. Gives the exit code; null when the signal itself ended it. */
+  stop(signal: Signal): Promise<number | null>;
+}
+
+/** The program when it is ready. */
+export interface Program extends Launched {
+  url: string;
+  api: Api;
+  administrator_token: string;
+}
+
+interface ProgramOptions {
+  /** The command line. */
   command?: string[];
-  /** By their names in the environment. */
+  /** By their names in the environment, beside those of the home. */
   settings?: Record<string, string>;
 }
 
-/** A directory and a port, on which a program can be started again and again. Cleans up after all of them. */
+/** A directory and a port, on which a program can be started again and again. Nothing is left of it when disposed of. */
 export interface Home extends AsyncDisposable {
   data_directory: string;
-  settings: Record<string, string>;
   /** Starts the program and waits until it is ready. Fails with what it printed when it ends instead. */
   start(options?: ProgramOptions): Promise<Program>;
+  /** Starts the program and waits for nothing. */
+  launch(options?: ProgramOptions): Launched;
   /** Runs the program until it ends by itself. */
   run(options?: ProgramOptions): Promise<{ exit_code: number; output: string }>;
-}
-
-/** The command line of the source, or of the executable. */
-export function commandOf(kind: 'source' | 'executable'): string[] {
-  return kind === 'source' ? SOURCE : [resolve(EXECUTABLE ?? 'dist/muster')];
+  /** The numbers of the processes that belong to it: the program, its PostgreSQL, its game servers. */
+  processes(): number[];
 }
 
 /** Makes a home. Its programs have an environment of their own: no PATH, and nothing of the tests. */
 export async function makeHome(settings: Record<string, string> = {}): Promise<Home> {
   const data_directory = await makeDataDirectory();
-  const all_settings = {
-    MUSTER_DATA: data_directory,
-    MUSTER_PORT: String(findFreePort()),
-    MUSTER_LOG: 'warn',
-    ...settings,
-  };
-  const started: Subprocess[] = [];
+  const port = findFreePort();
+  const own_settings = { MUSTER_DATA: data_directory, MUSTER_PORT: String(port), MUSTER_LOG: 'warn', ...settings };
 
-  function spawn({ command = SOURCE, settings: own = {} }: ProgramOptions) {
-    const process = Bun.spawn(command, {
+  function spawn({ command = COMMAND, settings: more = {} }: ProgramOptions = {}) {
+    const child = Bun.spawn(command, {
       cwd: data_directory,
-      env: { ...all_settings, ...own },
+      env: { ...own_settings, ...more },
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',
     });
     const written: string[] = [];
-    const reading = Promise.all([collect(process.stdout, written), collect(process.stderr, written)]);
-    started.push(process);
-    return { process, written, reading };
+    const reading = Promise.all([collect(child.stdout, written), collect(child.stderr, written)]);
+    return { child, reading, ...describeLaunched(child, written) };
   }
 
   return {
     data_directory,
-    settings: all_settings,
-    async start(options = {}) {
-      const { process, written } = spawn(options);
-      const url = `http://127.0.0.1:${options.settings?.MUSTER_PORT ?? all_settings.MUSTER_PORT}`;
+    launch: spawn,
+    async start(options) {
+      const { child, pid, output, stop } = spawn(options);
+      const url = `http://127.0.0.1:${own_settings.MUSTER_PORT}`;
       await waitFor(async () => {
-        if (process.exitCode !== null) throw new Error(`ended with ${process.exitCode}: ${written.join('')}`);
-        return written.join('').includes('Muster 0') && (await answers(`${url}/health/ready`));
+        if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${output()}`);
+        return output().includes('Muster 0') && (await isReady(url));
       }, 'the program to be ready');
-      const token_file = Bun.file(join(data_directory, 'administrator-token'));
-      return {
-        url,
-        api: createApi(url),
-        pid: process.pid,
-        data_directory,
-        administrator_token: (await token_file.text()).trim(),
-        output: () => written.join(''),
-        async stop(signal) {
-          process.kill(signal);
-          await process.exited;
-          return process.exitCode;
-        },
-      };
+      const token = await Bun.file(join(data_directory, 'administrator-token')).text();
+      return { url, api: createApi(url), pid, administrator_token: token.trim(), output, stop };
     },
-    async run(options = {}) {
-      const { process, written, reading } = spawn(options);
-      const exit_code = await process.exited;
+    async run(options) {
+      const { child, reading, output } = spawn(options);
+      const exit_code = await child.exited;
       await reading;
-      return { exit_code, output: written.join('') };
+      return { exit_code, output: output() };
     },
+    processes: () => findProcessesOf(data_directory),
     async [Symbol.asyncDispose]() {
-      const last = started.findLast(({ exitCode }) => exitCode !== 1);
-      await stopAsPerson(last);
-      // Game servers that a killed program left end with the next one that is stopped as a person stops it.
-      if (last && last.exitCode !== 0 && existsSync(join(data_directory, 'administrator-token'))) {
-        const { process } = spawn({});
-        await waitFor(() => answers(`http://127.0.0.1:${all_settings.MUSTER_PORT}/health/ready`), 'a last start');
-        await stopAsPerson(process);
-      }
+      const postgres_directory = join(data_directory, 'postgres');
+      await waitFor(() => {
+        // PostgreSQL gives its shared memory back when it is asked to end at once, not when it is killed.
+        const postgres = findProcessesOf(postgres_directory);
+        const left = findProcessesOf(data_directory);
+        for (const pid of left) endProcess(pid, postgres.includes(pid) ? 'SIGQUIT' : 'SIGKILL');
+        return left.length === 0;
+      }, 'all processes to end');
       await rm(data_directory, { recursive: true, force: true });
     },
   };
 }
 
-async function stopAsPerson(process: Subprocess | undefined): Promise<void> {
-  if (!process || process.exitCode !== null || process.signalCode !== null) return;
-  process.kill('SIGINT');
-  await process.exited;
+function describeLaunched(child: Subprocess, written: string[]): Launched {
+  return {
+    pid: child.pid,
+    output: () => written.join(''),
+    async stop(signal) {
+      child.kill(signal);
+      await child.exited;
+      return child.exitCode;
+    },
+  };
+}
+
+function endProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended by itself.
+  }
 }
 
 async function collect(stream: ReadableStream<Uint8Array>, written: string[]): Promise<void> {
@@ -128,8 +135,8 @@ async function collect(stream: ReadableStream<Uint8Array>, written: string[]): P
   for await (const bytes of stream) written.push(decoder.decode(bytes, { stream: true }));
 }
 
-async function answers(url: string): Promise<boolean> {
-  return await fetch(url).then(
+async function isReady(url: string): Promise<boolean> {
+  return await fetch(`${url}/health/ready`).then(
     ({ ok }) => ok,
     () => false,
   );

@@ -22,6 +22,15 @@ await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST'
 setInterval(() => {}, 1e9);
 `;
 
+/** The same, and it goes on trying when there is nobody to call. */
+export const PATIENT_SOURCE = `
+const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
+const request = { method: 'POST', headers: { authorization: 'Bearer ' + SERVICE_TOKEN } };
+const call = () => fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', request).then(({ ok }) => ok, () => false);
+while (!(await call())) await Bun.sleep(50);
+setInterval(() => {}, 1e9);
+`;
+
 /** A game whose namespace prod has one game mode, "default", on servers of this source. */
 export async function makeRoomGame(
   { api, administrator_token }: Pick<TestService, 'api' | 'administrator_token'>,

@@ -1,0 +1,29 @@
+import type { Api } from './api.ts';
+import type { TestGame } from './game.ts';
+import { enterRoom, type RoomPlayer } from './room.ts';
+import { waitFor } from './wait.ts';
+
+/** The answer of find, for the game mode "default" of prod. */
+export async function findSeat({ api }: { api: Api }, { public_token: token }: TestGame) {
+  return await api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
+}
+
+/** Two players in one room. */
+export async function enterTogether(service: { api: Api }, game: TestGame): Promise<[RoomPlayer, RoomPlayer]> {
+  const one = await enterRoom(await findSeat(service, game));
+  const other = await enterRoom(await findSeat(service, game));
+  if (one.lobby_id !== other.lobby_id) throw new Error('the two are not in one lobby');
+  return [one, other];
+}
+
+/** Both move to places where nobody has been, and each sees both there. */
+export async function seeEachOther(one: RoomPlayer, other: RoomPlayer): Promise<void> {
+  const places = [one, other].map(({ socket }) => {
+    const place = { x: Math.random(), y: Math.random() };
+    socket.send(JSON.stringify(place));
+    return place;
+  });
+  const sees = ({ positions }: RoomPlayer) =>
+    places.every(({ x, y }) => Object.values(positions).some((position) => position.x === x && position.y === y));
+  await waitFor(() => sees(one) && sees(other), 'both players to see both');
+}

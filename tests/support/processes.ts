@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/** The numbers of all processes that stand in a directory, or were told of it: what a program started on it, and it itself. */
+export function findProcessesOf(directory: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => pid !== process.pid && !isDead(pid) && belongsTo(pid, directory));
+}
+
+/** The number of the embedded PostgreSQL's first process, by its own note. */
+export function postgresOf(data_directory: string): number {
+  return Number(readFileSync(`${data_directory}/postgres/cluster/postmaster.pid`, 'utf8').split('\n')[0]);
+}
+
+function belongsTo(pid: number, directory: string): boolean {
+  return (
+    read(() => readlinkSync(`/proc/${pid}/cwd`)).startsWith(`${directory}/`) ||
+    readFile(pid, 'environ').includes(directory) ||
+    readFile(pid, 'cmdline').includes(directory)
+  );
+}
+
+/** Ended, and not yet collected by its parent. */
+function isDead(pid: number): boolean {
+  const stat = readFile(pid, 'stat');
+  return stat.slice(stat.lastIndexOf(')')).startsWith(') Z');
+}
+
+const readFile = (pid: number, name: string): string => read(() => readFileSync(`/proc/${pid}/${name}`, 'utf8'));
+
+/** A process may end while we look at it. */
+function read(look: () => string): string {
+  try {
+    return look();
+  } catch {
+    return '';
+  }
+}
