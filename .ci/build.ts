@@ -6,5 +6,8 @@ import { POSTGRES_ARCHIVE, packPostgres } from '../src/platform/database/postgre
 
 if (!existsSync(POSTGRES_ARCHIVE)) await packPostgres(POSTGRES_ARCHIVE);
 
-const carried = ['drizzle', 'examples', 'docs/openapi.json', POSTGRES_ARCHIVE].map((path) => `--asset=${path}`);
+const pages = ['src/features/devices/link-page.html'];
+const carried = ['drizzle', 'examples', 'docs/openapi.json', ...pages, POSTGRES_ARCHIVE].map(
+  (path) => `--asset=${path}`,
+);
 await $`bun build --compile --bytecode --format=esm --sourcemap=inline --no-compile-autoload-dotenv --no-compile-autoload-bunfig ${carried} src/main.ts --outfile dist/muster`;

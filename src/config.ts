@@ -64,6 +64,12 @@ export const Settings = Type.Object({
       description: 'Host name or address at which players reach game servers. Default: the host of MUSTER_PUBLIC_URL.',
     }),
   ),
+  MUSTER_SITES_DOMAIN: Type.String({
+    default: 'sites.localhost',
+    pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
+    description:
+      'Domain below which sites are served: game--namespace.DOMAIN. Point *.DOMAIN at this service; not the domain of the API.',
+  }),
   MUSTER_SERVER_PORTS: Type.String({
     default: '26000-31999',
     pattern: '^[0-9]{1,5}-[0-9]{1,5}$',
@@ -125,6 +131,7 @@ export interface Config {
   demo: boolean;
   datacenter: { slug: string; name: string };
   server_host: string;
+  sites_domain: string;
   server_ports: { min: number; max: number };
   servers_max: number;
   ready_timeout_ms: number;
@@ -158,6 +165,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     demo: settings.MUSTER_DEMO === 'on',
     datacenter: { slug: settings.MUSTER_DATACENTER, name: settings.MUSTER_DATACENTER_NAME },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
+    sites_domain: settings.MUSTER_SITES_DOMAIN,
     server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS),
     servers_max: settings.MUSTER_SERVERS_MAX,
     ready_timeout_ms: settings.MUSTER_READY_TIMEOUT_MS,

@@ -2,11 +2,13 @@ import { sql } from 'drizzle-orm';
 import manifest from '../package.json' with { type: 'json' };
 import type { Config } from './config.ts';
 import { type Beginnings, bootstrap } from './features/bootstrap/bootstrap.ts';
-import { demoRoutes } from './features/bootstrap/routes.ts';
+import { bootstrapRoutes } from './features/bootstrap/routes.ts';
 import { createBuilds } from './features/builds/builds.ts';
 import { buildRoutes } from './features/builds/routes.ts';
 import { createDatacenters } from './features/datacenters/datacenters.ts';
 import { datacenterRoutes } from './features/datacenters/routes.ts';
+import { createDevices } from './features/devices/devices.ts';
+import { deviceRoutes } from './features/devices/routes.ts';
 import { createGames } from './features/games/games.ts';
 import { gameRoutes } from './features/games/routes.ts';
 import { createGroups } from './features/groups/groups.ts';
@@ -98,6 +100,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const versions = createVersions({ ...base, builds, datacenters });
   const namespaces = createNamespaces({ ...base, versions });
   const games = createGames({ ...base, groups, namespaces, versions, datacenters, public_url });
+  const devices = createDevices({ ...base, games, public_url });
   const logs = createLogs(base);
   const servers = createServers({ ...base, builds, datacenters, logs });
   const { datacenter_id } = await datacenters.register(config.datacenter);
@@ -154,7 +157,8 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     ...versionRoutes(versions),
     ...datacenterRoutes(datacenters),
     ...groupRoutes(groups, config),
-    ...demoRoutes(namespaces, () => beginnings.demo),
+    ...bootstrapRoutes(namespaces, () => beginnings.demo, { ...config, version: VERSION }),
+    ...deviceRoutes(devices, watch),
     ...documentRoutes(describe, VERSION),
     ...healthRoutes([
       () => checkDatabase(database),

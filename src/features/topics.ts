@@ -1,6 +1,7 @@
 /** Everything that can be watched, by the name under which its changes are told. */
 export const topics = {
   datacenters: () => 'datacenters',
+  deviceLink: (device_link_id: string) => `device-link:${device_link_id}`,
   /** A game as its developers see it: its own row, its namespaces and versions. */
   game: (game_id: string) => `game:${game_id}`,
   /** The games of the groups that an identity is a member of, and these groups. */

@@ -52,6 +52,10 @@ export const CATALOGUE = {
     status: 401,
     message: 'This is not for tokens of this kind. Use one of: {entitlements}.',
   },
+  CLOUD_DEVICE_LINK_ALREADY_COMPLETE: {
+    status: 400,
+    message: 'The device link has been completed already. Prepare a new one.',
+  },
   CLUSTER_DATACENTER_NOT_FOUND: { status: 404, message: 'There is no such datacenter. List them to see which exist.' },
   DATABASE_BUSY: { status: 503, message: 'The database is too busy to answer in time. Try again.' },
   DATABASE_UNAVAILABLE: { status: 503, message: 'The database cannot be reached at the moment. Try again.' },

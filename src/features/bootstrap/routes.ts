@@ -1,16 +1,20 @@
 import { findAsset } from '../../platform/assets.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { htmlPage } from '../../platform/http/answers.ts';
 import { route } from '../../platform/http/route.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Demo } from './demo.ts';
+import { BootstrapAnswer, type Surroundings, toBootstrap } from './wire.ts';
 
-/** Its own script and style, and sockets to wherever lobbies run; nothing else. */
-const POLICY =
-  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self' ws: wss:; base-uri 'none'";
-
-/** The page on which two players meet. */
-export function demoRoutes(namespaces: Namespaces, findDemo: () => Demo | undefined) {
+/** What a client of people learns first, and the page on which two players meet. */
+export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | undefined, surroundings: Surroundings) {
   return [
+    route(
+      'GET',
+      '/cloud/bootstrap',
+      { summary: 'What this service is, and where its parts are.', allow: 'anyone', response: BootstrapAnswer },
+      async () => toBootstrap(surroundings),
+    ),
     route(
       'GET',
       '/demo',
@@ -20,9 +24,8 @@ export function demoRoutes(namespaces: Namespaces, findDemo: () => Demo | undefi
         if (!demo) throw new ServiceError('API_NOT_FOUND', {});
         const page = await Bun.file(findAsset('examples/room.html')).text();
         const token = await namespaces.createPublicToken(demo);
-        return new Response(page.replace('{{public_token}}', token), {
-          headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
-        });
+        // Lobbies run at ports of their own.
+        return htmlPage(page.replace('{{public_token}}', token), 'ws: wss:');
       },
     ),
   ];

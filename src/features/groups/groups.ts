@@ -3,7 +3,7 @@ import type { Database, Queries } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Identities } from '../identities/identities.ts';
-import { DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
+import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
 import { insertGroup, isMember, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
 import type { GroupRow } from './tables.ts';
 
@@ -34,6 +34,11 @@ export function createGroups({ database, clock, identities }: GroupsDependencies
       };
       await database.transact((tx) => insertGroup(tx, row));
       return row;
+    },
+    /** What is wrong with a name, by the field's paths of one element (field-behaviour 8.1). */
+    validate(display_name: string): ContentProblem[] {
+      const problem = displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
+      return problem ? [{ path: [problem === 'invalid' ? 'display-name-invalid' : problem] }] : [];
     },
     /** Throws GROUP_NOT_FOUND when there is none. */
     async get(group_id: string) {

@@ -1,4 +1,5 @@
 import { route } from '../../platform/http/route.ts';
+import { ValidationErrors } from '../../platform/http/shapes.ts';
 import type { Groups } from './groups.ts';
 import { CreateGroupAnswer, CreateGroupBody, GroupSummaryAnswer, toGroupSummary } from './wire.ts';
 
@@ -18,6 +19,17 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
         const { group_id } = await groups.create(caller, body.display_name);
         return { group_id };
       },
+    ),
+    route(
+      'POST',
+      '/cloud/groups/validate',
+      {
+        summary: 'Says what is wrong with the name of a group, without creating it.',
+        allow: ['identity', 'cloud'],
+        body: CreateGroupBody,
+        response: ValidationErrors,
+      },
+      async ({ body }) => ({ errors: groups.validate(body.display_name) }),
     ),
     route(
       'GET',

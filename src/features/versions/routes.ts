@@ -1,10 +1,21 @@
 import { route } from '../../platform/http/route.ts';
 import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
+import { TIERS } from './tiers.ts';
 import type { Versions } from './versions.ts';
 import * as wire from './wire.ts';
 
 export function versionRoutes(versions: Versions) {
   return [
+    route(
+      'GET',
+      '/cloud/region-tiers',
+      {
+        summary: 'What a server may use, by tier.',
+        allow: 'anyone',
+        response: wire.TiersAnswer,
+      },
+      async () => ({ tiers: [...TIERS].map(wire.toTier) }),
+    ),
     route(
       'POST',
       '/cloud/games/:game_id/versions',

@@ -1,7 +1,8 @@
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import { VersionConfig } from './config.ts';
 import type { VersionRow } from './tables.ts';
+import type { Tier } from './tiers.ts';
 
 export const CreateVersionBody = Type.Object({ display_name: Type.String(), config: VersionConfig });
 export const CreateVersionAnswer = Type.Object({ version_id: Uuid });
@@ -24,4 +25,35 @@ export function toVersion({ version_id, create_ts, display_name, config }: Versi
 
 export function toVersionSummary(row: Pick<VersionRow, 'version_id' | 'create_ts' | 'display_name'>) {
   return { version_id: row.version_id, create_ts: row.create_ts.toISOString(), display_name: row.display_name };
+}
+
+const TierShape = Type.Object({
+  tier_name_id: Type.String(),
+  rivet_cores_numerator: Type.Integer(),
+  rivet_cores_denominator: Type.Integer(),
+  cpu: Type.Integer({ description: 'Thousandths of a core.' }),
+  memory: Type.Integer({ description: 'Megabytes.' }),
+  disk: Type.Integer({ description: 'Megabytes.' }),
+  bandwidth: Type.Integer({ description: 'Kilobytes per second.' }),
+  price_per_second: Type.Integer(),
+});
+export const TiersAnswer = Type.Object({ tiers: Type.Array(TierShape) });
+
+/** The field's disk and bandwidth of a whole core (field-behaviour 7.6); nothing here costs anything. */
+const DISK_OF_CORE = 8_192;
+const BANDWIDTH_OF_CORE = 2_000;
+
+/** `basic-1d4` is one core divided by four. */
+export function toTier([tier_name_id, { cpu, memory }]: [string, Tier]): Static<typeof TierShape> {
+  const [numerator = 1, denominator = 1] = tier_name_id.split('-').at(-1)?.split('d').map(Number) ?? [];
+  return {
+    tier_name_id,
+    rivet_cores_numerator: numerator,
+    rivet_cores_denominator: denominator,
+    cpu,
+    memory,
+    disk: Math.round((DISK_OF_CORE * numerator) / denominator),
+    bandwidth: Math.round((BANDWIDTH_OF_CORE * numerator) / denominator),
+    price_per_second: 0,
+  };
 }

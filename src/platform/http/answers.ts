@@ -33,3 +33,18 @@ export function errorResponse(error: ServiceError, ray_id: string, public_url: s
     error.retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(error.retry_after_ms / 1_000)) };
   return Response.json(body, { status: error.status, headers });
 }
+
+/**
+ * A page of ours: its own script and style, calls to the service itself, and nothing from elsewhere. `connect` adds
+ * places that its script may connect to.
+ */
+export function htmlPage(text: string, connect = ''): Response {
+  const policy = `default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src data:; connect-src 'self' ${connect}; base-uri 'none'`;
+  return new Response(text, {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': policy,
+      'referrer-policy': 'no-referrer',
+    },
+  });
+}

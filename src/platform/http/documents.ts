@@ -2,11 +2,9 @@ import type { AnyElysia } from 'elysia';
 import swaggerStyle from 'swagger-ui-dist/swagger-ui.css' with { type: 'file' };
 import swaggerScript from 'swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' };
 import { CATALOGUE, documentationAnchor, type ErrorCode } from '../errors.ts';
+import { htmlPage } from './answers.ts';
 import { describeApi } from './openapi.ts';
 import { type Route, route } from './route.ts';
-
-const POLICY =
-  "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'";
 
 /** What the service says about itself: the API document, a page to read and try it, and the errors. Works offline. */
 export function documentRoutes(describe: () => { app: AnyElysia; routes: Route[] }, version: string): Route[] {
@@ -18,14 +16,14 @@ export function documentRoutes(describe: () => { app: AnyElysia; routes: Route[]
       document ??= describeApi(app, routes, version);
       return document;
     }),
-    route('GET', '/swagger', { ...page, summary: 'The API, to read and to try.' }, async () => html(SWAGGER_PAGE)),
+    route('GET', '/swagger', { ...page, summary: 'The API, to read and to try.' }, async () => htmlPage(SWAGGER_PAGE)),
     route('GET', '/swagger/ui.js', { ...page, summary: 'A part of the page.' }, async () =>
       file(swaggerScript, 'text/javascript'),
     ),
     route('GET', '/swagger/ui.css', { ...page, summary: 'A part of the page.' }, async () =>
       file(swaggerStyle, 'text/css'),
     ),
-    route('GET', '/docs/errors', { ...page, summary: 'All errors.' }, async () => html(ERRORS_PAGE)),
+    route('GET', '/docs/errors', { ...page, summary: 'All errors.' }, async () => htmlPage(ERRORS_PAGE)),
   ];
 }
 
@@ -46,12 +44,6 @@ ${Object.entries(CATALOGUE)
   })
   .join('\n')}
 </body></html>`;
-
-function html(text: string): Response {
-  return new Response(text, {
-    headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
-  });
-}
 
 function file(path: string, type: string): Response {
   return new Response(Bun.file(path), {

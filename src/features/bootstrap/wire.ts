@@ -1,0 +1,35 @@
+import { type Static, Type } from '@sinclair/typebox';
+
+/** Specification: Bootstrap response. `deploy_hash` is what the field's clients read besides. */
+export const BootstrapAnswer = Type.Object({
+  cluster: Type.Union([Type.Literal('enterprise'), Type.Literal('oss')]),
+  access: Type.Union([Type.Literal('public'), Type.Literal('private'), Type.Literal('development')]),
+  domains: Type.Object({ cdn: Type.String(), job: Type.String(), main: Type.String() }),
+  origins: Type.Object({ hub: Type.String() }),
+  captcha: Type.Object({ turnstile: Type.Optional(Type.Object({ site_key: Type.String() })) }),
+  login_methods: Type.Object({ email: Type.Boolean(), access_token: Type.Boolean() }),
+  deploy_hash: Type.String(),
+});
+
+export interface Surroundings {
+  public_url: string;
+  /** Where game servers are reached. */
+  server_host: string;
+  /** Below which every namespace's site has its host name. */
+  sites_domain: string;
+  version: string;
+}
+
+/** Only administrators make groups, and people come with a token: access is private, login by access token. */
+export function toBootstrap(surroundings: Surroundings): Static<typeof BootstrapAnswer> {
+  const { public_url, server_host, sites_domain, version } = surroundings;
+  return {
+    cluster: 'oss',
+    access: 'private',
+    domains: { cdn: sites_domain, job: server_host, main: new URL(public_url).host },
+    origins: { hub: public_url },
+    captcha: {},
+    login_methods: { email: false, access_token: true },
+    deploy_hash: version,
+  };
+}

@@ -1,0 +1,57 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
+import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
+import type { Watchable } from '../../platform/watch/watch.ts';
+import type { Games } from '../games/games.ts';
+import { topics } from '../topics.ts';
+import { insertLink, selectLink } from './store.ts';
+import type { DeviceLink, PreparedLink } from './wire.ts';
+
+interface DevicesDependencies {
+  database: Database;
+  clock: Clock;
+  tokens: Tokens;
+  games: Games;
+  public_url: string;
+}
+
+export type Devices = ReturnType<typeof createDevices>;
+
+/**
+ * How a tool comes by a cloud token: it prepares a link, a person opens it and names a game, the tool hears of it
+ * (field-behaviour 8.10). Nothing is kept of a link until it is complete: it is its token, which lives for an hour.
+ */
+export function createDevices({ database, clock, tokens, games, public_url }: DevicesDependencies) {
+  /** A link as the tool sees it. Watchable, by the link's id. */
+  const link: Watchable<string, DeviceLink> = {
+    topic: topics.deviceLink,
+    async read(device_link_id) {
+      const row = await selectLink(database.queries, device_link_id);
+      return row ? { cloud_token: await games.createCloudToken(row.game_id) } : {};
+    },
+  };
+
+  return {
+    link,
+    /** Throws TOKEN_ERROR when it is no link's token, or too old. */
+    readToken: (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']),
+    async prepare(): Promise<PreparedLink> {
+      const device_link_id = crypto.randomUUID();
+      const device_link_token = await tokens.issue({ kind: 'device_link', device_link_id });
+      const device_link_url = `${public_url}/devices/link/${device_link_token}`;
+      return { device_link_id, device_link_token, device_link_url };
+    },
+    /** Gives the tool behind a link the game. Throws GAME_NOT_FOUND, TOKEN_ERROR, CLOUD_DEVICE_LINK_ALREADY_COMPLETE. */
+    async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<void> {
+      const { device_link_id } = await this.readToken(device_link_token);
+      await games.tenants.admit(caller, { game_id }, 'write');
+      const now = clock.now();
+      const expired = after(now, -LIFETIMES_MS.device_link);
+      const row = { device_link_id, game_id, complete_ts: now };
+      const is_new = await database.transact((tx) => insertLink(tx, row, expired));
+      if (!is_new) throw new ServiceError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE', {});
+    },
+  };
+}

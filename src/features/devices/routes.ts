@@ -1,0 +1,66 @@
+import { findAsset } from '../../platform/assets.ts';
+import { htmlPage } from '../../platform/http/answers.ts';
+import { route } from '../../platform/http/route.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import type { Watch } from '../../platform/watch/watch.ts';
+import type { Devices } from './devices.ts';
+import { CompleteBody, LinkAnswer, LinkQuery, PreparedLink } from './wire.ts';
+
+export function deviceRoutes(devices: Devices, watch: Watch) {
+  return [
+    route(
+      'POST',
+      '/cloud/devices/links',
+      {
+        summary: 'Prepares a link by which a tool comes by a cloud token: open the URL, wait at GET.',
+        allow: 'anyone',
+        body: Empty,
+        response: PreparedLink,
+      },
+      async () => await devices.prepare(),
+    ),
+    route(
+      'GET',
+      '/cloud/devices/links',
+      {
+        summary: 'The cloud token of a link, once somebody has completed it. The token in the query is the permission.',
+        allow: 'anyone',
+        query: LinkQuery,
+        response: LinkAnswer,
+        errors: ['TOKEN_ERROR', 'TOO_MANY_WATCHERS'],
+      },
+      async ({ query: { device_link_token, watch_index }, signal }) => {
+        const { device_link_id } = await devices.readToken(device_link_token);
+        const waiting = { watch_index, signal, waiter: `device_link:${device_link_id}` };
+        const { view, watch: seen } = await watch.answer(devices.link, device_link_id, waiting);
+        return { ...view, watch: seen };
+      },
+    ),
+    route(
+      'POST',
+      '/cloud/devices/links/complete',
+      {
+        summary: 'Gives the tool behind a link a cloud token for a game.',
+        allow: ['identity'],
+        body: CompleteBody,
+        response: Empty,
+        errors: ['CLOUD_DEVICE_LINK_ALREADY_COMPLETE', 'GAME_NOT_FOUND', 'TOKEN_ERROR'],
+      },
+      async ({ caller, body }) => {
+        await devices.complete(caller, body.device_link_token, body.game_id.toLowerCase());
+        return {};
+      },
+    ),
+    route(
+      'GET',
+      '/devices/link/:device_link_token',
+      {
+        summary: 'The page on which a person completes a link.',
+        allow: 'anyone',
+        free_params: ['device_link_token'],
+        is_page: true,
+      },
+      async () => htmlPage(await Bun.file(findAsset('src/features/devices/link-page.html')).text()),
+    ),
+  ];
+}

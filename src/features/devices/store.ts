@@ -1,0 +1,18 @@
+import { eq, lt } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type DeviceLinkRow, deviceLinks } from './tables.ts';
+
+/** Completes a link, once; those whose tokens expired before a moment are forgotten. False when it was complete. */
+export async function insertLink(tx: Tx, row: DeviceLinkRow, forget_before: Date): Promise<boolean> {
+  await touch(tx, [topics.deviceLink(row.device_link_id)]);
+  await tx.delete(deviceLinks).where(lt(deviceLinks.complete_ts, forget_before));
+  const rows = await tx.insert(deviceLinks).values(row).onConflictDoNothing().returning();
+  return rows.length > 0;
+}
+
+export async function selectLink(queries: Queries, device_link_id: string): Promise<DeviceLinkRow | undefined> {
+  const [row] = await queries.select().from(deviceLinks).where(eq(deviceLinks.device_link_id, device_link_id));
+  return row;
+}

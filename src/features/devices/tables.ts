@@ -1,0 +1,17 @@
+import { index, pgTable, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { games } from '../games/tables.ts';
+
+/** Device links that somebody has completed. Before that a link is nothing but its token. */
+export const deviceLinks = pgTable(
+  'device_links',
+  {
+    device_link_id: uuid().primaryKey(),
+    game_id: uuid()
+      .notNull()
+      .references(() => games.game_id),
+    complete_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+  },
+  (table) => [index('device_links_by_age').on(table.complete_ts)],
+);
+
+export type DeviceLinkRow = typeof deviceLinks.$inferSelect;

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+const HOUR_MS = 3_600_000;
+
+let opened: TestService;
+let game: TestGame;
+beforeAll(async () => {
+  opened = await openTestService();
+  game = await makeGame(opened.api, opened.administrator_token);
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const prepare = () => opened.api.ok('POST', '/cloud/devices/links');
+const look = (device_link_token: string, watch_index?: string) => {
+  const query = new URLSearchParams({ device_link_token, ...(watch_index === undefined ? {} : { watch_index }) });
+  return opened.api.get(`/cloud/devices/links?${query}`);
+};
+const complete = (device_link_token: string, token = opened.administrator_token, game_id = game.game_id) =>
+  opened.api.post('/cloud/devices/links/complete', token, { device_link_token, game_id });
+
+describe('a link that cannot be completed', () => {
+  test('by nobody, by a tool, for no game of his, or with another token in its place', async () => {
+    const { device_link_token } = await prepare();
+    const nothing = crypto.randomUUID();
+    const refusals = [
+      [await opened.api.post('/cloud/devices/links/complete', undefined, {}), 401, 'API_UNAUTHORIZED'],
+      [await complete(device_link_token, game.cloud_token), 401, 'CLAIMS_MISSING_ENTITLEMENT'],
+      [await complete(device_link_token, undefined, nothing), 404, 'GAME_NOT_FOUND'],
+      [await complete(game.cloud_token), 400, 'TOKEN_ERROR'],
+      [await complete('device.nonsense'), 400, 'TOKEN_ERROR'],
+    ] as const;
+    for (const [{ status, body }, expected_status, code] of refusals) {
+      expect({ status, code: body.code }).toEqual({ status: expected_status, code });
+    }
+    expect((await look(device_link_token)).body).toEqual({ watch: { index: expect.any(String) } });
+  });
+
+  test('after an hour', async () => {
+    await using late = await openTestService();
+    const { device_link_token } = await late.api.ok('POST', '/cloud/devices/links');
+    late.clock.advance(HOUR_MS + 61_000);
+    const { status, body } = await late.api.get(`/cloud/devices/links?device_link_token=${device_link_token}`);
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'TOKEN_ERROR' });
+    expect(body.message).toContain('it has expired');
+  });
+});
+
+describe('a link that is completed', () => {
+  test('gives the waiting tool a cloud token of the game, and can be completed once', async () => {
+    const { device_link_id, device_link_token, device_link_url } = await prepare();
+    expect(device_link_id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(device_link_token).toStartWith('device.');
+    const page = await opened.api.get(device_link_url);
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+
+    const { body: before } = await look(device_link_token);
+    const waiting = look(device_link_token, before.watch.index);
+    expect(await complete(device_link_token)).toMatchObject({ status: 200, body: {} });
+    const { cloud_token, watch } = (await waiting).body;
+    expect(watch.index).not.toBe(before.watch.index);
+    const { agent } = await opened.api.ok('GET', '/cloud/auth/inspect', { token: cloud_token });
+    expect(agent).toEqual({ game_cloud: { game_id: game.game_id } });
+
+    expect(await complete(device_link_token)).toMatchObject({
+      status: 400,
+      body: { code: 'CLOUD_DEVICE_LINK_ALREADY_COMPLETE' },
+    });
+  });
+
+  test('by two people at once is completed by one of them', async () => {
+    const { device_link_token } = await prepare();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => complete(device_link_token)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(answers.filter(({ body }) => body.code === 'CLOUD_DEVICE_LINK_ALREADY_COMPLETE')).toHaveLength(7);
+  });
+});
