@@ -19,6 +19,7 @@ import { startReconciling as startReconcilingLobbies } from './features/lobbies/
 import { lobbyRoutes } from './features/lobbies/routes.ts';
 import { createNamespaces } from './features/namespaces/namespaces.ts';
 import { namespaceRoutes } from './features/namespaces/routes.ts';
+import { namespaceSettingsRoutes } from './features/namespaces/settings-routes.ts';
 import { createLogs } from './features/servers/logs.ts';
 import { startReconciling as startReconcilingServers } from './features/servers/reconcile.ts';
 import { serverRoutes } from './features/servers/routes.ts';
@@ -98,7 +99,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const uploads = createUploads({ ...base, objects, presigner });
   const builds = createBuilds({ ...base, uploads, directory: data.folder('builds'), kinds: runtime.kinds });
   const versions = createVersions({ ...base, builds, datacenters });
-  const namespaces = createNamespaces({ ...base, versions });
+  const namespaces = createNamespaces({ ...base, ...config, versions });
   const games = createGames({ ...base, groups, namespaces, versions, datacenters, public_url });
   const devices = createDevices({ ...base, games, public_url });
   const logs = createLogs(base);
@@ -153,7 +154,8 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     ...buildRoutes(builds),
     ...uploadRoutes(uploads, games.tenants),
     ...gameRoutes(games, watch),
-    ...namespaceRoutes(namespaces),
+    ...namespaceRoutes(namespaces, config),
+    ...namespaceSettingsRoutes(namespaces),
     ...versionRoutes(versions),
     ...datacenterRoutes(datacenters),
     ...groupRoutes(groups, config),

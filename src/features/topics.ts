@@ -7,6 +7,8 @@ export const topics = {
   /** The games of the groups that an identity is a member of, and these groups. */
   gamesOf: (identity_id: string) => `games-of:${identity_id}`,
   namespace: (namespace_id: string) => `namespace:${namespace_id}`,
+  /** Whose site is served under a host name. */
+  siteHost: (host: string) => `site-host:${host}`,
   /** The lobbies of a namespace: which there are, and their places. */
   lobbiesOf: (namespace_id: string) => `lobbies-of:${namespace_id}`,
   /** Whether a lobby is ready, closed, stopped; its state. */

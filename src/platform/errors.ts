@@ -47,6 +47,16 @@ export const CATALOGUE = {
     status: 400,
     message: 'The exclusive tag "{key}" is not among the tags. Give it a value in "tags".',
   },
+  CDN_INVALID_AUTH_USER_PASSWORD: {
+    status: 400,
+    message: 'The password must be a bcrypt hash of cost 4 to 12, like $2b$10$ and 53 characters. Hash it first.',
+  },
+  CDN_INVALID_DOMAIN: {
+    status: 400,
+    message: 'This is no domain that a site can have: write it like play.example.com, without scheme and port.',
+  },
+  CDN_TOO_MANY_AUTH_USERS: { status: 400, message: 'A namespace may have {max} users. Remove one first.' },
+  CDN_TOO_MANY_DOMAINS: { status: 400, message: 'A namespace may have {max} domains. Remove one first.' },
   CLAIMS_ENTITLEMENT_EXPIRED: { status: 401, message: 'The token has expired. Get a new one.' },
   CLAIMS_MISSING_ENTITLEMENT: {
     status: 401,
@@ -56,6 +66,8 @@ export const CATALOGUE = {
     status: 400,
     message: 'The device link has been completed already. Prepare a new one.',
   },
+  CLOUD_HOSTNAME_TAKEN: { status: 400, message: 'Another namespace has this domain.' },
+  CLOUD_INVALID_CONFIG: { status: 400, message: 'The configuration cannot be used: {error}.' },
   CLUSTER_DATACENTER_NOT_FOUND: { status: 404, message: 'There is no such datacenter. List them to see which exist.' },
   DATABASE_BUSY: { status: 503, message: 'The database is too busy to answer in time. Try again.' },
   DATABASE_UNAVAILABLE: { status: 503, message: 'The database cannot be reached at the moment. Try again.' },

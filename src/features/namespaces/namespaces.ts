@@ -2,17 +2,18 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
-import { developmentPortProblems, namespaceProblems } from './rules.ts';
+import { createCdnSettings } from './cdn.ts';
+import { updateSettings } from './cdn-store.ts';
+import { developmentPortProblems, matchmakerLimitProblems, namespaceProblems } from './rules.ts';
 import * as store from './store.ts';
 import type { NamespaceRow } from './tables.ts';
-import type { DevelopmentTokenBody } from './wire.ts';
+import { type DevelopmentTokenBody, readDevelopmentPorts } from './wire.ts';
 
 const REMEMBERED_MAX = 10_000;
 const HISTORY_DEFAULT = 32;
@@ -23,6 +24,8 @@ interface NamespacesDependencies {
   feed: Feed;
   tokens: Tokens;
   versions: Versions;
+  sites_domain: string;
+  public_url: string;
 }
 
 interface WantedNamespace {
@@ -35,7 +38,8 @@ interface WantedNamespace {
 export type Namespaces = ReturnType<typeof createNamespaces>;
 
 /** Environments of a game, each on one of its versions. */
-export function createNamespaces({ database, clock, feed, tokens, versions }: NamespacesDependencies) {
+export function createNamespaces(dependencies: NamespacesDependencies) {
+  const { database, clock, feed, tokens, versions } = dependencies;
   // Every request of a player asks for his namespace.
   const remembered = createWatchedCache({
     feed,
@@ -61,6 +65,7 @@ export function createNamespaces({ database, clock, feed, tokens, versions }: Na
 
   return {
     get,
+    cdn: createCdnSettings({ ...dependencies, get }),
     /** For a caller whose token names the namespace. */
     find: remembered,
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
@@ -83,6 +88,28 @@ export function createNamespaces({ database, clock, feed, tokens, versions }: Na
       const is_moved = await database.transact((tx) => store.updateVersion(tx, place, version_id, clock.now()));
       if (!is_moved) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
     },
+    validateMatchmakerLimits: matchmakerLimitProblems,
+    /** Sets how many lobbies a namespace may have, and how many players of one client. Throws VALIDATION_ERROR. */
+    async setMatchmakerLimits(
+      place: store.NamespacePlace,
+      limits: { lobby_count_max: number; max_players: number },
+    ): Promise<void> {
+      refuseProblems(matchmakerLimitProblems(limits));
+      const { lobby_count_max, max_players } = limits;
+      const settings = {
+        lobby_count_max,
+        max_players_per_client: max_players,
+        max_players_per_client_vpn: max_players,
+        max_players_per_client_proxy: max_players,
+        max_players_per_client_tor: max_players,
+        max_players_per_client_hosting: max_players,
+      };
+      if (await database.transact((tx) => updateSettings(tx, place, settings))) return;
+      throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+    },
+    /** What is wrong with the ports of a development token. */
+    validateDevelopmentToken: (wanted: Omit<DevelopmentTokenBody, 'hostname'>) =>
+      developmentPortProblems(readDevelopmentPorts(wanted)),
     /** Which versions it was on, the latest first. */
     async versionHistory(place: store.NamespacePlace, limit = HISTORY_DEFAULT) {
       const { namespace_id } = await get(place);
@@ -96,7 +123,10 @@ export function createNamespaces({ database, clock, feed, tokens, versions }: Na
     /** A token with which the matchmaker answers as if a lobby ran at `hostname` (field-behaviour 1.8). */
     async createDevelopmentToken(place: store.NamespacePlace, wanted: DevelopmentTokenBody): Promise<string> {
       const { namespace_id, name_id } = await get(place);
-      const ports: DevelopmentPort[] = Object.entries(wanted.ports ?? {}).map(([label, port]) => ({ label, ...port }));
+      if (wanted.ports && wanted.lobby_ports) {
+        throw new ServiceError('CLOUD_INVALID_CONFIG', { error: 'both ports and lobby_ports are given; use ports' });
+      }
+      const ports = readDevelopmentPorts(wanted);
       refuseProblems(developmentPortProblems(ports));
       const caller = { kind: 'development', namespace_id, hostname: wanted.hostname, ports } as const;
       return await tokens.issue(caller, { suffix: name_id });

@@ -6,7 +6,7 @@ import * as wire from './wire.ts';
 
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
-export function namespaceRoutes(namespaces: Namespaces) {
+export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { sites_domain: string }) {
   return [
     route(
       'POST',
@@ -47,7 +47,10 @@ export function namespaceRoutes(namespaces: Namespaces) {
         response: wire.NamespaceAnswer,
         errors: NOT_FOUND,
       },
-      async ({ params }) => ({ namespace: wire.toNamespace(await namespaces.get(params)) }),
+      async ({ params }) => {
+        const [row, cdn] = await Promise.all([namespaces.get(params), namespaces.cdn.describe(params)]);
+        return { namespace: wire.toNamespace(row, cdn, sites_domain) };
+      },
     ),
     route(
       'PUT',
@@ -103,7 +106,7 @@ export function namespaceRoutes(namespaces: Namespaces) {
         access: 'write',
         body: wire.DevelopmentTokenBody,
         response: wire.TokenAnswer,
-        errors: [...NOT_FOUND, 'VALIDATION_ERROR'],
+        errors: [...NOT_FOUND, 'CLOUD_INVALID_CONFIG', 'VALIDATION_ERROR'],
       },
       async ({ params, body }) => ({ token: await namespaces.createDevelopmentToken(params, body) }),
     ),

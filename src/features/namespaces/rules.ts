@@ -1,3 +1,4 @@
+import { getRounds } from 'bcryptjs';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import {
   type ContentProblem,
@@ -8,6 +9,40 @@ import {
 } from '../names.ts';
 
 const PORTS_MAX = 16;
+/** The field's (field-behaviour 4.3). */
+const LOBBY_COUNT_MAX = 32_767;
+/** Each more doubles the work of a login; 12 is a quarter of a second. */
+const BCRYPT_COST_MAX = 12;
+
+/** What is wrong with the matchmaker's limits of a namespace: one number stands for the five kinds of client. */
+export function matchmakerLimitProblems(limits: { lobby_count_max: number; max_players: number }): ContentProblem[] {
+  const clients = ['client', 'vpn', 'proxy', 'tor', 'hosting'].map((kind) => ['max-players', kind, 'too-low']);
+  return [
+    ...(limits.lobby_count_max < 1 ? [['lobby-count', 'too-low']] : []),
+    ...(limits.lobby_count_max > LOBBY_COUNT_MAX ? [['lobby-count', 'too-high']] : []),
+    ...(limits.max_players < 1 ? [['max-players', 'too-low'], ...clients] : []),
+  ].map((path) => ({ path }));
+}
+
+/** A domain of two labels at least; addresses of machines are none. */
+export function isDomain(text: string): boolean {
+  const label = '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?';
+  return text.length <= 255 && new RegExp(`^(${label}\\.)+${label}$`).test(text) && !/\.[0-9]+$/.test(text);
+}
+
+/** A name that Basic authentication can carry: no colon, nothing unprintable. */
+export function isUserName(text: string): boolean {
+  return /^[^:\p{Cc}]{1,128}$/u.test(text);
+}
+
+/** A whole bcrypt hash (field-behaviour 8.4) that does not take too long to compare with. */
+export function isPasswordHash(text: string): boolean {
+  return /^\$2[ayb]?\$[0-9]{2}\$[A-Za-z0-9./]{53}$/.test(text) && inRange(getRounds(text), 4, BCRYPT_COST_MAX);
+}
+
+function inRange(value: number, min: number, max: number): boolean {
+  return value >= min && value <= max;
+}
 
 /** What is wrong with a namespace's names; whether they are taken is another question. */
 export function namespaceProblems(wanted: { display_name: string; name_id: string }): ContentProblem[] {

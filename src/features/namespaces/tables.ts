@@ -1,4 +1,4 @@
-import { boolean, index, integer, pgTable, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
+import { boolean, index, integer, pgTable, primaryKey, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
 import { games } from '../games/tables.ts';
 import { versions } from '../versions/tables.ts';
 
@@ -27,6 +27,10 @@ export const namespaces = pgTable(
     max_players_per_client_hosting: integer().notNull().default(2),
     /** Whether pages of the namespace's own domains may do without a token. */
     enable_domain_public_auth: boolean().notNull().default(true),
+    /** Whether its site asks for a user and password. */
+    auth_type: text({ enum: ['none', 'basic'] })
+      .notNull()
+      .default('none'),
   },
   (table) => [unique('namespaces_name_id').on(table.game_id, table.name_id)],
 );
@@ -47,5 +51,33 @@ export const namespaceVersions = pgTable(
   (table) => [index('namespace_versions_by_time').on(table.namespace_id, table.deploy_ts)],
 );
 
+/** Domains of its own under which a namespace's site is served. */
+export const namespaceDomains = pgTable(
+  'namespace_domains',
+  {
+    domain: text().primaryKey(),
+    namespace_id: uuid()
+      .notNull()
+      .references(() => namespaces.namespace_id),
+    create_ts: moment().notNull(),
+  },
+  (table) => [index('namespace_domains_by_namespace').on(table.namespace_id)],
+);
+
+/** Who may see a namespace's site when it asks. */
+export const namespaceAuthUsers = pgTable(
+  'namespace_auth_users',
+  {
+    namespace_id: uuid()
+      .notNull()
+      .references(() => namespaces.namespace_id),
+    user: text().notNull(),
+    /** A bcrypt hash. */
+    password: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.namespace_id, table.user] })],
+);
+
 export type NamespaceRow = typeof namespaces.$inferSelect;
 export type NamespaceVersionRow = typeof namespaceVersions.$inferSelect;
+export type DomainRow = typeof namespaceDomains.$inferSelect;

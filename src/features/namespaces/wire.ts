@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
-import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
-import type { NamespaceRow, NamespaceVersionRow } from './tables.ts';
+import { Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
+import { type DevelopmentPort, PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
+import type { DomainRow, NamespaceRow, NamespaceVersionRow } from './tables.ts';
 
 export const NamespaceNames = Type.Object({ display_name: Type.String(), name_id: Type.String() });
 
@@ -20,11 +20,21 @@ export const NamespaceSummary = Type.Object({
   name_id: Type.String(),
 });
 
+const AuthType = Type.Union([Type.Literal('none'), Type.Literal('basic')]);
+
+const Domain = Type.Object({
+  domain: Type.String(),
+  create_ts: Timestamp,
+  verification_status: Type.Union([Type.Literal('active'), Type.Literal('pending'), Type.Literal('failed')]),
+  verification_method: Type.Object({ http: Type.Object({ cname_record: Type.String() }) }),
+  verification_errors: Type.Array(Type.String()),
+});
+
 const Cdn = Type.Object({
   enable_domain_public_auth: Type.Boolean(),
-  domains: Type.Array(Type.Unknown()),
-  auth_type: Type.Literal('none'),
-  auth_user_list: Type.Array(Type.Unknown()),
+  domains: Type.Array(Domain),
+  auth_type: AuthType,
+  auth_user_list: Type.Array(Type.Object({ user: Type.String() })),
 });
 
 const MatchmakerLimits = Type.Object({
@@ -50,6 +60,12 @@ export const NamespaceAnswer = Type.Object({
   ]),
 });
 
+export const MatchmakerLimitsBody = Type.Object({ lobby_count_max: U32, max_players: U32 });
+export const DomainPublicAuthBody = Type.Object({ enabled: Type.Boolean() });
+export const CdnAuthBody = Type.Object({ auth_type: AuthType });
+export const AuthUserBody = Type.Object({ user: Type.String(), password: Type.String({ maxLength: 255 }) });
+export const DomainBody = Type.Object({ domain: Type.String({ maxLength: 1_024 }) });
+
 export const UpdateVersionBody = Type.Object({ version_id: Uuid });
 
 export const VersionHistoryQuery = Type.Object({
@@ -68,10 +84,25 @@ const DevelopmentPortBody = Type.Object({
   port_range: Type.Optional(Type.Object({ min: Port, max: Port })),
 });
 
+/** The old way to list ports. */
+const LobbyPorts = Type.Array(
+  Type.Object({
+    label: Type.String(),
+    target_port: Type.Optional(Port),
+    port_range: Type.Optional(Type.Object({ min: Port, max: Port })),
+    proxy_protocol: Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol))),
+  }),
+  { maxItems: 256 },
+);
+
+const Hostname = Type.String({ minLength: 1, maxLength: 255 });
+
 export const DevelopmentTokenBody = Type.Object({
-  hostname: Type.String({ minLength: 1, maxLength: 255 }),
+  hostname: Hostname,
   ports: Type.Optional(Type.Record(Type.String(), DevelopmentPortBody)),
+  lobby_ports: Type.Optional(LobbyPorts),
 });
+export const ValidateDevelopmentTokenBody = Type.Object({ hostname: Hostname, lobby_ports: LobbyPorts });
 export type DevelopmentTokenBody = Static<typeof DevelopmentTokenBody>;
 
 export const TokenAnswer = Type.Object({ token: Type.String() });
@@ -81,15 +112,41 @@ export function toNamespaceSummary(row: NamespaceRow): Static<typeof NamespaceSu
   return { namespace_id, create_ts: create_ts.toISOString(), display_name, version_id, name_id };
 }
 
-export function toNamespace(row: NamespaceRow): Static<typeof NamespaceAnswer>['namespace'] {
+/** Ports of a development token, in whichever way they were listed. */
+export function readDevelopmentPorts({
+  ports,
+  lobby_ports,
+}: Omit<DevelopmentTokenBody, 'hostname'>): DevelopmentPort[] {
+  if (ports) return Object.entries(ports).map(([label, port]) => ({ label, ...port }));
+  return (lobby_ports ?? []).map(({ label, target_port, port_range, proxy_protocol }) => ({
+    label,
+    protocol: proxy_protocol,
+    ...(target_port === undefined ? {} : { port: target_port }),
+    ...(port_range ? { port_range } : {}),
+  }));
+}
+
+/** `cname`: the host name under which the service itself serves the site. */
+export function toNamespace(
+  row: NamespaceRow,
+  cdn: { domains: DomainRow[]; user_names: string[] },
+  cname: string,
+): Static<typeof NamespaceAnswer>['namespace'] {
   return {
     ...toNamespaceSummary(row),
     config: {
       cdn: {
         enable_domain_public_auth: row.enable_domain_public_auth,
-        domains: [],
-        auth_type: 'none',
-        auth_user_list: [],
+        domains: cdn.domains.map(({ domain, create_ts }) => ({
+          domain,
+          create_ts: create_ts.toISOString(),
+          // It is served as soon as its owner points it here.
+          verification_status: 'active',
+          verification_method: { http: { cname_record: cname } },
+          verification_errors: [],
+        })),
+        auth_type: row.auth_type,
+        auth_user_list: cdn.user_names.map((user) => ({ user })),
       },
       matchmaker: {
         lobby_count_max: row.lobby_count_max,

@@ -1,0 +1,108 @@
+import { and, asc, count, eq } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import type { NamespacePlace } from './store.ts';
+import { type DomainRow, type NamespaceRow, namespaceAuthUsers, namespaceDomains, namespaces } from './tables.ts';
+
+const DOMAINS_LIMIT = 100;
+const USERS_LIMIT = 100;
+
+/** Changes settings of a namespace. False when there is no such namespace in the game. */
+export async function updateSettings(
+  tx: Tx,
+  { game_id, namespace_id }: NamespacePlace,
+  settings: Partial<NamespaceRow>,
+): Promise<boolean> {
+  await touchSettings(tx, { game_id, namespace_id });
+  const rows = await tx
+    .update(namespaces)
+    .set(settings)
+    .where(and(eq(namespaces.game_id, game_id), eq(namespaces.namespace_id, namespace_id)))
+    .returning({ namespace_id: namespaces.namespace_id });
+  return rows.length > 0;
+}
+
+/** Its domains by name. */
+export async function selectDomains(queries: Queries, namespace_id: string): Promise<DomainRow[]> {
+  return await queries
+    .select()
+    .from(namespaceDomains)
+    .where(eq(namespaceDomains.namespace_id, namespace_id))
+    .orderBy(asc(namespaceDomains.domain))
+    .limit(DOMAINS_LIMIT);
+}
+
+export async function selectDomain(queries: Queries, domain: string): Promise<DomainRow | undefined> {
+  const [row] = await queries.select().from(namespaceDomains).where(eq(namespaceDomains.domain, domain));
+  return row;
+}
+
+/** Adds a domain, within a maximum of them. Says what became of it; whose it is is asked first. */
+export async function insertDomain(
+  tx: Tx,
+  place: NamespacePlace,
+  row: DomainRow,
+  domains_max: number,
+): Promise<'added' | 'there' | 'taken' | 'too_many'> {
+  // Locks the namespace's version: whoever else adds a domain to it waits here.
+  await touchSettings(tx, place, row.domain);
+  const existing = await selectDomain(tx, row.domain);
+  if (existing) return existing.namespace_id === row.namespace_id ? 'there' : 'taken';
+  const [counted] = await tx
+    .select({ domains: count() })
+    .from(namespaceDomains)
+    .where(eq(namespaceDomains.namespace_id, row.namespace_id));
+  if ((counted?.domains ?? 0) >= domains_max) return 'too_many';
+  const added = await tx.insert(namespaceDomains).values(row).onConflictDoNothing().returning();
+  return added.length > 0 ? 'added' : 'taken';
+}
+
+export async function deleteDomain(tx: Tx, place: NamespacePlace, domain: string): Promise<void> {
+  await touchSettings(tx, place, domain);
+  await tx
+    .delete(namespaceDomains)
+    .where(and(eq(namespaceDomains.namespace_id, place.namespace_id), eq(namespaceDomains.domain, domain)));
+}
+
+/** Names and password hashes, by name. */
+export async function selectUsers(
+  queries: Queries,
+  namespace_id: string,
+): Promise<{ user: string; password: string }[]> {
+  return await queries
+    .select({ user: namespaceAuthUsers.user, password: namespaceAuthUsers.password })
+    .from(namespaceAuthUsers)
+    .where(eq(namespaceAuthUsers.namespace_id, namespace_id))
+    .orderBy(asc(namespaceAuthUsers.user))
+    .limit(USERS_LIMIT);
+}
+
+/** Adds a user or changes his password. False when there are as many users as there may be. */
+export async function upsertUser(
+  tx: Tx,
+  place: NamespacePlace,
+  { user, password }: { user: string; password: string },
+  users_max: number,
+): Promise<boolean> {
+  await touchSettings(tx, place);
+  const users = await selectUsers(tx, place.namespace_id);
+  if (users.length >= users_max && !users.some((existing) => existing.user === user)) return false;
+  await tx
+    .insert(namespaceAuthUsers)
+    .values({ namespace_id: place.namespace_id, user, password })
+    .onConflictDoUpdate({ target: [namespaceAuthUsers.namespace_id, namespaceAuthUsers.user], set: { password } });
+  return true;
+}
+
+export async function deleteUser(tx: Tx, place: NamespacePlace, user: string): Promise<void> {
+  await touchSettings(tx, place);
+  await tx
+    .delete(namespaceAuthUsers)
+    .where(and(eq(namespaceAuthUsers.namespace_id, place.namespace_id), eq(namespaceAuthUsers.user, user)));
+}
+
+async function touchSettings(tx: Tx, { game_id, namespace_id }: NamespacePlace, domain?: string): Promise<void> {
+  const host = domain === undefined ? [] : [topics.siteHost(domain)];
+  await touch(tx, [topics.game(game_id), topics.namespace(namespace_id), ...host]);
+}

@@ -1,0 +1,78 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import * as store from './cdn-store.ts';
+import { isDomain, isPasswordHash, isUserName } from './rules.ts';
+import type { NamespacePlace } from './store.ts';
+import type { NamespaceRow } from './tables.ts';
+
+const DOMAINS_MAX = 10;
+const USERS_MAX = 32;
+
+interface CdnSettingsDependencies {
+  database: Database;
+  clock: Clock;
+  sites_domain: string;
+  public_url: string;
+  /** Throws NAMESPACE_NOT_FOUND. */
+  get(place: NamespacePlace): Promise<NamespaceRow>;
+}
+
+/** How a namespace's site is reached, and by whom (field-behaviour 8.3 and 8.4). */
+export function createCdnSettings({ database, clock, sites_domain, public_url, get }: CdnSettingsDependencies) {
+  const own_host = new URL(public_url).hostname;
+
+  async function update(place: NamespacePlace, settings: Partial<NamespaceRow>): Promise<void> {
+    if (await database.transact((tx) => store.updateSettings(tx, place, settings))) return;
+    throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+  }
+
+  return {
+    /** Domains and names of users; passwords stay here. */
+    async describe(place: NamespacePlace) {
+      const { namespace_id } = await get(place);
+      const [domains, users] = await Promise.all([
+        store.selectDomains(database.queries, namespace_id),
+        store.selectUsers(database.queries, namespace_id),
+      ]);
+      return { domains, user_names: users.map(({ user }) => user) };
+    },
+    /** Whether pages of its domains may do without a token. */
+    setDomainPublicAuth: (place: NamespacePlace, enabled: boolean) =>
+      update(place, { enable_domain_public_auth: enabled }),
+    setAuthType: (place: NamespacePlace, auth_type: NamespaceRow['auth_type']) => update(place, { auth_type }),
+    /** Throws CDN_INVALID_DOMAIN, CDN_TOO_MANY_DOMAINS, or CLOUD_HOSTNAME_TAKEN. Repeating it is harmless. */
+    async addDomain(place: NamespacePlace, text: string): Promise<void> {
+      const domain = text.toLowerCase();
+      const is_ours = domain === own_host || domain === sites_domain || domain.endsWith(`.${sites_domain}`);
+      if (!isDomain(domain) || is_ours) throw new ServiceError('CDN_INVALID_DOMAIN', {});
+      const { namespace_id } = await get(place);
+      const row = { domain, namespace_id, create_ts: clock.now() };
+      const outcome = await database.transact((tx) => store.insertDomain(tx, place, row, DOMAINS_MAX));
+      if (outcome === 'taken') throw new ServiceError('CLOUD_HOSTNAME_TAKEN', {});
+      if (outcome === 'too_many') throw new ServiceError('CDN_TOO_MANY_DOMAINS', { max: DOMAINS_MAX });
+    },
+    async removeDomain(place: NamespacePlace, domain: string): Promise<void> {
+      await get(place);
+      await database.transact((tx) => store.deleteDomain(tx, place, domain.toLowerCase()));
+    },
+    /** Throws CDN_INVALID_AUTH_USER_PASSWORD when the password is no bcrypt hash, or CDN_TOO_MANY_AUTH_USERS. */
+    async setUser(place: NamespacePlace, user: { user: string; password: string }): Promise<void> {
+      if (!isUserName(user.user)) throw new ServiceError('VALIDATION_ERROR', { error: 'user: invalid' });
+      if (!isPasswordHash(user.password)) throw new ServiceError('CDN_INVALID_AUTH_USER_PASSWORD', {});
+      await get(place);
+      const is_set = await database.transact((tx) => store.upsertUser(tx, place, user, USERS_MAX));
+      if (!is_set) throw new ServiceError('CDN_TOO_MANY_AUTH_USERS', { max: USERS_MAX });
+    },
+    async removeUser(place: NamespacePlace, user: string): Promise<void> {
+      await get(place);
+      await database.transact((tx) => store.deleteUser(tx, place, user));
+    },
+    /** Names and password hashes of those who may see the site. */
+    users: (namespace_id: string) => store.selectUsers(database.queries, namespace_id),
+    /** The namespace that a domain belongs to. */
+    async findByDomain(domain: string): Promise<string | undefined> {
+      return (await store.selectDomain(database.queries, domain))?.namespace_id;
+    },
+  };
+}

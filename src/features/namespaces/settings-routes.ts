@@ -1,0 +1,128 @@
+import { route } from '../../platform/http/route.ts';
+import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
+import type { Namespaces } from './namespaces.ts';
+import * as wire from './wire.ts';
+
+const NAMESPACE = '/cloud/games/:game_id/namespaces/:namespace_id';
+const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
+
+/** The settings of a namespace: the matchmaker's limits, and how its site is reached. */
+export function namespaceSettingsRoutes(namespaces: Namespaces) {
+  const writing = { allow: ['identity', 'cloud'], access: 'write', response: Empty } as const;
+  return [
+    route(
+      'POST',
+      `${NAMESPACE}/mm-config/validate`,
+      {
+        summary: "Says what is wrong with the matchmaker's limits of a namespace, without setting them.",
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        body: wire.MatchmakerLimitsBody,
+        response: ValidationErrors,
+        errors: NOT_FOUND,
+      },
+      async ({ body }) => ({ errors: namespaces.validateMatchmakerLimits(body) }),
+    ),
+    route(
+      'POST',
+      `${NAMESPACE}/mm-config`,
+      {
+        ...writing,
+        summary: 'Sets how many lobbies a namespace may have, and how many players of one client.',
+        body: wire.MatchmakerLimitsBody,
+        errors: [...NOT_FOUND, 'VALIDATION_ERROR'],
+      },
+      async ({ params, body }) => {
+        await namespaces.setMatchmakerLimits(params, body);
+        return {};
+      },
+    ),
+    route(
+      'PUT',
+      `${NAMESPACE}/domain-public-auth`,
+      {
+        ...writing,
+        summary: "Says whether pages of the namespace's domains may do without a token.",
+        body: wire.DomainPublicAuthBody,
+        errors: NOT_FOUND,
+      },
+      async ({ params, body }) => {
+        await namespaces.cdn.setDomainPublicAuth(params, body.enabled);
+        return {};
+      },
+    ),
+    route(
+      'PUT',
+      `${NAMESPACE}/cdn-auth`,
+      {
+        ...writing,
+        summary: "Says whether the namespace's site asks for a user and password.",
+        body: wire.CdnAuthBody,
+        errors: NOT_FOUND,
+      },
+      async ({ params, body }) => {
+        await namespaces.cdn.setAuthType(params, body.auth_type);
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${NAMESPACE}/auth-user`,
+      {
+        ...writing,
+        summary: 'Adds a user of the site, or changes his password, which comes as a bcrypt hash.',
+        body: wire.AuthUserBody,
+        errors: [...NOT_FOUND, 'CDN_INVALID_AUTH_USER_PASSWORD', 'CDN_TOO_MANY_AUTH_USERS', 'VALIDATION_ERROR'],
+      },
+      async ({ params, body }) => {
+        await namespaces.cdn.setUser(params, body);
+        return {};
+      },
+    ),
+    route(
+      'DELETE',
+      `${NAMESPACE}/auth-user/:user`,
+      { ...writing, summary: 'Removes a user of the site.', free_params: ['user'], errors: NOT_FOUND },
+      async ({ params }) => {
+        await namespaces.cdn.removeUser(params, params.user);
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${NAMESPACE}/domains`,
+      {
+        ...writing,
+        summary: "Serves the namespace's site under a domain of its own, once that points here.",
+        body: wire.DomainBody,
+        errors: [...NOT_FOUND, 'CDN_INVALID_DOMAIN', 'CDN_TOO_MANY_DOMAINS', 'CLOUD_HOSTNAME_TAKEN'],
+      },
+      async ({ params, body }) => {
+        await namespaces.cdn.addDomain(params, body.domain);
+        return {};
+      },
+    ),
+    route(
+      'DELETE',
+      `${NAMESPACE}/domains/:domain`,
+      { ...writing, summary: 'Serves the site no more under a domain.', free_params: ['domain'], errors: NOT_FOUND },
+      async ({ params }) => {
+        await namespaces.cdn.removeDomain(params, params.domain);
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${NAMESPACE}/tokens/development/validate`,
+      {
+        summary: 'Says what is wrong with the ports of a development token, without making one.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        body: wire.ValidateDevelopmentTokenBody,
+        response: ValidationErrors,
+        errors: NOT_FOUND,
+      },
+      async ({ body }) => ({ errors: namespaces.validateDevelopmentToken(body) }),
+    ),
+  ];
+}

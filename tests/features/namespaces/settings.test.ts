@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+let opened: TestService;
+let game: TestGame;
+let namespace: string;
+beforeAll(async () => {
+  opened = await openTestService();
+  game = await makeGame(opened.api, opened.administrator_token);
+  namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const HASH = await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 });
+const call = (method: string, path: string, body?: unknown) =>
+  opened.api.call(method, `${namespace}${path}`, { token: game.cloud_token, body });
+const readConfig = async () => (await opened.api.ok('GET', namespace, { token: game.cloud_token })).namespace.config;
+const code = async (answer: Promise<{ status: number; body: { code: string } }>) => {
+  const { status, body } = await answer;
+  return `${status} ${body.code}`;
+};
+
+describe("the matchmaker's limits", () => {
+  const CASES: [object, string[]][] = [
+    [{ lobby_count_max: 0, max_players: 1 }, ['lobby-count.too-low']],
+    [{ lobby_count_max: 32_768, max_players: 1 }, ['lobby-count.too-high']],
+    [{ lobby_count_max: 32_767, max_players: 1 }, []],
+    [
+      { lobby_count_max: 1, max_players: 0 },
+      [
+        'max-players.too-low',
+        ...['client', 'vpn', 'proxy', 'tor', 'hosting'].map((kind) => `max-players.${kind}.too-low`),
+      ],
+    ],
+  ];
+  for (const [body, problems] of CASES) {
+    test(`${JSON.stringify(body)}: ${problems.join(', ') || 'fine'}`, async () => {
+      const before = await readConfig();
+      const { errors } = (await call('POST', '/mm-config/validate', body)).body;
+      expect(errors.map(({ path }: { path: string[] }) => path.join('.'))).toEqual(problems);
+      expect((await readConfig()).matchmaker).toEqual(before.matchmaker);
+      const answer = await call('POST', '/mm-config', body);
+      expect(answer.status).toBe(problems.length > 0 ? 400 : 200);
+      if (problems.length > 0) expect(answer.body.code).toBe('VALIDATION_ERROR');
+    });
+  }
+
+  test('below zero, above 32 bits and anything but a number is refused before', async () => {
+    for (const lobby_count_max of [-1, 4_294_967_296, 1.5, '1', null]) {
+      expect(await code(call('POST', '/mm-config', { lobby_count_max, max_players: 1 }))).toBe('400 API_BAD_BODY');
+    }
+  });
+
+  test('one number of players stands for all kinds of client', async () => {
+    await call('POST', '/mm-config', { lobby_count_max: 7, max_players: 3 });
+    expect((await readConfig()).matchmaker).toEqual({
+      lobby_count_max: 7,
+      max_players_per_client: 3,
+      max_players_per_client_vpn: 3,
+      max_players_per_client_proxy: 3,
+      max_players_per_client_tor: 3,
+      max_players_per_client_hosting: 3,
+    });
+  });
+});
+
+describe('users of a site', () => {
+  const BAD_PASSWORDS = [
+    'secret',
+    '',
+    HASH.slice(0, -1),
+    `${HASH}x`,
+    HASH.replace('$04$', '$13$'),
+    HASH.replace('$04$', '$03$'),
+    `$argon2id$v=19$${'a'.repeat(53)}`,
+    `${HASH}\n`,
+  ];
+  for (const password of BAD_PASSWORDS) {
+    test(`a password must be a bcrypt hash: ${JSON.stringify(password.slice(0, 20))}`, async () => {
+      const answer = call('POST', '/auth-user', { user: 'ann', password });
+      expect(await code(answer)).toBe('400 CDN_INVALID_AUTH_USER_PASSWORD');
+      expect((await readConfig()).cdn.auth_user_list).toEqual([]);
+    });
+  }
+
+  test('a name must be one that Basic authentication can carry', async () => {
+    for (const user of ['', 'a:b', 'a\nb', 'x'.repeat(129)]) {
+      expect(await code(call('POST', '/auth-user', { user, password: HASH }))).toBe('400 VALIDATION_ERROR');
+    }
+  });
+
+  test('are 32 at the most, also when they come at once; whoever is there can be changed and removed', async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `user ${String(index).padStart(2, '0')}`);
+    const answers = await Promise.all(names.map((user) => call('POST', '/auth-user', { user, password: HASH })));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(32);
+    expect(answers.filter(({ body }) => body.code === 'CDN_TOO_MANY_AUTH_USERS')).toHaveLength(8);
+    const [first] = (await readConfig()).cdn.auth_user_list;
+    expect((await call('POST', '/auth-user', { ...first, password: HASH })).status).toBe(200);
+    for (const { user } of (await readConfig()).cdn.auth_user_list) {
+      expect((await call('DELETE', `/auth-user/${encodeURIComponent(user)}`)).status).toBe(200);
+    }
+    expect((await readConfig()).cdn.auth_user_list).toEqual([]);
+  });
+});
+
+describe('domains of a site', () => {
+  const BAD_DOMAINS = ['', 'localhost', '127.0.0.1', 'a..b.example', '-a.example', 'http://a.example', 'a.example:80'];
+  for (const domain of [...BAD_DOMAINS, `${'a'.repeat(64)}.example`, 'x.sites.localhost', 'ä.example', 'a.example/']) {
+    test(`${JSON.stringify(domain)} is none`, async () => {
+      expect(await code(call('POST', '/domains', { domain }))).toBe('400 CDN_INVALID_DOMAIN');
+    });
+  }
+
+  test('belong to one namespace, ten at the most, also when they come at once', async () => {
+    const other = await makeGame(opened.api, opened.administrator_token);
+    const theirs = `/cloud/games/${other.game_id}/namespaces/${other.namespace_id}/domains`;
+    const add = (domain: string) => opened.api.post(theirs, other.cloud_token, { domain });
+    expect((await call('POST', '/domains', { domain: 'Play.Example.com' })).status).toBe(200);
+    expect((await call('POST', '/domains', { domain: 'play.example.com' })).status).toBe(200);
+    expect(await code(add('play.example.com'))).toBe('400 CLOUD_HOSTNAME_TAKEN');
+
+    const answers = await Promise.all(Array.from({ length: 14 }, (_, index) => add(`a${index}.example.com`)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+    expect(answers.filter(({ body }) => body.code === 'CDN_TOO_MANY_DOMAINS')).toHaveLength(4);
+
+    const [domain] = (await readConfig()).cdn.domains;
+    expect(domain).toEqual({
+      domain: 'play.example.com',
+      create_ts: expect.stringMatching(/^\d{4}-.*Z$/),
+      verification_status: 'active',
+      verification_method: { http: { cname_record: 'sites.localhost' } },
+      verification_errors: [],
+    });
+    // Somebody else's is not removed.
+    await opened.api.call('DELETE', `${theirs}/play.example.com`, { token: other.cloud_token });
+    expect((await readConfig()).cdn.domains).toHaveLength(1);
+    expect((await call('DELETE', '/domains/PLAY.example.com')).status).toBe(200);
+    expect((await readConfig()).cdn.domains).toEqual([]);
+  });
+});
+
+test('switches: whether the site asks for a password, whether its pages do without a token', async () => {
+  expect(await readConfig()).toMatchObject({ cdn: { auth_type: 'none', enable_domain_public_auth: true } });
+  await call('PUT', '/cdn-auth', { auth_type: 'basic' });
+  await call('PUT', '/domain-public-auth', { enabled: false });
+  expect(await readConfig()).toMatchObject({ cdn: { auth_type: 'basic', enable_domain_public_auth: false } });
+  expect(await code(call('PUT', '/cdn-auth', { auth_type: 'digest' }))).toBe('400 API_BAD_BODY');
+});
+
+test('ports of a development token come in two forms, and not in both', async () => {
+  const lobby_ports = [{ label: 'game', target_port: 7_777, proxy_protocol: 'udp' }];
+  const ports = { game: { protocol: 'udp', port: 7_777 } };
+  const path = '/tokens/development';
+  expect((await call('POST', path, { hostname: 'localhost', lobby_ports })).body.token).toStartWith('dev_prod.');
+  expect(await code(call('POST', path, { hostname: 'localhost', lobby_ports, ports }))).toBe(
+    '400 CLOUD_INVALID_CONFIG',
+  );
+  expect((await call('POST', `${path}/validate`, { hostname: 'localhost', lobby_ports })).body).toEqual({ errors: [] });
+  const twice = await call('POST', `${path}/validate`, {
+    hostname: 'h',
+    lobby_ports: [...lobby_ports, ...lobby_ports],
+  });
+  expect(twice.body.errors).toEqual([{ path: ['ports', '1', 'port-protocol-not-unique'] }]);
+});
