@@ -30,6 +30,6 @@ export function createDatacenters({ database, clock, feed }: DatacentersDependen
         upsertDatacenter(tx, { datacenter_id: crypto.randomUUID(), slug, name, create_ts: clock.now() }),
       ),
     /** All there are, in the order of their slugs. */
-    list: () => all('all'),
+    list: () => all.get('all'),
   };
 }

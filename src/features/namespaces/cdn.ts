@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import * as store from './cdn-store.ts';
 import { isDomain, isPasswordHash, isUserName } from './rules.ts';
@@ -16,16 +16,16 @@ interface CdnSettingsDependencies {
   public_url: string;
   /** Throws NAMESPACE_NOT_FOUND. */
   get(place: NamespacePlace): Promise<NamespaceRow>;
+  /** Throws NAMESPACE_NOT_FOUND when the work does not find it. */
+  change(place: NamespacePlace, work: (tx: Tx) => Promise<boolean>): Promise<void>;
 }
 
 /** How a namespace's site is reached, and by whom (field-behaviour 8.3 and 8.4). */
-export function createCdnSettings({ database, clock, sites_domain, public_url, get }: CdnSettingsDependencies) {
+export function createCdnSettings({ database, clock, sites_domain, public_url, get, change }: CdnSettingsDependencies) {
   const own_host = new URL(public_url).hostname;
 
-  async function update(place: NamespacePlace, settings: Partial<NamespaceRow>): Promise<void> {
-    if (await database.transact((tx) => store.updateSettings(tx, place, settings))) return;
-    throw new ServiceError('NAMESPACE_NOT_FOUND', {});
-  }
+  const update = (place: NamespacePlace, settings: Partial<NamespaceRow>) =>
+    change(place, (tx) => store.updateSettings(tx, place, settings));
 
   return {
     /** Domains and names of users; passwords stay here. */

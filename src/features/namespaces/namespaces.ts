@@ -49,7 +49,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
   });
 
   async function get({ game_id, namespace_id }: store.NamespacePlace): Promise<NamespaceRow> {
-    const namespace = await remembered(namespace_id);
+    const namespace = await remembered.get(namespace_id);
     if (namespace?.game_id !== game_id) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
     return namespace;
   }
@@ -63,11 +63,18 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     return namespace_id;
   }
 
+  /** Changes a namespace. Throws NAMESPACE_NOT_FOUND when the work does not find it. */
+  async function change(place: store.NamespacePlace, work: (tx: Tx) => Promise<boolean>): Promise<void> {
+    const is_changed = await database.transact(work);
+    remembered.forget(place.namespace_id);
+    if (!is_changed) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+  }
+
   return {
     get,
-    cdn: createCdnSettings({ ...dependencies, get }),
+    cdn: createCdnSettings({ ...dependencies, get, change }),
     /** For a caller whose token names the namespace. */
-    find: remembered,
+    find: remembered.get,
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
     async validate(game_id: string, wanted: { name_id: string; display_name: string }) {
       const existing = await store.selectNamespaces(database.queries, game_id);
@@ -85,8 +92,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** Moves a namespace to another version of its game. */
     async setVersion(place: store.NamespacePlace, version_id: string): Promise<void> {
       await versions.get({ game_id: place.game_id, version_id });
-      const is_moved = await database.transact((tx) => store.updateVersion(tx, place, version_id, clock.now()));
-      if (!is_moved) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+      await change(place, (tx) => store.updateVersion(tx, place, version_id, clock.now()));
     },
     validateMatchmakerLimits: matchmakerLimitProblems,
     /** Sets how many lobbies a namespace may have, and how many players of one client. Throws VALIDATION_ERROR. */
@@ -104,8 +110,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
         max_players_per_client_tor: max_players,
         max_players_per_client_hosting: max_players,
       };
-      if (await database.transact((tx) => updateSettings(tx, place, settings))) return;
-      throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+      await change(place, (tx) => updateSettings(tx, place, settings));
     },
     /** What is wrong with the ports of a development token. */
     validateDevelopmentToken: (wanted: Omit<DevelopmentTokenBody, 'hostname'>) =>

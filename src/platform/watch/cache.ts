@@ -19,14 +19,20 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
     max: entries_max,
     dispose: (entry) => entry.unsubscribe(),
   });
-  return async (key: Key): Promise<Value> => {
-    const known = entries.get(key);
-    if (known) return await known.value;
-    // Subscribed before it is read: a change in between makes it forgotten.
-    const unsubscribe = feed.subscribe(topic(key), () => entries.delete(key));
-    const value = load(key);
-    entries.set(key, { value, unsubscribe });
-    value.catch(() => entries.delete(key));
-    return await value;
+  return {
+    async get(key: Key): Promise<Value> {
+      const known = entries.get(key);
+      if (known) return await known.value;
+      // Subscribed before it is read: a change in between makes it forgotten.
+      const unsubscribe = feed.subscribe(topic(key), () => entries.delete(key));
+      const value = load(key);
+      entries.set(key, { value, unsubscribe });
+      value.catch(() => entries.delete(key));
+      return await value;
+    },
+    /** After a change of our own: whoever asked for it must find it, and news of it may come later than he does. */
+    forget(key: Key): void {
+      entries.delete(key);
+    },
   };
 }
