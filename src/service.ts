@@ -14,6 +14,7 @@ import { gameRoutes } from './features/games/routes.ts';
 import { createGroups } from './features/groups/groups.ts';
 import { groupRoutes } from './features/groups/routes.ts';
 import { createIdentities } from './features/identities/identities.ts';
+import { lobbyCloudRoutes } from './features/lobbies/cloud-routes.ts';
 import { createLobbies } from './features/lobbies/lobbies.ts';
 import { startReconciling as startReconcilingLobbies } from './features/lobbies/reconcile.ts';
 import { lobbyRoutes } from './features/lobbies/routes.ts';
@@ -149,7 +150,8 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const stopping = new AbortController();
   const describe = () => ({ app, routes });
   const routes = [
-    ...lobbyRoutes(lobbies, servers, watch),
+    ...lobbyRoutes(lobbies),
+    ...lobbyCloudRoutes(lobbies, servers, watch),
     ...serverRoutes(servers, watch),
     ...buildRoutes(builds),
     ...uploadRoutes(uploads, games.tenants),

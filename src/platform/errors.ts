@@ -81,6 +81,11 @@ export const CATALOGUE = {
     status: 400,
     message: 'None of the game modes asked for is offered in any of the regions asked for.',
   },
+  MATCHMAKER_CUSTOM_LOBBIES_DISABLED: {
+    status: 400,
+    message: 'The game mode does not let players create lobbies. Its actions.create would.',
+  },
+  MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: { status: 400, message: 'The lobby cannot be created: {reason}.' },
   MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED: {
     status: 400,
     message: 'The game mode "{game_mode}" does not let players choose a maximum. Leave out max_players.',
@@ -118,6 +123,10 @@ export const CATALOGUE = {
     message: 'The player did not connect in time; his seat was given up. He must find a lobby again.',
   },
   MATCHMAKER_PLAYER_REMOVED: { status: 400, message: 'The player has left or was removed from the lobby.' },
+  MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: {
+    status: 400,
+    message: 'The game mode "{game_mode}" is not offered in the region "{region}".',
+  },
   MATCHMAKER_REGION_NOT_FOUND: { status: 404, message: 'There is no region "{region}".' },
   MATCHMAKER_TAGS_DISABLED: { status: 400, message: 'The game mode "{game_mode}" does not take tags.' },
   MATCHMAKER_TAG_NAME_TOO_LONG: { status: 400, message: "A tag's name may have at most {max} bytes." },

@@ -89,8 +89,9 @@ export function createFounding(dependencies: FoundingDependencies) {
       ...tier,
       kill_timeout_ms: KILL_TIMEOUT_MS,
     });
+    const { lobby_config: _told, ...kept } = lobby;
     const row: LobbyRow = {
-      ...lobby,
+      ...kept,
       lobby_id,
       game_id,
       namespace_id,
@@ -176,6 +177,7 @@ function describeToServer(lobby_id: string, prepared: PreparedLobby): Record<str
     CPU: String(tier.cpu),
     MEMORY: memory,
     MEMORY_OVERSUBSCRIBE: memory,
+    ...(lobby.lobby_config === undefined ? {} : { LOBBY_CONFIG: lobby.lobby_config }),
     ...(Object.keys(lobby.tags).length > 0 ? { LOBBY_TAGS: JSON.stringify(lobby.tags) } : {}),
   };
 }

@@ -1,14 +1,21 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { createAtlas } from './atlas.ts';
+import { createEnding, type EndingDependencies } from './ending.ts';
 import { createFounding } from './founding.ts';
+import { createHistory, type HistoryDependencies } from './history.ts';
 import { createHosting, type HostingDependencies } from './hosting.ts';
+import { createListing, type ListingDependencies } from './listing.ts';
 import { createMock } from './mock.ts';
 import { createRounds } from './rounds.ts';
 import { createSeating, type SeatingDependencies } from './seating.ts';
 import { selectLobby } from './store.ts';
 
-export type LobbiesDependencies = Omit<SeatingDependencies, 'rounds'> & HostingDependencies & { feed: Feed };
+export type LobbiesDependencies = Omit<SeatingDependencies, 'rounds' | 'founding'> &
+  HostingDependencies &
+  ListingDependencies &
+  HistoryDependencies &
+  EndingDependencies & { feed: Feed };
 
 export type Lobbies = ReturnType<typeof createLobbies>;
 
@@ -16,12 +23,15 @@ export type Lobbies = ReturnType<typeof createLobbies>;
 export function createLobbies(dependencies: LobbiesDependencies) {
   const atlas = createAtlas(dependencies);
   const founding = createFounding(dependencies);
+  const listing = createListing(dependencies);
   const rounds = createRounds({ ...dependencies, atlas, founding });
   return {
-    ...createSeating({ ...dependencies, rounds }),
+    ...createSeating({ ...dependencies, rounds, founding }),
     ...createHosting(dependencies),
+    listing,
+    history: createHistory(dependencies, createEnding(dependencies)),
     /** The answers for development tokens. */
-    mock: createMock(dependencies.tokens),
+    mock: createMock(dependencies.tokens, listing),
     /** The server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
     async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {
       const lobby = await selectLobby(dependencies.database.queries, lobby_id);

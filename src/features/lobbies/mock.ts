@@ -1,23 +1,49 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
+import type { createListing } from './listing.ts';
+import { type Listing, type Statistics, toRegion } from './listing-wire.ts';
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from './wire.ts';
 
 /** The sign by which a developer sees that he talks to his own machine. */
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';
 const REGION = { region_id: 'dev-lcl', display_name: 'Local' };
+const LISTED_REGION = {
+  ...toRegion({ slug: REGION.region_id, name: REGION.display_name }),
+  provider_display_name: 'Development',
+};
 
 /**
  * What the matchmaker answers to development tokens (field-behaviour 1.8): as if a lobby ran at the host name and ports
  * that the token lists. It touches nothing.
  */
-export function createMock(tokens: Tokens) {
+export function createMock(tokens: Tokens, listing: Pick<ReturnType<typeof createListing>, 'modesOf'>) {
   return {
     async join({ namespace_id, hostname, ports }: CallerOf<'development'>): Promise<JoinAnswer> {
       const player = { kind: 'development_player', namespace_id, player_id: Bun.randomUUIDv7() } as const;
       const player_token = await tokens.issue(player);
       return toJoinAnswer({ lobby_id: NO_LOBBY, region: REGION }, toDevelopmentPorts(hostname, ports), player_token);
     },
+    /** A lobby of each game mode of the namespace's version. */
+    async list(caller: CallerOf<'development'>, include_state: boolean): Promise<Listing> {
+      const modes = await listing.modesOf(caller);
+      return {
+        game_modes: modes.map(({ name }) => ({ game_mode_id: name })),
+        regions: [LISTED_REGION],
+        lobbies: modes.map(({ name, max_players_normal, max_players_direct, max_players_party }) => ({
+          region_id: REGION.region_id,
+          game_mode_id: name,
+          lobby_id: NO_LOBBY,
+          max_players_normal,
+          max_players_direct,
+          max_players_party,
+          total_player_count: 0,
+          ...(include_state ? { state: { foo: 'bar' } } : {}),
+        })),
+      };
+    },
+    regions: () => ({ regions: [LISTED_REGION] }),
+    statistics: (): Statistics => ({ player_count: 0, game_modes: {} }),
     /** A server under development tells of a player, whose token must be from a mock answer of the same namespace. */
     async checkPlayer({ namespace_id }: CallerOf<'development'>, player_token: string): Promise<void> {
       const player = await tokens.verifyKind(player_token, ['development_player']);

@@ -6,6 +6,8 @@ export interface OpenLobby {
   region: string;
   tags: Record<string, string>;
   is_closed: boolean;
+  /** A private one is never found. */
+  publicity: 'public' | 'private' | null;
   max_players_normal: number;
   max_players_direct: number;
   player_count: number;
@@ -39,7 +41,7 @@ export class Places {
     this.delete(lobby.lobby_id);
     this.#lobbies.set(lobby.lobby_id, lobby);
     const free = freePlaces(lobby);
-    if (lobby.is_closed || free < 1) return;
+    if (lobby.is_closed || lobby.publicity === 'private' || free < 1) return;
     const shelf = getOrMake(this.#shelves, keyOf(lobby), () => new Map<number, Map<string, OpenLobby>>());
     getOrMake(shelf, free, () => new Map<string, OpenLobby>()).set(lobby.lobby_id, lobby);
   }

@@ -7,10 +7,11 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
+import { createEnding } from './ending.ts';
 import * as playersStore from './players-store.ts';
 import { surplusLobbies } from './rules.ts';
 import * as store from './store.ts';
-import type { LobbyRow, RemoveReason, StopReason } from './tables.ts';
+import type { RemoveReason } from './tables.ts';
 
 const EVERY_MS = 1_000;
 
@@ -28,26 +29,9 @@ interface ReconcileDependencies {
 
 /** Ends what has outlived its time: seats, lobbies that nobody sits in, lobbies whose server is gone or never got ready. */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
-  const { database, clock, events, feed, namespaces, versions, servers } = dependencies;
+  const { database, clock, events, feed, namespaces, versions } = dependencies;
   const { ready_timeout_ms, player_timeout_ms } = dependencies;
-
-  async function stop(lobby: LobbyRow, reason: StopReason): Promise<boolean> {
-    const { lobby_id, server_id } = lobby;
-    const how = { reason, now: clock.now(), only_if_empty: reason === 'idle' };
-    const is_stopped = await database.transact(async (tx) => {
-      if (!(await store.stopLobby(tx, lobby, how))) return false;
-      await servers.destroyWith(tx, lobby, server_id);
-      return true;
-    });
-    if (is_stopped) events.emit({ event: 'lobby_stopped', lobby_id, reason });
-    return is_stopped;
-  }
-
-  async function stopAll(lobbies: LobbyRow[], reason: StopReason): Promise<number> {
-    let stopped = 0;
-    for (const lobby of lobbies) stopped += Number(await stop(lobby, reason));
-    return stopped;
-  }
+  const { stopAll } = createEnding(dependencies);
 
   async function removeDue(
     condition: ReturnType<typeof playersStore.isOverdue>,

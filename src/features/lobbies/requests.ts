@@ -1,10 +1,11 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { ActionConfig, GameModeSettings } from '../versions/versions.ts';
-import type { FindBody } from './wire.ts';
+import type { CreateBody, FindBody } from './wire.ts';
 
 const TAGS_MAX = 8;
 const TAG_NAME_BYTES_MAX = 128;
 const TAG_BYTES_MAX = 512;
+const LOBBY_CONFIG_BYTES_MAX = 16 * 1_024;
 
 /** A find that has been checked against the version: what may be looked for, and what is made if there is none. */
 export interface Search {
@@ -25,6 +26,10 @@ export interface NewLobby {
   max_players_normal: number;
   max_players_direct: number;
   max_players_party: number;
+  /** Of a custom lobby. */
+  publicity: 'public' | 'private' | null;
+  /** Of a custom lobby: what its creator wants it to be, any JSON as text. */
+  lobby_config: string | undefined;
 }
 
 /**
@@ -48,16 +53,64 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
   const is_creating = body.prevent_auto_create_lobby !== true;
   // A lobby that may be made is of the target's mode; else any of the modes may give a seat.
   for (const { find } of is_creating ? [mode] : wanted) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
-  const maxima = {
-    max_players_normal: body.max_players ?? mode.max_players_normal,
-    max_players_direct: body.max_players ?? mode.max_players_direct,
-    max_players_party: body.max_players ?? mode.max_players_party,
-  };
-  return {
-    game_modes: body.game_modes,
-    regions: searched,
+  const found = {
+    game_mode: mode.name,
+    region,
     tags,
-    creates: is_creating ? { game_mode: mode.name, region, tags, ...maxima } : undefined,
+    ...maximaOf(mode, body),
+    publicity: null,
+    lobby_config: undefined,
+  };
+  return { game_modes: body.game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
+}
+
+/** Checks a custom lobby, in the order of field-behaviour 4.12, and fills in what was left out. */
+export function checkCreate(
+  body: CreateBody,
+  modes: ReadonlyMap<string, GameModeSettings>,
+  regions: string[],
+): NewLobby {
+  const { game_mode, tags = {}, max_players } = body;
+  const mode = modes.get(game_mode);
+  if (!mode) throw new ServiceError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode });
+  checkTags(tags, [mode]);
+  if (max_players !== undefined) checkMaxPlayers(max_players, [mode]);
+  const { create } = mode;
+  if (!create) throw new ServiceError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED', {});
+  checkIdentity(create);
+  const { enable_public = false, enable_private = true } = create;
+  const publicity = body.publicity ?? (enable_public ? 'public' : 'private');
+  if (publicity === 'public' ? !enable_public : !enable_private) {
+    throw new ServiceError('MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID', {
+      reason: `the game mode does not allow ${publicity} lobbies`,
+    });
+  }
+  const lobby_config = body.lobby_config === undefined ? undefined : JSON.stringify(body.lobby_config);
+  if (Buffer.byteLength(lobby_config ?? '') > LOBBY_CONFIG_BYTES_MAX) {
+    throw new ServiceError('MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID', {
+      reason: `lobby_config has more than ${LOBBY_CONFIG_BYTES_MAX} bytes`,
+    });
+  }
+  const region = chooseRegion(body.region, mode, regions);
+  return { game_mode, region, tags, ...maximaOf(mode, body), publicity, lobby_config };
+}
+
+function chooseRegion(wanted: string | undefined, mode: GameModeSettings, regions: string[]): string {
+  if (wanted !== undefined && !regions.includes(wanted)) {
+    throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: wanted });
+  }
+  const region = wanted ?? regions.find((slug) => mode.regions.has(slug));
+  if (region === undefined) throw new ServiceError('MATCHMAKER_AUTO_CREATE_FAILED', {});
+  if (mode.regions.has(region)) return region;
+  throw new ServiceError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE', { region, game_mode: mode.name });
+}
+
+/** The maximum of the player's own stands for all three. */
+function maximaOf(mode: GameModeSettings, { max_players }: { max_players?: number | undefined }) {
+  return {
+    max_players_normal: max_players ?? mode.max_players_normal,
+    max_players_direct: max_players ?? mode.max_players_direct,
+    max_players_party: max_players ?? mode.max_players_party,
   };
 }
 
@@ -67,7 +120,11 @@ export function checkAction(
   disabled: 'MATCHMAKER_FIND_DISABLED' | 'MATCHMAKER_JOIN_DISABLED',
 ): void {
   if (!action.enabled) throw new ServiceError(disabled, {});
-  if (action.identity_requirement !== undefined && action.identity_requirement !== 'none') {
+  checkIdentity(action);
+}
+
+function checkIdentity({ identity_requirement }: Pick<ActionConfig, 'identity_requirement'>): void {
+  if (identity_requirement !== undefined && identity_requirement !== 'none') {
     throw new ServiceError('MATCHMAKER_IDENTITY_REQUIRED', {});
   }
 }

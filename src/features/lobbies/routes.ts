@@ -1,10 +1,7 @@
 import { badBody, parseJson } from '../../platform/http/body.ts';
 import { route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
-import { nameCaller } from '../../platform/tokens/caller.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
-import type { Servers } from '../servers/servers.ts';
-import { LogsAnswer, LogsQuery } from '../servers/wire.ts';
+import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';
 import * as wire from './wire.ts';
 
@@ -40,31 +37,30 @@ const JOIN_ERRORS = [
   'MATCHMAKER_LOBBY_FULL',
   'MATCHMAKER_LOBBY_NOT_FOUND',
 ] as const;
+const CREATE_ERRORS = [
+  ...SEAT_ERRORS,
+  'MATCHMAKER_AUTO_CREATE_FAILED',
+  'MATCHMAKER_CUSTOM_LOBBIES_DISABLED',
+  'MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID',
+  'MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED',
+  'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
+  'MATCHMAKER_GAME_MODE_NOT_FOUND',
+  'MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE',
+  'MATCHMAKER_REGION_NOT_FOUND',
+  'MATCHMAKER_TAGS_DISABLED',
+  'MATCHMAKER_TAG_NAME_TOO_LONG',
+  'MATCHMAKER_TAG_TOO_LONG',
+  'MATCHMAKER_TOO_MANY_TAGS',
+] as const;
 const LOBBY_ERRORS = ['MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'] as const;
 const PLAYER_ERRORS = ['TOKEN_ERROR', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'] as const;
 
-export function lobbyRoutes(lobbies: Lobbies, servers: Servers, watch: Watch) {
-  return [
-    ...PREFIXES.flatMap((prefix) => [...playerRoutes(prefix, lobbies), ...hostRoutes(prefix, lobbies)]),
-    route(
-      'GET',
-      '/cloud/games/:game_id/matchmaker/lobbies/:lobby_id/logs',
-      {
-        summary: "What a lobby's server wrote: the last lines, or those after an index.",
-        allow: ['identity', 'cloud'],
-        access: 'read',
-        query: LogsQuery,
-        response: LogsAnswer,
-        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND', 'TOO_MANY_WATCHERS'],
-      },
-      async ({ caller, params, query, signal }) => {
-        const name = { server_id: await lobbies.serverOf(params), stream: query.stream };
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.follow(servers.log, name, waiting);
-        return { ...view, watch: seen };
-      },
-    ),
-  ];
+export function lobbyRoutes(lobbies: Lobbies) {
+  return PREFIXES.flatMap((prefix) => [
+    ...playerRoutes(prefix, lobbies),
+    ...listingRoutes(prefix, lobbies),
+    ...hostRoutes(prefix, lobbies),
+  ]);
 }
 
 /** What a game's clients call. */
@@ -87,6 +83,21 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
     ),
     route(
       'POST',
+      `${prefix}/lobbies/create`,
+      {
+        summary: "A lobby of the player's own, with his seat in it. Answers when it is ready.",
+        allow: ['public', 'development'],
+        body: wire.CreateBody,
+        response: wire.JoinAnswer,
+        errors: CREATE_ERRORS,
+      },
+      async ({ caller, body, address, signal }) =>
+        caller.kind === 'development'
+          ? await lobbies.mock.join(caller)
+          : await lobbies.create(caller, body, { address, signal }),
+    ),
+    route(
+      'POST',
       `${prefix}/lobbies/join`,
       {
         summary: 'A seat in a lobby that the player knows.',
@@ -99,6 +110,45 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         caller.kind === 'development'
           ? await lobbies.mock.join(caller)
           : await lobbies.join(caller, body.lobby_id.toLowerCase(), { address, signal }),
+    ),
+  ];
+}
+
+/** What a game's clients may know. */
+function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lobbies) {
+  const listed = { allow: ['public', 'development'], errors: ['NAMESPACE_NOT_FOUND'] } as const;
+  return [
+    route(
+      'GET',
+      `${prefix}/lobbies/list`,
+      {
+        ...listed,
+        summary: 'The public lobbies of the current version.',
+        query: listingWire.ListQuery,
+        response: listingWire.Listing,
+      },
+      async ({ caller, query: { include_state = false } }) =>
+        caller.kind === 'development'
+          ? await mock.list(caller, include_state)
+          : await listing.list(caller, include_state),
+    ),
+    route(
+      'GET',
+      `${prefix}/regions`,
+      { ...listed, summary: 'The regions in which lobbies can run.', response: listingWire.RegionsAnswer },
+      async ({ caller }) => (caller.kind === 'development' ? mock.regions() : await listing.regions()),
+    ),
+    route(
+      'GET',
+      `${prefix}/players/statistics`,
+      {
+        ...listed,
+        summary: 'How many players have a seat, by game mode and region.',
+        query: listingWire.StatisticsQuery,
+        response: listingWire.Statistics,
+      },
+      async ({ caller, query: { exclude_outdated = false } }) =>
+        caller.kind === 'development' ? mock.statistics() : await listing.statistics(caller, exclude_outdated),
     ),
   ];
 }

@@ -23,13 +23,16 @@ export interface JoinRequest extends RequestBase {
   lobby_id: string;
 }
 
+/** Who gets one of the first seats of a lobby. */
+export type Founder = Pick<RequestBase, 'player_id' | 'address'>;
+
 /** A lobby to be made, with those who get its first seats. */
 export interface PlannedLobby {
   namespace_id: string;
   game_id: string;
   version_id: string;
   lobby: NewLobby;
-  founders: FindRequest[];
+  founders: Founder[];
 }
 
 export type Refusal = 'MATCHMAKER_NO_AVAILABLE_LOBBIES' | 'MATCHMAKER_LOBBY_FULL' | 'MATCHMAKER_LOBBY_STOPPED';
@@ -113,5 +116,14 @@ export function surplusLobbies<Lobby extends { game_mode: string; region: string
     const [first] = group;
     const kept = first ? idleMax(first) : 0;
     return group.slice(0, Math.max(0, group.length - kept));
+  });
+}
+
+/** Of the lobbies that may be listed, those that are: empty ones only where their game mode has no other. */
+export function listedLobbies<Lobby extends { game_mode: string; player_count: number }>(lobbies: Lobby[]): Lobby[] {
+  const groups = Map.groupBy(lobbies, ({ game_mode }) => game_mode);
+  return [...groups.values()].flatMap((group) => {
+    const inhabited = group.filter(({ player_count }) => player_count > 0);
+    return inhabited.length > 0 ? inhabited : group.slice(0, 1);
   });
 }

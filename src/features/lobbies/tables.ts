@@ -7,7 +7,7 @@ import { servers } from '../servers/tables.ts';
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** Why a lobby ended. */
-export const STOP_REASONS = ['server_ended', 'not_ready_in_time', 'idle'] as const;
+export const STOP_REASONS = ['server_ended', 'not_ready_in_time', 'idle', 'removed'] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
 /** Rooms that players meet in. Each has a server of its own. */
@@ -33,6 +33,8 @@ export const lobbies = pgTable(
     /** Seats that are taken: the players of the lobby that were not removed. */
     player_count: integer().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
+    /** Of a custom lobby: whether it is listed and found, or joined only by those who know it. */
+    publicity: text({ enum: ['public', 'private'] }),
     is_closed: boolean().notNull(),
     /** What the lobby says of itself: JSON as text, because it is nobody's business what is in it. */
     state: text(),

@@ -23,6 +23,17 @@ export const FindBody = Type.Object({
 });
 export type FindBody = Static<typeof FindBody>;
 
+export const CreateBody = Type.Object({
+  game_mode: Type.String({ maxLength: NAME_LENGTH_MAX }),
+  region: Type.Optional(Type.String({ maxLength: NAME_LENGTH_MAX })),
+  publicity: Type.Optional(Type.Union([Type.Literal('public'), Type.Literal('private')])),
+  tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+  max_players: Type.Optional(Type.Integer()),
+  lobby_config: Type.Optional(Type.Unknown({ description: 'Any JSON; the lobby finds it as SERVICE_LOBBY_CONFIG.' })),
+  ...CheckMembers,
+});
+export type CreateBody = Static<typeof CreateBody>;
+
 export const JoinBody = Type.Object({ lobby_id: Uuid, ...CheckMembers });
 
 const Port = Type.Object({

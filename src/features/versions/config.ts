@@ -57,6 +57,8 @@ const CreateAction = Type.Object({
   max_lobbies_per_identity: optional(Count),
 });
 
+export type CreateActionConfig = Static<typeof CreateAction>;
+
 const SharedMembers = {
   regions: optional(record(Region)),
   max_players: optional(Count),

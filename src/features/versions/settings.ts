@@ -1,5 +1,5 @@
 import type { PortProtocol } from '../../platform/tokens/caller.ts';
-import type { ActionConfig, GameModeConfig, MatchmakerConfig, RegionConfig } from './config.ts';
+import type { ActionConfig, CreateActionConfig, GameModeConfig, MatchmakerConfig, RegionConfig } from './config.ts';
 import { DEFAULT_TIER } from './tiers.ts';
 
 const DEFAULT_MAX_PLAYERS = 32;
@@ -39,6 +39,8 @@ export interface GameModeSettings {
   allows_dynamic_max_players: boolean;
   find: ActionConfig;
   join: ActionConfig;
+  /** Players make lobbies of their own only where it is there. */
+  create: CreateActionConfig | undefined;
   runtime: RuntimeSettings | undefined;
 }
 
@@ -69,6 +71,7 @@ export function resolveGameMode(
     allows_dynamic_max_players: mode.allow_dynamic_max_players ?? false,
     find: mode.actions?.find ?? { enabled: true },
     join: mode.actions?.join ?? { enabled: true },
+    create: mode.actions?.create,
     runtime: resolveRuntime(mode, matchmaker),
   };
 }

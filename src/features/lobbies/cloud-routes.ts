@@ -1,0 +1,93 @@
+import { ServiceError } from '../../platform/errors.ts';
+import { route } from '../../platform/http/route.ts';
+import { nameCaller } from '../../platform/tokens/caller.ts';
+import type { Watch } from '../../platform/watch/watch.ts';
+import type { Servers } from '../servers/servers.ts';
+import { LogsAnswer, LogsQuery } from '../servers/wire.ts';
+import * as wire from './history-wire.ts';
+import type { Lobbies } from './lobbies.ts';
+
+const GAME = '/cloud/games/:game_id';
+const NAMESPACE = `${GAME}/namespaces/:namespace_id` as const;
+const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
+
+/** What developers ask of their lobbies. */
+export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers, watch: Watch) {
+  const { history } = lobbies;
+  const reading = { allow: ['identity', 'cloud'], access: 'read' } as const;
+  return [
+    route(
+      'GET',
+      `${NAMESPACE}/analytics/matchmaker/live`,
+      { ...reading, summary: 'The running lobbies of a namespace.', response: wire.LiveAnswer, errors: NOT_FOUND },
+      async ({ params }) => ({ lobbies: await history.live(params) }),
+    ),
+    route(
+      'GET',
+      `${NAMESPACE}/logs/lobbies`,
+      {
+        ...reading,
+        summary: 'The newest 64 lobbies of a namespace, running and ended.',
+        query: wire.HistoryQuery,
+        response: wire.HistoryAnswer,
+        errors: NOT_FOUND,
+      },
+      async ({ params, query }) => ({ lobbies: await history.list(params, readMoment(query.before_create_ts)) }),
+    ),
+    route(
+      'GET',
+      `${NAMESPACE}/logs/lobbies/:lobby_id`,
+      {
+        ...reading,
+        summary: 'A lobby of a namespace, running or ended.',
+        response: wire.PastLobbyAnswer,
+        errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
+      },
+      async ({ params }) => ({
+        lobby: await history.get(params, params.lobby_id),
+        // Logs are exported on demand (logs/export); nothing lies ready.
+        stdout_presigned_urls: [],
+        stderr_presigned_urls: [],
+        perf_lists: [],
+      }),
+    ),
+    route(
+      'DELETE',
+      `${GAME}/matchmaker/lobbies/:lobby_id`,
+      {
+        summary: 'Ends a lobby, whoever sits in it. did_remove is false when there was none that ran.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        response: wire.RemoveAnswer,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params }) => ({ did_remove: await history.remove(params) }),
+    ),
+    route(
+      'GET',
+      `${GAME}/matchmaker/lobbies/:lobby_id/logs`,
+      {
+        ...reading,
+        summary: "What a lobby's server wrote: the last lines, or those after an index.",
+        query: LogsQuery,
+        response: LogsAnswer,
+        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+      },
+      async ({ caller, params, query, signal }) => {
+        const name = { server_id: await lobbies.serverOf(params), stream: query.stream };
+        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
+        const { view, watch: seen } = await watch.follow(servers.log, name, waiting);
+        return { ...view, watch: seen };
+      },
+    ),
+  ];
+}
+
+function readMoment(text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined;
+  const moment = new Date(text);
+  if (Number.isNaN(moment.getTime())) {
+    throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'before_create_ts', error: 'expected RFC 3339' });
+  }
+  return moment;
+}

@@ -1,0 +1,41 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import type { Servers } from '../servers/servers.ts';
+import * as store from './store.ts';
+import type { LobbyRow, StopReason } from './tables.ts';
+
+export interface EndingDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  servers: Servers;
+}
+
+export type Ending = ReturnType<typeof createEnding>;
+
+/** Ends lobbies, each with its players' visits and its server. */
+export function createEnding({ database, clock, events, servers }: EndingDependencies) {
+  /** False when it had ended before, or when it was to end as idle and somebody sits in it again. */
+  async function stop(lobby: LobbyRow, reason: StopReason): Promise<boolean> {
+    const { lobby_id, server_id } = lobby;
+    const how = { reason, now: clock.now(), only_if_empty: reason === 'idle' };
+    const is_stopped = await database.transact(async (tx) => {
+      if (!(await store.stopLobby(tx, lobby, how))) return false;
+      await servers.destroyWith(tx, lobby, server_id);
+      return true;
+    });
+    if (is_stopped) events.emit({ event: 'lobby_stopped', lobby_id, reason });
+    return is_stopped;
+  }
+
+  return {
+    stop,
+    /** Gives how many were ended. */
+    async stopAll(lobbies: LobbyRow[], reason: StopReason): Promise<number> {
+      let stopped = 0;
+      for (const lobby of lobbies) stopped += Number(await stop(lobby, reason));
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
+import type { CountedLobby, PastLobby } from './views-store.ts';
+
+const LiveLobby = Type.Object({
+  lobby_id: Uuid,
+  lobby_group_id: Uuid,
+  lobby_group_name_id: Type.String({ description: 'Name id of the game mode.' }),
+  region_id: Uuid,
+  create_ts: Timestamp,
+  is_ready: Type.Boolean(),
+  is_idle: Type.Boolean(),
+  is_closed: Type.Boolean(),
+  is_outdated: Type.Boolean(),
+  max_players_normal: Type.Integer(),
+  max_players_direct: Type.Integer(),
+  max_players_party: Type.Integer(),
+  total_player_count: Type.Integer({ description: 'Players who have a seat.' }),
+  registered_player_count: Type.Integer({ description: 'Those of them who have connected.' }),
+});
+export type LiveLobby = Static<typeof LiveLobby>;
+export const LiveAnswer = Type.Object({ lobbies: Type.Array(LiveLobby) });
+
+const PastLobbySummary = Type.Object({
+  lobby_id: Uuid,
+  namespace_id: Uuid,
+  lobby_group_name_id: Type.String(),
+  region_id: Uuid,
+  create_ts: Timestamp,
+  start_ts: Type.Optional(Timestamp),
+  ready_ts: Type.Optional(Timestamp),
+  status: Type.Object({
+    running: Type.Object({}, { description: 'Always there: the field has it so. Look whether it has stopped.' }),
+    stopped: Type.Optional(Type.Object({ stop_ts: Timestamp, failed: Type.Boolean(), exit_code: Type.Integer() })),
+  }),
+});
+export type PastLobbySummary = Static<typeof PastLobbySummary>;
+
+export const HistoryQuery = Type.Object({
+  before_create_ts: Type.Optional(Type.String({ description: 'RFC 3339: only lobbies that were made before.' })),
+});
+export const HistoryAnswer = Type.Object({ lobbies: Type.Array(PastLobbySummary) });
+export const PastLobbyAnswer = Type.Object({
+  lobby: PastLobbySummary,
+  stdout_presigned_urls: Type.Array(Type.String()),
+  stderr_presigned_urls: Type.Array(Type.String()),
+  perf_lists: Type.Array(Type.Unknown()),
+});
+export const RemoveAnswer = Type.Object({ did_remove: Type.Boolean() });
+
+/** Game modes have names only; clients of the field want a UUID: the same one for the same mode of a version. */
+export function gameModeId(version_id: string, game_mode: string): string {
+  return Bun.randomUUIDv5(game_mode, version_id);
+}
+
+const UNKNOWN_REGION = '00000000-0000-0000-0000-000000000000';
+
+export function toLiveLobby(
+  lobby: CountedLobby,
+  region_ids: ReadonlyMap<string, string>,
+  current_version_id: string,
+): LiveLobby {
+  const { lobby_id, game_mode, region, version_id, create_ts, is_closed, player_count, connected_count } = lobby;
+  const { max_players_normal, max_players_direct, max_players_party } = lobby;
+  return {
+    lobby_id,
+    lobby_group_id: gameModeId(version_id, game_mode),
+    lobby_group_name_id: game_mode,
+    region_id: region_ids.get(region) ?? UNKNOWN_REGION,
+    create_ts: create_ts.toISOString(),
+    is_ready: lobby.ready_ts !== null,
+    is_idle: player_count === 0,
+    is_closed,
+    is_outdated: version_id !== current_version_id,
+    max_players_normal,
+    max_players_direct,
+    max_players_party,
+    total_player_count: player_count,
+    registered_player_count: connected_count,
+  };
+}
+
+export function toPastLobby(lobby: PastLobby, region_ids: ReadonlyMap<string, string>): PastLobbySummary {
+  const { lobby_id, namespace_id, game_mode, region, create_ts, started_at, ready_ts, stop_ts } = lobby;
+  const { exit_code, failure } = lobby;
+  return {
+    lobby_id,
+    namespace_id,
+    lobby_group_name_id: game_mode,
+    region_id: region_ids.get(region) ?? UNKNOWN_REGION,
+    create_ts: create_ts.toISOString(),
+    ...(started_at ? { start_ts: started_at.toISOString() } : {}),
+    ...(ready_ts ? { ready_ts: ready_ts.toISOString() } : {}),
+    status: {
+      running: {},
+      ...(stop_ts
+        ? {
+            stopped: {
+              stop_ts: stop_ts.toISOString(),
+              failed: failure !== null || (exit_code ?? 0) !== 0,
+              exit_code: exit_code ?? 0,
+            },
+          }
+        : {}),
+    },
+  };
+}

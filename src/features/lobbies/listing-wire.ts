@@ -1,0 +1,72 @@
+import { type Static, Type } from '@sinclair/typebox';
+import type { Datacenter } from '../datacenters/datacenters.ts';
+import type { LobbyRow } from './tables.ts';
+
+const Region = Type.Object({
+  region_id: Type.String({ description: 'Slug of the datacenter.' }),
+  provider_display_name: Type.String(),
+  region_display_name: Type.String(),
+  datacenter_coord: Type.Object({ latitude: Type.Number(), longitude: Type.Number() }),
+  datacenter_distance_from_client: Type.Object({ kilometers: Type.Number(), miles: Type.Number() }),
+});
+
+const ListedLobby = Type.Object({
+  region_id: Type.String(),
+  game_mode_id: Type.String(),
+  lobby_id: Type.String({ format: 'uuid' }),
+  max_players_normal: Type.Integer(),
+  max_players_direct: Type.Integer(),
+  max_players_party: Type.Integer(),
+  total_player_count: Type.Integer({ description: 'Players who have connected.' }),
+  state: Type.Optional(Type.Unknown()),
+});
+
+export const ListQuery = Type.Object({ include_state: Type.Optional(Type.Boolean()) });
+export const Listing = Type.Object({
+  game_modes: Type.Array(Type.Object({ game_mode_id: Type.String() })),
+  regions: Type.Array(Region),
+  lobbies: Type.Array(ListedLobby),
+});
+export type Listing = Static<typeof Listing>;
+
+export const RegionsAnswer = Type.Object({ regions: Type.Array(Region) });
+
+const Count = Type.Object({ player_count: Type.Integer() });
+export const StatisticsQuery = Type.Object({ exclude_outdated: Type.Optional(Type.Boolean()) });
+export const Statistics = Type.Object({
+  player_count: Type.Integer({ description: 'Players who have a seat.' }),
+  game_modes: Type.Record(
+    Type.String(),
+    Type.Object({ player_count: Type.Integer(), regions: Type.Record(Type.String(), Count) }),
+  ),
+});
+export type Statistics = Static<typeof Statistics>;
+
+/** Datacenters have no coordinates yet: distances are the field's for an unknown place. */
+export function toRegion({ slug, name }: Pick<Datacenter, 'slug' | 'name'>): Static<typeof Region> {
+  return {
+    region_id: slug,
+    provider_display_name: 'Muster',
+    region_display_name: name,
+    datacenter_coord: { latitude: 0, longitude: 0 },
+    datacenter_distance_from_client: { kilometers: 0, miles: 0 },
+  };
+}
+
+export function toListedLobby(
+  lobby: LobbyRow & { connected_count: number },
+  include_state: boolean,
+): Static<typeof ListedLobby> {
+  const { lobby_id, region, game_mode, state, connected_count } = lobby;
+  const { max_players_normal, max_players_direct, max_players_party } = lobby;
+  return {
+    region_id: region,
+    game_mode_id: game_mode,
+    lobby_id,
+    max_players_normal,
+    max_players_direct,
+    max_players_party,
+    total_player_count: connected_count,
+    ...(include_state && state !== null ? { state: JSON.parse(state) } : {}),
+  };
+}

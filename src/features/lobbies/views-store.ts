@@ -1,0 +1,71 @@
+import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
+import type { Queries } from '../../platform/database/database.ts';
+import { servers } from '../servers/tables.ts';
+import { lobbies, players } from './tables.ts';
+
+const LISTED_MAX = 10_000;
+const HISTORY_PAGE = 64;
+
+/** A running lobby, with how many of its players have connected. */
+const counted = {
+  ...getTableColumns(lobbies),
+  connected_count: sql<number>`(
+    select count(*)::int from ${players} as present
+    where present.lobby_id = ${lobbies.lobby_id} and present.remove_ts is null and present.connect_ts is not null
+  )`,
+};
+
+export type CountedLobby = Awaited<ReturnType<typeof selectCounted>>[number];
+
+/** The running lobbies of a namespace, the oldest first. */
+export async function selectCounted(queries: Queries, namespace_id: string) {
+  return await queries
+    .select(counted)
+    .from(lobbies)
+    .where(and(eq(lobbies.namespace_id, namespace_id), isNull(lobbies.stop_ts)))
+    .orderBy(lobbies.create_ts, lobbies.lobby_id)
+    .limit(LISTED_MAX);
+}
+
+/** Players with a seat, by version, game mode and region. */
+export async function selectPlayerCounts(queries: Queries, namespace_id: string) {
+  return await queries
+    .select({
+      version_id: lobbies.version_id,
+      game_mode: lobbies.game_mode,
+      region: lobbies.region,
+      player_count: sql<number>`sum(${lobbies.player_count})::int`,
+    })
+    .from(lobbies)
+    .where(and(eq(lobbies.namespace_id, namespace_id), isNull(lobbies.stop_ts)))
+    .groupBy(lobbies.version_id, lobbies.game_mode, lobbies.region);
+}
+
+const withServer = {
+  ...getTableColumns(lobbies),
+  started_at: servers.started_at,
+  exit_code: servers.exit_code,
+  failure: servers.failure,
+};
+
+export type PastLobby = Awaited<ReturnType<typeof selectHistory>>[number];
+
+/** Lobbies of a namespace, running and ended, made before a moment; the newest 64. */
+export async function selectHistory(queries: Queries, namespace_id: string, before: Date | undefined) {
+  return await queries
+    .select(withServer)
+    .from(lobbies)
+    .innerJoin(servers, eq(lobbies.server_id, servers.server_id))
+    .where(and(eq(lobbies.namespace_id, namespace_id), before ? lt(lobbies.create_ts, before) : undefined))
+    .orderBy(desc(lobbies.create_ts), desc(lobbies.lobby_id))
+    .limit(HISTORY_PAGE);
+}
+
+export async function selectPast(queries: Queries, namespace_id: string, lobby_id: string) {
+  const [row] = await queries
+    .select(withServer)
+    .from(lobbies)
+    .innerJoin(servers, eq(lobbies.server_id, servers.server_id))
+    .where(and(eq(lobbies.namespace_id, namespace_id), eq(lobbies.lobby_id, lobby_id)));
+  return row;
+}

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { deploy, makeGame, type TestGame } from '../../support/game.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+let opened: TestService;
+let game: TestGame & { build_id: string };
+beforeAll(async () => {
+  opened = await openTestService();
+  game = await makeRoomGame(opened, { source: QUIET_SOURCE, max_players: 2 });
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const find = async () =>
+  await opened.api.ok('POST', '/matchmaker/lobbies/find', {
+    token: game.public_token,
+    body: { game_modes: ['default'] },
+  });
+const asPlayer = (path: string) => opened.api.ok('GET', `/matchmaker${path}`, { token: game.public_token });
+const asDeveloper = (path: string) => opened.api.ok('GET', path, { token: game.cloud_token });
+
+const REGION = {
+  region_id: 'local',
+  provider_display_name: 'Muster',
+  region_display_name: 'Local',
+  datacenter_coord: { latitude: 0, longitude: 0 },
+  datacenter_distance_from_client: { kilometers: 0, miles: 0 },
+};
+
+describe('what players and developers see of lobbies', () => {
+  test('nothing where there is nothing, but every game mode and region', async () => {
+    expect(await asPlayer('/lobbies/list')).toEqual({
+      game_modes: [{ game_mode_id: 'default' }],
+      regions: [REGION],
+      lobbies: [],
+    });
+    expect(await asPlayer('/regions')).toEqual({ regions: [REGION] });
+    expect(await asPlayer('/players/statistics')).toEqual({
+      player_count: 0,
+      game_modes: { default: { player_count: 0, regions: { local: { player_count: 0 } } } },
+    });
+  });
+
+  test('seats and states, from the first find to the end, and after it', async () => {
+    const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+    const { lobby } = await find();
+    await find();
+    const [listed] = (await asPlayer('/lobbies/list?include_state=true')).lobbies;
+    expect(listed).toEqual({
+      region_id: 'local',
+      game_mode_id: 'default',
+      lobby_id: lobby.lobby_id,
+      max_players_normal: 2,
+      max_players_direct: 2,
+      max_players_party: 2,
+      // Nobody has connected yet; the seats are in the statistics.
+      total_player_count: 0,
+    });
+    expect(await asPlayer('/players/statistics')).toEqual({
+      player_count: 2,
+      game_modes: { default: { player_count: 2, regions: { local: { player_count: 2 } } } },
+    });
+    const [live] = (await asDeveloper(`${namespace}/analytics/matchmaker/live`)).lobbies;
+    expect(live).toEqual({
+      lobby_id: lobby.lobby_id,
+      lobby_group_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      lobby_group_name_id: 'default',
+      region_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      create_ts: expect.stringMatching(/Z$/),
+      is_ready: true,
+      is_idle: false,
+      is_closed: false,
+      is_outdated: false,
+      max_players_normal: 2,
+      max_players_direct: 2,
+      max_players_party: 2,
+      total_player_count: 2,
+      registered_player_count: 0,
+    });
+
+    // Another version: its lobbies are listed, the older ones are outdated but counted until they are excluded.
+    await deploy(opened.api, game, {
+      game_modes: { default: {} },
+      docker: { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } },
+    });
+    expect((await asPlayer('/lobbies/list')).lobbies).toEqual([]);
+    expect((await asPlayer('/players/statistics')).player_count).toBe(2);
+    expect((await asPlayer('/players/statistics?exclude_outdated=true')).player_count).toBe(0);
+    expect((await asDeveloper(`${namespace}/analytics/matchmaker/live`)).lobbies[0].is_outdated).toBe(true);
+
+    const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby.lobby_id}`;
+    const removing = await Promise.all([1, 2, 3].map(() => opened.api.ok('DELETE', path, { token: game.cloud_token })));
+    expect(removing.filter(({ did_remove }) => did_remove)).toHaveLength(1);
+    const past = await waitFor(async () => {
+      const answer = await asDeveloper(`${namespace}/logs/lobbies/${lobby.lobby_id}`);
+      return answer.lobby.status.stopped ? answer : undefined;
+    }, 'the lobby to have stopped');
+    expect(past).toEqual({
+      lobby: {
+        lobby_id: lobby.lobby_id,
+        namespace_id: game.namespace_id,
+        lobby_group_name_id: 'default',
+        region_id: live.region_id,
+        create_ts: live.create_ts,
+        start_ts: expect.stringMatching(/Z$/),
+        ready_ts: expect.stringMatching(/Z$/),
+        status: { running: {}, stopped: { stop_ts: expect.stringMatching(/Z$/), failed: false, exit_code: 0 } },
+      },
+      stdout_presigned_urls: [],
+      stderr_presigned_urls: [],
+      perf_lists: [],
+    });
+    const { lobbies } = await asDeveloper(`${namespace}/logs/lobbies`);
+    expect(lobbies.map(({ lobby_id }: { lobby_id: string }) => lobby_id)).toEqual([lobby.lobby_id]);
+    const before = encodeURIComponent(past.lobby.create_ts);
+    expect((await asDeveloper(`${namespace}/logs/lobbies?before_create_ts=${before}`)).lobbies).toEqual([]);
+  });
+
+  test("another game's lobby is nobody's to see or to end", async () => {
+    const other = await makeGame(opened.api, opened.administrator_token);
+    const { lobby } = await find();
+    const path = `/cloud/games/${other.game_id}/matchmaker/lobbies/${lobby.lobby_id}`;
+    expect((await opened.api.call('DELETE', path, { token: other.cloud_token })).body).toEqual({ did_remove: false });
+    const theirs = `/cloud/games/${other.game_id}/namespaces/${other.namespace_id}/logs/lobbies/${lobby.lobby_id}`;
+    expect((await opened.api.get(theirs, other.cloud_token)).body.code).toBe('MATCHMAKER_LOBBY_NOT_FOUND');
+  });
+
+  test('a development token sees a lobby of each game mode, and nothing real', async () => {
+    const { token } = await opened.api.ok(
+      'POST',
+      `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`,
+      { token: game.cloud_token, body: { hostname: 'localhost', ports: {} } },
+    );
+    const { lobbies, regions } = await opened.api.ok('GET', '/matchmaker/lobbies/list?include_state=true', { token });
+    expect(lobbies).toMatchObject([
+      { lobby_id: '00000000-0000-0000-0000-000000000000', game_mode_id: 'default', state: { foo: 'bar' } },
+    ]);
+    expect(regions).toMatchObject([{ region_id: 'dev-lcl', provider_display_name: 'Development' }]);
+    expect(await opened.api.ok('GET', '/matchmaker/players/statistics', { token })).toEqual({
+      player_count: 0,
+      game_modes: {},
+    });
+  });
+});
