@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
-import type { CountedLobby, PastLobby } from './views-store.ts';
+import type { Outcome } from '../servers/servers.ts';
+import type { LobbyRow } from './tables.ts';
 
 const LiveLobby = Type.Object({
   lobby_id: Uuid,
@@ -56,7 +57,7 @@ export function gameModeId(version_id: string, game_mode: string): string {
 const UNKNOWN_REGION = '00000000-0000-0000-0000-000000000000';
 
 export function toLiveLobby(
-  lobby: CountedLobby,
+  lobby: LobbyRow & { connected_count: number },
   region_ids: ReadonlyMap<string, string>,
   current_version_id: string,
 ): LiveLobby {
@@ -80,9 +81,13 @@ export function toLiveLobby(
   };
 }
 
-export function toPastLobby(lobby: PastLobby, region_ids: ReadonlyMap<string, string>): PastLobbySummary {
-  const { lobby_id, namespace_id, game_mode, region, create_ts, started_at, ready_ts, stop_ts } = lobby;
-  const { exit_code, failure } = lobby;
+export function toPastLobby(
+  lobby: LobbyRow,
+  outcome: Outcome | undefined,
+  region_ids: ReadonlyMap<string, string>,
+): PastLobbySummary {
+  const { lobby_id, namespace_id, game_mode, region, create_ts, ready_ts, stop_ts } = lobby;
+  const { started_at, exit_code, failure } = outcome ?? { started_at: null, exit_code: null, failure: null };
   return {
     lobby_id,
     namespace_id,

@@ -1,7 +1,6 @@
 import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { servers } from '../servers/tables.ts';
-import { lobbies, players } from './tables.ts';
+import { type LobbyRow, lobbies, players } from './tables.ts';
 
 const LISTED_MAX = 10_000;
 const HISTORY_PAGE = 64;
@@ -14,8 +13,6 @@ const counted = {
     where present.lobby_id = ${lobbies.lobby_id} and present.remove_ts is null and present.connect_ts is not null
   )`,
 };
-
-export type CountedLobby = Awaited<ReturnType<typeof selectCounted>>[number];
 
 /** The running lobbies of a namespace, the oldest first. */
 export async function selectCounted(queries: Queries, namespace_id: string) {
@@ -41,31 +38,16 @@ export async function selectPlayerCounts(queries: Queries, namespace_id: string)
     .groupBy(lobbies.version_id, lobbies.game_mode, lobbies.region);
 }
 
-const withServer = {
-  ...getTableColumns(lobbies),
-  started_at: servers.started_at,
-  exit_code: servers.exit_code,
-  failure: servers.failure,
-};
-
-export type PastLobby = Awaited<ReturnType<typeof selectHistory>>[number];
-
 /** Lobbies of a namespace, running and ended, made before a moment; the newest 64. */
-export async function selectHistory(queries: Queries, namespace_id: string, before: Date | undefined) {
+export async function selectHistory(
+  queries: Queries,
+  namespace_id: string,
+  before: Date | undefined,
+): Promise<LobbyRow[]> {
   return await queries
-    .select(withServer)
+    .select()
     .from(lobbies)
-    .innerJoin(servers, eq(lobbies.server_id, servers.server_id))
     .where(and(eq(lobbies.namespace_id, namespace_id), before ? lt(lobbies.create_ts, before) : undefined))
     .orderBy(desc(lobbies.create_ts), desc(lobbies.lobby_id))
     .limit(HISTORY_PAGE);
-}
-
-export async function selectPast(queries: Queries, namespace_id: string, lobby_id: string) {
-  const [row] = await queries
-    .select(withServer)
-    .from(lobbies)
-    .innerJoin(servers, eq(lobbies.server_id, servers.server_id))
-    .where(and(eq(lobbies.namespace_id, namespace_id), eq(lobbies.lobby_id, lobby_id)));
-  return row;
 }

@@ -136,6 +136,11 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     async portsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
       return (await get(scope, server_id)).ports;
     },
+    /** When servers were started and how they ended, by id. */
+    async outcomesOf(server_ids: string[]): Promise<Map<string, Outcome>> {
+      const outcomes = await store.selectOutcomes(database.queries, server_ids);
+      return new Map(outcomes.map((outcome) => [outcome.server_id, outcome]));
+    },
     /** What a server wrote. Grows. */
     log: {
       topic: ({ server_id, stream }) => topics.log(server_id, stream),
@@ -144,6 +149,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     } satisfies Growing<LogName, LogView>,
   };
 }
+
+export type Outcome = Pick<ServerRow, 'started_at' | 'exit_code' | 'failure'>;
 
 /** Lines as the wire has them: their bytes in base64, their times in RFC 3339, old to new. */
 export interface LogView {

@@ -209,3 +209,16 @@ export async function takePorts(
 function within({ game_id, namespace_id }: ServerScope) {
   return and(eq(servers.game_id, game_id), eq(servers.namespace_id, namespace_id));
 }
+
+/** How servers came out: when each was started, and how it ended, as far as it has. */
+export async function selectOutcomes(queries: Queries, server_ids: string[]) {
+  return await queries
+    .select({
+      server_id: servers.server_id,
+      started_at: servers.started_at,
+      exit_code: servers.exit_code,
+      failure: servers.failure,
+    })
+    .from(servers)
+    .where(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`);
+}
