@@ -2,6 +2,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, readConfig } from '../../src/config.ts';
+import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
@@ -12,6 +13,8 @@ import { openTestDatabase } from './database.ts';
 export interface TestService extends AsyncDisposable {
   service: Service;
   config: Config;
+  /** Where its database is. */
+  database_address: DatabaseAddress;
   api: Api;
   administrator_token: string;
   clock: ReturnType<typeof createMovedClock>;
@@ -19,10 +22,16 @@ export interface TestService extends AsyncDisposable {
   events: ServiceEvent[];
 }
 
-/** Opens a service as `muster serve` does; settings by their names in the environment. */
-export async function openTestService(settings: Record<string, string> = {}): Promise<TestService> {
+/**
+ * Opens a service as `muster serve` does; settings by their names in the environment. `beside`: another one, whose
+ * database and clock it shares, as a second machine does; close it before that one.
+ */
+export async function openTestService(
+  settings: Record<string, string> = {},
+  { beside }: { beside?: TestService } = {},
+): Promise<TestService> {
   await using opened = new AsyncDisposableStack();
-  const database = opened.use(await openTestDatabase());
+  const database_address = beside?.database_address ?? opened.use(await openTestDatabase()).address;
   const data_directory = await makeDataDirectory();
   opened.defer(() => rm(data_directory, { recursive: true, force: true }));
   const config = readConfig({
@@ -31,12 +40,12 @@ export async function openTestService(settings: Record<string, string> = {}): Pr
     MUSTER_DEMO: 'off',
     ...settings,
   });
-  const clock = createMovedClock();
+  const clock = beside?.clock ?? createMovedClock();
   const events: ServiceEvent[] = [];
   const service = await openService(config, {
     clock,
     events: { emit: (event) => void events.push(event) },
-    database_address: database.address,
+    database_address,
   });
   opened.defer(async () => {
     await service.stopServers();
@@ -46,6 +55,7 @@ export async function openTestService(settings: Record<string, string> = {}): Pr
   return {
     service,
     config,
+    database_address,
     api: createApi(config.public_url),
     administrator_token: service.beginnings.administrator_token,
     clock,

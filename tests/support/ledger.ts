@@ -1,0 +1,60 @@
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import type { TestService } from './service.ts';
+
+export type Ledger = ReturnType<typeof openLedger>;
+
+/** Looks into a service's database, at what no answer shows: who sits where, and that the numbers agree. */
+export function openLedger({ database_address }: Pick<TestService, 'database_address'>) {
+  const database = openDatabase(database_address, 2);
+  const { queries } = database;
+
+  return {
+    /** Running lobbies of a namespace, the oldest first. */
+    async lobbiesOf(namespace_id: string) {
+      const rows = await queries.execute<{ lobby_id: string; player_count: number; is_ready: boolean }>(sql`
+        select lobby_id, player_count, ready_ts is not null as is_ready from lobbies
+        where namespace_id = ${namespace_id} and stop_ts is null order by create_ts, lobby_id`);
+      return [...rows];
+    },
+    /** Why a lobby stopped; null when it runs. */
+    async stopReason(lobby_id: string): Promise<string | null | undefined> {
+      const rows = await queries.execute<{ stop_reason: string | null }>(sql`
+        select stop_reason from lobbies where lobby_id = ${lobby_id}`);
+      return rows[0]?.stop_reason;
+    },
+    /** Why players of a namespace have no seat any more, the first who came first. */
+    async removeReasons(namespace_id: string): Promise<string[]> {
+      const rows = await queries.execute<{ remove_reason: string }>(sql`
+        select remove_reason from players
+        where namespace_id = ${namespace_id} and remove_ts is not null order by create_ts, player_id`);
+      return rows.map(({ remove_reason }) => remove_reason);
+    },
+    /** Lobbies whose number of players is not that of their seats, or above their maximum; and wrong counts of lobbies. */
+    async faults(): Promise<string[]> {
+      const rows = await queries.execute<{ fault: string }>(sql`
+        select 'lobby ' || lobby_id || ' counts ' || player_count || ' and seats ' || seated as fault
+        from lobbies cross join lateral (
+          select count(*) as seated from players where players.lobby_id = lobbies.lobby_id and remove_ts is null
+        ) as sitting
+        where player_count <> seated or seated > greatest(max_players_normal, max_players_direct)
+        union all
+        select 'namespace ' || namespace_id || ' counts ' || lobby_count || ' lobbies and has ' || running
+        from lobby_counts cross join lateral (
+          select count(*) as running from lobbies
+          where lobbies.namespace_id = lobby_counts.namespace_id and stop_ts is null
+        ) as there
+        where lobby_count <> running`);
+      return rows.map(({ fault }) => fault);
+    },
+    /** How many rows each table has, and the sum of all versions: little changes without changing one of them. */
+    async measure(): Promise<Record<string, unknown>> {
+      const [row = {}] = await queries.execute(sql`
+        select (select count(*) from lobbies) as lobbies, (select count(*) from players) as players,
+          (select count(*) from servers) as servers, (select count(*) from lobby_counts) as lobby_counts,
+          (select sum(version) from topics) as versions`);
+      return row;
+    },
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  };
+}

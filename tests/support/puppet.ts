@@ -1,0 +1,110 @@
+import type { Answer, Api } from './api.ts';
+import { deploy, listServers, makeGame, type TestGame, uploadScript } from './game.ts';
+import type { TestService } from './service.ts';
+import { waitFor } from './wait.ts';
+
+/** A lobby server that gives its environment, and with it its token, to the test: the test speaks for it. */
+const PUPPET_SOURCE = `
+const { SERVICE_API_ENDPOINT, SERVICE_TOKEN, SERVICE_LOBBY_ID, PORT_game, READY } = process.env;
+Bun.serve({ port: Number(PORT_game), fetch: () => Response.json(process.env) });
+console.log('this is ' + SERVICE_LOBBY_ID);
+const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
+if (READY !== 'no') await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST', headers });
+`;
+
+interface PuppetOptions {
+  game_modes?: Record<string, object>;
+  /** Whether the servers call ready themselves. */
+  is_ready?: boolean;
+  source?: string;
+  ports?: object;
+  network_mode?: string;
+  /** How many lobbies prod may have. */
+  lobby_count_max?: number;
+}
+
+/** A game on puppets. Its one game mode is "default", unless it is given others. */
+export async function makePuppetGame(
+  { api, administrator_token }: Pick<TestService, 'api' | 'administrator_token'>,
+  options: PuppetOptions = {},
+): Promise<TestGame & { build_id: string; version_id: string; matchmaker: object }> {
+  const { game_modes = { default: {} }, is_ready = true, source = PUPPET_SOURCE, lobby_count_max } = options;
+  const { ports = { game: { port: 80, protocol: 'http' } }, network_mode = 'bridge' } = options;
+  const game = await makeGame(api, administrator_token);
+  const build_id = await uploadScript(api, game, source);
+  if (lobby_count_max !== undefined) {
+    const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/mm-config`;
+    await api.ok('POST', path, { token: game.cloud_token, body: { lobby_count_max, max_players: 8 } });
+  }
+  const env = is_ready ? {} : { READY: 'no' };
+  const matchmaker = { game_modes, docker: { image_id: build_id, ports, network_mode, env } };
+  return { ...game, build_id, matchmaker, version_id: await deploy(api, game, matchmaker) };
+}
+
+type Asks = { api: Api };
+
+/** Asks for a seat; in the game mode "default", unless the body says otherwise. */
+export function find({ api }: Asks, { public_token }: TestGame, body: object = {}, signal?: AbortSignal) {
+  const options = { token: public_token, body: { game_modes: ['default'], ...body }, ...(signal ? { signal } : {}) };
+  return api.call('POST', '/matchmaker/lobbies/find', options);
+}
+
+export function join({ api }: Asks, { public_token }: TestGame, lobby_id: string): Promise<Answer> {
+  return api.post('/matchmaker/lobbies/join', public_token, { lobby_id });
+}
+
+/** A seat somebody got. */
+export interface TestSeat {
+  lobby_id: string;
+  player_token: string;
+}
+
+/** The seat of an answer to find or join, which must be one. */
+export async function seatOf(answer: Promise<Answer>): Promise<TestSeat> {
+  const { status, body } = await answer;
+  if (status !== 200) throw new Error(`no seat: ${status} ${JSON.stringify(body)}`);
+  return { lobby_id: body.lobby.lobby_id, player_token: body.player.token };
+}
+
+export type Host = Awaited<ReturnType<typeof hostOf>>;
+
+/** Speaks as a lobby's server does, with its token. Waits until the server is there. */
+export async function hostOf(muster: Asks, game: TestGame, lobby_id: string) {
+  const environment = await waitFor(() => askPuppet(muster, game, lobby_id), `the server of lobby ${lobby_id}`);
+  const token = environment.SERVICE_TOKEN ?? '';
+  return { lobby_id, token, environment, ...createHost(muster, token) };
+}
+
+/** What a lobby's server says of itself and its players, with its token or another. */
+export function createHost({ api }: Asks, token: string | undefined) {
+  const { get, post, put } = api;
+  return {
+    ready: () => post('/matchmaker/lobbies/ready', token),
+    setClosed: (is_closed: boolean) => put('/matchmaker/lobbies/closed', token, { is_closed }),
+    setState: (state: unknown) => put('/matchmaker/lobbies/state', token, state),
+    getState: (lobby_id: string) => get(`/matchmaker/lobbies/${lobby_id}/state`, token),
+    connected: (player_token: string) => post('/matchmaker/players/connected', token, { player_token }),
+    disconnected: (player_token: string) => post('/matchmaker/players/disconnected', token, { player_token }),
+  };
+}
+
+/** The only lobby of a game, by the server that it runs on. */
+export async function onlyLobby(muster: Asks, game: TestGame): Promise<string> {
+  const server = await waitFor(async () => (await listServers(muster, game))[0], 'a lobby');
+  return server.tags.lobby_id;
+}
+
+async function askPuppet(
+  muster: Asks,
+  game: TestGame,
+  lobby_id: string,
+): Promise<Record<string, string | undefined> | undefined> {
+  const servers = await listServers(muster, game);
+  const server = servers.find(({ tags }: { tags: { lobby_id: string } }) => tags.lobby_id === lobby_id);
+  const port = server?.network.ports.game?.public_port;
+  if (port === undefined) return undefined;
+  return await fetch(`http://127.0.0.1:${port}/`).then(
+    (response) => response.json(),
+    () => undefined,
+  );
+}
