@@ -68,7 +68,7 @@ export function createSeating(dependencies: SeatingDependencies) {
   /** Waits until a seat's lobby is ready and says how to get there. Whoever does not wait so long has no seat. */
   async function waitIn(seat: Seat, request: SeatHolder, signal: AbortSignal): Promise<JoinAnswer> {
     try {
-      const ports = seat.ports ?? (await waitUntilReady(seat, signal));
+      const ports = seat.ports ?? (await waitUntilReady(seat, request, signal));
       const [region, player_token] = await Promise.all([
         describeRegion(seat.region),
         tokens.issue({ kind: 'player', player_id: request.player_id }),
@@ -80,13 +80,18 @@ export function createSeating(dependencies: SeatingDependencies) {
     }
   }
 
-  async function waitUntilReady({ lobby_id }: Seat, signal: AbortSignal): Promise<NonNullable<LobbyRow['ports']>> {
+  async function waitUntilReady(
+    { lobby_id }: Seat,
+    { player_id }: SeatHolder,
+    signal: AbortSignal,
+  ): Promise<NonNullable<LobbyRow['ports']>> {
     const look = async () => {
       const lobby = await store.selectLobby(database.queries, lobby_id);
       if (!lobby || lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
       return lobby.ports ?? undefined;
     };
-    const waiting = { signal, waiter: `lobby:${lobby_id}`, timeout_ms: request_timeout_ms };
+    // Each waits for himself: a lobby has more players than one caller may have waiters.
+    const waiting = { signal, waiter: `player:${player_id}`, timeout_ms: request_timeout_ms };
     const ports = await watch.until(topics.lobby(lobby_id), look, waiting);
     if (!ports) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
     return ports;
