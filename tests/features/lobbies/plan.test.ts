@@ -1,0 +1,247 @@
+import { describe, expect, test } from 'bun:test';
+import { type OpenLobby, Places } from '../../../src/features/lobbies/places.ts';
+import {
+  type FindRequest,
+  type JoinRequest,
+  planSeats,
+  type SeatRequest,
+} from '../../../src/features/lobbies/rules.ts';
+
+const NAMESPACE = 'namespace';
+
+function lobby(lobby_id: string, more: Partial<OpenLobby> = {}): OpenLobby {
+  return {
+    lobby_id,
+    version_id: 'new',
+    game_mode: 'default',
+    region: 'here',
+    tags: {},
+    is_closed: false,
+    publicity: null,
+    max_players_normal: 10,
+    max_players_direct: 12,
+    player_count: 1,
+    ...more,
+  };
+}
+
+function find(player_id: string, search: Partial<FindRequest['search']> = {}): FindRequest {
+  const maxima = { max_players_normal: 2, max_players_direct: 2, max_players_party: 2 };
+  return {
+    kind: 'find',
+    player_id,
+    game_id: 'game',
+    namespace_id: NAMESPACE,
+    version_id: 'new',
+    address: '',
+    search: {
+      game_modes: ['default'],
+      regions: ['here'],
+      tags: {},
+      creates: {
+        game_mode: 'default',
+        region: 'here',
+        tags: {},
+        ...maxima,
+        publicity: null,
+        lobby_config: undefined,
+      },
+      ...search,
+    },
+  };
+}
+
+function join(player_id: string, lobby_id: string): JoinRequest {
+  return { kind: 'join', player_id, game_id: 'game', namespace_id: NAMESPACE, address: '', lobby_id };
+}
+
+/** What becomes of each request, in a word: a lobby, a new one by its number, or a refusal. */
+function outcomes(requests: SeatRequest[], lobbies: OpenLobby[]): string[] {
+  const places = new Places();
+  for (const one of lobbies) places.set(one);
+  const { seats, new_lobbies, refusals } = planSeats(requests, (namespace_id) =>
+    namespace_id === NAMESPACE ? places : new Places(),
+  );
+  const words = new Map<string, string>();
+  for (const { request, lobby_id } of seats) words.set(request.player_id, lobby_id);
+  for (const [number, { founders }] of new_lobbies.entries()) {
+    for (const { player_id } of founders) words.set(player_id, `new ${number}`);
+  }
+  for (const { request, code } of refusals) words.set(request.player_id, code);
+  return requests.map(({ player_id }) => words.get(player_id) ?? 'nothing');
+}
+
+interface Case {
+  promise: string;
+  lobbies?: OpenLobby[];
+  requests: SeatRequest[];
+  outcomes: string[];
+}
+
+const REFUSALS: Case[] = [
+  {
+    promise: 'nobody finds where nothing may be created and nothing is open',
+    requests: [find('a', { creates: undefined })],
+    outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
+  },
+  {
+    promise: 'nobody finds a closed lobby, nor a private one',
+    lobbies: [lobby('one', { is_closed: true }), lobby('two', { publicity: 'private' })],
+    requests: [find('a', { creates: undefined })],
+    outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
+  },
+  {
+    promise: 'nobody finds a lobby of another version',
+    lobbies: [lobby('one', { version_id: 'old' })],
+    requests: [find('a', { creates: undefined })],
+    outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
+  },
+  {
+    promise: 'nobody finds a lobby of a game mode or a region that he did not ask for',
+    lobbies: [lobby('one', { game_mode: 'other' }), lobby('two', { region: 'there' })],
+    requests: [find('a', { creates: undefined })],
+    outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
+  },
+  {
+    promise: 'nobody finds a lobby that lacks one of his tags, or has another value there',
+    lobbies: [lobby('one', { tags: { map: 'ice' } }), lobby('two', { tags: { map: 'sand', mode: 'fast' } })],
+    requests: [find('a', { tags: { map: 'ice', mode: 'fast' }, creates: undefined })],
+    outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
+  },
+  {
+    promise: 'a name that every object inherits is no tag',
+    lobbies: [lobby('one')],
+    requests: [find('a', { tags: { constructor: '' }, creates: undefined })],
+    outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
+  },
+  {
+    promise: 'the last place is given once',
+    lobbies: [lobby('one', { player_count: 9 })],
+    requests: [find('a', { creates: undefined }), find('b', { creates: undefined })],
+    outcomes: ['one', 'MATCHMAKER_NO_AVAILABLE_LOBBIES'],
+  },
+  {
+    promise: 'a lobby that nobody knows of, or of another namespace, has stopped',
+    lobbies: [lobby('one')],
+    requests: [join('a', 'none'), { ...join('b', 'one'), namespace_id: 'other' }],
+    outcomes: ['MATCHMAKER_LOBBY_STOPPED', 'MATCHMAKER_LOBBY_STOPPED'],
+  },
+  {
+    promise: 'join stops at the direct maximum',
+    lobbies: [lobby('one', { player_count: 10 })],
+    requests: [join('a', 'one'), join('b', 'one'), join('c', 'one')],
+    outcomes: ['one', 'one', 'MATCHMAKER_LOBBY_FULL'],
+  },
+  {
+    promise: 'a direct maximum below the normal one is for joins only',
+    lobbies: [lobby('one', { player_count: 4, max_players_direct: 4 })],
+    requests: [join('a', 'one'), find('b')],
+    outcomes: ['MATCHMAKER_LOBBY_FULL', 'one'],
+  },
+];
+
+const SEATS: Case[] = [
+  {
+    promise: 'the fullest lobby first, then the next one',
+    lobbies: [
+      lobby('empty', { player_count: 0 }),
+      lobby('half', { player_count: 5 }),
+      lobby('nearly', { player_count: 9 }),
+    ],
+    requests: [find('a'), find('b'), find('c')],
+    outcomes: ['nearly', 'half', 'half'],
+  },
+  {
+    promise: 'the fullest is that with the fewest places left, whatever its size',
+    lobbies: [
+      lobby('large', { max_players_normal: 100, player_count: 90 }),
+      lobby('small', { max_players_normal: 4, player_count: 1 }),
+    ],
+    requests: [find('a')],
+    outcomes: ['small'],
+  },
+  {
+    promise: 'the fullest of all game modes and regions asked for',
+    lobbies: [
+      lobby('one', { player_count: 2 }),
+      lobby('two', { game_mode: 'other', region: 'there', player_count: 8 }),
+      lobby('three', { region: 'there', player_count: 7 }),
+    ],
+    requests: [find('a', { game_modes: ['default', 'other'], regions: ['here', 'there'] })],
+    outcomes: ['two'],
+  },
+  {
+    promise: 'a lobby may have more tags than were asked for; without tags any lobby suits',
+    lobbies: [lobby('one', { tags: { map: 'ice', mode: 'fast' } })],
+    requests: [find('a', { tags: { map: 'ice' } }), find('b')],
+    outcomes: ['one', 'one'],
+  },
+  {
+    promise: 'join does not mind that the lobby is closed, private or of an old version',
+    lobbies: [
+      lobby('one', { is_closed: true }),
+      lobby('two', { publicity: 'private' }),
+      lobby('three', { version_id: 'old' }),
+    ],
+    requests: [join('a', 'one'), join('b', 'two'), join('c', 'three')],
+    outcomes: ['one', 'two', 'three'],
+  },
+  {
+    promise: 'a join takes a place that a find would have had',
+    lobbies: [lobby('one', { player_count: 9 })],
+    requests: [join('a', 'one'), find('b')],
+    outcomes: ['one', 'new 0'],
+  },
+  {
+    promise: 'those who create together found one lobby, up to its maximum',
+    requests: [find('a'), find('b'), find('c')],
+    outcomes: ['new 0', 'new 0', 'new 1'],
+  },
+  {
+    promise: 'who may not create is seated in a lobby that another one creates',
+    requests: [find('a'), find('b', { creates: undefined })],
+    outcomes: ['new 0', 'new 0'],
+  },
+  {
+    promise: 'others than who suit a lobby that is created do not found it',
+    requests: [
+      find('a'),
+      find('b', { tags: { map: 'ice' } }),
+      { ...find('c'), version_id: 'old' },
+      { ...find('d'), namespace_id: 'other' },
+      find('e'),
+    ],
+    outcomes: ['new 0', 'new 1', 'new 2', 'new 3', 'new 0'],
+  },
+];
+
+describe('seats are refused', () => {
+  test.each(REFUSALS)('$promise', ({ requests, lobbies = [], outcomes: expected }) => {
+    expect(outcomes(requests, lobbies)).toEqual(expected);
+  });
+});
+
+describe('seats are given', () => {
+  test.each(SEATS)('$promise', ({ requests, lobbies = [], outcomes: expected }) => {
+    expect(outcomes(requests, lobbies)).toEqual(expected);
+  });
+});
+
+test('a new lobby is what its first founder asked for, in his namespace and version', () => {
+  const founder = find('a', { tags: { map: 'ice' } });
+  const { new_lobbies, seats, refusals } = planSeats([founder], () => new Places());
+  const { creates } = founder.search;
+  expect(new_lobbies.map(({ lobby: made }) => made)).toEqual(creates ? [creates] : []);
+  expect(new_lobbies).toMatchObject([{ namespace_id: NAMESPACE, game_id: 'game', version_id: 'new' }]);
+  expect([seats, refusals]).toEqual([[], []]);
+});
+
+test('behind 128 lobbies without the tag no more are looked at', () => {
+  const places = new Places();
+  for (let number = 0; number < 128; number += 1) places.set(lobby(`other ${number}`));
+  places.set(lobby('last', { tags: { map: 'ice' } }));
+  const shelf = { version_id: 'new', game_mode: 'default', region: 'here' };
+  expect([...places.fullestFirst(shelf, { map: 'ice' })]).toEqual([]);
+  places.delete('other 5');
+  expect([...places.fullestFirst(shelf, { map: 'ice' })].map(({ lobby_id }) => lobby_id)).toEqual(['last']);
+});
