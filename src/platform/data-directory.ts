@@ -1,6 +1,7 @@
 import { dlopen, FFIType } from 'bun:ffi';
 import {
   accessSync,
+  chmodSync,
   closeSync,
   constants,
   existsSync,
@@ -8,6 +9,8 @@ import {
   openSync,
   readFileSync,
   realpathSync,
+  renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -38,41 +41,62 @@ export interface DataDirectory extends Disposable {
  * process, so there is none to clean up. Throws {@link StartError} with what to do when it cannot be used.
  */
 export function openDataDirectory(wanted: string): DataDirectory {
-  makeFolder(wanted, 0o711);
-  const path = realpathSync(wanted);
+  // A stricter one of whoever starts us would shut out those users, a laxer one would let others write.
+  process.umask(0o022);
+  const path = attempt(wanted, () => {
+    mkdirSync(wanted, { recursive: true, mode: 0o711 });
+    accessSync(wanted, constants.W_OK);
+    return realpathSync(wanted);
+  });
   if (process.getuid?.() === 0 && !canBeEnteredByOthers(path)) {
     throw new StartError(
       `The data directory ${path} lies where other users cannot enter, but PostgreSQL and game servers do not run as root: set MUSTER_DATA to another place, /var/lib/muster for one.`,
     );
   }
-  const lock = lockFile(join(path, 'lock'));
+  const lock_path = join(path, 'lock');
+  const lock = attempt(lock_path, () => lockFile(lock_path));
   if (lock === undefined) {
     throw new StartError(
       `The data directory ${path} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.`,
     );
   }
+  using opened = new DisposableStack();
+  opened.defer(() => closeSync(lock));
   for (const [name, mode] of Object.entries(FOLDERS)) makeFolder(join(path, name), mode);
+  const node_id_path = join(path, 'node-id');
+  const node_id = attempt(node_id_path, () => readOrMakeNodeId(node_id_path));
+  const everything = opened.move();
   return {
     path,
     folder: (name) => join(path, name),
-    node_id: readOrMakeNodeId(join(path, 'node-id')),
+    node_id,
     writeSecret(name, text) {
       const file = join(path, name);
-      writeFileSync(file, text, { mode: 0o600 });
+      attempt(file, () => writeWhole(file, text));
       return file;
     },
-    [Symbol.dispose]: () => closeSync(lock),
+    [Symbol.dispose]: () => everything.dispose(),
   };
 }
 
 function makeFolder(path: string, mode: number): void {
-  try {
+  attempt(path, () => {
     mkdirSync(path, { recursive: true, mode });
     accessSync(path, constants.W_OK);
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    // It may have been restored from a copy.
+    if ((statSync(path).mode & 0o777) !== mode) chmodSync(path, mode);
+  });
+}
+
+/** Does what it needs a writable data directory for. */
+function attempt<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (cause) {
+    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
     throw new StartError(
       `The data directory cannot be written at ${path} (${reason}): give this user the right to, or set MUSTER_DATA to another directory.`,
+      { cause },
     );
   }
 }
@@ -90,8 +114,20 @@ function lockFile(path: string): number | undefined {
 }
 
 function readOrMakeNodeId(path: string): string {
-  if (!existsSync(path)) writeFileSync(path, `${crypto.randomUUID()}\n`, { mode: 0o600 });
-  return readFileSync(path, 'utf8').trim();
+  const known = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
+  if (known !== '') return known;
+  const fresh = crypto.randomUUID();
+  writeWhole(path, `${fresh}\n`);
+  return fresh;
+}
+
+/** A file for us only: the old one or the new one, whenever we are killed. */
+function writeWhole(path: string, text: string): void {
+  const unfinished = `${path}.unfinished`;
+  // What is there keeps its mode and its owner; only a new file gets ours.
+  rmSync(unfinished, { force: true });
+  writeFileSync(unfinished, text, { mode: 0o600 });
+  renameSync(unfinished, path);
 }
 
 /** Whether every directory from the root down to this one lets other users pass. */

@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { openDataDirectory } from '../../src/platform/data-directory.ts';
+import { StartError } from '../../src/platform/errors.ts';
+import { findProcessesOf } from '../support/processes.ts';
+import { refusalOf } from '../support/refusal.ts';
+import { makeDataDirectory } from '../support/service.ts';
+
+const IS_ROOT = process.getuid?.() === 0;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+let parent: string;
+let count = 0;
+beforeAll(async () => {
+  parent = await makeDataDirectory();
+});
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+
+/** The path of a directory that is not there yet. */
+function newPath(): string {
+  count += 1;
+  return join(parent, `data-${count}`);
+}
+
+const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+describe('a data directory is refused, with a sentence that says what to do,', () => {
+  test('while another Muster has it; and taken again when that one has gone', () => {
+    const path = newPath();
+    const first = openDataDirectory(path);
+    const { message } = refusalOf(StartError, () => openDataDirectory(path));
+    expect(message).toBe(
+      `The data directory ${path} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.`,
+    );
+    first[Symbol.dispose]();
+    using second = openDataDirectory(path);
+    expect(second.node_id).toBe(first.node_id);
+  });
+
+  test('whatever way leads to it', () => {
+    const path = newPath();
+    using _ = openDataDirectory(path);
+    const { message } = refusalOf(StartError, () =>
+      openDataDirectory(`${dirname(path)}/./${path.slice(parent.length)}/`),
+    );
+    expect(message).toContain(`${path} is in use`);
+  });
+
+  const CASES: { name: string; reason: string; spoil(path: string): string }[] = [
+    {
+      name: 'when a file is in its place',
+      reason: 'EEXIST',
+      spoil(path) {
+        writeFileSync(path, '');
+        return path;
+      },
+    },
+    {
+      name: 'when a file is above it',
+      reason: 'ENOTDIR',
+      spoil(path) {
+        writeFileSync(path, '');
+        return join(path, 'data');
+      },
+    },
+    {
+      name: 'when its lock cannot be opened',
+      reason: 'EISDIR',
+      spoil(path) {
+        mkdirSync(join(path, 'lock'), { recursive: true });
+        return path;
+      },
+    },
+    {
+      name: 'when a file is in the place of a folder',
+      reason: 'EEXIST',
+      spoil(path) {
+        mkdirSync(path);
+        writeFileSync(join(path, 'builds'), '');
+        return path;
+      },
+    },
+    {
+      name: 'when the name of this machine cannot be read',
+      reason: 'EISDIR',
+      spoil(path) {
+        mkdirSync(join(path, 'node-id'), { recursive: true });
+        return path;
+      },
+    },
+    {
+      name: 'when nobody may write there',
+      reason: 'E[A-Z]+',
+      spoil: () => '/proc/sys/muster',
+    },
+  ];
+  for (const { name, reason, spoil } of CASES) {
+    test(name, () => {
+      const path = spoil(newPath());
+      const { message } = refusalOf(StartError, () => openDataDirectory(path));
+      expect(message).toMatch(
+        new RegExp(
+          `^The data directory cannot be written at /\\S+ \\(${reason}\\): give this user the right to, or set MUSTER_DATA to another directory\\.$`,
+        ),
+      );
+    });
+  }
+
+  test('and left to the next when it was refused half-way', () => {
+    const path = newPath();
+    mkdirSync(path);
+    writeFileSync(join(path, 'servers'), '');
+    refusalOf(StartError, () => openDataDirectory(path));
+    rmSync(join(path, 'servers'));
+    using data = openDataDirectory(path);
+    expect(data.path).toBe(path);
+  });
+
+  test.skipIf(!IS_ROOT)('when we are root and other users cannot enter it', () => {
+    const path = newPath();
+    mkdirSync(path, { mode: 0o700 });
+    const { message } = refusalOf(StartError, () => openDataDirectory(join(path, 'data')));
+    expect(message).toContain(`The data directory ${path}/data lies where other users cannot enter`);
+    expect(message).toContain('set MUSTER_DATA to another place, /var/lib/muster for one.');
+  });
+});
+
+describe('a data directory', () => {
+  const MODES = { postgres: '711', objects: '700', builds: '711', servers: '711', programs: '711' } as const;
+  const FOLDERS = ['postgres', 'objects', 'builds', 'servers', 'programs'] as const;
+  for (const umask of [0o022, 0o077, 0o000]) {
+    test(`has the same modes for whoever starts with the umask ${umask.toString(8)}`, () => {
+      const before = process.umask(umask);
+      try {
+        using data = openDataDirectory(newPath());
+        expect(modeOf(data.path)).toBe('711');
+        expect(Object.fromEntries(FOLDERS.map((name) => [name, modeOf(data.folder(name))]))).toEqual(MODES);
+        expect(modeOf(join(data.path, 'lock'))).toBe('600');
+        expect(modeOf(join(data.path, 'node-id'))).toBe('600');
+      } finally {
+        process.umask(before);
+      }
+    });
+  }
+
+  test('gets the modes of its folders back when a copy has lost them', () => {
+    const path = newPath();
+    openDataDirectory(path)[Symbol.dispose]();
+    for (const name of FOLDERS) chmodSync(join(path, name), name === 'objects' ? 0o777 : 0o700);
+    using data = openDataDirectory(path);
+    expect(Object.fromEntries(FOLDERS.map((name) => [name, modeOf(data.folder(name))]))).toEqual(MODES);
+  });
+
+  test('keeps the name of this machine', () => {
+    const path = newPath();
+    const first = openDataDirectory(path);
+    first[Symbol.dispose]();
+    using second = openDataDirectory(path);
+    expect(first.node_id).toMatch(UUID);
+    expect(second.node_id).toBe(first.node_id);
+  });
+
+  test('gets a new name when the old one was lost half-written', () => {
+    const path = newPath();
+    mkdirSync(path);
+    writeFileSync(join(path, 'node-id'), '');
+    const first = openDataDirectory(path);
+    first[Symbol.dispose]();
+    expect(first.node_id).toMatch(UUID);
+    using second = openDataDirectory(path);
+    expect(second.node_id).toBe(first.node_id);
+  });
+
+  test('keeps secrets in files that only we can read, also where an open one was', () => {
+    using data = openDataDirectory(newPath());
+    const file = join(data.path, 'administrator-token');
+    writeFileSync(file, 'old', { mode: 0o644 });
+    chmodSync(file, 0o644);
+    expect(data.writeSecret('administrator-token', 'secret\n')).toBe(file);
+    expect(modeOf(file)).toBe('600');
+    expect(readFileSync(file, 'utf8')).toBe('secret\n');
+    expect(existsSync(`${file}.unfinished`)).toBe(false);
+  });
+
+  test('is free again as soon as the process that had it is killed', async () => {
+    const path = newPath();
+    const source = `
+      const { openDataDirectory } = await import('${join(import.meta.dir, '../../src/platform/data-directory.ts')}');
+      openDataDirectory('${path}');
+      // What it leaves behind must not hold the lock for it.
+      Bun.spawn(['sleep', '60'], { stdio: ['ignore', 'ignore', 'ignore'], detached: true, env: { MARK: '${path}' } }).unref();
+      console.log('open');
+      setInterval(() => {}, 1e9);`;
+    const child = Bun.spawn([process.execPath, '-e', source], { stdout: 'pipe', stderr: 'inherit' });
+    const reader = child.stdout.getReader();
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe('open\n');
+    expect(() => openDataDirectory(path)).toThrow('is in use by another Muster');
+    child.kill('SIGKILL');
+    await child.exited;
+    const left = findProcessesOf(path);
+    expect(left).toHaveLength(1);
+    using data = openDataDirectory(path);
+    expect(data.path).toBe(path);
+    for (const pid of left) process.kill(pid, 'SIGKILL');
+  });
+});
