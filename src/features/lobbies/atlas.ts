@@ -5,6 +5,7 @@ import { readVersions } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type OpenLobby, Places } from './places.ts';
 import * as store from './store.ts';
+import type { LobbyRow } from './tables.ts';
 
 const NAMESPACES_MAX = 10_000;
 
@@ -32,6 +33,13 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
     return page;
   }
 
+  function note({ places }: Page, rows: LobbyRow[]): void {
+    for (const row of rows) {
+      if (row.stop_ts) places.delete(row.lobby_id);
+      else places.set(row);
+    }
+  }
+
   async function refresh(page: Page, namespace_id: string): Promise<void> {
     const topic = topics.lobbiesOf(namespace_id);
     const version = (await readVersions(database.queries, [topic])).get(topic) ?? 0;
@@ -40,10 +48,7 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
         page.shown < 0
           ? await store.selectRunning(database.queries, namespace_id)
           : await store.selectChanged(database.queries, namespace_id, page.shown);
-      for (const row of rows) {
-        if (row.stop_ts) page.places.delete(row.lobby_id);
-        else page.places.set(row);
-      }
+      note(page, rows);
     }
     page.shown = version;
     if (page.heard === Number.POSITIVE_INFINITY) page.heard = version;
@@ -63,6 +68,11 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
       if (lobby) page.places.set(lobby);
       if (changed === page.shown + 1) page.shown = changed;
       page.heard = Math.max(page.heard, changed);
+    },
+    /** Looks again at lobbies that did not take whom we had in mind for them: they are noted as if they had. */
+    async lookAgain(namespace_id: string, lobby_ids: string[]): Promise<void> {
+      const page = pages.get(namespace_id);
+      if (page) note(page, await store.selectLobbies(database.queries, lobby_ids));
     },
     /** What was noted of a namespace may be wrong: it is read anew. */
     forget: (namespace_id: string) => pages.delete(namespace_id),

@@ -26,6 +26,8 @@ export interface Seat {
 interface Waiting {
   request: SeatRequest;
   attempts: number;
+  /** Whether a lobby was to be made for it when the namespace had as many as it may. */
+  was_too_many: boolean;
   resolve(seat: Seat): void;
   reject(error: unknown): void;
 }
@@ -64,15 +66,16 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     const was_unlucky = round.some(({ attempts }) => attempts > 0);
     const requests = round.map(({ request }) => request);
     const first = planSeats(requests, await openPlaces(requests, was_unlucky));
-    // A no is said by what the database holds now, not by what we happen to remember.
-    const refused = first.refusals.map(({ request }) => request);
-    const second = refused.length > 0 ? planSeats(refused, await openPlaces(refused, true)) : undefined;
+    // A no is said, and a lobby made, by what the database holds now, not by what we happen to remember.
+    const seated = new Set(first.seats.map(({ request }) => request));
+    const others = requests.filter((request) => !seated.has(request));
+    const second = others.length > 0 ? planSeats(others, await openPlaces(others, true)) : undefined;
     const by_player = new Map(round.map((one) => [one.request.player_id, one]));
     for (const { request, code } of second?.refusals ?? []) {
       by_player.get(request.player_id)?.reject(new ServiceError(code, {}));
     }
     await takeSeats([...first.seats, ...(second?.seats ?? [])], by_player);
-    await foundLobbies([...first.new_lobbies, ...(second?.new_lobbies ?? [])], by_player);
+    await foundLobbies(second?.new_lobbies ?? [], by_player);
   }
 
   async function takeSeats(seats: Plan['seats'], by_player: Map<string, Waiting>): Promise<void> {
@@ -85,31 +88,42 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     const accepting = await store.takeSeats(database.queries, proposed, { now, deadline: after(now, seat_timeout_ms) });
     const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
     for (const lobby of accepting) atlas.settle(lobby.namespace_id, lobby.changed, lobby);
-    const unlucky: Waiting[] = [];
+    const refusing = seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id));
     for (const { request, lobby_id } of seats) {
-      const one = by_player.get(request.player_id);
       const lobby = by_lobby.get(lobby_id);
-      if (lobby) one?.resolve(toSeat(lobby));
-      else if (one) unlucky.push(one);
+      if (lobby) by_player.get(request.player_id)?.resolve(toSeat(lobby));
     }
-    retry(unlucky);
+    const by_namespace = Map.groupBy(refusing, ({ request }) => request.namespace_id);
+    for (const [namespace_id, its] of by_namespace) {
+      await atlas.lookAgain(namespace_id, [...new Set(its.map(({ lobby_id }) => lobby_id))]);
+    }
+    retry(refusing.flatMap(({ request }) => by_player.get(request.player_id) ?? []));
   }
 
   async function foundLobbies(planned: PlannedLobby[], by_player: Map<string, Waiting>): Promise<void> {
     if (planned.length === 0) return;
     for (const founded of await founding.foundLobbies(planned)) {
       const { founders, namespace_id } = founded.planned;
-      const waiters = founders.map(({ player_id }) => by_player.get(player_id));
+      const waiters = founders.flatMap(({ player_id }) => by_player.get(player_id) ?? []);
       if ('lobby' in founded) {
         atlas.settle(namespace_id, founded.lobby.changed, founded.lobby);
-        for (const one of waiters) one?.resolve(toSeat(founded.lobby));
+        for (const one of waiters) one.resolve(toSeat(founded.lobby));
       } else {
-        for (const one of waiters) one?.reject(founded.error);
+        refuse(waiters, founded.error);
       }
     }
   }
 
-  /** Somebody else took the places we had in mind: these are decided anew, before those who came later. */
+  /** Where there were too many lobbies, another machine may just have made one with a place. */
+  function refuse(waiters: Waiting[], error: unknown): void {
+    const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
+    const again = is_too_many ? waiters.filter(({ was_too_many }) => !was_too_many) : [];
+    for (const one of again) one.was_too_many = true;
+    retry(again);
+    for (const one of waiters) if (!again.includes(one)) one.reject(error);
+  }
+
+  /** Somebody else was faster: these are decided anew, before those who came later. */
   function retry(unlucky: Waiting[]): void {
     for (const one of unlucky) one.attempts += 1;
     for (const { reject } of unlucky.filter(({ attempts }) => attempts >= ATTEMPTS_MAX)) {
@@ -120,6 +134,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
 
   /** The database did not do what was planned; what the plan changed in our memory is forgotten with it. */
   function giveUp(round: Waiting[], error: unknown): void {
+    waiting = waiting.filter((one) => !round.includes(one));
     for (const { request, reject } of round) {
       atlas.forget(request.namespace_id);
       reject(error);
@@ -138,7 +153,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     async seat(request: SeatRequest): Promise<Seat> {
       if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
-      waiting.push({ request, attempts: 0, resolve, reject });
+      waiting.push({ request, attempts: 0, was_too_many: false, resolve, reject });
       // Never fails: each of its requests is answered by its own promise.
       void run();
       return await promise;

@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
 import { CHANGES_CHANNEL, raiseVersions, touch } from '../../platform/watch/versions.ts';
@@ -12,6 +12,16 @@ const DUE_MAX = 1_000;
 export async function selectLobby(queries: Queries, lobby_id: string): Promise<LobbyRow | undefined> {
   const [row] = await queries.select().from(lobbies).where(eq(lobbies.lobby_id, lobby_id));
   return row;
+}
+
+/** Those of the lobbies that there are. */
+export async function selectLobbies(queries: Queries, lobby_ids: string[]): Promise<LobbyRow[]> {
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(inArray(lobbies.lobby_id, lobby_ids))
+    .orderBy(asc(lobbies.lobby_id))
+    .limit(LOBBIES_MAX);
 }
 
 /** The running lobbies of a namespace. */
@@ -83,9 +93,9 @@ export interface ProposedSeat {
 }
 
 /**
- * Takes many seats in one statement. For each lobby, all who were proposed or nobody: it must run, take them by its
- * maximum of the moment (the one for joins, if all came to join) and, if anybody came by find, be open. This is the only
- * place that fills lobbies after their founding (I-M1), and the only one that decides whether a closed one is found (I-M4).
+ * Takes many seats in one statement. For each lobby, all who were proposed or nobody: it must run, have room for them
+ * (finds by its normal maximum, joins by the direct one) and, if anybody came by find, be open. This is the only place
+ * that fills lobbies after their founding (I-M1), and the only one that decides whether a closed one is found (I-M4).
  */
 export async function takeSeats(
   queries: Queries,
@@ -118,8 +128,11 @@ export async function takeSeats(
         changed = (select version from told where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
       from wanted
       where ${lobbies.lobby_id} = wanted.lobby_id and ${lobbies.namespace_id} = wanted.namespace_id and stop_ts is null
-        and (finds = 0 or (not is_closed and player_count + finds <= max_players_normal))
-        and (joins = 0 or player_count + finds + joins <= max_players_direct)
+        -- Those with the lower maximum come first; only the others count them.
+        and (finds = 0 or (not is_closed and player_count + finds
+          + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal))
+        and (joins = 0 or player_count + joins
+          + case when max_players_direct < max_players_normal then 0 else finds end <= max_players_direct)
       returning ${lobbies}.*
     ),
     seated as (

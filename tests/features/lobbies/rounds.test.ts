@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createAtlas } from '../../../src/features/lobbies/atlas.ts';
+import { createRounds } from '../../../src/features/lobbies/rounds.ts';
+import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/store.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import type { TestGame } from '../../support/game.ts';
+import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+let muster: TestService;
+let database: Database;
+beforeAll(async () => {
+  muster = await openTestService();
+  database = openDatabase(muster.database_address, 4);
+});
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  await muster[Symbol.asyncDispose]();
+});
+
+const NOW = () => ({ now: muster.clock.now(), deadline: muster.clock.now() });
+
+function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_id: string; namespace_id: string }) {
+  const { lobby_id, namespace_id } = place;
+  return Array.from({ length: count }, () => ({
+    player_id: Bun.randomUUIDv7(),
+    lobby_id,
+    namespace_id,
+    kind,
+    address: '',
+  }));
+}
+
+describe('a lobby with one player takes all of a round or nobody', () => {
+  const game_modes = {
+    even: { max_players: 3 },
+    direct_above: { max_players: 2, max_players_direct: 3 },
+    direct_below: { max_players: 3, max_players_direct: 2 },
+  };
+  const lobby_ids = new Map<string, string>();
+  let game: TestGame;
+  beforeAll(async () => {
+    game = await makePuppetGame(muster, { game_modes });
+    for (const mode of Object.keys(game_modes)) {
+      lobby_ids.set(mode, (await seatOf(find(muster, game, { game_modes: [mode] }))).lobby_id);
+    }
+  });
+
+  test.each([
+    { mode: 'even', finds: 3, joins: 0, is_taken: false },
+    { mode: 'even', finds: 2, joins: 1, is_taken: false },
+    { mode: 'direct_above', finds: 2, joins: 0, is_taken: false },
+    { mode: 'direct_above', finds: 1, joins: 2, is_taken: false },
+    { mode: 'direct_above', finds: 0, joins: 3, is_taken: false },
+    { mode: 'direct_below', finds: 3, joins: 0, is_taken: false },
+    { mode: 'direct_below', finds: 0, joins: 2, is_taken: false },
+    { mode: 'direct_below', finds: 2, joins: 1, is_taken: false },
+    { mode: 'even', finds: 1, joins: 1, is_taken: true },
+    { mode: 'even', finds: 0, joins: 2, is_taken: true },
+    { mode: 'direct_above', finds: 0, joins: 2, is_taken: true },
+    // First the one, then the other: each is within his maximum when he comes.
+    { mode: 'direct_above', finds: 1, joins: 1, is_taken: true },
+    { mode: 'direct_below', finds: 1, joins: 1, is_taken: true },
+    { mode: 'direct_below', finds: 2, joins: 0, is_taken: true },
+  ])('$mode: $finds finds and $joins joins: $is_taken', async ({ mode, finds, joins, is_taken }) => {
+    const place = { lobby_id: lobby_ids.get(mode) ?? '', namespace_id: game.namespace_id };
+    const seats = [...proposeSeats('find', finds, place), ...proposeSeats('join', joins, place)];
+    const taking = database.transact(async (tx) => {
+      const accepting = await takeSeats(tx, seats, NOW());
+      throw new RolledBack(accepting.map(({ player_count }) => player_count));
+    });
+    expect(await taking.catch((error: unknown) => error)).toEqual(new RolledBack(is_taken ? [1 + finds + joins] : []));
+  });
+});
+
+/** So that each case begins with the same lobby. */
+class RolledBack extends Error {
+  constructor(readonly player_counts: number[]) {
+    super(`rolled back with ${player_counts}`);
+  }
+}
+
+describe('a machine that hears of no change', () => {
+  function openRounds() {
+    const feed = { subscribe: () => () => {}, async [Symbol.asyncDispose]() {} };
+    const atlas = createAtlas({ database, feed });
+    const founding = {
+      foundLobbies: async () => {
+        throw new Error('a lobby was made');
+      },
+    };
+    const { clock } = muster;
+    return createRounds({ database, clock, atlas, founding, seat_timeout_ms: 60_000 });
+  }
+
+  function request({ game_id, namespace_id }: TestGame, version_id: string, may_create: boolean): SeatRequest {
+    const place = { game_mode: 'default', region: 'local', tags: {} };
+    const maxima = { max_players_normal: 10, max_players_direct: 10, max_players_party: 10 };
+    const lobby = { ...place, ...maxima, publicity: null, lobby_config: undefined };
+    const creates = may_create ? lobby : undefined;
+    const search = { game_modes: ['default'], regions: ['local'], tags: {}, creates };
+    const player_id = Bun.randomUUIDv7();
+    return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', search };
+  }
+
+  test('looks again before it makes a lobby: a seat that was given up is the next one to be found', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
+    const [one, two] = [await seatOf(find(muster, game)), await seatOf(find(muster, game))];
+    const rounds = openRounds();
+    const seat = (may_create: boolean) => rounds.seat(request(game, game.version_id, may_create));
+    await expect(seat(false)).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+    await (await hostOf(muster, game, one.lobby_id)).disconnected(two.player_token);
+    expect((await seat(true)).lobby_id).toBe(one.lobby_id);
+  });
+
+  test('forgets whom it had in mind for a lobby when that takes nobody: no free place is lost', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 10 } } });
+    const other = await makePuppetGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const rounds = openRounds();
+    const seat = (of: typeof game) => rounds.seat(request(of, of.version_id, false));
+    await seat(game);
+    // On another machine six more are seated: eight of ten, where two are remembered.
+    await takeSeats(database.queries, proposeSeats('find', 6, { lobby_id, namespace_id: game.namespace_id }), NOW());
+    // While the first is decided, the others wait to be decided together.
+    const outcomes = await Promise.allSettled([seat(other), ...Array.from({ length: 9 }, () => seat(game))]);
+    expect(outcomes.slice(1).filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+  });
+});
