@@ -17,11 +17,11 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         where namespace_id = ${namespace_id} and stop_ts is null order by create_ts, lobby_id`);
       return [...rows];
     },
-    /** Why a lobby stopped; null when it runs. */
-    async stopReason(lobby_id: string): Promise<string | null | undefined> {
+    /** Why a lobby stopped; undefined while it runs. */
+    async stopReason(lobby_id: string): Promise<string | undefined> {
       const rows = await queries.execute<{ stop_reason: string | null }>(sql`
         select stop_reason from lobbies where lobby_id = ${lobby_id}`);
-      return rows[0]?.stop_reason;
+      return rows[0]?.stop_reason ?? undefined;
     },
     /** Why players of a namespace have no seat any more, the first who came first. */
     async removeReasons(namespace_id: string): Promise<string[]> {

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { deploy, type TestGame } from '../../support/game.ts';
+import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+let muster: TestService;
+let ledger: Ledger;
+beforeAll(async () => {
+  muster = await openTestService();
+  ledger = openLedger(muster);
+});
+afterAll(async () => {
+  await ledger[Symbol.asyncDispose]();
+  await muster[Symbol.asyncDispose]();
+});
+
+const codeOf = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
+const seatIn = (game: TestGame, game_mode: string) => seatOf(find(muster, game, { game_modes: [game_mode] }));
+
+describe('join is refused', () => {
+  const game_modes = {
+    default: { max_players: 1, max_players_direct: 3 },
+    not_joined: { actions: { join: { enabled: false } } },
+    with_identity: { actions: { join: { enabled: true, identity_requirement: 'guest' } } },
+  };
+  let game: TestGame;
+  beforeAll(async () => {
+    game = await makePuppetGame(muster, { game_modes });
+  });
+
+  test.each([
+    { promise: 'without a lobby', body: {}, status: 400, code: 'API_BAD_BODY', message: '"lobby_id"' },
+    {
+      promise: 'into what is no id',
+      body: { lobby_id: 'x' },
+      status: 400,
+      code: 'API_BAD_BODY',
+      message: '"lobby_id"',
+    },
+    {
+      promise: 'into a lobby that there is not',
+      body: { lobby_id: crypto.randomUUID() },
+      status: 404,
+      code: 'MATCHMAKER_LOBBY_NOT_FOUND',
+      message: 'There is no such lobby.',
+    },
+  ])('$promise', async ({ body, status, code, message }) => {
+    const answer = await muster.api.post('/matchmaker/lobbies/join', game.public_token, body);
+    expect(codeOf(answer)).toEqual([status, code]);
+    expect(answer.body.message).toContain(message);
+  });
+
+  test.each([
+    ['not_joined', 'MATCHMAKER_JOIN_DISABLED'],
+    ['with_identity', 'MATCHMAKER_IDENTITY_REQUIRED'],
+  ])('where the game mode does not let him: %s, %s', async (game_mode, code) => {
+    const { lobby_id } = await seatIn(game, game_mode);
+    expect(codeOf(await join(muster, game, lobby_id))).toEqual([400, code]);
+    expect((await ledger.lobbiesOf(game.namespace_id)).find((one) => one.lobby_id === lobby_id)?.player_count).toBe(1);
+  });
+
+  test('where the direct maximum is reached, however many come at once', async () => {
+    const { lobby_id } = await seatIn(game, 'default');
+    const answers = await Promise.all(Array.from({ length: 20 }, () => join(muster, game, lobby_id)));
+    const outcomes = Map.groupBy(answers, ({ status, body }) => (status === 200 ? 'seated' : body.code));
+    expect(outcomes.get('seated')).toHaveLength(2);
+    expect(outcomes.get('MATCHMAKER_LOBBY_FULL')).toHaveLength(18);
+    expect(new Set(outcomes.get('seated')?.map(({ body }) => body.lobby.lobby_id))).toEqual(new Set([lobby_id]));
+  });
+
+  test('into a lobby that has stopped', async () => {
+    const { lobby_id, player_token } = await seatIn(game, 'default');
+    await (await hostOf(muster, game, lobby_id)).disconnected(player_token);
+    await waitFor(() => ledger.stopReason(lobby_id), 'the empty lobby to stop');
+    expect(codeOf(await join(muster, game, lobby_id))).toEqual([400, 'MATCHMAKER_LOBBY_STOPPED']);
+  });
+});
+
+describe('join gives a seat', () => {
+  test('in the lobby that was named, in any spelling, in the shape of find', async () => {
+    const game = await makePuppetGame(muster);
+    const found = (await find(muster, game)).body;
+    const joined = await muster.api.ok('POST', '/v1/lobbies/join', {
+      token: game.public_token,
+      body: { lobby_id: found.lobby.lobby_id.toUpperCase(), captcha: {}, verification_data: [1, null] },
+    });
+    expect(joined).toEqual({
+      ...found,
+      lobby: { ...found.lobby, player: { token: joined.player.token } },
+      player: { token: joined.player.token },
+    });
+    expect(joined.player.token).not.toBe(found.player.token);
+  });
+
+  test('where find would not: in a closed lobby, over the normal maximum, of an older version', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 1, max_players_direct: 4 } } });
+    const { lobby_id } = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, lobby_id);
+    expect((await host.setClosed(true)).status).toBe(200);
+    await deploy(muster.api, game, game.matchmaker);
+    expect((await seatOf(join(muster, game, lobby_id))).lobby_id).toBe(lobby_id);
+    const elsewhere = await seatOf(find(muster, game));
+    expect(elsewhere.lobby_id).not.toBe(lobby_id);
+  });
+
+  test('in a lobby that is not ready yet, when it is', async () => {
+    const game = await makePuppetGame(muster, { is_ready: false });
+    const finding = find(muster, game);
+    const [lobby] = await waitFor(async () => {
+      const lobbies = await ledger.lobbiesOf(game.namespace_id);
+      return lobbies.length > 0 ? lobbies : undefined;
+    }, 'the lobby');
+    const lobby_id = lobby?.lobby_id ?? '';
+    const joining = join(muster, game, lobby_id);
+    await waitFor(async () => (await ledger.lobbiesOf(game.namespace_id))[0]?.player_count === 2, 'both seats');
+    expect((await (await hostOf(muster, game, lobby_id)).ready()).status).toBe(200);
+    const [found, joined] = await Promise.all([finding, joining]);
+    expect([found.body.ports, joined.body.lobby.lobby_id]).toEqual([joined.body.ports, lobby_id]);
+  });
+});
