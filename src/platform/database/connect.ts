@@ -9,7 +9,7 @@ const VERSION_MIN = 150_000;
 /** Connects to a PostgreSQL server. Throws {@link StartError} when it cannot be used. */
 export async function connectDatabase(address: DatabaseAddress, pool_max: number): Promise<Database> {
   await using opened = new AsyncDisposableStack();
-  const database = opened.use(openDatabase(address, pool_max));
+  const database = opened.use(openAt(address, pool_max));
   await assertUsable(database);
   opened.move();
   return database;
@@ -24,10 +24,22 @@ export async function connectEmbedded(options: EmbeddedOptions, pool_max: number
   return { ...database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }
 
+function openAt(address: DatabaseAddress, pool_max: number): Database {
+  try {
+    return openDatabase(address, pool_max);
+  } catch {
+    // The failure quotes the address, and with it the password: it must not be its cause.
+    throw new StartError(
+      'DATABASE_URL cannot be read: write it as postgres://user:password@host:port/database, with %40 for @ and %2F for / in the password.',
+    );
+  }
+}
+
 async function openEmbedded(options: EmbeddedOptions) {
   try {
     return await openEmbeddedPostgres(options);
   } catch (cause) {
+    if (cause instanceof StartError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new StartError(
       `The embedded PostgreSQL does not run here: set DATABASE_URL to a PostgreSQL of your own, or mend what it says.\n${reason}`,

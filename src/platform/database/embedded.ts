@@ -1,11 +1,12 @@
 import { closeSync, existsSync, openSync, readFileSync, realpathSync } from 'node:fs';
-import { chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { startLoop } from '../loop.ts';
 import { identifyProcess, signalProcess, workingDirectoryOf } from '../processes.ts';
-import { unpackPostgres } from './postgres-files.ts';
+import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
 
 const USER = 'muster';
 const SOCKET_NAME = '.s.PGSQL.5432';
@@ -34,7 +35,7 @@ export interface EmbeddedOptions {
 /**
  * Starts the PostgreSQL that the executable carries, or finds it again when it outlived us, and keeps it running until
  * disposed. Only this file knows that it exists; everybody else gets an address. Throws when it does not start, with the
- * last lines of its log.
+ * last lines of its log, and {@link StartError} when the directory is another PostgreSQL's.
  */
 export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { is_durable, events } = options;
@@ -47,7 +48,8 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     log: join(directory, 'postgres.log'),
     is_durable,
   };
-  if (!existsSync(place.cluster)) await initialise(place);
+  if (existsSync(place.cluster)) assertSameMajor(place.cluster);
+  else await initialise(place);
 
   let running = await ensureRunning(place, directory);
   const closing = new AbortController();
@@ -70,9 +72,20 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     async [Symbol.asyncDispose]() {
       closing.abort();
       await supervision.stopped;
-      await stop(place.cluster, running.pid);
+      await stop(place.cluster);
+      await leaveSocketDirectory(running.socket_directory, directory);
     },
   };
+}
+
+/** The files of one major version are nothing to another. */
+function assertSameMajor(cluster: string): void {
+  const [made_by = ''] = readLines(join(cluster, 'PG_VERSION'));
+  const [carried] = POSTGRES_FILES_VERSION.split('.');
+  if (made_by === '' || made_by === carried) return;
+  throw new StartError(
+    `The database in ${cluster} was made by PostgreSQL ${made_by}, and this Muster carries ${carried}: start the Muster that made it, or set MUSTER_DATA to another directory.`,
+  );
 }
 
 interface Postmaster {
@@ -83,17 +96,23 @@ interface Postmaster {
 /** The postmaster that works on the cluster: the one that does already, when we can use it, or a new one. */
 async function ensureRunning(place: Cluster, directory: string, socket_directory?: string): Promise<Postmaster> {
   const found = findPostmaster(place.cluster);
-  if (found && isUsable(found, place.programs)) {
-    await waitUntilReady(place, found.pid);
-    return found;
-  }
-  // One of an earlier release, or one whose socket is gone, is replaced.
-  if (found) await stop(place.cluster, found.pid);
-  await rm(join(place.cluster, 'postmaster.pid'), { force: true });
+  if (found && isUsable(found, place.programs) && (await becomesReady(place, found.pid))) return found;
+  // One of an earlier release, one whose socket is gone, or one that was just stopping, is replaced.
+  await stop(place.cluster);
   const socket = socket_directory ?? (await makeSocketDirectory(directory));
+  await removeNotes(place.cluster, socket);
   const pid = start(place, socket);
-  await waitUntilReady(place, pid);
-  return { pid, socket_directory: socket };
+  if (await becomesReady(place, pid)) return { pid, socket_directory: socket };
+  throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(place.log)}`);
+}
+
+/**
+ * Removes what a killed postmaster noted. Its number may be a stranger's by now, or still be there because nobody collects
+ * the dead: PostgreSQL would take it for another server on the cluster.
+ */
+async function removeNotes(cluster: string, socket_directory: string): Promise<void> {
+  const notes = [join(cluster, 'postmaster.pid'), join(socket_directory, `${SOCKET_NAME}.lock`)];
+  await Promise.all(notes.map((path) => rm(path, { force: true })));
 }
 
 interface Cluster {
@@ -170,24 +189,27 @@ function isUsable({ pid, socket_directory }: Postmaster, programs: string): bool
   return is_this_release && existsSync(join(socket_directory, SOCKET_NAME));
 }
 
-async function waitUntilReady({ cluster, log }: Cluster, pid: number): Promise<void> {
+/** Waits until a postmaster takes connections; false when it ends instead, or takes too long. */
+async function becomesReady({ cluster }: Cluster, pid: number): Promise<boolean> {
   const deadline = performance.now() + READY_WITHIN_MS;
   while (performance.now() < deadline) {
     // The eighth line is the postmaster's own word on how it does.
     const lines = readLines(join(cluster, 'postmaster.pid'));
-    if (Number(lines[0]) === pid && lines[7]?.trim() === 'ready') return;
+    if (Number(lines[0]) === pid && lines[7]?.trim() === 'ready') return true;
     if (!identifyProcess(pid)) break;
     await Bun.sleep(5);
   }
-  throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(log)}`);
+  return false;
 }
 
 /** A fast shutdown (SIGINT); after a while an immediate one, which only costs a recovery at the next start. */
-async function stop(cluster: string, pid: number): Promise<void> {
-  signalProcess(pid, 'SIGINT');
+async function stop(cluster: string): Promise<void> {
+  const running = findPostmaster(cluster);
+  if (!running) return;
+  signalProcess(running.pid, 'SIGINT');
   const deadline = performance.now() + STOPPED_WITHIN_MS;
-  while (findPostmaster(cluster)?.pid === pid && performance.now() < deadline) await Bun.sleep(5);
-  if (findPostmaster(cluster)?.pid === pid) signalProcess(pid, 'SIGQUIT');
+  while (findPostmaster(cluster)?.pid === running.pid && performance.now() < deadline) await Bun.sleep(5);
+  if (findPostmaster(cluster)?.pid === running.pid) signalProcess(running.pid, 'SIGQUIT');
 }
 
 async function makeSocketDirectory(directory: string): Promise<string> {
@@ -200,6 +222,11 @@ async function makeSocketDirectory(directory: string): Promise<string> {
   await mkdir(beside, { recursive: true, mode: 0o700 });
   await giveToPostgres(beside);
   return beside;
+}
+
+/** One outside of our directory is of no use to the next start, which makes its own. */
+async function leaveSocketDirectory(socket_directory: string, directory: string): Promise<void> {
+  if (dirname(socket_directory) !== directory) await rmdir(socket_directory).catch(() => {});
 }
 
 async function giveToPostgres(directory: string): Promise<void> {

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { connectEmbedded } from '../../src/platform/database/connect.ts';
+import { StartError } from '../../src/platform/errors.ts';
+import { identifyProcess, signalProcess } from '../../src/platform/processes.ts';
+import { sharedFiles } from '../support/database.ts';
+import { connectionOf, makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { findProcessesOf } from '../support/processes.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const NOTHING = { emit() {} };
+
+/** What the person who starts the service reads. */
+async function startRefusal({ directory }: PostgresPlace, files_directory: string): Promise<string> {
+  const opening = connectEmbedded({ directory, files_directory, is_durable: false, events: NOTHING }, 2);
+  return (await rejectionOf(StartError, opening)).message;
+}
+
+describe('what an earlier start left behind', () => {
+  let place: PostgresPlace;
+  beforeAll(async () => {
+    place = await makePostgresPlace();
+  });
+  afterAll(async () => {
+    await place[Symbol.asyncDispose]();
+  });
+
+  test('a half-made cluster is made anew', async () => {
+    const unfinished = `${place.cluster}.unfinished`;
+    mkdirSync(join(unfinished, 'base'), { recursive: true });
+    writeFileSync(join(unfinished, 'PG_VERSION'), '18\n');
+    await using server = await place.open();
+    expect(await query(server, 'create table kept (word text)', 'select * from kept')).toEqual([]);
+    expect(readdirSync(place.directory).sort()).toEqual(['cluster', 'postgres.log', 'socket']);
+  });
+
+  test('notes with the number of a process that is none of ours: it is left alone, and PostgreSQL starts', async () => {
+    // As PostgreSQL's own user: it would take such a process for another server on the cluster.
+    const owner = statSync(place.cluster);
+    const stranger = Bun.spawn(['sleep', '60'], {
+      uid: owner.uid,
+      gid: owner.gid,
+      stdio: ['ignore', 'ignore', 'ignore'],
+    });
+    const note = [stranger.pid, place.cluster, 1, 5432, join(place.directory, 'socket'), '', '1 1', 'ready   '];
+    writeFileSync(join(place.cluster, 'postmaster.pid'), `${note.join('\n')}\n`);
+    writeFileSync(`${connectionOf(place).path}.lock`, `${note.join('\n')}\n`);
+    {
+      await using server = await place.open();
+      expect(await query(server, 'select * from kept')).toEqual([]);
+    }
+    expect(identifyProcess(stranger.pid)).toMatchObject({ pid: stranger.pid });
+    stranger.kill('SIGKILL');
+    await stranger.exited;
+  });
+
+  test('a note that nobody can read', async () => {
+    writeFileSync(join(place.cluster, 'postmaster.pid'), 'no number\n');
+    await using server = await place.open();
+    expect(await query(server, 'select * from kept')).toEqual([]);
+  });
+
+  test('everything of one that was killed with whoever opened it: what was written is there', async () => {
+    await place.openAndDie({ is_durable: true });
+    const client = { connection: connectionOf(place) };
+    await query(client, `insert into kept values ('committed')`);
+    for (const pid of findProcessesOf(place.directory)) signalProcess(pid, 'SIGKILL');
+    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all of it to end');
+    expect(readdirSync(join(place.directory, 'socket')).sort()).toEqual(['.s.PGSQL.5432', '.s.PGSQL.5432.lock']);
+    expect(readdirSync(place.cluster)).toContain('postmaster.pid');
+    await using server = await place.open();
+    expect(await query(server, 'select * from kept')).toEqual([{ word: 'committed' }]);
+  });
+
+  test('a server whose socket was taken away is replaced by one that can be reached', async () => {
+    const pid = await place.openAndDie();
+    rmSync(join(place.directory, 'socket/.s.PGSQL.5432'));
+    await using server = await place.open();
+    expect(await query(server, 'select * from kept')).toEqual([{ word: 'committed' }]);
+    expect(identifyProcess(pid)).toBeUndefined();
+  });
+
+  test('a directory whose name is too long for a socket has it elsewhere, and nothing stays there', async () => {
+    const directory = join(place.directory, 'a'.repeat(100));
+    const server = await place.open({ directory });
+    const elsewhere = dirname(server.connection.path);
+    expect(elsewhere).toStartWith(join(tmpdir(), 'muster-'));
+    expect((statSync(elsewhere).mode & 0o777).toString(8)).toBe('700');
+    expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
+    await server[Symbol.asyncDispose]();
+    expect(() => statSync(elsewhere)).toThrow('ENOENT');
+  });
+});
+
+describe('the embedded PostgreSQL does not start, and says why,', () => {
+  let place: PostgresPlace;
+  beforeAll(async () => {
+    place = await makePostgresPlace();
+    mkdirSync(place.cluster, { mode: 0o700 });
+  });
+  afterAll(async () => {
+    await place[Symbol.asyncDispose]();
+  });
+
+  test('on the files of another major version, which it leaves as they are', async () => {
+    writeFileSync(join(place.cluster, 'PG_VERSION'), '17\n');
+    expect(await startRefusal(place, await sharedFiles())).toBe(
+      `The database in ${place.cluster} was made by PostgreSQL 17, and this Muster carries 18: start the Muster that made it, or set MUSTER_DATA to another directory.`,
+    );
+    expect(readdirSync(place.cluster)).toEqual(['PG_VERSION']);
+    expect(readFileSync(join(place.cluster, 'PG_VERSION'), 'utf8')).toBe('17\n');
+  });
+
+  test('on files that are no database, with the last lines of its log', async () => {
+    writeFileSync(join(place.cluster, 'PG_VERSION'), '18\n');
+    const message = await startRefusal(place, await sharedFiles());
+    expect(message).toStartWith(
+      'The embedded PostgreSQL does not run here: set DATABASE_URL to a PostgreSQL of your own, or mend what it says.\nthe embedded PostgreSQL did not start:\n',
+    );
+    expect(message).toContain('postgresql.conf');
+  });
+
+  test('where its programs do not run', async () => {
+    rmSync(place.cluster, { recursive: true });
+    const real = await sharedFiles();
+    const [version = ''] = readdirSync(real).filter((name) => !name.endsWith('.unfinished'));
+    const files_directory = join(place.directory, 'files');
+    mkdirSync(join(files_directory, version, 'bin'), { recursive: true });
+    symlinkSync(join(real, version, 'lib'), join(files_directory, version, 'lib'));
+    const initdb = join(files_directory, version, 'bin/initdb');
+    writeFileSync(initdb, '#!/bin/sh\necho this machine is too old >&2\nexit 1\n');
+    chmodSync(initdb, 0o755);
+    const message = await startRefusal(place, files_directory);
+    expect(message).toStartWith('The embedded PostgreSQL does not run here: set DATABASE_URL');
+    expect(message).toContain('initdb failed:\n');
+    expect(message).toContain('this machine is too old');
+    expect(readdirSync(place.directory)).not.toContain('cluster');
+  });
+});

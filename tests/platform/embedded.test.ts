@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
+import { sessionOf } from '../../src/platform/processes.ts';
+import { connectionOf, makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { findProcessesOf } from '../support/processes.ts';
+import { waitFor } from '../support/wait.ts';
+
+const IS_ROOT = process.getuid?.() === 0;
+
+/** The postmaster's number, by its own note. */
+const postmasterOf = ({ cluster }: PostgresPlace): number =>
+  Number(readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n')[0]);
+
+describe('the embedded PostgreSQL', () => {
+  let place: PostgresPlace;
+  beforeAll(async () => {
+    place = await makePostgresPlace();
+  });
+  afterAll(async () => {
+    await place[Symbol.asyncDispose]();
+  });
+
+  test('starts in an empty directory, keeps what is written, and leaves nothing running', async () => {
+    const first = await place.open();
+    await query(first, 'create table kept (word text)', `insert into kept values ('muster')`);
+    await first[Symbol.asyncDispose]();
+    expect(findProcessesOf(place.directory)).toEqual([]);
+
+    const second = await place.open();
+    expect(second.connection).toEqual(first.connection);
+    expect(await query(second, 'select word from kept')).toEqual([{ word: 'muster' }]);
+    await second[Symbol.asyncDispose]();
+    expect(findProcessesOf(place.directory)).toEqual([]);
+  });
+
+  test('is for nobody but us: its files, its socket, its log', async () => {
+    await using server = await place.open();
+    const { path, ...who } = server.connection;
+    expect(path).toBe(join(place.directory, 'socket/.s.PGSQL.5432'));
+    expect(who).toEqual({ user: 'muster', database: 'postgres' });
+    const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8);
+    expect([place.cluster, dirname(path), join(place.directory, 'postgres.log')].map(modeOf)).toEqual([
+      '700',
+      '700',
+      '600',
+    ]);
+    expect(await query(server, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
+  });
+
+  test('runs in a session of its own, and as another user when we are root', async () => {
+    await using _ = await place.open();
+    const pid = postmasterOf(place);
+    expect(sessionOf(pid)).toBe(pid);
+    const uid = IS_ROOT ? POSTGRES_USER.uid : process.getuid?.();
+    expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toContain(`\nUid:\t${uid}\t${uid}\t${uid}\t${uid}\n`);
+    expect(statSync(place.cluster).uid).toBe(uid ?? -1);
+    // Nothing of our environment, which may hold secrets, is passed on.
+    const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
+      .split('\0')
+      .map((entry) => entry.split('=')[0]);
+    expect(names.filter((name) => !name?.startsWith('PG')).sort()).toEqual(['', 'LC_ALL', 'LD_LIBRARY_PATH', 'PATH']);
+  });
+
+  const DURABILITY = [
+    { is_durable: true, fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' },
+    { is_durable: false, fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' },
+  ];
+  for (const { is_durable, ...wanted } of DURABILITY) {
+    test(`${is_durable ? 'waits for the disk' : 'does not wait for the disk, for tests,'} when it is opened so`, async () => {
+      await using server = await place.open({ is_durable });
+      const rows = await query(
+        server,
+        `select name, setting from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit')`,
+      );
+      expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual(wanted);
+    });
+  }
+
+  test('is found again when whoever opened it was killed', async () => {
+    const pid = await place.openAndDie();
+    const server = await place.open();
+    expect(postmasterOf(place)).toBe(pid);
+    expect(await query(server, 'select word from kept')).toEqual([{ word: 'muster' }]);
+    await server[Symbol.asyncDispose]();
+    expect(findProcessesOf(place.directory)).toEqual([]);
+  });
+
+  test('is waited for when it is just stopping, and started again', async () => {
+    const pid = await place.openAndDie();
+    const client = { connection: connectionOf(place) };
+    const held = query(
+      client,
+      'create table last_word (word text)',
+      'select pg_sleep(0.3)',
+      `insert into last_word values ('bye')`,
+    );
+    await waitFor(async () => {
+      const rows = await query(
+        client,
+        `select 1 from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'`,
+      );
+      return rows.length > 0;
+    }, 'a client to be at work');
+    // A smart shutdown: it ends when the last client has gone.
+    process.kill(pid, 'SIGTERM');
+    await waitFor(() => readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').includes('stopping'), 'it to stop');
+    await using server = await place.open();
+    await held;
+    expect(postmasterOf(place)).not.toBe(pid);
+    expect(await query(server, 'select word from last_word')).toEqual([{ word: 'bye' }]);
+  });
+
+  test('is started again when it is killed; whoever uses it just goes on', async () => {
+    await using server = await place.open();
+    const pid = postmasterOf(place);
+    place.events.length = 0;
+    process.kill(pid, 'SIGKILL');
+    const rows = await waitFor(
+      () => query(server, 'select word from kept').catch(() => undefined),
+      'queries to be answered again',
+    );
+    expect(rows).toEqual([{ word: 'muster' }]);
+    expect(postmasterOf(place)).not.toBe(pid);
+    expect(place.events.filter(({ event }) => event === 'database_lost')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,69 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { sharedFiles } from './database.ts';
+import { findProcessesOf } from './processes.ts';
+import { makeDataDirectory } from './service.ts';
+import { waitFor } from './wait.ts';
+
+/** A directory for an embedded PostgreSQL. Nothing of it is left when it is disposed of. */
+export interface PostgresPlace extends AsyncDisposable {
+  directory: string;
+  cluster: string;
+  events: ServiceEvent[];
+  open(options?: { is_durable?: boolean; directory?: string }): Promise<EmbeddedPostgres>;
+  /** Opens it from a process of its own, which is killed then: nobody looks after PostgreSQL. Gives its number. */
+  openAndDie(options?: { is_durable?: boolean }): Promise<number>;
+}
+
+export async function makePostgresPlace(): Promise<PostgresPlace> {
+  const place = await makeDataDirectory();
+  const files_directory = await sharedFiles();
+  const events: ServiceEvent[] = [];
+  return {
+    directory: place,
+    cluster: join(place, 'cluster'),
+    events,
+    open: ({ is_durable = false, directory = place } = {}) =>
+      openEmbeddedPostgres({ directory, files_directory, is_durable, events: { emit: (event) => events.push(event) } }),
+    async openAndDie({ is_durable = false } = {}) {
+      const command = [
+        process.execPath,
+        join(import.meta.dir, 'embedded-opener.ts'),
+        place,
+        files_directory,
+        String(is_durable),
+      ];
+      const opener = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });
+      const { value } = await opener.stdout.getReader().read();
+      opener.kill('SIGKILL');
+      await opener.exited;
+      return Number(new TextDecoder().decode(value));
+    },
+    async [Symbol.asyncDispose]() {
+      // Asked to end at once and not killed, PostgreSQL gives its shared memory back.
+      for (const pid of findProcessesOf(place)) process.kill(pid, 'SIGQUIT');
+      await waitFor(() => findProcessesOf(place).length === 0, 'PostgreSQL to end');
+      await rm(place, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Where a PostgreSQL of this place listens, whoever started it. */
+export function connectionOf({ directory }: PostgresPlace): EmbeddedPostgres['connection'] {
+  return { path: join(directory, 'socket/.s.PGSQL.5432'), user: 'muster', database: 'postgres' };
+}
+
+/** Runs statements over a connection of their own, one after the other. Gives the rows of the last. */
+export async function query(
+  { connection }: Pick<EmbeddedPostgres, 'connection'>,
+  ...statements: string[]
+): Promise<Record<string, unknown>[]> {
+  await using database = openDatabase(connection, 1);
+  let rows: Record<string, unknown>[] = [];
+  for (const statement of statements) rows = [...(await database.queries.execute(sql.raw(statement)))];
+  return rows;
+}
