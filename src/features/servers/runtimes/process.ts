@@ -11,6 +11,7 @@ import {
   type ProcessIdentity,
   sessionOf,
   signalProcess,
+  variableOf,
 } from '../../../platform/processes.ts';
 import type { LogStream } from '../tables.ts';
 import type { Observation, Runtime, ServerHandle, StartOrder } from './runtime.ts';
@@ -49,9 +50,14 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
   const exitFile = (server_id: string) => join(folderOf(server_id), 'exit');
   const outputFile = (server_id: string, stream: LogStream) => join(folderOf(server_id), stream);
 
-  /** Its processes by every trace they leave: the mark in the environment and, where each has its own, the user. */
+  /**
+   * Its processes by every trace they leave: the mark in the environment and, where each has its own, the user. Another
+   * Muster on this machine may have given the same user away: what bears another server's mark is not ours.
+   */
   function findAll({ server_id, user_id }: Pick<ServerHandle, 'server_id' | 'user_id'>): number[] {
-    const of_user = user_id === undefined ? [] : findProcessesByUser(user_id);
+    const of_user = (user_id === undefined ? [] : findProcessesByUser(user_id)).filter(
+      (pid) => (variableOf(pid, MARK) ?? server_id) === server_id,
+    );
     return [...new Set([...findProcessesByEnvironment(`${MARK}=${server_id}`), ...of_user])];
   }
 

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sessionOf } from '../../src/platform/processes.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { listServers, type TestGame } from '../support/game.ts';
+import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
+import { findProcessesOf } from '../support/processes.ts';
+import { type Home, makeHome, type Program } from '../support/program.ts';
+import { enterRoom, makeRoomGame } from '../support/room.ts';
+import { waitFor } from '../support/wait.ts';
+
+describe('a game server is killed', () => {
+  let home: Home;
+  let program: Program;
+  beforeAll(async () => {
+    home = await makeHome({ MUSTER_DEMO: 'off' });
+    program = await home.start();
+  });
+  afterAll(async () => {
+    await home[Symbol.asyncDispose]();
+  });
+
+  const LOST = '[muster] the process was lost: the machine was restarted, or somebody else ended it';
+  const CASES = [
+    { what: 'itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [] },
+    { what: 'the shell in front of it', isKilled: (pid: number) => sessionOf(pid) === pid, notes: [LOST] },
+    { what: 'all that belongs to it', isKilled: () => true, notes: [LOST] },
+  ];
+  for (const { what, isKilled, notes } of CASES) {
+    test(`${what}: its lobby ends, nothing of it is left, and the next find gets another`, async () => {
+      const game = await makeRoomGame(program, { max_players: 4 });
+      const [one, other] = await enterTogether(program, game);
+      const [{ id: server_id }] = await listServers(program, game);
+      const processes = findProcessesOf(server_id);
+      expect(processes).toHaveLength(2);
+
+      for (const pid of processes.filter(isKilled)) process.kill(pid, 'SIGKILL');
+      await Promise.all([one.closed, other.closed]);
+      await waitFor(async () => (await listServers(program, game)).length === 0, 'the server to end');
+      await waitFor(() => findProcessesOf(server_id).length === 0, 'its processes to end');
+      const lobby = await waitFor(async () => {
+        const answer = await program.api.post(`/matchmaker/lobbies/join`, game.public_token, {
+          lobby_id: one.lobby_id,
+        });
+        return answer.status !== 200 && answer.body;
+      }, 'the lobby to end');
+      expect(lobby.code).toBe('MATCHMAKER_LOBBY_STOPPED');
+      expect(await readNotes(program, game, server_id)).toEqual(notes);
+
+      const third = await enterRoom(await findSeat(program, game));
+      expect(third.lobby_id).not.toBe(one.lobby_id);
+      await third.close();
+    }, 30_000);
+  }
+
+  test('while the service is away: the next start notices, and the next find gets another', async () => {
+    const game = await makeRoomGame(program, { max_players: 4 });
+    const [one, other] = await enterTogether(program, game);
+    const [{ id: server_id }] = await listServers(program, game);
+    await program.stop('SIGKILL');
+    for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
+    await Promise.all([one.closed, other.closed]);
+
+    program = await home.start();
+    await waitFor(async () => (await listServers(program, game)).length === 0, 'the server to end');
+    expect(await readNotes(program, game, server_id)).toEqual([LOST]);
+    const third = await enterRoom(await findSeat(program, game));
+    expect(third.lobby_id).not.toBe(one.lobby_id);
+    await third.close();
+  }, 30_000);
+
+  test('does not touch those of another Muster on the machine, although they may run as the same user', async () => {
+    await using database = await openExternalDatabase();
+    await using neighbour = await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: database.url });
+    const other_program = await neighbour.start();
+    const game = await makeRoomGame(program, { max_players: 4 });
+    const other_game = await makeRoomGame(other_program, { max_players: 4 });
+    const players = await enterTogether(program, game);
+    const neighbours = await enterTogether(other_program, other_game);
+
+    await Promise.all(players.map((player) => player.close()));
+    await waitFor(async () => (await listServers(program, game)).length === 0, 'the server to end');
+    await program.stop('SIGINT');
+    await seeEachOther(...neighbours);
+    expect(await listServers(other_program, other_game)).toHaveLength(1);
+  }, 30_000);
+});
+
+/** The lines that were added to what a server wrote to its standard error. */
+async function readNotes({ api }: Program, game: TestGame, server_id: string): Promise<string[]> {
+  const path = `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}/logs?stream=std_err`;
+  const { lines } = await api.ok('GET', path, { token: game.cloud_token });
+  return lines.map((line: string) => atob(line)).filter((line: string) => line.startsWith('[muster]'));
+}
