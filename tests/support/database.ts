@@ -48,7 +48,7 @@ export async function openExternalDatabase(): Promise<{ url: string; proxy: TcpP
     url: url.href,
     proxy,
     async [Symbol.asyncDispose]() {
-      proxy[Symbol.dispose]();
+      await proxy[Symbol.asyncDispose]();
       await admin.queries.execute(sql.raw(`drop database if exists ${name} with (force)`));
     },
   };
