@@ -12,8 +12,12 @@ import { deviceRoutes } from './features/devices/routes.ts';
 import { createGames } from './features/games/games.ts';
 import { gameRoutes } from './features/games/routes.ts';
 import { createGroups } from './features/groups/groups.ts';
+import { groupMemberRoutes } from './features/groups/members-routes.ts';
 import { groupRoutes } from './features/groups/routes.ts';
+import { toGroupHandle } from './features/groups/wire.ts';
 import { createIdentities } from './features/identities/identities.ts';
+import { identityRoutes } from './features/identities/routes.ts';
+import { sessionRoutes } from './features/identities/session-routes.ts';
 import { lobbyCloudRoutes } from './features/lobbies/cloud-routes.ts';
 import { createLobbies } from './features/lobbies/lobbies.ts';
 import { startReconciling as startReconcilingLobbies } from './features/lobbies/reconcile.ts';
@@ -95,7 +99,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
 
   const base = { database, clock, events, feed, watch, tokens };
   const identities = createIdentities(base);
-  const groups = createGroups({ ...base, identities });
+  const groups = createGroups({ ...base, identities, public_url });
   const datacenters = createDatacenters(base);
   const uploads = createUploads({ ...base, objects, presigner });
   const builds = createBuilds({ ...base, uploads, directory: data.folder('builds'), kinds: runtime.kinds });
@@ -130,6 +134,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const work = [
     startReconcilingServers({ ...base, builds, runtime, logs, node }, working.signal),
     uploads.startCleaning(working.signal),
+    identities.startForgetting(working.signal),
   ];
   const lobby_work = startReconcilingLobbies({ ...base, ...config, namespaces, versions, servers }, working.signal);
   opened.defer(async () => {
@@ -160,7 +165,17 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     ...namespaceSettingsRoutes(namespaces),
     ...versionRoutes(versions),
     ...datacenterRoutes(datacenters),
-    ...groupRoutes(groups, config),
+    ...groupRoutes(groups, watch, config),
+    ...groupMemberRoutes(groups, watch, config),
+    ...sessionRoutes(identities, config),
+    ...identityRoutes({
+      identities,
+      watch,
+      public_url,
+      groupsOf: async (identity_id) =>
+        (await groups.listOf(identity_id)).map((group) => toGroupHandle(group, public_url)),
+      gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,
+    }),
     ...bootstrapRoutes(namespaces, () => beginnings.demo, { ...config, version: VERSION }),
     ...deviceRoutes(devices, watch),
     ...documentRoutes(describe, VERSION),

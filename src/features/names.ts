@@ -29,6 +29,14 @@ export function displayNameProblem(text: string, bytes_max: number): 'too-short'
   return /^\S+( \S+)*$/u.test(text) && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? undefined : 'invalid';
 }
 
+const BIO_BYTES_MAX = 200;
+
+/** Up to five lines of text (field-behaviour 8.1): blanks and newlines are its only white space. */
+export function isBio(text: string): boolean {
+  if (Buffer.byteLength(text) > BIO_BYTES_MAX) return false;
+  return text === '' || (/^(?:[^\n\r]+\n?|\n){1,5}$/.test(text) && !/[^\S \n]|[\p{Cf}\p{Zl}\p{Zp}]/u.test(text));
+}
+
 /** What is wrong with a name id, as the last element of its error's path. */
 export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid' | undefined {
   if (text.length === 0) return 'too-short';

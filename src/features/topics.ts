@@ -2,6 +2,9 @@
 export const topics = {
   datacenters: () => 'datacenters',
   deviceLink: (device_link_id: string) => `device-link:${device_link_id}`,
+  identity: (identity_id: string) => `identity:${identity_id}`,
+  /** A group, its members, and who would like to be one. */
+  group: (group_id: string) => `group:${group_id}`,
   /** A game as its developers see it: its own row, its namespaces and versions. */
   game: (game_id: string) => `game:${game_id}`,
   /** The games of the groups that an identity is a member of, and these groups. */

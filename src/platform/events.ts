@@ -27,7 +27,8 @@ export type ServiceEvent =
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }
   | { event: 'seats_expired'; reason: string; count: number }
-  | { event: 'upload_abandoned'; upload_id: string };
+  | { event: 'upload_abandoned'; upload_id: string }
+  | { event: 'identity_forgotten'; identity_id: string };
 
 export type EventName = ServiceEvent['event'];
 
@@ -57,6 +58,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   lobby_stopped: 'info',
   seats_expired: 'info',
   upload_abandoned: 'info',
+  identity_forgotten: 'info',
 };
 
 /** Writes every event to stderr: as lines for a person when that is a terminal, else as JSON, one object a line. */

@@ -92,7 +92,7 @@ export function toGame(
 
 export function toGameSummary(
   row: GameRow,
-  group: { group_id: string; display_name: string },
+  group: { group_id: string; display_name: string; avatar_upload_id: string | null },
   public_url: string,
 ): Static<typeof GameSummary> {
   const { game_id, name_id, display_name } = row;

@@ -2,10 +2,19 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
+import type { Watchable } from '../../platform/watch/watch.ts';
 import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
-import { insertGroup, isMember, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
-import type { GroupRow } from './tables.ts';
+import { topics } from '../topics.ts';
+import { isListed, type Listed, type PeopleList, selectPeople } from './members-store.ts';
+import { createMembership, MEMBERS_MAX, requireOwner } from './membership.ts';
+import { type GroupChange, groupProblems } from './rules.ts';
+import * as store from './store.ts';
+import type { CountedGroup, GroupRow } from './tables.ts';
+import { type GroupProfile, type PeoplePage, toGroupProfile, toPerson } from './wire.ts';
+
+const PAGE_DEFAULT = 32;
+const PAGE_MAX = 64;
 
 export type Groups = ReturnType<typeof createGroups>;
 
@@ -13,17 +22,90 @@ interface GroupsDependencies {
   database: Database;
   clock: Clock;
   identities: Identities;
+  public_url: string;
+}
+
+/** A group, as seen by somebody. */
+interface Sight {
+  group_id: string;
+  identity_id: string;
+}
+
+interface PeopleSight extends Sight {
+  list: PeopleList;
+  anchor?: string | undefined;
+  count?: number | undefined;
 }
 
 /** Teams of people, which own games. */
-export function createGroups({ database, clock, identities }: GroupsDependencies) {
+export function createGroups(dependencies: GroupsDependencies) {
+  const { database, clock, identities, public_url } = dependencies;
+  const { queries } = database;
+
+  async function get(group_id: string): Promise<CountedGroup> {
+    const group = await store.selectGroup(queries, group_id);
+    if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
+    return group;
+  }
+
+  const isMember = (group_id: string, identity_id: string) => isListed(queries, 'members', group_id, identity_id);
+
+  /** People on a list, as others show them; those who were forgotten are left out. */
+  async function describePeople(listed: Listed[]): Promise<PeoplePage['people']> {
+    const found = await identities.list(listed.map(({ identity_id }) => identity_id));
+    const by_id = new Map(found.map((identity) => [identity.identity_id, identity]));
+    return listed.flatMap(({ identity_id, ts }) => {
+      const identity = by_id.get(identity_id);
+      return identity ? [toPerson(identity, ts, public_url)] : [];
+    });
+  }
+
+  /** A closed group's members are known to its members; who would like to be one, or may not, to its owner. */
+  async function requireSight(group: CountedGroup, { list, identity_id }: PeopleSight): Promise<void> {
+    if (list !== 'members') return requireOwner(group, identity_id);
+    if (group.publicity === 'open' || (await isMember(group.group_id, identity_id))) return;
+    throw new ServiceError('GROUP_NOT_MEMBER', {});
+  }
+
+  /** A page of one of its lists. Watchable. */
+  const people: Watchable<PeopleSight, PeoplePage> = {
+    topic: ({ group_id }) => topics.group(group_id),
+    async read(sight) {
+      const group = await get(sight.group_id);
+      await requireSight(group, sight);
+      const limit = Math.min(sight.count ?? PAGE_DEFAULT, PAGE_MAX);
+      const listed = await selectPeople(queries, sight.list, group.group_id, { after: sight.anchor, limit });
+      const anchor = listed.length === limit ? listed.at(-1)?.identity_id : undefined;
+      return { people: await describePeople(listed), anchor };
+    },
+  };
+
+  /** A group as somebody sees it. Watchable. */
+  const profile: Watchable<Sight, GroupProfile> = {
+    topic: ({ group_id }) => topics.group(group_id),
+    async read({ group_id, identity_id }) {
+      const group = await get(group_id);
+      const [is_member, is_requesting] = await Promise.all([
+        isMember(group_id, identity_id),
+        isListed(queries, 'join_requests', group_id, identity_id),
+      ]);
+      const read = async (list: PeopleList) =>
+        await describePeople(await selectPeople(queries, list, group_id, { limit: PAGE_MAX }));
+      const members = is_member || group.publicity === 'open' ? await read('members') : [];
+      const join_requests = group.owner_identity_id === identity_id ? await read('join_requests') : [];
+      return toGroupProfile(group, { is_member, is_requesting, members, join_requests }, public_url);
+    },
+  };
+
   return {
+    ...createMembership(dependencies),
+    people,
+    profile,
     /** A group owned by the caller. Only administrators make groups, so only they decide who may own games here. */
     async create({ identity_id }: CallerOf<'identity'>, display_name: string): Promise<GroupRow> {
       const identity = await identities.find(identity_id);
       if (!identity?.is_admin) throw new ServiceError('IDENTITY_NOT_ADMIN', {});
-      const problem = displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
-      refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
+      refuseProblems(groupProblems({ display_name }));
       const row: GroupRow = {
         group_id: crypto.randomUUID(),
         display_name,
@@ -31,8 +113,9 @@ export function createGroups({ database, clock, identities }: GroupsDependencies
         publicity: 'open',
         owner_identity_id: identity_id,
         create_ts: clock.now(),
+        avatar_upload_id: null,
       };
-      await database.transact((tx) => insertGroup(tx, row));
+      await database.transact((tx) => store.insertGroup(tx, row));
       return row;
     },
     /** What is wrong with a name, by the field's paths of one element (field-behaviour 8.1). */
@@ -40,19 +123,30 @@ export function createGroups({ database, clock, identities }: GroupsDependencies
       const problem = displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
       return problem ? [{ path: [problem === 'invalid' ? 'display-name-invalid' : problem] }] : [];
     },
-    /** Throws GROUP_NOT_FOUND when there is none. */
-    async get(group_id: string) {
-      const group = await selectGroup(database.queries, group_id);
-      if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
-      return group;
+    validateProfile: (change: GroupChange): ContentProblem[] => groupProblems(change),
+    /** Changes what others see of a group; for its owner. Opened, it takes in all who would like to be members. */
+    async updateProfile({ group_id, identity_id }: Sight, change: GroupChange): Promise<void> {
+      refuseProblems(groupProblems(change));
+      requireOwner(await get(group_id), identity_id);
+      const given = Object.entries(change).filter(([, value]) => value !== undefined);
+      const members = await store.selectMemberIds(queries, group_id);
+      await database.transact((tx) => store.updateGroup(tx, group_id, Object.fromEntries(given), members));
+      if (change.publicity !== 'open') return;
+      for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: MEMBERS_MAX })) {
+        await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
+      }
     },
-    isMember: (group_id: string, identity_id: string) => isMember(database.queries, group_id, identity_id),
-    listOf: (identity_id: string) => selectGroupsOf(database.queries, identity_id),
+    /** Throws GROUP_NOT_FOUND when there is none. */
+    get,
+    isMember,
+    listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
+    /** Groups that anybody may ask to join, the newest first. */
+    listOpen: () => store.selectOpenGroups(queries),
     /** Who is told when something of the group changes. */
-    memberIds: (queries: Queries, group_id: string) => selectMemberIds(queries, group_id),
+    memberIds: (transaction: Queries, group_id: string) => store.selectMemberIds(transaction, group_id),
     /** Whether an identity may do with the group's things what its members may. */
     async admits(group_id: string, identity_id: string): Promise<boolean> {
-      if (await isMember(database.queries, group_id, identity_id)) return true;
+      if (await isMember(group_id, identity_id)) return true;
       return (await identities.find(identity_id))?.is_admin === true;
     },
   };

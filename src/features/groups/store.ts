@@ -1,7 +1,8 @@
-import { and, asc, eq, getTableColumns, sql } from 'drizzle-orm';
+import { asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
+import { touchGroup } from './members-store.ts';
 import { type CountedGroup, type GroupRow, groupMembers, groups } from './tables.ts';
 
 export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
@@ -10,14 +11,6 @@ export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
   await tx
     .insert(groupMembers)
     .values({ group_id: row.group_id, identity_id: row.owner_identity_id, join_ts: row.create_ts });
-}
-
-export async function isMember(queries: Queries, group_id: string, identity_id: string): Promise<boolean> {
-  const rows = await queries
-    .select({ group_id: groupMembers.group_id })
-    .from(groupMembers)
-    .where(and(eq(groupMembers.group_id, group_id), eq(groupMembers.identity_id, identity_id)));
-  return rows.length > 0;
 }
 
 /** The members' ids, those longest in the group first. */
@@ -47,11 +40,36 @@ export async function selectGroupsOf(queries: Queries, identity_id: string): Pro
     .limit(GROUPS_MAX);
 }
 
+/** Changes a group; its members' lists of games name it. */
+export async function updateGroup(
+  tx: Tx,
+  group_id: string,
+  values: Partial<GroupRow>,
+  members: string[],
+): Promise<void> {
+  await touchGroup(tx, group_id, members);
+  await tx
+    .update(groups)
+    .set({ group_id, ...values })
+    .where(eq(groups.group_id, group_id));
+}
+
+/** The newest first. */
+export async function selectOpenGroups(queries: Queries): Promise<CountedGroup[]> {
+  return await queries
+    .select(counted)
+    .from(groups)
+    .where(eq(groups.publicity, 'open'))
+    .orderBy(desc(groups.create_ts), asc(groups.group_id))
+    .limit(SUGGESTED_MAX);
+}
+
+const SUGGESTED_MAX = 64;
 /** The field's limit (field-behaviour 8.11). */
 const MEMBERS_MAX = 256;
 const GROUPS_MAX = 256;
 
 const counted = {
   ...getTableColumns(groups),
-  member_count: sql<number>`(select count(*)::int from ${groupMembers} as members where members.group_id = ${groups.group_id})`,
+  member_count: sql<number>`(select count(*)::int from ${groupMembers} as members where members.group_id = ${groups}.group_id)`,
 };

@@ -1,5 +1,7 @@
-import { index, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import { identities } from '../identities/tables.ts';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** Teams of people. A game belongs to one: its developer group. */
 export const groups = pgTable('groups', {
@@ -12,7 +14,9 @@ export const groups = pgTable('groups', {
   owner_identity_id: uuid()
     .notNull()
     .references(() => identities.identity_id),
-  create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+  create_ts: moment().notNull(),
+  /** The upload that is its picture. */
+  avatar_upload_id: uuid(),
 });
 
 export const groupMembers = pgTable(
@@ -24,7 +28,7 @@ export const groupMembers = pgTable(
     identity_id: uuid()
       .notNull()
       .references(() => identities.identity_id),
-    join_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+    join_ts: moment().notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.group_id, table.identity_id] }),
@@ -32,6 +36,50 @@ export const groupMembers = pgTable(
   ],
 );
 
+/** Codes with which people become members. */
+export const groupInvites = pgTable('group_invites', {
+  code: text().primaryKey(),
+  group_id: uuid()
+    .notNull()
+    .references(() => groups.group_id),
+  create_ts: moment().notNull(),
+  /** Null: it does not expire. */
+  expire_ts: moment(),
+  /** Null: as often as anybody likes. */
+  uses_left: integer(),
+});
+
+/** Who would like to be a member. */
+export const groupJoinRequests = pgTable(
+  'group_join_requests',
+  {
+    group_id: uuid()
+      .notNull()
+      .references(() => groups.group_id),
+    identity_id: uuid()
+      .notNull()
+      .references(() => identities.identity_id),
+    ts: moment().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.group_id, table.identity_id] })],
+);
+
+/** Who may not be a member. */
+export const groupBans = pgTable(
+  'group_bans',
+  {
+    group_id: uuid()
+      .notNull()
+      .references(() => groups.group_id),
+    identity_id: uuid()
+      .notNull()
+      .references(() => identities.identity_id),
+    ts: moment().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.group_id, table.identity_id] })],
+);
+
+export type InviteRow = typeof groupInvites.$inferSelect;
 export type GroupRow = typeof groups.$inferSelect;
 
 /** A group with the number of its members. */

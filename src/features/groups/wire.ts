@@ -1,11 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Uuid } from '../../platform/http/shapes.ts';
+import { Timestamp, Uuid, WatchIndex, WatchQuery } from '../../platform/http/shapes.ts';
+import type { IdentityRow } from '../identities/identities.ts';
+import { IdentityHandle, toHandle } from '../identities/wire.ts';
 import type { CountedGroup } from './tables.ts';
 
 export const CreateGroupBody = Type.Object({ display_name: Type.String() });
 export const CreateGroupAnswer = Type.Object({ group_id: Uuid });
 
 const External = Type.Object({ profile: Type.String() });
+
+const Publicity = Type.Union([Type.Literal('open'), Type.Literal('closed')]);
 
 /** How others show a group. */
 export const GroupHandle = Type.Object({
@@ -26,15 +30,101 @@ export const GroupSummary = Type.Object({
   is_current_identity_member: Type.Boolean(),
   member_count: Type.Integer(),
   owner_identity_id: Uuid,
-  publicity: Type.Union([Type.Literal('open'), Type.Literal('closed')]),
+  publicity: Publicity,
 });
 export type GroupSummary = Static<typeof GroupSummary>;
 
 export const GroupSummaryAnswer = Type.Object({ group: GroupSummary });
+export const SuggestedAnswer = Type.Object({ groups: Type.Array(GroupSummary), watch: WatchIndex });
 
-export function toGroupHandle(group: { group_id: string; display_name: string }, public_url: string) {
-  const { group_id, display_name } = group;
-  return { group_id, display_name, external: { profile: `${public_url}/groups/${group_id}` }, is_developer: true };
+const Member = Type.Object({ identity: IdentityHandle });
+const JoinRequest = Type.Object({ identity: IdentityHandle, ts: Timestamp });
+const Banned = Type.Object({ identity: IdentityHandle, ban_ts: Timestamp });
+
+const GroupProfile = Type.Object({
+  group_id: Uuid,
+  display_name: Type.String(),
+  avatar_url: Type.Optional(Type.String()),
+  external: External,
+  is_developer: Type.Optional(Type.Boolean()),
+  bio: Type.String(),
+  is_current_identity_member: Type.Optional(Type.Boolean()),
+  publicity: Publicity,
+  member_count: Type.Optional(Type.Integer()),
+  members: Type.Array(Member),
+  join_requests: Type.Array(JoinRequest),
+  is_current_identity_requesting_join: Type.Optional(Type.Boolean()),
+  owner_identity_id: Uuid,
+});
+export type GroupProfile = Static<typeof GroupProfile>;
+export const GroupProfileAnswer = Type.Object({ group: GroupProfile, watch: WatchIndex });
+
+export const GroupProfileBody = Type.Object({
+  display_name: Type.Optional(Type.String()),
+  bio: Type.Optional(Type.String()),
+  publicity: Type.Optional(Publicity),
+});
+
+export const PeopleQuery = Type.Object({
+  anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The anchor of the page before.' })),
+  count: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
+  ...WatchQuery.properties,
+});
+const PageMembers = { anchor: Type.Optional(Type.String()), watch: WatchIndex };
+export const MembersAnswer = Type.Object({ members: Type.Array(Member), ...PageMembers });
+export const JoinRequestsAnswer = Type.Object({ join_requests: Type.Array(JoinRequest), ...PageMembers });
+export const BansAnswer = Type.Object({ banned_identities: Type.Array(Banned), ...PageMembers });
+
+export const TransferBody = Type.Object({ new_owner_identity_id: Uuid });
+export const ResolveBody = Type.Object({ resolution: Type.Optional(Type.Boolean()) });
+export const CreateInviteBody = Type.Object({
+  ttl: Type.Optional(Type.Number({ description: 'Milliseconds.' })),
+  use_count: Type.Optional(Type.Number()),
+});
+export const CreateInviteAnswer = Type.Object({ code: Type.String() });
+export const InviteAnswer = Type.Object({ group: GroupHandle });
+export const ConsumeInviteAnswer = Type.Object({ group_id: Type.Optional(Uuid) });
+
+/** Some of the people on one of a group's lists, and where the rest begins. */
+export interface PeoplePage {
+  people: Static<typeof JoinRequest>[];
+  anchor: string | undefined;
+}
+
+export function toPerson(identity: IdentityRow, ts: Date, public_url: string): Static<typeof JoinRequest> {
+  return { identity: toHandle(identity, { public_url }), ts: ts.toISOString() };
+}
+
+export function toGroupProfile(
+  group: CountedGroup,
+  sight: {
+    is_member: boolean;
+    is_requesting: boolean;
+    members: PeoplePage['people'];
+    join_requests: PeoplePage['people'];
+  },
+  public_url: string,
+): GroupProfile {
+  return {
+    ...toGroupSummary(group, sight.is_member, public_url),
+    members: sight.members.map(({ identity }) => ({ identity })),
+    join_requests: sight.join_requests,
+    is_current_identity_requesting_join: sight.is_requesting,
+  };
+}
+
+export function toGroupHandle(
+  group: { group_id: string; display_name: string; avatar_upload_id: string | null },
+  public_url: string,
+): Static<typeof GroupHandle> & { is_developer: boolean } {
+  const { group_id, display_name, avatar_upload_id } = group;
+  return {
+    group_id,
+    display_name,
+    ...(avatar_upload_id ? { avatar_url: `${public_url}/media/team-avatar/${avatar_upload_id}` } : {}),
+    external: { profile: `${public_url}/groups/${group_id}` },
+    is_developer: true,
+  };
 }
 
 export function toGroupSummary(group: CountedGroup, is_member: boolean, public_url: string): GroupSummary {

@@ -1,27 +1,127 @@
-import type { Clock } from '../../platform/clock.ts';
+import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { insertIdentity, selectAdministrator, selectIdentity } from './store.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import { startLoop } from '../../platform/loop.ts';
+import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
+import { type ContentProblem, refuseProblems } from '../names.ts';
+import { type ProfileChange, profileProblems } from './rules.ts';
+import { createSessions } from './sessions.ts';
+import * as store from './store.ts';
 import type { IdentityRow } from './tables.ts';
 
+export type { IdentityRow } from './tables.ts';
+
 const ACCOUNT_NUMBERS = 10_000;
+const BATCH_MAX = 64;
+/** Time to think it over. */
+const DELETE_AFTER_MS = 30 * 24 * 3_600_000;
+const GUEST = { display_name: 'Guest', is_registered: false, is_admin: false };
+const CLEAN_UP_EVERY_MS = 10 * 60_000;
+
+interface IdentitiesDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  tokens: Tokens;
+}
 
 export type Identities = ReturnType<typeof createIdentities>;
 
 /** Who there is. */
-export function createIdentities({ database, clock }: { database: Database; clock: Clock }) {
+export function createIdentities(dependencies: IdentitiesDependencies) {
+  const { database, clock, events, tokens } = dependencies;
+  const { queries } = database;
+  const sessions = createSessions(dependencies);
+
+  async function create(
+    identity: Pick<IdentityRow, 'display_name' | 'is_registered' | 'is_admin'>,
+  ): Promise<IdentityRow> {
+    const row: IdentityRow = {
+      ...identity,
+      identity_id: crypto.randomUUID(),
+      account_number: Math.floor(Math.random() * ACCOUNT_NUMBERS),
+      bio: '',
+      create_ts: clock.now(),
+      avatar_upload_id: null,
+      delete_ts: null,
+      is_deleted: false,
+    };
+    await store.insertIdentity(queries, row);
+    return row;
+  }
+
+  async function get(identity_id: string): Promise<IdentityRow> {
+    const identity = await store.selectIdentity(queries, identity_id);
+    if (!identity || identity.is_deleted) throw new ServiceError('IDENTITY_NOT_FOUND', {});
+    return identity;
+  }
+
+  async function update(identity_id: string, values: Partial<IdentityRow>): Promise<void> {
+    const updated = await database.transact((tx) => store.updateIdentity(tx, identity_id, values));
+    if (!updated) throw new ServiceError('IDENTITY_NOT_FOUND', {});
+  }
+
   return {
-    async create(identity: { display_name: string; is_registered: boolean; is_admin: boolean }): Promise<IdentityRow> {
-      const row: IdentityRow = {
-        ...identity,
-        identity_id: crypto.randomUUID(),
-        account_number: Math.floor(Math.random() * ACCOUNT_NUMBERS),
-        bio: '',
-        create_ts: clock.now(),
-      };
-      await insertIdentity(database.queries, row);
-      return row;
+    sessions,
+    create,
+    /** Somebody whom nobody knows. */
+    createGuest: () => create(GUEST),
+    /** Goes on as the identity of a token, or as a new guest. Throws TOKEN_ERROR or IDENTITY_NOT_FOUND. */
+    async setUp(existing_identity_token: string | undefined) {
+      const existing =
+        existing_identity_token === undefined
+          ? undefined
+          : await get((await tokens.verifyKind(existing_identity_token, ['identity'])).identity_id);
+      const { identity_id } = existing ?? (await create(GUEST));
+      const token = await tokens.issue({ kind: 'identity', identity_id });
+      return { identity_id, token, expire_ts: after(clock.now(), LIFETIMES_MS.identity) };
     },
-    find: (identity_id: string) => selectIdentity(database.queries, identity_id),
-    findAdministrator: () => selectAdministrator(database.queries),
+    /** Throws IDENTITY_NOT_FOUND. */
+    get,
+    find: (identity_id: string) => store.selectIdentity(queries, identity_id),
+    /** Those there are of up to 64. */
+    async list(identity_ids: string[]): Promise<IdentityRow[]> {
+      if (identity_ids.length > BATCH_MAX) {
+        const error = `expected at most ${BATCH_MAX} ids`;
+        throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'identity_ids', error });
+      }
+      const rows = await store.selectIdentities(queries, identity_ids);
+      return rows.filter(({ is_deleted }) => !is_deleted);
+    },
+    findAdministrator: () => store.selectAdministrator(queries),
+    validateProfile: (change: ProfileChange): ContentProblem[] => profileProblems(change),
+    /** Throws VALIDATION_ERROR. What the change does not name stays. */
+    async updateProfile(identity_id: string, change: ProfileChange): Promise<void> {
+      refuseProblems(profileProblems(change));
+      const { display_name, account_number, bio } = change;
+      const given = Object.entries({ display_name, account_number, bio }).filter(([, value]) => value !== undefined);
+      await update(identity_id, Object.fromEntries(given));
+    },
+    /** He is forgotten in 30 days, unless he changes his mind. */
+    requestDeletion: (identity_id: string) => update(identity_id, { delete_ts: after(clock.now(), DELETE_AFTER_MS) }),
+    cancelDeletion: (identity_id: string) => update(identity_id, { delete_ts: null }),
+    /** Forgets those who asked for it. Their ids stay, for what refers to them. */
+    startForgetting: (signal: AbortSignal) =>
+      startLoop({
+        name: 'forget-identities',
+        every_ms: CLEAN_UP_EVERY_MS,
+        signal,
+        events,
+        async step() {
+          const now = clock.now();
+          await store.deleteExpiredRefreshTokens(queries, now);
+          const due = await store.selectToDelete(queries, now);
+          const nobody = { display_name: 'Deleted', bio: '', is_registered: false, is_admin: false, is_deleted: true };
+          for (const { identity_id } of due) {
+            await database.transact(async (tx) => {
+              await store.updateIdentity(tx, identity_id, nobody);
+              await store.revokeRefreshTokensOf(tx, identity_id, now);
+            });
+            events.emit({ event: 'identity_forgotten', identity_id });
+          }
+          return 0;
+        },
+      }),
   };
 }

@@ -1,15 +1,47 @@
-import { boolean, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { boolean, index, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** People. A guest becomes registered when a login is linked to him. */
-export const identities = pgTable('identities', {
-  identity_id: uuid().primaryKey(),
-  display_name: text().notNull(),
-  /** Four digits that tell apart people of one display name. */
-  account_number: integer().notNull(),
-  bio: text().notNull().default(''),
-  is_registered: boolean().notNull(),
-  is_admin: boolean().notNull(),
-  create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
-});
+export const identities = pgTable(
+  'identities',
+  {
+    identity_id: uuid().primaryKey(),
+    display_name: text().notNull(),
+    /** Four digits that tell apart people of one display name. */
+    account_number: integer().notNull(),
+    bio: text().notNull().default(''),
+    is_registered: boolean().notNull(),
+    is_admin: boolean().notNull(),
+    create_ts: moment().notNull(),
+    /** The upload that is his picture. */
+    avatar_upload_id: uuid(),
+    /** When he is to be forgotten, if he asked for it. */
+    delete_ts: moment(),
+    /** Forgotten: nothing but the id is left, for what refers to it. */
+    is_deleted: boolean().notNull().default(false),
+  },
+  (table) => [index('identities_to_delete').on(table.delete_ts).where(sql`delete_ts is not null and not is_deleted`)],
+);
+
+/** With which a browser comes by new tokens. Of the token itself only a hash is kept. */
+export const refreshTokens = pgTable(
+  'refresh_tokens',
+  {
+    token_hash: text().primaryKey(),
+    identity_id: uuid()
+      .notNull()
+      .references(() => identities.identity_id),
+    expire_ts: moment().notNull(),
+    /** Used, or the identity is gone. */
+    revoke_ts: moment(),
+  },
+  (table) => [
+    index('refresh_tokens_by_identity').on(table.identity_id),
+    index('refresh_tokens_by_age').on(table.expire_ts),
+  ],
+);
 
 export type IdentityRow = typeof identities.$inferSelect;
+export type RefreshTokenRow = typeof refreshTokens.$inferSelect;

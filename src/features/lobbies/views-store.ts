@@ -10,7 +10,7 @@ const counted = {
   ...getTableColumns(lobbies),
   connected_count: sql<number>`(
     select count(*)::int from ${players} as present
-    where present.lobby_id = ${lobbies.lobby_id} and present.remove_ts is null and present.connect_ts is not null
+    where present.lobby_id = ${lobbies}.lobby_id and present.remove_ts is null and present.connect_ts is not null
   )`,
 };
 

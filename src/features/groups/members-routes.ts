@@ -1,0 +1,215 @@
+import { route } from '../../platform/http/route.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import { nameCaller } from '../../platform/tokens/caller.ts';
+import type { Watch } from '../../platform/watch/watch.ts';
+import type { Groups } from './groups.ts';
+import * as wire from './wire.ts';
+
+const GROUP = '/group/groups/:group_id';
+const OWNER_ERRORS = ['GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'] as const;
+const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BANNED'] as const;
+
+/** Who is a member, who would like to be one, and who may not. */
+export function groupMemberRoutes(groups: Groups, watch: Watch, { public_url }: { public_url: string }) {
+  const acting = { allow: ['identity'], response: Empty } as const;
+  const reading = { allow: ['identity'], query: wire.PeopleQuery } as const;
+  return [
+    route(
+      'GET',
+      `${GROUP}/members`,
+      {
+        ...reading,
+        summary: 'The members of a group, those longest in it first.',
+        response: wire.MembersAnswer,
+        errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER', 'TOO_MANY_WATCHERS'],
+      },
+      async ({ caller, params, query, signal }) => {
+        const sight = { ...query, ...params, identity_id: caller.identity_id, list: 'members' } as const;
+        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
+        const { view, watch: seen } = await watch.answer(groups.people, sight, waiting);
+        const members = view.people.map(({ identity }) => ({ identity }));
+        return { members, ...toAnchor(view.anchor), watch: seen };
+      },
+    ),
+    route(
+      'GET',
+      `${GROUP}/join-requests`,
+      {
+        ...reading,
+        summary: 'Who would like to be a member. For the owner.',
+        response: wire.JoinRequestsAnswer,
+        errors: [...OWNER_ERRORS, 'TOO_MANY_WATCHERS'],
+      },
+      async ({ caller, params, query, signal }) => {
+        const sight = { ...query, ...params, identity_id: caller.identity_id, list: 'join_requests' } as const;
+        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
+        const { view, watch: seen } = await watch.answer(groups.people, sight, waiting);
+        return { join_requests: view.people, ...toAnchor(view.anchor), watch: seen };
+      },
+    ),
+    route(
+      'GET',
+      `${GROUP}/bans`,
+      {
+        ...reading,
+        summary: 'Who may not be a member. For the owner.',
+        response: wire.BansAnswer,
+        errors: [...OWNER_ERRORS, 'TOO_MANY_WATCHERS'],
+      },
+      async ({ caller, params, query, signal }) => {
+        const sight = { ...query, ...params, identity_id: caller.identity_id, list: 'bans' } as const;
+        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
+        const { view, watch: seen } = await watch.answer(groups.people, sight, waiting);
+        const banned_identities = view.people.map(({ identity, ts }) => ({ identity, ban_ts: ts }));
+        return { banned_identities, ...toAnchor(view.anchor), watch: seen };
+      },
+    ),
+    route(
+      'POST',
+      `${GROUP}/bans/:identity_id`,
+      { ...acting, summary: 'Bans somebody from a group. For the owner.', body: Empty, errors: OWNER_ERRORS },
+      async ({ caller, params }) => {
+        await groups.ban({ ...params, actor_id: caller.identity_id });
+        return {};
+      },
+    ),
+    route(
+      'DELETE',
+      `${GROUP}/bans/:identity_id`,
+      { ...acting, summary: 'Lifts a ban. For the owner.', errors: OWNER_ERRORS },
+      async ({ caller, params }) => {
+        await groups.unban({ ...params, actor_id: caller.identity_id });
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${GROUP}/kick/:identity_id`,
+      {
+        ...acting,
+        summary: 'Removes a member. For the owner.',
+        body: Empty,
+        errors: [...OWNER_ERRORS, 'GROUP_NOT_MEMBER', 'API_FORBIDDEN'],
+      },
+      async ({ caller, params }) => {
+        await groups.kick({ ...params, actor_id: caller.identity_id });
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${GROUP}/leave`,
+      {
+        ...acting,
+        summary: 'Leaves a group.',
+        body: Empty,
+        errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER', 'API_FORBIDDEN'],
+      },
+      async ({ caller, params }) => {
+        await groups.leave({ ...params, actor_id: caller.identity_id });
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${GROUP}/transfer-owner`,
+      {
+        ...acting,
+        summary: 'Gives a group to another of its members. For the owner.',
+        body: wire.TransferBody,
+        errors: [...OWNER_ERRORS, 'GROUP_NOT_MEMBER'],
+      },
+      async ({ caller, params, body }) => {
+        const identity_id = body.new_owner_identity_id.toLowerCase();
+        await groups.transfer({ ...params, actor_id: caller.identity_id, identity_id });
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${GROUP}/join-request`,
+      {
+        ...acting,
+        summary: 'Asks to be a member of an open group.',
+        body: Empty,
+        errors: [
+          'GROUP_NOT_FOUND',
+          'GROUP_CANNOT_REQUEST_JOIN',
+          'GROUP_JOIN_REQUEST_ALREADY_EXISTS',
+          ...ADMISSION_ERRORS,
+        ],
+      },
+      async ({ caller, params }) => {
+        await groups.requestJoin({ ...params, actor_id: caller.identity_id });
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${GROUP}/join-request/:identity_id`,
+      {
+        ...acting,
+        summary: 'Answers somebody who asked: yes with resolution, no without. For the owner.',
+        body: wire.ResolveBody,
+        errors: [...OWNER_ERRORS, ...ADMISSION_ERRORS],
+      },
+      async ({ caller, params, body }) => {
+        await groups.resolveJoin({ ...params, actor_id: caller.identity_id }, body.resolution ?? false);
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      `${GROUP}/invites`,
+      {
+        summary: 'Makes a code with which people become members. For members.',
+        allow: ['identity'],
+        body: wire.CreateInviteBody,
+        response: wire.CreateInviteAnswer,
+        errors: ['GROUP_NOT_MEMBER', 'VALIDATION_ERROR'],
+      },
+      async ({ caller, params, body }) => ({
+        code: await groups.createInvite({ ...params, actor_id: caller.identity_id }, body),
+      }),
+    ),
+    route(
+      'GET',
+      '/group/invites/:group_invite_code',
+      {
+        summary: 'The group that an invite leads to.',
+        allow: ['identity'],
+        free_params: ['group_invite_code'],
+        response: wire.InviteAnswer,
+        errors: ['GROUP_INVITE_CODE_INVALID'],
+      },
+      async ({ params }) => {
+        const group = await groups.get(await groups.groupOfInvite(params.group_invite_code));
+        return { group: wire.toGroupHandle(group, public_url) };
+      },
+    ),
+    route(
+      'POST',
+      '/group/invites/:group_invite_code/consume',
+      {
+        summary: 'Becomes a member by an invite.',
+        allow: ['identity'],
+        free_params: ['group_invite_code'],
+        body: Empty,
+        response: wire.ConsumeInviteAnswer,
+        errors: [
+          'GROUP_INVITE_CODE_INVALID',
+          'GROUP_INVITE_CODE_EXPIRED',
+          'GROUP_INVITE_CODE_ALREADY_USED',
+          ...ADMISSION_ERRORS,
+        ],
+      },
+      async ({ caller, params }) => ({
+        group_id: await groups.consumeInvite(params.group_invite_code, caller.identity_id),
+      }),
+    ),
+  ];
+}
+
+function toAnchor(anchor: string | undefined): { anchor?: string } {
+  return anchor === undefined ? {} : { anchor };
+}

@@ -1,0 +1,157 @@
+import { and, asc, eq, gt, isNull, or, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { groupBans, groupInvites, groupJoinRequests, groupMembers, groups, type InviteRow } from './tables.ts';
+
+/** The lists that a group has of people. */
+export type PeopleList = 'members' | 'join_requests' | 'bans';
+
+/** Somebody on one of the lists, and since when. */
+export interface Listed {
+  identity_id: string;
+  ts: Date;
+}
+
+/** A page of a list, those longest on it first; it goes on after the identity that the page before ended with. */
+export async function selectPeople(
+  queries: Queries,
+  list: PeopleList,
+  group_id: string,
+  { after, limit }: { after?: string | undefined; limit: number },
+): Promise<Listed[]> {
+  const { table, ts } = tableOf(list);
+  const place = queries
+    .select({ ts, identity_id: table.identity_id })
+    .from(table)
+    .where(and(eq(table.group_id, group_id), sql`${table.identity_id} = ${after ?? null}::uuid`));
+  return await queries
+    .select({ identity_id: table.identity_id, ts })
+    .from(table)
+    .where(
+      and(
+        eq(table.group_id, group_id),
+        after === undefined ? undefined : sql`(${ts}, ${table.identity_id}) > (${place})`,
+      ),
+    )
+    .orderBy(asc(ts), asc(table.identity_id))
+    .limit(limit);
+}
+
+export async function isListed(
+  queries: Queries,
+  list: PeopleList,
+  group_id: string,
+  identity_id: string,
+): Promise<boolean> {
+  const { table } = tableOf(list);
+  const rows = await queries
+    .select({ identity_id: table.identity_id })
+    .from(table)
+    .where(and(eq(table.group_id, group_id), eq(table.identity_id, identity_id)));
+  return rows.length > 0;
+}
+
+/** Tells of a change of a group; whoever else changes it waits until this transaction has ended. */
+export async function touchGroup(tx: Tx, group_id: string, people: string[]): Promise<void> {
+  await touch(tx, [
+    topics.group(group_id),
+    ...people.flatMap((identity_id) => [topics.gamesOf(identity_id), topics.identity(identity_id)]),
+  ]);
+}
+
+/** Puts somebody on a list. False when he is on it. */
+export async function addPerson(
+  tx: Tx,
+  list: PeopleList,
+  group_id: string,
+  { identity_id, ts }: Listed,
+): Promise<boolean> {
+  const row = { group_id, identity_id };
+  switch (list) {
+    case 'members':
+      return (
+        (
+          await tx
+            .insert(groupMembers)
+            .values({ ...row, join_ts: ts })
+            .onConflictDoNothing()
+            .returning()
+        ).length > 0
+      );
+    case 'join_requests':
+      return (
+        (
+          await tx
+            .insert(groupJoinRequests)
+            .values({ ...row, ts })
+            .onConflictDoNothing()
+            .returning()
+        ).length > 0
+      );
+    case 'bans':
+      return (
+        (
+          await tx
+            .insert(groupBans)
+            .values({ ...row, ts })
+            .onConflictDoNothing()
+            .returning()
+        ).length > 0
+      );
+  }
+}
+
+/** Takes somebody off a list. False when he is not on it. */
+export async function removePerson(tx: Tx, list: PeopleList, group_id: string, identity_id: string): Promise<boolean> {
+  const { table } = tableOf(list);
+  const rows = await tx
+    .delete(table)
+    .where(and(eq(table.group_id, group_id), eq(table.identity_id, identity_id)))
+    .returning({ identity_id: table.identity_id });
+  return rows.length > 0;
+}
+
+export async function countMembers(queries: Queries, group_id: string): Promise<number> {
+  return await queries.$count(groupMembers, eq(groupMembers.group_id, group_id));
+}
+
+export async function setOwner(tx: Tx, group_id: string, owner_identity_id: string): Promise<void> {
+  await tx.update(groups).set({ owner_identity_id }).where(eq(groups.group_id, group_id));
+}
+
+export async function insertInvite(queries: Queries, row: InviteRow): Promise<void> {
+  await queries.insert(groupInvites).values(row);
+}
+
+export async function selectInvite(queries: Queries, code: string): Promise<InviteRow | undefined> {
+  const [row] = await queries.select().from(groupInvites).where(eq(groupInvites.code, code));
+  return row;
+}
+
+/** Uses an invite once. False when it has expired or has been used up. */
+export async function useInvite(tx: Tx, code: string, now: Date): Promise<boolean> {
+  const rows = await tx
+    .update(groupInvites)
+    .set({ uses_left: sql`${groupInvites.uses_left} - 1` })
+    .where(
+      and(
+        eq(groupInvites.code, code),
+        or(isNull(groupInvites.expire_ts), gt(groupInvites.expire_ts, now)),
+        or(isNull(groupInvites.uses_left), gt(groupInvites.uses_left, 0)),
+      ),
+    )
+    .returning({ code: groupInvites.code });
+  return rows.length > 0;
+}
+
+function tableOf(list: PeopleList) {
+  switch (list) {
+    case 'members':
+      return { table: groupMembers, ts: groupMembers.join_ts };
+    case 'join_requests':
+      return { table: groupJoinRequests, ts: groupJoinRequests.ts };
+    case 'bans':
+      return { table: groupBans, ts: groupBans.ts };
+  }
+}

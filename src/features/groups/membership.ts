@@ -1,0 +1,173 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import * as store from './members-store.ts';
+import { selectGroup } from './store.ts';
+import type { CountedGroup } from './tables.ts';
+
+/** The field's (field-behaviour 8.11). */
+export const MEMBERS_MAX = 256;
+const INVITE_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
+const INVITE_USES_MAX = 5_000;
+/** Letters and digits that are not taken for each other; 32 of them, so that eight are 40 bits. */
+const CODE_LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
+const CODE_LENGTH = 8;
+
+interface MembershipDependencies {
+  database: Database;
+  clock: Clock;
+}
+
+interface Act {
+  group_id: string;
+  /** Who does it. */
+  actor_id: string;
+}
+
+interface ActOnPerson extends Act {
+  identity_id: string;
+}
+
+/** How people come into groups and out of them. Each step joins the group's order of changes, so none sees half of another. */
+export function createMembership({ database, clock }: MembershipDependencies) {
+  async function change(
+    group_id: string,
+    people: string[],
+    work: (tx: Tx, group: CountedGroup) => Promise<void>,
+  ): Promise<void> {
+    await database.transact(async (tx) => {
+      await store.touchGroup(tx, group_id, people);
+      const group = await selectGroup(tx, group_id);
+      if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
+      await work(tx, group);
+    });
+  }
+
+  /** The same for what only the owner may do. */
+  async function changeAsOwner(
+    { group_id, actor_id, identity_id }: ActOnPerson,
+    work: (tx: Tx, group: CountedGroup) => Promise<void>,
+  ): Promise<void> {
+    await change(group_id, [identity_id], async (tx, group) => {
+      requireOwner(group, actor_id);
+      await work(tx, group);
+    });
+  }
+
+  /** Makes somebody a member who may be one. */
+  async function admit(tx: Tx, { group_id, member_count }: CountedGroup, identity_id: string): Promise<void> {
+    if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
+    if (member_count >= MEMBERS_MAX) throw new ServiceError('GROUP_FULL', { max: MEMBERS_MAX });
+    if (!(await store.addPerson(tx, 'members', group_id, { identity_id, ts: clock.now() }))) {
+      throw new ServiceError('GROUP_ALREADY_MEMBER', {}, { metadata: { group_id } });
+    }
+    await store.removePerson(tx, 'join_requests', group_id, identity_id);
+  }
+
+  async function dismiss(tx: Tx, group: CountedGroup, identity_id: string): Promise<void> {
+    if (identity_id === group.owner_identity_id) {
+      throw new ServiceError('API_FORBIDDEN', { reason: 'the owner gives the group to somebody else before he goes' });
+    }
+    if (!(await store.removePerson(tx, 'members', group.group_id, identity_id))) {
+      throw new ServiceError('GROUP_NOT_MEMBER', {});
+    }
+  }
+
+  return {
+    leave: ({ group_id, actor_id }: Act) => change(group_id, [actor_id], (tx, group) => dismiss(tx, group, actor_id)),
+    kick: (act: ActOnPerson) => changeAsOwner(act, (tx, group) => dismiss(tx, group, act.identity_id)),
+    /** Whoever is banned is no member, has no wish to be one, and cannot become one. Repeating it is harmless. */
+    ban: (act: ActOnPerson) =>
+      changeAsOwner(act, async (tx, group) => {
+        const { group_id, identity_id } = act;
+        if (await store.isListed(tx, 'members', group_id, identity_id)) await dismiss(tx, group, identity_id);
+        await store.removePerson(tx, 'join_requests', group_id, identity_id);
+        await store.addPerson(tx, 'bans', group_id, { identity_id, ts: clock.now() });
+      }),
+    unban: (act: ActOnPerson) =>
+      changeAsOwner(act, async (tx) => {
+        await store.removePerson(tx, 'bans', act.group_id, act.identity_id);
+      }),
+    transfer: (act: ActOnPerson) =>
+      changeAsOwner(act, async (tx) => {
+        const { group_id, identity_id } = act;
+        if (!(await store.isListed(tx, 'members', group_id, identity_id)))
+          throw new ServiceError('GROUP_NOT_MEMBER', {});
+        await store.setOwner(tx, group_id, identity_id);
+      }),
+    /** Throws GROUP_CANNOT_REQUEST_JOIN, GROUP_MEMBER_BANNED, GROUP_ALREADY_MEMBER, GROUP_JOIN_REQUEST_ALREADY_EXISTS. */
+    requestJoin: ({ group_id, actor_id }: Act) =>
+      change(group_id, [], async (tx, group) => {
+        if (group.publicity !== 'open') throw new ServiceError('GROUP_CANNOT_REQUEST_JOIN', {});
+        if (await store.isListed(tx, 'bans', group_id, actor_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
+        if (await store.isListed(tx, 'members', group_id, actor_id)) {
+          throw new ServiceError('GROUP_ALREADY_MEMBER', {}, { metadata: { group_id } });
+        }
+        if (!(await store.addPerson(tx, 'join_requests', group_id, { identity_id: actor_id, ts: clock.now() }))) {
+          throw new ServiceError('GROUP_JOIN_REQUEST_ALREADY_EXISTS', {});
+        }
+      }),
+    /** A yes makes a member, a no forgets the wish. Nothing happens when there is none. */
+    resolveJoin: (act: ActOnPerson, is_welcome: boolean) =>
+      changeAsOwner(act, async (tx, group) => {
+        const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
+        if (is_waiting && is_welcome) await admit(tx, group, act.identity_id);
+      }),
+    /** A code, made by a member. Times in milliseconds. Throws VALIDATION_ERROR. */
+    async createInvite(
+      { group_id, actor_id }: Act,
+      { ttl, use_count }: { ttl?: number | undefined; use_count?: number | undefined },
+    ): Promise<string> {
+      if (!(await store.isListed(database.queries, 'members', group_id, actor_id))) {
+        throw new ServiceError('GROUP_NOT_MEMBER', {});
+      }
+      if (!isWithin(ttl, INVITE_LIFETIME_MAX_MS)) throw new ServiceError('VALIDATION_ERROR', { error: 'ttl.invalid' });
+      if (!isWithin(use_count, INVITE_USES_MAX)) {
+        throw new ServiceError('VALIDATION_ERROR', { error: 'use_count.invalid' });
+      }
+      const now = clock.now();
+      const code = makeCode();
+      await store.insertInvite(database.queries, {
+        code,
+        group_id,
+        create_ts: now,
+        expire_ts: ttl === undefined ? null : after(now, ttl),
+        uses_left: use_count ?? null,
+      });
+      return code;
+    },
+    /** The group that a code leads to. Throws GROUP_INVITE_CODE_INVALID. */
+    async groupOfInvite(code: string): Promise<string> {
+      const invite = await store.selectInvite(database.queries, code);
+      if (!invite) throw new ServiceError('GROUP_INVITE_CODE_INVALID', {});
+      return invite.group_id;
+    },
+    /** Makes somebody a member by a code. Gives the group. A use that admits nobody is not counted. */
+    async consumeInvite(code: string, identity_id: string): Promise<string> {
+      const group_id = await this.groupOfInvite(code);
+      await change(group_id, [identity_id], async (tx, group) => {
+        const now = clock.now();
+        const is_used = await store.useInvite(tx, code, now);
+        const expire_ts = (await store.selectInvite(tx, code))?.expire_ts;
+        if (!is_used && expire_ts && expire_ts <= now) throw new ServiceError('GROUP_INVITE_CODE_EXPIRED', {});
+        if (!is_used) throw new ServiceError('GROUP_INVITE_CODE_ALREADY_USED', {});
+        await admit(tx, group, identity_id);
+      });
+      return group_id;
+    },
+  };
+}
+
+/** Throws GROUP_INSUFFICIENT_PERMISSIONS for everybody else. */
+export function requireOwner(group: CountedGroup, identity_id: string): void {
+  if (group.owner_identity_id !== identity_id) throw new ServiceError('GROUP_INSUFFICIENT_PERMISSIONS', {});
+}
+
+function isWithin(value: number | undefined, max: number): boolean {
+  return value === undefined || (Number.isInteger(value) && value > 0 && value <= max);
+}
+
+function makeCode(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(CODE_LENGTH));
+  return [...bytes].map((byte) => CODE_LETTERS.charAt(byte % CODE_LETTERS.length)).join('');
+}

@@ -1,0 +1,20 @@
+import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, isBio } from '../names.ts';
+
+const ACCOUNT_NUMBER_MAX = 9_999;
+
+export interface ProfileChange {
+  display_name?: string | undefined;
+  account_number?: number | undefined;
+  bio?: string | undefined;
+}
+
+/** What is wrong with a change of a person's profile. */
+export function profileProblems({ display_name, account_number, bio }: ProfileChange): ContentProblem[] {
+  const name = display_name === undefined ? undefined : displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
+  const is_number = account_number === undefined || (account_number >= 0 && account_number <= ACCOUNT_NUMBER_MAX);
+  return [
+    ...(name ? [['display-name', name]] : []),
+    ...(is_number ? [] : [['account-number', 'invalid']]),
+    ...(bio === undefined || isBio(bio) ? [] : [['bio', 'invalid']]),
+  ].map((path) => ({ path }));
+}

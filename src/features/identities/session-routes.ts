@@ -1,0 +1,46 @@
+import { ServiceError } from '../../platform/errors.ts';
+import { route } from '../../platform/http/route.ts';
+import type { Identities } from './identities.ts';
+import { REFRESH_LIFETIME_MS } from './sessions.ts';
+import { RefreshAnswer, RefreshBody } from './wire.ts';
+
+/** The field's name (field-behaviour 1.6), so that its clients stay logged in. */
+const COOKIE = 'rivet_user_refresh_token';
+
+/** The one route that reads a cookie. Only pages of the service's own origins may call it. */
+export function sessionRoutes(identities: Identities, { public_url }: { public_url: string }) {
+  const is_https = public_url.startsWith('https:');
+
+  function cookieOf(value: string, maxAge: number): string {
+    const sameSite = is_https ? ('none' as const) : ('lax' as const);
+    return new Bun.Cookie(COOKIE, value, { maxAge, httpOnly: true, path: '/', secure: is_https, sameSite }).toString();
+  }
+
+  return [
+    route(
+      'POST',
+      '/auth/tokens/identity',
+      {
+        summary: 'A token for the person whose cookie comes along; for a new guest where none does, or after a logout.',
+        allow: 'anyone',
+        body: RefreshBody,
+        response: RefreshAnswer,
+        errors: ['API_MISSING_HEADER', 'TOKEN_REFRESH_NOT_FOUND', 'TOKEN_REVOKED'],
+      },
+      async ({ request, body }) => {
+        // Foreign origins are refused before; a request without one is no page's, and has no business with cookies.
+        if (!request.headers.has('origin')) throw new ServiceError('API_MISSING_HEADER', { header: 'Origin' });
+        const cookie = new Bun.CookieMap(request.headers.get('cookie') ?? '').get(COOKIE);
+        if (cookie && body.logout) await identities.sessions.end(cookie);
+        const session =
+          (cookie && !body.logout ? await identities.sessions.refresh(cookie) : undefined) ??
+          (await identities.sessions.open((await identities.createGuest()).identity_id));
+        const { identity_id, token, expire_ts, refresh_token } = session;
+        return Response.json(
+          { token, exp: expire_ts.toISOString(), identity_id },
+          { headers: { 'set-cookie': cookieOf(refresh_token, REFRESH_LIFETIME_MS / 1_000) } },
+        );
+      },
+    ),
+  ];
+}

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makeGuest, type Person } from '../../support/people.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+let opened: TestService;
+let game: TestGame;
+let group: string;
+beforeAll(async () => {
+  opened = await openTestService();
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+beforeEach(async () => {
+  game = await makeGame(opened.api, opened.administrator_token);
+  group = `/group/groups/${game.group_id}`;
+});
+
+const owner = () => opened.administrator_token;
+const guest = () => makeGuest(opened.api, game);
+const call = async (method: string, path: string, token: string, body: unknown = {}) => {
+  const answer = await opened.api.call(method, path, { token, ...(method === 'GET' ? {} : { body }) });
+  return answer.status === 200 ? answer.body : `${answer.status} ${answer.body.code}`;
+};
+const members = async (): Promise<string[]> =>
+  (await call('GET', `${group}/members`, owner())).members.map(
+    ({ identity }: { identity: Person }) => identity.identity_id,
+  );
+const invite = async (body: object = {}): Promise<string> =>
+  (await call('POST', `${group}/invites`, owner(), body)).code;
+const consume = (code: string, { token }: Person) => call('POST', `/group/invites/${code}/consume`, token);
+
+describe('what only the owner may do', () => {
+  const CASES = [
+    ['POST', '/profile', { display_name: 'Ours now' }],
+    ['GET', '/bans', undefined],
+    ['GET', '/join-requests', undefined],
+    ['POST', '/bans/:id', {}],
+    ['DELETE', '/bans/:id', {}],
+    ['POST', '/kick/:id', {}],
+    ['POST', '/join-request/:id', { resolution: true }],
+    ['POST', '/transfer-owner', { new_owner_identity_id: crypto.randomUUID() }],
+  ] as const;
+  for (const [method, path, body] of CASES) {
+    test(`${method} ${path}`, async () => {
+      const { token, identity_id } = await guest();
+      const answer = await call(method, `${group}${path.replace(':id', identity_id)}`, token, body);
+      expect(answer).toBe('403 GROUP_INSUFFICIENT_PERMISSIONS');
+      const missing = `/group/groups/${crypto.randomUUID()}${path.replace(':id', identity_id)}`;
+      expect(await call(method, missing, token, body)).toBe('404 GROUP_NOT_FOUND');
+    });
+  }
+});
+
+describe('invites', () => {
+  test('are made by members, within limits', async () => {
+    const { token } = await guest();
+    expect(await call('POST', `${group}/invites`, token)).toBe('403 GROUP_NOT_MEMBER');
+    for (const body of [
+      { ttl: 0 },
+      { ttl: 30 * 86_400_000 + 1 },
+      { use_count: 0 },
+      { use_count: 5_001 },
+      { ttl: 1.5 },
+    ]) {
+      expect(await call('POST', `${group}/invites`, owner(), body)).toBe('400 VALIDATION_ERROR');
+    }
+    expect(await call('GET', '/group/invites/NOTHING1', token)).toBe('400 GROUP_INVITE_CODE_INVALID');
+  });
+
+  test('make a member once', async () => {
+    const person = await guest();
+    const code = await invite();
+    expect(code).toMatch(/^[A-Z2-9]{8}$/);
+    expect((await call('GET', `/group/invites/${code}`, person.token)).group.group_id).toBe(game.group_id);
+    expect(await consume(code, person)).toEqual({ group_id: game.group_id });
+    expect(await consume(code, person)).toBe('400 GROUP_ALREADY_MEMBER');
+    expect(await members()).toContain(person.identity_id);
+    // A member's games are those of the group.
+    expect((await call('GET', '/cloud/games', person.token)).games).toHaveLength(1);
+  });
+
+  test('are not used more often than they allow, whoever comes at once', async () => {
+    const code = await invite({ use_count: 3 });
+    const people = await Promise.all(Array.from({ length: 8 }, guest));
+    const answers = await Promise.all(people.map((person) => consume(code, person)));
+    expect(answers.filter((answer) => typeof answer === 'object')).toHaveLength(3);
+    expect(answers.filter((answer) => answer === '400 GROUP_INVITE_CODE_ALREADY_USED')).toHaveLength(5);
+    expect(await members()).toHaveLength(4);
+  });
+
+  test('expire, and do not admit whoever is banned, who does not use them up', async () => {
+    const [banned, other] = [await guest(), await guest()];
+    await call('POST', `${group}/bans/${banned.identity_id}`, owner());
+    const code = await invite({ use_count: 1, ttl: 60_000 });
+    expect(await consume(code, banned)).toBe('400 GROUP_MEMBER_BANNED');
+    opened.clock.advance(60_001);
+    expect(await consume(code, other)).toBe('400 GROUP_INVITE_CODE_EXPIRED');
+  });
+});
+
+describe('asking to be a member', () => {
+  test('of an open group: once, and the owner says yes or no', async () => {
+    const [liked, disliked] = [await guest(), await guest()];
+    for (const { token } of [liked, disliked]) expect(await call('POST', `${group}/join-request`, token)).toEqual({});
+    expect(await call('POST', `${group}/join-request`, liked.token)).toBe('400 GROUP_JOIN_REQUEST_ALREADY_EXISTS');
+    const { join_requests } = await call('GET', `${group}/join-requests`, owner());
+    expect(join_requests).toMatchObject([
+      { identity: { identity_id: liked.identity_id, display_name: 'Guest' } },
+      { identity: { identity_id: disliked.identity_id } },
+    ]);
+    await call('POST', `${group}/join-request/${liked.identity_id}`, owner(), { resolution: true });
+    await call('POST', `${group}/join-request/${disliked.identity_id}`, owner(), { resolution: false });
+    expect(await members()).toContain(liked.identity_id);
+    expect(await members()).not.toContain(disliked.identity_id);
+    expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toEqual([]);
+  });
+
+  test('of a closed one is refused; opened again, it takes in all who had asked', async () => {
+    const [early, late] = [await guest(), await guest()];
+    await call('POST', `${group}/join-request`, early.token);
+    await call('POST', `${group}/profile`, owner(), { publicity: 'closed' });
+    expect(await call('POST', `${group}/join-request`, late.token)).toBe('400 GROUP_CANNOT_REQUEST_JOIN');
+    expect(await call('GET', `${group}/members`, late.token)).toBe('403 GROUP_NOT_MEMBER');
+    await call('POST', `${group}/profile`, owner(), { publicity: 'open' });
+    expect(await members()).toContain(early.identity_id);
+  });
+});
+
+describe('leaving', () => {
+  test('by oneself, by being kicked or banned; the owner gives the group away first', async () => {
+    const [one, two, three] = [await guest(), await guest(), await guest()];
+    const code = await invite();
+    for (const person of [one, two, three]) await consume(code, person);
+    expect(await call('POST', `${group}/leave`, one.token)).toEqual({});
+    expect(await call('POST', `${group}/leave`, one.token)).toBe('403 GROUP_NOT_MEMBER');
+    expect(await call('POST', `${group}/kick/${two.identity_id}`, owner())).toEqual({});
+    expect(await call('POST', `${group}/bans/${three.identity_id}`, owner())).toEqual({});
+    expect(await members()).toHaveLength(1);
+    expect(await call('POST', `${group}/leave`, owner())).toBe('403 API_FORBIDDEN');
+    expect((await call('GET', `${group}/bans`, owner())).banned_identities).toMatchObject([
+      { identity: { identity_id: three.identity_id }, ban_ts: expect.any(String) },
+    ]);
+
+    await call('DELETE', `${group}/bans/${three.identity_id}`, owner());
+    await consume(code, three);
+    const transfer = { new_owner_identity_id: three.identity_id };
+    expect(await call('POST', `${group}/transfer-owner`, owner(), transfer)).toEqual({});
+    expect(await call('POST', `${group}/leave`, owner())).toEqual({});
+    const { group: seen } = await call('GET', `${group}/profile`, three.token);
+    expect(seen).toMatchObject({ owner_identity_id: three.identity_id, member_count: 1 });
+  });
+});
+
+test('a list is read page by page, and waits for a change', async () => {
+  const code = await invite();
+  for (const person of await Promise.all(Array.from({ length: 4 }, guest))) await consume(code, person);
+  const first = await call('GET', `${group}/members?count=3`, owner());
+  const second = await call('GET', `${group}/members?count=3&anchor=${first.anchor}`, owner());
+  expect(first.members).toHaveLength(3);
+  expect(second).toEqual({ members: [expect.any(Object), expect.any(Object)], watch: first.watch });
+  const all = [...first.members, ...second.members].map(({ identity }) => identity.identity_id);
+  expect(new Set(all).size).toBe(5);
+  const waiting = call('GET', `${group}/members?watch_index=${first.watch.index}`, owner());
+  await consume(code, await guest());
+  expect((await waiting).members).toHaveLength(6);
+});

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createIdentities } from '../../../src/features/identities/identities.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import { loadKey } from '../../../src/platform/tokens/keys.ts';
+import { createTokens } from '../../../src/platform/tokens/tokens.ts';
+import { createMovedClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makeGuest } from '../../support/people.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const COOKIE = 'rivet_user_refresh_token';
+
+let opened: TestService;
+let game: TestGame;
+beforeAll(async () => {
+  opened = await openTestService();
+  game = await makeGame(opened.api, opened.administrator_token);
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const guest = () => makeGuest(opened.api, game);
+const refresh = (cookie?: string, body: object = {}, origin: string | undefined = opened.config.public_url) =>
+  opened.api.call('POST', '/auth/tokens/identity', {
+    body,
+    headers: { ...(origin ? { origin } : {}), ...(cookie ? { cookie } : {}) },
+  });
+const cookieIn = (answer: { headers: Headers }) => answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+
+describe('profiles', () => {
+  test('a guest is somebody, whom others see without what is his own', async () => {
+    const { token, identity_id } = await guest();
+    const { identity, watch } = await opened.api.ok('GET', '/identity/identities/self/profile', { token });
+    expect(identity).toEqual({
+      identity_id,
+      display_name: 'Guest',
+      account_number: expect.any(Number),
+      avatar_url: `${opened.config.public_url}/media/default-avatar.svg`,
+      is_registered: false,
+      external: { profile: `${opened.config.public_url}/identities/${identity_id}` },
+      following: false,
+      is_following_me: false,
+      is_mutual_following: false,
+      is_admin: false,
+      follower_count: 0,
+      following_count: 0,
+      join_ts: expect.stringMatching(/Z$/),
+      bio: '',
+      linked_accounts: [],
+      groups: [],
+      games: [],
+    });
+    expect(watch.index).toEqual(expect.any(String));
+  });
+
+  const BAD: [object, string][] = [
+    [{ display_name: '' }, 'display-name.too-short'],
+    [{ display_name: 'x'.repeat(25) }, 'display-name.too-long'],
+    [{ display_name: ' x' }, 'display-name.invalid'],
+    [{ account_number: 10_000 }, 'account-number.invalid'],
+    [{ account_number: -1 }, 'account-number.invalid'],
+    [{ bio: 'x'.repeat(201) }, 'bio.invalid'],
+    [{ bio: 'a\nb\nc\nd\ne\nf' }, 'bio.invalid'],
+    [{ bio: 'a\tb' }, 'bio.invalid'],
+  ];
+  for (const [body, problem] of BAD) {
+    test(`${JSON.stringify(body).slice(0, 40)} is refused: ${problem}`, async () => {
+      const { token } = await guest();
+      const path = '/identity/identities/self/profile';
+      const { errors } = await opened.api.ok('POST', `${path}/validate`, { token, body });
+      expect(errors.map((error: { path: string[] }) => error.path.join('.'))).toEqual([problem]);
+      expect(await opened.api.post(path, token, body)).toMatchObject({
+        status: 400,
+        body: { code: 'VALIDATION_ERROR' },
+      });
+    });
+  }
+
+  test('a change wakes whoever waits for it, and changes nothing else', async () => {
+    const { token, identity_id } = await guest();
+    const path = `/identity/identities/${identity_id}/profile`;
+    const before = await opened.api.ok('GET', path, { token });
+    const waiting = opened.api.ok('GET', `${path}?watch_index=${before.watch.index}`, { token });
+    const live = opened.api.ok('GET', `/identity/events/live?watch_index=${before.watch.index}`, { token });
+    await opened.api.ok('POST', '/identity/identities/self/profile', {
+      token,
+      body: { display_name: 'Ann', bio: 'a\nb' },
+    });
+    const { identity } = await waiting;
+    expect(identity).toEqual({ ...before.identity, display_name: 'Ann', bio: 'a\nb' });
+    expect((await live).events).toMatchObject([{ kind: { identity_update: { identity } } }]);
+  });
+
+  test('several at once: those there are, 64 at the most', async () => {
+    const [one, two] = [await guest(), await guest()];
+    const look = (ids: string[], what = 'handle') =>
+      opened.api.get(`/identity/identities/batch/${what}?identity_ids=${ids.join(',')}`, one.token);
+    const { identities } = (await look([one.identity_id, two.identity_id, crypto.randomUUID()], 'summary')).body;
+    expect(identities).toHaveLength(2);
+    expect((await look(['nonsense'])).body.code).toBe('API_BAD_QUERY_PARAMETER');
+    const many = Array.from({ length: 65 }, () => crypto.randomUUID());
+    expect((await look(many)).body.code).toBe('API_BAD_QUERY_PARAMETER');
+  });
+});
+
+describe('staying logged in by a cookie', () => {
+  test('only for pages of the service itself', async () => {
+    const elsewhere = await refresh(undefined, {}, 'https://elsewhere.example');
+    expect(elsewhere).toMatchObject({ status: 403, body: { code: 'API_CORS_ORIGIN_NOT_ALLOWED' } });
+    const nowhere = await refresh(undefined, {}, '');
+    expect(nowhere).toMatchObject({ status: 400, body: { code: 'API_MISSING_HEADER' } });
+  });
+
+  test('each refresh gives the same person a new token and a new cookie; the old one is worth nothing', async () => {
+    const first = await refresh();
+    expect(first.body).toEqual({ token: expect.any(String), exp: expect.any(String), identity_id: expect.any(String) });
+    expect(first.headers.get('set-cookie')).toMatch(/HttpOnly/i);
+    const second = await refresh(cookieIn(first));
+    expect(second.body.identity_id).toBe(first.body.identity_id);
+    expect(cookieIn(second)).not.toBe(cookieIn(first));
+    expect(await refresh(cookieIn(first))).toMatchObject({ status: 403, body: { code: 'TOKEN_REVOKED' } });
+    expect(await refresh(`${COOKIE}=usr_rf.nonsense`)).toMatchObject({
+      status: 403,
+      body: { code: 'TOKEN_REFRESH_NOT_FOUND' },
+    });
+  });
+
+  test('two who come with one cookie at once do not both stay', async () => {
+    const cookie = cookieIn(await refresh());
+    const answers = await Promise.all(Array.from({ length: 6 }, () => refresh(cookie)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+  });
+
+  test('a logout is the end of it', async () => {
+    const first = await refresh();
+    const out = await refresh(cookieIn(first), { logout: true });
+    expect(out.body.identity_id).not.toBe(first.body.identity_id);
+    expect((await refresh(cookieIn(first))).body.code).toBe('TOKEN_REVOKED');
+  });
+});
+
+test('whoever asks to be forgotten is forgotten after 30 days, unless he changes his mind', async () => {
+  await using test_database = await openTestDatabase();
+  await using database = openDatabase(test_database.address, 2);
+  const clock = createMovedClock();
+  const tokens = await createTokens(await loadKey(database.queries, clock, 'token'), clock);
+  const identities = createIdentities({ database, clock, tokens, events: { emit() {} } });
+  const [leaving, staying] = [await identities.createGuest(), await identities.createGuest()];
+  const { refresh_token } = await identities.sessions.open(leaving.identity_id);
+  for (const { identity_id } of [leaving, staying]) await identities.requestDeletion(identity_id);
+  await identities.cancelDeletion(staying.identity_id);
+
+  const forget = async () => {
+    const working = new AbortController();
+    const { stopped } = identities.startForgetting(working.signal);
+    working.abort();
+    await stopped;
+  };
+  clock.advance(30 * DAY_MS - 60_000);
+  await forget();
+  expect(await identities.get(leaving.identity_id)).toMatchObject({ display_name: 'Guest' });
+  clock.advance(120_000);
+  await forget();
+  expect(identities.get(leaving.identity_id)).rejects.toMatchObject({ code: 'IDENTITY_NOT_FOUND' });
+  expect(identities.sessions.refresh(refresh_token)).rejects.toMatchObject({ code: 'TOKEN_REVOKED' });
+  expect(await identities.get(staying.identity_id)).toMatchObject({ display_name: 'Guest', delete_ts: null });
+});
