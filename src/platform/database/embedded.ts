@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { startLoop } from '../loop.ts';
-import { identifyProcess, signalProcess, workingDirectoryOf } from '../processes.ts';
+import { findProcessesByEnvironment, identifyProcess, signalProcess, workingDirectoryOf } from '../processes.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
 
 const USER = 'muster';
@@ -99,6 +99,7 @@ async function ensureRunning(place: Cluster, directory: string, socket_directory
   if (found && isUsable(found, place.programs) && (await becomesReady(place, found.pid))) return found;
   // One of an earlier release, one whose socket is gone, or one that was just stopping, is replaced.
   await stop(place.cluster);
+  await endStrays(place.cluster);
   const socket = socket_directory ?? (await makeSocketDirectory(directory));
   await removeNotes(place.cluster, socket);
   const pid = start(place, socket);
@@ -125,6 +126,7 @@ interface Cluster {
 /** Makes the cluster beside its place and moves it there when it is whole, so that a crash in between costs nothing. */
 async function initialise({ programs, cluster, log, is_durable }: Cluster): Promise<void> {
   const unfinished = `${cluster}.unfinished`;
+  await endStrays(unfinished);
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { mode: 0o700 });
   await giveToPostgres(unfinished);
@@ -143,7 +145,7 @@ async function initialise({ programs, cluster, log, is_durable }: Cluster): Prom
     ...(is_durable ? [] : ['--no-sync']),
   ];
   const output = openSync(log, 'a', 0o600);
-  const initdb = Bun.spawn(command, { ...spawnOptions(programs), stdio: ['ignore', output, output] });
+  const initdb = Bun.spawn(command, { ...spawnOptions(programs, unfinished), stdio: ['ignore', output, output] });
   closeSync(output);
   if ((await initdb.exited) !== 0) throw new Error(`initdb failed:\n${lastLines(log)}`);
   await rename(unfinished, cluster);
@@ -166,15 +168,31 @@ function start({ programs, cluster, log, is_durable }: Cluster, socket_directory
   for (const [name, value] of Object.entries(settings)) command.push('-c', `${name}=${value}`);
   const output = openSync(log, 'a', 0o600);
   // Its own session: a ctrl-C at our terminal is ours to answer, and the database is the last thing to go.
-  const child = Bun.spawn(command, { ...spawnOptions(programs), detached: true, stdio: ['ignore', output, output] });
+  const child = Bun.spawn(command, {
+    ...spawnOptions(programs, cluster),
+    detached: true,
+    stdio: ['ignore', output, output],
+  });
   closeSync(output);
   child.unref();
   return child.pid;
 }
 
-function spawnOptions(programs: string) {
-  const env = { LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C', PATH: '/usr/bin:/bin' };
+/** PGDATA says to PostgreSQL what the command line says too; by it we find what we started, and did not live to note. */
+function spawnOptions(programs: string, directory: string) {
+  const env = { PGDATA: directory, LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C', PATH: '/usr/bin:/bin' };
   return process.getuid?.() === 0 ? { env, ...POSTGRES_USER } : { env };
+}
+
+/** Ends what an earlier start had begun when it was killed: an initdb goes on alone, and clears away what we make there. */
+async function endStrays(directory: string): Promise<void> {
+  const deadline = performance.now() + STOPPED_WITHIN_MS;
+  let strays = findProcessesByEnvironment(`PGDATA=${directory}`);
+  while (strays.length > 0 && performance.now() < deadline) {
+    for (const pid of strays) signalProcess(pid, 'SIGKILL');
+    await Bun.sleep(5);
+    strays = findProcessesByEnvironment(`PGDATA=${directory}`);
+  }
 }
 
 /** The postmaster of this cluster, not a stranger that has its number now. Its file: src/include/utils/pidfile.h. */
