@@ -22,6 +22,8 @@ import { lobbyCloudRoutes } from './features/lobbies/cloud-routes.ts';
 import { createLobbies } from './features/lobbies/lobbies.ts';
 import { startReconciling as startReconcilingLobbies } from './features/lobbies/reconcile.ts';
 import { lobbyRoutes } from './features/lobbies/routes.ts';
+import { createMedia } from './features/media/media.ts';
+import { mediaRoutes } from './features/media/routes.ts';
 import { createNamespaces } from './features/namespaces/namespaces.ts';
 import { namespaceRoutes } from './features/namespaces/routes.ts';
 import { namespaceSettingsRoutes } from './features/namespaces/settings-routes.ts';
@@ -102,6 +104,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const groups = createGroups({ ...base, identities, public_url });
   const datacenters = createDatacenters(base);
   const uploads = createUploads({ ...base, objects, presigner });
+  const media = createMedia({ ...base, uploads });
   const builds = createBuilds({ ...base, uploads, directory: data.folder('builds'), kinds: runtime.kinds });
   const versions = createVersions({ ...base, builds, datacenters });
   const namespaces = createNamespaces({ ...base, ...config, versions });
@@ -161,6 +164,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     ...buildRoutes(builds),
     ...uploadRoutes(uploads, games.tenants),
     ...gameRoutes(games, watch),
+    ...mediaRoutes({ media, games, groups, identities, public_url }),
     ...namespaceRoutes(namespaces, config),
     ...namespaceSettingsRoutes(namespaces),
     ...versionRoutes(versions),

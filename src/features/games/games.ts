@@ -82,7 +82,8 @@ export function createGames(dependencies: GamesDependencies) {
     return await database.transact(async (tx) => {
       const game_id = crypto.randomUUID();
       const watchers = await groups.memberIds(tx, developer_group_id);
-      const row = { game_id, name_id, display_name, developer_group_id, create_ts: clock.now() };
+      const pictures = { logo_upload_id: null, banner_upload_id: null };
+      const row = { game_id, name_id, display_name, developer_group_id, ...pictures, create_ts: clock.now() };
       await store.insertGame(tx, row, watchers);
       const { version_id } = await versions.createFirst(tx, game_id);
       await namespaces.createWith(tx, { game_id, version_id, name_id: 'prod', display_name: 'Production' });
@@ -105,6 +106,7 @@ export function createGames(dependencies: GamesDependencies) {
         namespaces: its_namespaces.map(toNamespaceSummary),
         versions: its_versions.map(toVersionSummary),
         datacenters: all_datacenters,
+        public_url,
       });
     },
   };
@@ -160,6 +162,16 @@ export function createGames(dependencies: GamesDependencies) {
           if (wanted.name_id !== undefined || attempt === NAME_ID_ATTEMPTS) refuseProblems([NAME_ID_TAKEN]);
         }
       }
+    },
+    /** Makes an upload the game's logo or banner. */
+    async setPicture(
+      game_id: string,
+      picture: Partial<Pick<GameRow, 'logo_upload_id' | 'banner_upload_id'>>,
+    ): Promise<void> {
+      const { developer_group_id } = await get(game_id);
+      await database.transact(async (tx) =>
+        store.updateGame(tx, game_id, picture, await groups.memberIds(tx, developer_group_id)),
+      );
     },
     /** A token for tools that deploy a game. */
     createCloudToken: (game_id: string) => tokens.issue({ kind: 'cloud', game_id }),

@@ -12,6 +12,12 @@ export async function insertGame(tx: Tx, row: GameRow, watchers: string[]): Prom
   await tx.insert(games).values(row);
 }
 
+/** `watchers`: the identities whose lists of games show it. */
+export async function updateGame(tx: Tx, game_id: string, values: Partial<GameRow>, watchers: string[]): Promise<void> {
+  await touch(tx, [topics.game(game_id), ...watchers.map(topics.gamesOf)]);
+  await tx.update(games).set(values).where(eq(games.game_id, game_id));
+}
+
 export async function selectGame(queries: Queries, game_id: string): Promise<GameRow | undefined> {
   const [row] = await queries.select().from(games).where(eq(games.game_id, game_id));
   return row;

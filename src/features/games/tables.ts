@@ -11,6 +11,9 @@ export const games = pgTable(
     developer_group_id: uuid()
       .notNull()
       .references(() => groups.group_id),
+    /** The uploads that are its pictures. */
+    logo_upload_id: uuid(),
+    banner_upload_id: uuid(),
     create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
   },
   (table) => [index('games_by_group').on(table.developer_group_id)],

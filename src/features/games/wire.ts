@@ -67,7 +67,7 @@ export const InspectAnswer = Type.Object({
 /** Everything in it that the field has fixed values for has them (field-behaviour 8.2). */
 export function toGame(
   row: GameRow,
-  parts: Pick<Static<typeof Game>, 'namespaces' | 'versions'> & { datacenters: Datacenter[] },
+  parts: Pick<Static<typeof Game>, 'namespaces' | 'versions'> & { datacenters: Datacenter[]; public_url: string },
 ): Static<typeof Game> {
   const { game_id, create_ts, name_id, display_name, developer_group_id } = row;
   return {
@@ -77,6 +77,7 @@ export function toGame(
     display_name,
     developer_group_id,
     total_player_count: 0,
+    ...toPictures(row, parts.public_url),
     namespaces: parts.namespaces,
     versions: parts.versions,
     available_regions: parts.datacenters.map(({ datacenter_id, slug, name }) => ({
@@ -100,8 +101,17 @@ export function toGameSummary(
     game_id,
     name_id,
     display_name,
+    ...toPictures(row, public_url),
     url: '',
     developer: toGroupHandle(group, public_url),
     total_player_count: 0,
+  };
+}
+
+/** Addresses of a game's logo and banner, as far as it has them. */
+export function toPictures({ logo_upload_id, banner_upload_id }: GameRow, public_url: string) {
+  return {
+    ...(logo_upload_id ? { logo_url: `${public_url}/media/game-logo/${logo_upload_id}` } : {}),
+    ...(banner_upload_id ? { banner_url: `${public_url}/media/game-banner/${banner_upload_id}` } : {}),
   };
 }

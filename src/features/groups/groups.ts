@@ -136,6 +136,16 @@ export function createGroups(dependencies: GroupsDependencies) {
         await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
       }
     },
+    /** Makes an upload a group's picture; for its owner. */
+    async setAvatar({ group_id, identity_id }: Sight, avatar_upload_id: string): Promise<void> {
+      requireOwner(await get(group_id), identity_id);
+      const members = await store.selectMemberIds(queries, group_id);
+      await database.transact((tx) => store.updateGroup(tx, group_id, { avatar_upload_id }, members));
+    },
+    /** Throws GROUP_NOT_FOUND, or GROUP_INSUFFICIENT_PERMISSIONS for everybody but the owner. */
+    async requireOwner({ group_id, identity_id }: Sight): Promise<void> {
+      requireOwner(await get(group_id), identity_id);
+    },
     /** Throws GROUP_NOT_FOUND when there is none. */
     get,
     isMember,

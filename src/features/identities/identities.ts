@@ -98,6 +98,8 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
       const given = Object.entries({ display_name, account_number, bio }).filter(([, value]) => value !== undefined);
       await update(identity_id, Object.fromEntries(given));
     },
+    /** Makes an upload somebody's picture. */
+    setAvatar: (identity_id: string, avatar_upload_id: string) => update(identity_id, { avatar_upload_id }),
     /** He is forgotten in 30 days, unless he changes his mind. */
     requestDeletion: (identity_id: string) => update(identity_id, { delete_ts: after(clock.now(), DELETE_AFTER_MS) }),
     cancelDeletion: (identity_id: string) => update(identity_id, { delete_ts: null }),
@@ -112,7 +114,14 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
           const now = clock.now();
           await store.deleteExpiredRefreshTokens(queries, now);
           const due = await store.selectToDelete(queries, now);
-          const nobody = { display_name: 'Deleted', bio: '', is_registered: false, is_admin: false, is_deleted: true };
+          const nobody = {
+            display_name: 'Deleted',
+            bio: '',
+            is_registered: false,
+            is_admin: false,
+            is_deleted: true,
+            avatar_upload_id: null,
+          };
           for (const { identity_id } of due) {
             await database.transact(async (tx) => {
               await store.updateIdentity(tx, identity_id, nobody);

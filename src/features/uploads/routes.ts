@@ -33,6 +33,8 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
       },
       async ({ caller, params }) => {
         const { game_id } = await uploads.get(params.upload_id);
+        // A person's upload is completed where it was prepared.
+        if (game_id === null) throw new ServiceError('UPLOAD_NOT_FOUND', {});
         await tenants.admit(caller, { game_id }, 'write').catch((error: unknown) => {
           const is_foreign = error instanceof ServiceError && error.code === 'GAME_NOT_FOUND';
           throw is_foreign ? new ServiceError('UPLOAD_NOT_FOUND', {}) : error;

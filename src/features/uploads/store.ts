@@ -1,6 +1,8 @@
-import { and, asc, eq, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
+
+const UPLOADS_MAX = 1_000;
 
 export async function insertUpload(tx: Tx, upload: UploadRow, files: UploadFileRow[]): Promise<void> {
   await tx.insert(uploads).values(upload);
@@ -25,6 +27,17 @@ export async function selectFiles(queries: Queries, upload_id: string): Promise<
     .from(uploadFiles)
     .where(eq(uploadFiles.upload_id, upload_id))
     .orderBy(asc(uploadFiles.file_number));
+}
+
+/** A game's uploads of a kind with their first files, the newest first. */
+export async function selectUploads(queries: Queries, game_id: string, kind: UploadRow['kind']) {
+  return await queries
+    .select({ upload: uploads, path: uploadFiles.path })
+    .from(uploads)
+    .innerJoin(uploadFiles, and(eq(uploadFiles.upload_id, uploads.upload_id), eq(uploadFiles.file_number, 0)))
+    .where(and(eq(uploads.game_id, game_id), eq(uploads.kind, kind)))
+    .orderBy(desc(uploads.create_ts), desc(uploads.upload_id))
+    .limit(UPLOADS_MAX);
 }
 
 /** Takes the right to complete an upload, unless somebody has it or it is complete. */

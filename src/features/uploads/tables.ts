@@ -1,18 +1,40 @@
-import { bigint, boolean, index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { games } from '../games/tables.ts';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+export const UPLOAD_KINDS = [
+  'build',
+  'site',
+  'custom_avatar',
+  'game_logo',
+  'game_banner',
+  'group_avatar',
+  'identity_avatar',
+] as const;
+export type UploadKind = (typeof UPLOAD_KINDS)[number];
 
 /** Files on their way to us. Their bytes lie in the object storage; here is what was announced and what has come. */
 export const uploads = pgTable(
   'uploads',
   {
     upload_id: uuid().primaryKey(),
-    game_id: uuid()
-      .notNull()
-      .references(() => games.game_id),
+    /** Whose it is: a game's, or else a person's. */
+    game_id: uuid().references(() => games.game_id),
+    identity_id: uuid(),
     /** What it will be, once it is complete. */
-    kind: text({ enum: ['build'] }).notNull(),
+    kind: text({ enum: UPLOAD_KINDS }).notNull(),
     is_multipart: boolean().notNull(),
     /** Of all files together. */
     content_length: bigint({ mode: 'number' }).notNull(),
@@ -21,7 +43,10 @@ export const uploads = pgTable(
     completing_until: moment(),
     complete_ts: moment(),
   },
-  (table) => [index('uploads_by_age').on(table.create_ts)],
+  (table) => [
+    index('uploads_by_age').on(table.create_ts),
+    index('uploads_of_game').on(table.game_id, table.kind, table.create_ts),
+  ],
 );
 
 export const uploadFiles = pgTable(
@@ -36,7 +61,10 @@ export const uploadFiles = pgTable(
     content_type: text(),
     content_length: bigint({ mode: 'number' }).notNull(),
   },
-  (table) => [primaryKey({ columns: [table.upload_id, table.file_number] })],
+  (table) => [
+    primaryKey({ columns: [table.upload_id, table.file_number] }),
+    unique('upload_files_path').on(table.upload_id, table.path),
+  ],
 );
 
 export type UploadRow = typeof uploads.$inferSelect;

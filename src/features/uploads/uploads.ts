@@ -10,6 +10,8 @@ import * as store from './store.ts';
 import type { UploadFileRow, UploadRow } from './tables.ts';
 import type { PrepareFile, PresignedRequest } from './wire.ts';
 
+export type { UploadKind, UploadRow } from './tables.ts';
+
 /** How long one request may take to complete an upload before another may try. */
 const COMPLETION_LEASE_MS = 30 * 60_000;
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
@@ -64,7 +66,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     /** Announces files. Gives the requests that send them, one for each part. */
     async prepare(
       tx: Tx,
-      upload: Pick<UploadRow, 'game_id' | 'kind' | 'is_multipart'>,
+      upload: Pick<UploadRow, 'kind' | 'is_multipart'> & Partial<Pick<UploadRow, 'game_id' | 'identity_id'>>,
       files: PrepareFile[],
     ): Promise<{ upload_id: string; presigned_requests: PresignedRequest[] }> {
       const upload_id = crypto.randomUUID();
@@ -79,7 +81,8 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (parts.length > PARTS_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${PARTS_MAX} parts` });
       const content_length = rows.reduce((sum, row) => sum + row.content_length, 0);
       const times = { create_ts: clock.now(), completing_until: null, complete_ts: null };
-      await store.insertUpload(tx, { upload_id, ...upload, content_length, ...times }, rows);
+      const owner = { game_id: upload.game_id ?? null, identity_id: upload.identity_id ?? null };
+      await store.insertUpload(tx, { upload_id, ...upload, ...owner, content_length, ...times }, rows);
       const presigned_requests = parts.map((part) => ({
         path: part.path,
         url: presigner.sign(part, upload.is_multipart),
@@ -132,6 +135,9 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         throw error;
       }
     },
+    /** A game's uploads of a kind with their files, the newest first. */
+    listOf: (game_id: string, kind: UploadRow['kind']) => store.selectUploads(database.queries, game_id, kind),
+    files: (upload_id: string) => store.selectFiles(database.queries, upload_id),
     /** The bytes of a file of an upload that has arrived. */
     read: (upload_id: string, file_number: number) => objects.read(fileKey(upload_id, file_number)),
     /** Removes uploads that nobody completed within a day. */

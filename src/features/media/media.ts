@@ -1,0 +1,80 @@
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { UploadKind, UploadRow, Uploads } from '../uploads/uploads.ts';
+import type { PresignedRequest } from '../uploads/wire.ts';
+import { BYTES_MAX, imageTypeOf, looksLike } from './rules.ts';
+
+/** The kinds of upload that are pictures. */
+export type PictureKind = Exclude<UploadKind, 'build' | 'site'>;
+
+/** Whose picture it is: a game's, or of somebody who uploads it for himself or his group. */
+export type PictureOwner = { game_id: string } | { identity_id: string };
+
+interface MediaDependencies {
+  database: Database;
+  uploads: Uploads;
+}
+
+export type Media = ReturnType<typeof createMedia>;
+
+/** Pictures of games, groups and people (field-behaviour 8.6): PNG or JPEG, looked at before they are shown. */
+export function createMedia({ database, uploads }: MediaDependencies) {
+  for (const kind of PICTURE_KINDS) {
+    uploads.setPurpose(kind, {
+      async inspect(upload_id) {
+        const [file] = await uploads.files(upload_id);
+        const type = imageTypeOf(file?.path ?? '');
+        if (type && looksLike(type, await readStart(uploads.read(upload_id, 0)))) return;
+        throw new ServiceError('UPLOAD_INVALID', { error: 'its content is not the picture that its name says' });
+      },
+      // What refers to the picture is set after it; until then it is nobody's.
+      async complete() {},
+    });
+  }
+
+  return {
+    /** Announces a picture. Throws UPLOAD_INVALID for another type than PNG and JPEG, or UPLOAD_TOO_LARGE. */
+    async prepare(
+      kind: PictureKind,
+      owner: PictureOwner,
+      file: { path: string; content_length: number },
+    ): Promise<{ upload_id: string; presigned_request: PresignedRequest }> {
+      const content_type = imageTypeOf(file.path);
+      if (!content_type) throw new ServiceError('UPLOAD_INVALID', { error: 'a picture ends in .png, .jpg or .jpeg' });
+      const max_content_length = BYTES_MAX[kind];
+      if (file.content_length > max_content_length) throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
+      const upload = { kind, is_multipart: false, ...owner };
+      const prepared = await database.transact((tx) => uploads.prepare(tx, upload, [{ ...file, content_type }]));
+      const [presigned_request] = prepared.presigned_requests;
+      if (!presigned_request) throw new Error('a file has a request that sends it');
+      return { upload_id: prepared.upload_id, presigned_request };
+    },
+    /** Declares that a picture has arrived. Throws UPLOAD_NOT_FOUND when it is not this owner's, or what it lacks. */
+    async complete(kind: PictureKind, owner: PictureOwner, upload_id: string): Promise<void> {
+      const upload = await uploads.get(upload_id);
+      if (upload.kind !== kind || !isOwnedBy(upload, owner)) throw new ServiceError('UPLOAD_NOT_FOUND', {});
+      await uploads.complete(upload_id);
+    },
+    /** The pictures that a game's players may choose from, the newest first. */
+    customAvatars: (game_id: string) => uploads.listOf(game_id, 'custom_avatar'),
+    /** A picture that has arrived. Throws UPLOAD_NOT_FOUND. */
+    async read(kind: PictureKind, upload_id: string): Promise<{ content: ReadableStream<Uint8Array>; type: string }> {
+      const upload = await uploads.get(upload_id);
+      const [file] = await uploads.files(upload_id);
+      const type = imageTypeOf(file?.path ?? '');
+      if (upload.kind !== kind || !upload.complete_ts || !type) throw new ServiceError('UPLOAD_NOT_FOUND', {});
+      return { content: uploads.read(upload_id, 0), type };
+    },
+  };
+}
+
+const PICTURE_KINDS = ['custom_avatar', 'game_logo', 'game_banner', 'group_avatar', 'identity_avatar'] as const;
+
+function isOwnedBy(upload: UploadRow, owner: PictureOwner): boolean {
+  return 'game_id' in owner ? upload.game_id === owner.game_id : upload.identity_id === owner.identity_id;
+}
+
+async function readStart(content: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  for await (const chunk of content) return chunk;
+  return new Uint8Array();
+}

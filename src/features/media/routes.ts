@@ -1,0 +1,184 @@
+import { ServiceError } from '../../platform/errors.ts';
+import { type Route, route } from '../../platform/http/route.ts';
+import { Empty } from '../../platform/http/shapes.ts';
+import type { Games } from '../games/games.ts';
+import type { Groups } from '../groups/groups.ts';
+import type { Identities } from '../identities/identities.ts';
+import type { Media, PictureKind } from './media.ts';
+import * as wire from './wire.ts';
+
+const UPLOAD_ERRORS = ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_INVALID', 'UPLOAD_BUSY'] as const;
+const PREPARE_ERRORS = ['UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'] as const;
+
+/** In addresses, by kind. */
+const PLACES: Record<string, PictureKind> = {
+  'user-avatar': 'identity_avatar',
+  'team-avatar': 'group_avatar',
+  'game-logo': 'game_logo',
+  'game-banner': 'game_banner',
+  'custom-avatar': 'custom_avatar',
+};
+
+interface MediaRoutesDependencies {
+  media: Media;
+  games: Games;
+  groups: Groups;
+  identities: Identities;
+  public_url: string;
+}
+
+export function mediaRoutes(dependencies: MediaRoutesDependencies) {
+  return [...showRoutes(dependencies), ...gameRoutes(dependencies), ...peopleRoutes(dependencies)];
+}
+
+/** Pictures as browsers fetch them. They never change, and nothing in them runs. */
+function showRoutes({ media }: MediaRoutesDependencies) {
+  const options = {
+    summary: 'A picture.',
+    allow: 'anyone',
+    is_page: true,
+    errors: ['API_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
+  } as const;
+  async function show(kind: PictureKind | undefined, upload_id: string): Promise<Response> {
+    if (!kind) throw new ServiceError('API_NOT_FOUND', {});
+    const { content, type } = await media.read(kind, upload_id);
+    return picture(content, type, 'public, max-age=31536000, immutable');
+  }
+  return [
+    route('GET', '/media/default-avatar.svg', { ...options, summary: 'The picture of people without one.' }, async () =>
+      picture(DEFAULT_AVATAR, 'image/svg+xml', 'public, max-age=86400'),
+    ),
+    route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async ({ params }) =>
+      show(PLACES[params.kind], params.upload_id),
+    ),
+    // The field puts the file's name behind it.
+    route('GET', '/media/:kind/:upload_id/:file', { ...options, free_params: ['kind', 'file'] }, async ({ params }) =>
+      show(PLACES[params.kind], params.upload_id),
+    ),
+  ];
+}
+
+/** Logo, banner and the avatars of a game. */
+function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Route[] {
+  const pictures = [
+    { kind: 'game_logo', prepare: 'logo-upload/prepare', upload: 'logo-upload', what: 'the logo of a game' },
+    { kind: 'game_banner', prepare: 'banner-upload/prepare', upload: 'banner-upload', what: 'the banner of a game' },
+    { kind: 'custom_avatar', prepare: 'avatar-upload/prepare', upload: 'avatar-upload', what: 'an avatar of a game' },
+  ] as const;
+  const preparing = (kind: PictureKind, path: string, what: string) =>
+    route(
+      'POST',
+      `/cloud/games/:game_id/${path}`,
+      {
+        summary: `Prepares the upload of ${what}.`,
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: wire.PreparePictureBody,
+        response: wire.PreparePictureAnswer,
+        errors: ['GAME_NOT_FOUND', ...PREPARE_ERRORS],
+      },
+      async ({ params, body }) => await media.prepare(kind, { game_id: params.game_id }, body),
+    );
+  const completing = ({ kind, upload, what }: (typeof pictures)[number]) =>
+    route(
+      'POST',
+      `/cloud/games/:game_id/${upload}/:upload_id/complete`,
+      {
+        summary: `Declares that ${what} has been sent.`,
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: Empty,
+        response: Empty,
+        errors: ['GAME_NOT_FOUND', ...UPLOAD_ERRORS],
+      },
+      async ({ params: { game_id, upload_id } }) => {
+        await media.complete(kind, { game_id }, upload_id);
+        if (kind === 'game_logo') await games.setPicture(game_id, { logo_upload_id: upload_id });
+        if (kind === 'game_banner') await games.setPicture(game_id, { banner_upload_id: upload_id });
+        return {};
+      },
+    );
+  return [
+    ...pictures.map(({ kind, prepare, what }) => preparing(kind, prepare, what)),
+    // The specification's path for avatars.
+    preparing('custom_avatar', 'prepare', 'an avatar of a game'),
+    ...pictures.map(completing),
+    route(
+      'GET',
+      '/cloud/games/:game_id/avatars',
+      {
+        summary: "The avatars that a game's players may choose from, the newest first.",
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: wire.CustomAvatarsAnswer,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params }) => {
+        const avatars = await media.customAvatars(params.game_id);
+        return { custom_avatars: avatars.map((avatar) => wire.toCustomAvatar(avatar, public_url)) };
+      },
+    ),
+  ];
+}
+
+/** Avatars of people and of groups. */
+function peopleRoutes({ media, groups, identities }: MediaRoutesDependencies) {
+  const preparing = {
+    allow: ['identity'],
+    body: wire.PreparePictureBody,
+    response: wire.PreparePictureAnswer,
+    errors: PREPARE_ERRORS,
+  } as const;
+  const completing = { allow: ['identity'], body: Empty, response: Empty } as const;
+  return [
+    route(
+      'POST',
+      '/identity/identities/avatar-upload/prepare',
+      { ...preparing, summary: "Prepares the upload of the caller's picture." },
+      async ({ caller, body }) => await media.prepare('identity_avatar', { identity_id: caller.identity_id }, body),
+    ),
+    route(
+      'POST',
+      '/identity/identities/avatar-upload/:upload_id/complete',
+      { ...completing, summary: "Declares that the caller's picture has been sent.", errors: UPLOAD_ERRORS },
+      async ({ caller: { identity_id }, params: { upload_id } }) => {
+        await media.complete('identity_avatar', { identity_id }, upload_id);
+        await identities.setAvatar(identity_id, upload_id);
+        return {};
+      },
+    ),
+    route(
+      'POST',
+      '/group/groups/avatar-upload/prepare',
+      { ...preparing, summary: "Prepares the upload of a group's picture." },
+      async ({ caller, body }) => await media.prepare('group_avatar', { identity_id: caller.identity_id }, body),
+    ),
+    route(
+      'POST',
+      '/group/groups/:group_id/avatar-upload/:upload_id/complete',
+      {
+        ...completing,
+        summary: "Declares that a group's picture has been sent. For the owner.",
+        errors: [...UPLOAD_ERRORS, 'GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'],
+      },
+      async ({ caller: { identity_id }, params: { group_id, upload_id } }) => {
+        await groups.requireOwner({ group_id, identity_id });
+        await media.complete('group_avatar', { identity_id }, upload_id);
+        await groups.setAvatar({ group_id, identity_id }, upload_id);
+        return {};
+      },
+    ),
+  ];
+}
+
+function picture(content: ReadableStream<Uint8Array> | string, type: string, cache_control: string): Response {
+  return new Response(content, {
+    headers: {
+      'content-type': type,
+      'cache-control': cache_control,
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    },
+  });
+}
+
+const DEFAULT_AVATAR = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64"><rect width="64" height="64" fill="#cfd8e3"/><circle cx="32" cy="25" r="11" fill="#8595a8"/><path d="M10 60c2-14 11-20 22-20s20 6 22 20z" fill="#8595a8"/></svg>`;
