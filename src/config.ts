@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { type Static, Type } from '@sinclair/typebox';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
@@ -11,7 +11,7 @@ const WEEK_MS = 7 * 24 * 3_600_000;
 export const Settings = Type.Object({
   MUSTER_HOST: Type.String({
     default: '127.0.0.1',
-    minLength: 1,
+    pattern: '^[A-Za-z0-9.:-]+$',
     description: 'Address to listen on. 0.0.0.0 to be reachable from other machines.',
   }),
   MUSTER_PORT: Type.Integer({ default: 8080, minimum: 1, maximum: PORT_MAX, description: 'Port to listen on.' }),
@@ -23,7 +23,7 @@ export const Settings = Type.Object({
   ),
   MUSTER_PUBLIC_URL: Type.Optional(
     Type.String({
-      pattern: '^https?://[^/?#]+/?$',
+      pattern: '^https?://[^/?#@]+/?$',
       description: 'Address that clients use, when it is not http://HOST:PORT (behind a proxy, for one).',
     }),
   ),
@@ -147,12 +147,20 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   const url_host = settings.MUSTER_HOST.includes(':') ? `[${settings.MUSTER_HOST}]` : settings.MUSTER_HOST;
   const any_address = ['0.0.0.0', '::'].includes(settings.MUSTER_HOST);
   const local_url = `http://${any_address ? '127.0.0.1' : url_host}:${settings.MUSTER_PORT}`;
+  if (!URL.canParse(local_url)) {
+    throw new StartError(
+      `MUSTER_HOST is "${settings.MUSTER_HOST}": expected an address like 127.0.0.1 or ::1, or a name.`,
+    );
+  }
   if (settings.MUSTER_WATCH_HOLD_MS >= settings.MUSTER_REQUEST_TIMEOUT_MS) {
     throw new StartError(
       `MUSTER_WATCH_HOLD_MS (${settings.MUSTER_WATCH_HOLD_MS}) must be below MUSTER_REQUEST_TIMEOUT_MS (${settings.MUSTER_REQUEST_TIMEOUT_MS}): a poll that waits longer than a request may take never answers.`,
     );
   }
   const public_url = (settings.MUSTER_PUBLIC_URL ?? local_url).replace(/\/$/, '');
+  if (!URL.canParse(public_url)) {
+    throw new StartError(`MUSTER_PUBLIC_URL is "${public_url}": expected an address like https://play.example.com.`);
+  }
   return {
     host: settings.MUSTER_HOST,
     port: settings.MUSTER_PORT,
@@ -166,7 +174,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     datacenter: { slug: settings.MUSTER_DATACENTER, name: settings.MUSTER_DATACENTER_NAME },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
     sites_domain: settings.MUSTER_SITES_DOMAIN,
-    server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS),
+    server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS, settings.MUSTER_PORT),
     servers_max: settings.MUSTER_SERVERS_MAX,
     ready_timeout_ms: settings.MUSTER_READY_TIMEOUT_MS,
     seat_timeout_ms: settings.MUSTER_SEAT_TIMEOUT_MS,
@@ -183,32 +191,44 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
     }
   }
   const given: Record<string, unknown> = {};
-  for (const name of Object.keys(Settings.properties)) {
+  for (const [name, shape] of Object.entries(Settings.properties)) {
     const value = environment[name];
-    if (value !== undefined && value !== '') given[name] = value;
+    if (value === undefined || value === '') continue;
+    given[name] = shape.type === 'integer' && /^\d+$/.test(value) ? Number(value) : value;
   }
-  const completed = Value.Default(Settings, Value.Convert(Settings, given));
+  const completed = Value.Default(Settings, given);
   const problem = Value.Errors(Settings, completed).First();
   if (problem) {
     const name = problem.path.slice(1);
     const shape = Settings.properties[name as keyof Settings];
     // A database address holds a password: it is not repeated.
-    const shown = name === 'DATABASE_URL' ? '' : ` is "${environment[name]}", which`;
+    const shown = name === 'DATABASE_URL' ? '' : ` is "${blotUser(String(given[name]))}", which`;
     throw new StartError(`${name}${shown} cannot be used (${expectation(shape)}). ${shape.description}`);
   }
   return Value.Decode(Settings, completed);
 }
 
-function expectation(shape: Record<string, unknown>): string {
-  if (shape.type === 'integer') return `expected a whole number from ${shape.minimum} to ${shape.maximum}`;
-  if (typeof shape.pattern === 'string') return `expected the form ${shape.pattern}`;
-  return 'expected another value';
+/** Takes out of an address who is to be logged in, and with which password. */
+function blotUser(text: string): string {
+  return text.replace(/\/\/.*@/, '//…@');
 }
 
-function parsePortRange(text: string): { min: number; max: number } {
+function expectation(shape: TSchema): string {
+  if (shape.type === 'integer') return `expected a whole number from ${shape.minimum} to ${shape.maximum}`;
+  if (shape.maxLength !== undefined) return `expected at most ${shape.maxLength} characters`;
+  if (Array.isArray(shape.anyOf)) return `expected one of ${shape.anyOf.map((one) => one.const).join(', ')}`;
+  return `expected the form ${shape.pattern}`;
+}
+
+function parsePortRange(text: string, own_port: number): { min: number; max: number } {
   const [min = 0, max = 0] = text.split('-').map(Number);
   if (min < 1_024 || max > PORT_MAX || min > max) {
     throw new StartError(`MUSTER_SERVER_PORTS is "${text}": expected first-last within 1024 and ${PORT_MAX}.`);
+  }
+  if (own_port >= min && own_port <= max) {
+    throw new StartError(
+      `MUSTER_SERVER_PORTS is "${text}", where MUSTER_PORT (${own_port}) lies too: choose ports that are not the service's own.`,
+    );
   }
   return { min, max };
 }

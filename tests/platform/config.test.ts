@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'bun:test';
+import { resolve } from 'node:path';
+import { readConfig, Settings } from '../../src/config.ts';
+import { StartError } from '../../src/platform/errors.ts';
+import { refusalOf } from '../support/refusal.ts';
+
+const refusal = (settings: Record<string, string>): string => refusalOf(StartError, () => readConfig(settings)).message;
+
+/** What is wrong, and what is said of it before the setting's own description. */
+const WRONG: [name: keyof Settings, value: string, said: string][] = [
+  ['MUSTER_HOST', 'my host', 'expected the form ^[A-Za-z0-9.:-]+$'],
+  ['MUSTER_HOST', '[::1]', 'expected the form ^[A-Za-z0-9.:-]+$'],
+  ...['0', '65536', '-1', '80.5', '0x50', '8e3', 'true', ' ', 'http'].map((value): [keyof Settings, string, string] => [
+    'MUSTER_PORT',
+    value,
+    'expected a whole number from 1 to 65535',
+  ]),
+  ['MUSTER_PUBLIC_URL', 'play.example.com', 'expected the form ^https?://[^/?#@]+/?$'],
+  ['MUSTER_PUBLIC_URL', 'ftp://play.example.com', 'expected the form ^https?://[^/?#@]+/?$'],
+  ['MUSTER_PUBLIC_URL', 'https://play.example.com/api', 'expected the form ^https?://[^/?#@]+/?$'],
+  ['MUSTER_PUBLIC_URL', 'https://play.example.com?x', 'expected the form ^https?://[^/?#@]+/?$'],
+  ['MUSTER_DATABASE_POOL', '1', 'expected a whole number from 2 to 100'],
+  ['MUSTER_DATABASE_POOL', '101', 'expected a whole number from 2 to 100'],
+  ['MUSTER_LOG', 'verbose', 'expected one of error, warn, info, debug, off'],
+  ['MUSTER_LOG', 'INFO', 'expected one of error, warn, info, debug, off'],
+  ['MUSTER_DEMO', 'yes', 'expected one of on, off'],
+  ['MUSTER_DATACENTER', 'Local', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
+  ['MUSTER_DATACENTER', 'a-very-long-name-id', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
+  ['MUSTER_DATACENTER_NAME', 'x'.repeat(65), 'expected at most 64 characters'],
+  ['MUSTER_SERVER_HOST', 'https://play.example.com', 'expected the form ^[A-Za-z0-9.:-]+$'],
+  ['MUSTER_SITES_DOMAIN', '.example.com', 'expected the form ^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$'],
+  ['MUSTER_SERVER_PORTS', '26000', 'expected the form ^[0-9]{1,5}-[0-9]{1,5}$'],
+  ['MUSTER_SERVER_PORTS', '26000-', 'expected the form ^[0-9]{1,5}-[0-9]{1,5}$'],
+  ['MUSTER_SERVERS_MAX', '0', 'expected a whole number from 1 to 10000'],
+  ['MUSTER_READY_TIMEOUT_MS', '999', 'expected a whole number from 1000 to 604800000'],
+  ['MUSTER_SEAT_TIMEOUT_MS', '604800001', 'expected a whole number from 1000 to 604800000'],
+  ['MUSTER_PLAYER_TIMEOUT_MS', '8h', 'expected a whole number from 1000 to 31449600000'],
+  ['MUSTER_REQUEST_TIMEOUT_MS', '240001', 'expected a whole number from 1000 to 240000'],
+  ['MUSTER_WATCH_HOLD_MS', 'Infinity', 'expected a whole number from 1000 to 240000'],
+];
+
+describe('a setting that cannot be used is refused, with its name, its value and what to do:', () => {
+  test.each(WRONG)('%s = "%s"', (name, value, said) => {
+    const { description } = Settings.properties[name];
+    expect(refusal({ [name]: value })).toBe(`${name} is "${value}", which cannot be used (${said}). ${description}`);
+  });
+
+  test('and the cases above try every setting whose value can be wrong by itself', () => {
+    const tried = new Set<string>(WRONG.map(([name]) => name));
+    const others = Object.keys(Settings.properties).filter((name) => !tried.has(name));
+    expect(others).toEqual(['MUSTER_DATA', 'DATABASE_URL']);
+  });
+
+  const IMPOSSIBLE: [settings: Record<string, string>, said: string][] = [
+    [{ MUSTER_HOST: '999.1.1.1' }, 'MUSTER_HOST is "999.1.1.1": expected an address like 127.0.0.1 or ::1, or a name.'],
+    [{ MUSTER_HOST: ':::' }, 'MUSTER_HOST is ":::": expected an address like 127.0.0.1 or ::1, or a name.'],
+    [
+      { MUSTER_PUBLIC_URL: 'http://play.example.com:99999' },
+      'MUSTER_PUBLIC_URL is "http://play.example.com:99999": expected an address like https://play.example.com.',
+    ],
+    [
+      { MUSTER_PUBLIC_URL: 'http://[::1/' },
+      'MUSTER_PUBLIC_URL is "http://[::1": expected an address like https://play.example.com.',
+    ],
+    [
+      { MUSTER_SERVER_PORTS: '31999-26000' },
+      'MUSTER_SERVER_PORTS is "31999-26000": expected first-last within 1024 and 65535.',
+    ],
+    [{ MUSTER_SERVER_PORTS: '80-90' }, 'MUSTER_SERVER_PORTS is "80-90": expected first-last within 1024 and 65535.'],
+    [
+      { MUSTER_SERVER_PORTS: '60000-65536' },
+      'MUSTER_SERVER_PORTS is "60000-65536": expected first-last within 1024 and 65535.',
+    ],
+    [
+      { MUSTER_SERVER_PORTS: '8000-8080' },
+      'MUSTER_SERVER_PORTS is "8000-8080", where MUSTER_PORT (8080) lies too: choose ports that are not the service\'s own.',
+    ],
+    [
+      { MUSTER_SERVER_PORTS: '9000-9000', MUSTER_PORT: '9000' },
+      'MUSTER_SERVER_PORTS is "9000-9000", where MUSTER_PORT (9000) lies too: choose ports that are not the service\'s own.',
+    ],
+    ...['30000', '30001'].map((held): [Record<string, string>, string] => [
+      { MUSTER_WATCH_HOLD_MS: held, MUSTER_REQUEST_TIMEOUT_MS: '30000' },
+      `MUSTER_WATCH_HOLD_MS (${held}) must be below MUSTER_REQUEST_TIMEOUT_MS (30000): a poll that waits longer than a request may take never answers.`,
+    ]),
+  ];
+  test.each(IMPOSSIBLE)('%j', (settings, said) => {
+    expect(refusal(settings)).toBe(said);
+  });
+});
+
+describe('a name that is no setting is refused', () => {
+  test.each(['MUSTER_PROT', 'MUSTER_', 'MUSTER_port', 'MUSTER_DATABASE_URL', 'MUSTER___PROTO__'])('%s', (name) => {
+    expect(refusal({ [name]: 'hunter2' })).toBe(`${name} is not a setting; "muster --help" lists them all.`);
+  });
+
+  test('but not those of other programs', () => {
+    expect(readConfig({ PORT: '1', DATABASE: 'x', XMUSTER_PORT: '1', muster_port: '1' }).port).toBe(8080);
+  });
+});
+
+describe('what is said repeats no password', () => {
+  const SECRETIVE: Record<string, string>[] = [
+    { DATABASE_URL: 'mysql://muster:hunter2@database/muster' },
+    { DATABASE_URL: 'muster:hunter2@database/muster' },
+    { MUSTER_PUBLIC_URL: 'https://muster:hunter2@play.example.com' },
+    { MUSTER_HOST: 'http://muster:hunter2@play.example.com' },
+  ];
+  test.each(SECRETIVE)('%j', (settings) => {
+    const said = refusal(settings);
+    expect(said).toContain(Object.keys(settings).join());
+    expect(said).not.toContain('hunter2');
+  });
+
+  test('of a database address: how to write one', () => {
+    expect(refusal({ DATABASE_URL: 'localhost/muster' })).toBe(
+      'DATABASE_URL cannot be used (expected the form ^postgres(ql)?://). PostgreSQL 15 or later to use instead of the embedded one: postgres://user:password@host/database.',
+    );
+  });
+});
+
+describe('settings that can be used', () => {
+  test('may all be left out, and an empty one counts as left out', () => {
+    const empty = Object.fromEntries(Object.keys(Settings.properties).map((name) => [name, '']));
+    const config = readConfig({});
+    expect(readConfig(empty)).toEqual(config);
+    expect(config).toMatchObject({
+      host: '127.0.0.1',
+      port: 8080,
+      public_url: 'http://127.0.0.1:8080',
+      local_url: 'http://127.0.0.1:8080',
+      database_url: undefined,
+      demo: true,
+      datacenter: { slug: 'local', name: 'Local' },
+      server_host: '127.0.0.1',
+      server_ports: { min: 26_000, max: 31_999 },
+      seat_timeout_ms: 120_000,
+      ready_timeout_ms: 300_000,
+      player_timeout_ms: 28_800_000,
+      request_timeout_ms: 50_000,
+      watch_hold_ms: 40_000,
+    });
+  });
+
+  test('are taken as text where text is meant, be it made of digits', () => {
+    const { datacenter, data_directory } = readConfig({
+      MUSTER_DATACENTER: '1',
+      MUSTER_DATACENTER_NAME: 'true',
+      MUSTER_DATA: '7',
+    });
+    expect(datacenter).toEqual({ slug: '1', name: 'true' });
+    expect(data_directory).toBe(resolve('7'));
+  });
+
+  const ADDRESSES: [settings: Record<string, string>, expected: object][] = [
+    [
+      { MUSTER_HOST: '0.0.0.0', MUSTER_PORT: '9000' },
+      { public_url: 'http://127.0.0.1:9000', local_url: 'http://127.0.0.1:9000', server_host: '127.0.0.1' },
+    ],
+    [{ MUSTER_HOST: '::' }, { public_url: 'http://127.0.0.1:8080', local_url: 'http://127.0.0.1:8080' }],
+    [{ MUSTER_HOST: '::1' }, { public_url: 'http://[::1]:8080', local_url: 'http://[::1]:8080', server_host: '::1' }],
+    [
+      { MUSTER_HOST: '10.0.0.5', MUSTER_PUBLIC_URL: 'https://play.example.com/' },
+      {
+        public_url: 'https://play.example.com',
+        local_url: 'http://10.0.0.5:8080',
+        server_host: 'play.example.com',
+      },
+    ],
+    [
+      { MUSTER_PUBLIC_URL: 'https://play.example.com:8443', MUSTER_SERVER_HOST: 'rooms.example.com' },
+      { public_url: 'https://play.example.com:8443', server_host: 'rooms.example.com' },
+    ],
+    [
+      { MUSTER_SERVER_PORTS: '8081-8081', MUSTER_WATCH_HOLD_MS: '1000', MUSTER_REQUEST_TIMEOUT_MS: '1001' },
+      { server_ports: { min: 8081, max: 8081 }, watch_hold_ms: 1_000, request_timeout_ms: 1_001 },
+    ],
+  ];
+  test.each(ADDRESSES)('%j', (settings, expected) => {
+    expect(readConfig(settings)).toMatchObject(expected);
+  });
+});
