@@ -9,6 +9,8 @@ import { createDatacenters } from './features/datacenters/datacenters.ts';
 import { datacenterRoutes } from './features/datacenters/routes.ts';
 import { createDevices } from './features/devices/devices.ts';
 import { deviceRoutes } from './features/devices/routes.ts';
+import { createExports } from './features/exports/exports.ts';
+import { exportRoutes } from './features/exports/routes.ts';
 import { createGames } from './features/games/games.ts';
 import { gameRoutes } from './features/games/routes.ts';
 import { createGroups } from './features/groups/groups.ts';
@@ -46,6 +48,7 @@ import { createLog, type Events } from './platform/events.ts';
 import { type App, createApp } from './platform/http/app.ts';
 import { documentRoutes } from './platform/http/documents.ts';
 import { healthRoutes } from './platform/http/health.ts';
+import { createSignedLinks } from './platform/objects/links.ts';
 import { createDiskObjects } from './platform/objects/objects.ts';
 import { createPresigner } from './platform/objects/presign.ts';
 import { isErrno } from './platform/processes.ts';
@@ -92,7 +95,9 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const feed = opened.use(await openFeed(database, events));
   const watch = await openWatch(queries, feed, config.watch_hold_ms);
   const tokens = await createTokens(await loadKey(queries, clock, 'token'), clock);
-  const presigner = createPresigner(await loadKey(queries, clock, 'upload'), clock, public_url);
+  const upload_key = await loadKey(queries, clock, 'upload');
+  const presigner = createPresigner(upload_key, clock, public_url);
+  const links = createSignedLinks(upload_key, clock, public_url);
   const objects = createDiskObjects(data.folder('objects'));
   const runtime = await createProcessRuntime({
     directory: data.folder('servers'),
@@ -155,11 +160,14 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     onLeft: lobby_work.wake,
   });
 
+  const exports = createExports({ lobbies, servers, links });
+
   const stopping = new AbortController();
   const describe = () => ({ app, routes });
   const routes = [
     ...lobbyRoutes(lobbies),
     ...lobbyCloudRoutes(lobbies, servers, watch),
+    ...exportRoutes(exports),
     ...serverRoutes(servers, watch),
     ...buildRoutes(builds),
     ...uploadRoutes(uploads, games.tenants),

@@ -89,6 +89,7 @@ export const CATALOGUE = {
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such group, or you are not a member.' },
   IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this.' },
   IDENTITY_NOT_FOUND: { status: 404, message: 'There is no such identity.' },
+  LINK_INVALID: { status: 403, message: 'The link was altered or has expired. Ask for a new one.' },
   MATCHMAKER_AUTO_CREATE_FAILED: {
     status: 400,
     message: 'None of the game modes asked for is offered in any of the regions asked for.',
@@ -162,7 +163,7 @@ export const CATALOGUE = {
   },
   SERVICE_NOT_READY: { status: 503, message: 'The service cannot do its work at the moment: {reasons}.' },
   SERVICE_STOPPING: { status: 503, message: 'The service is stopping. Try again in a moment.' },
-  TOKEN_ERROR: { status: 400, message: 'The player_token cannot be used: {reason}.' },
+  TOKEN_ERROR: { status: 400, message: 'A token within the request cannot be used: {reason}. Get a new one.' },
   TOKEN_INVALID: { status: 401, message: 'The token cannot be read or was not signed by this service.' },
   TOKEN_REFRESH_NOT_FOUND: { status: 403, message: 'The refresh token is not known here. Log in again.' },
   TOKEN_REVOKED: { status: 403, message: 'The token was used or taken back. Log in again.' },

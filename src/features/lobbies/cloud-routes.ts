@@ -1,3 +1,4 @@
+import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { route } from '../../platform/http/route.ts';
 import { nameCaller } from '../../platform/tokens/caller.ts';
@@ -85,9 +86,9 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers, watch: Watc
 
 function readMoment(text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
-  const moment = new Date(text);
-  if (Number.isNaN(moment.getTime())) {
+  const milliseconds = Date.parse(text);
+  if (Number.isNaN(milliseconds)) {
     throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'before_create_ts', error: 'expected RFC 3339' });
   }
-  return moment;
+  return toMoment(milliseconds);
 }

@@ -1,11 +1,13 @@
 import type { Database } from '../../platform/database/database.ts';
+import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
+import type { Versions } from '../versions/versions.ts';
 import type { Ending } from './ending.ts';
 import type { LiveLobby, PastLobbySummary } from './history-wire.ts';
-import { toLiveLobby, toPastLobby } from './history-wire.ts';
+import { gameModeId, toLiveLobby, toPastLobby } from './history-wire.ts';
 import { selectLobby } from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import * as store from './views-store.ts';
@@ -15,7 +17,21 @@ export interface HistoryDependencies {
   namespaces: Namespaces;
   datacenters: Datacenters;
   servers: Servers;
+  versions: Versions;
 }
+
+/** A lobby as it is exported, with the names of what it was of. */
+export type ExportedLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'version_id' | 'create_ts' | 'stop_ts'> &
+  Record<
+    | 'namespace_name'
+    | 'region_id'
+    | 'region_name'
+    | 'tier_name'
+    | 'version_name'
+    | 'lobby_group_id'
+    | 'lobby_group_name',
+    string
+  >;
 
 interface Place {
   game_id: string;
@@ -23,7 +39,10 @@ interface Place {
 }
 
 /** What developers may know of their lobbies, running and ended (field-behaviour 8.3 and 8.8). */
-export function createHistory({ database, namespaces, datacenters, servers }: HistoryDependencies, ending: Ending) {
+export function createHistory(
+  { database, namespaces, datacenters, servers, versions }: HistoryDependencies,
+  ending: Ending,
+) {
   const { queries } = database;
 
   async function regionIds(): Promise<Map<string, string>> {
@@ -34,6 +53,35 @@ export function createHistory({ database, namespaces, datacenters, servers }: Hi
     const server_ids = lobbies.map(({ server_id }) => server_id);
     const [regions, outcomes] = await Promise.all([regionIds(), servers.outcomesOf(server_ids)]);
     return lobbies.map((lobby) => toPastLobby(lobby, outcomes.get(lobby.server_id), regions));
+  }
+
+  async function namespaceNames(game_id: string): Promise<Map<string, string>> {
+    return new Map((await namespaces.list(game_id)).map(({ namespace_id, name_id }) => [namespace_id, name_id]));
+  }
+
+  async function describeForExport(
+    { lobby_id, game_id, namespace_id, version_id, region, game_mode, create_ts, stop_ts }: LobbyRow,
+    regions: ReadonlyMap<string, string>,
+    namespace_names: ReadonlyMap<string, string>,
+  ): Promise<ExportedLobby> {
+    const [version, modes] = await Promise.all([
+      versions.get({ game_id, version_id }),
+      versions.gameModes({ game_id, version_id }),
+    ]);
+    return {
+      lobby_id,
+      namespace_id,
+      namespace_name: namespace_names.get(namespace_id) ?? '',
+      region_id: regions.get(region) ?? '',
+      region_name: region,
+      tier_name: modes.get(game_mode)?.regions.get(region)?.tier ?? '',
+      version_id,
+      version_name: version.display_name,
+      lobby_group_id: gameModeId(version_id, game_mode),
+      lobby_group_name: game_mode,
+      create_ts,
+      stop_ts,
+    };
   }
 
   return {
@@ -55,6 +103,17 @@ export function createHistory({ database, namespaces, datacenters, servers }: Hi
       const [described] = lobby?.namespace_id === namespace_id ? await describe([lobby]) : [];
       if (!described) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return described;
+    },
+    /** All lobbies of a game that ran within a window (Unix milliseconds), with the names of what they were of. */
+    async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
+      const moments = { start: toMoment(window.start), end: toMoment(window.end) };
+      const [regions, namespace_names] = await Promise.all([regionIds(), namespaceNames(game_id)]);
+      let last: LobbyRow | undefined;
+      do {
+        const page = await store.selectWithin(queries, game_id, moments, last);
+        yield await Promise.all(page.map((lobby) => describeForExport(lobby, regions, namespace_names)));
+        last = page.at(-1);
+      } while (last);
     },
     /** Ends a lobby of a game, whoever sits in it. False when there is none, or none that runs. */
     async remove({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<boolean> {

@@ -11,6 +11,8 @@ import { createRounds } from './rounds.ts';
 import { createSeating, type SeatingDependencies } from './seating.ts';
 import { selectLobby } from './store.ts';
 
+export type { ExportedLobby } from './history.ts';
+
 export type LobbiesDependencies = Omit<SeatingDependencies, 'rounds' | 'founding'> &
   HostingDependencies &
   ListingDependencies &

@@ -51,6 +51,8 @@ export const lobbies = pgTable(
   },
   (table) => [
     index('lobbies_changed').on(table.namespace_id, table.changed),
+    index('lobbies_by_age').on(table.namespace_id, table.create_ts),
+    index('lobbies_of_game').on(table.game_id, table.create_ts, table.lobby_id),
     index('lobbies_running').on(table.namespace_id).where(sql`stop_ts is null`),
     index('lobbies_not_ready').on(table.create_ts).where(sql`ready_ts is null and stop_ts is null`),
     index('lobbies_idle').on(table.idle_ts).where(sql`idle_ts is not null and stop_ts is null`),

@@ -1,9 +1,11 @@
-import { and, desc, eq, getTableColumns, isNull, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { at } from '../../platform/database/moments.ts';
 import { type LobbyRow, lobbies, players } from './tables.ts';
 
 const LISTED_MAX = 10_000;
 const HISTORY_PAGE = 64;
+const EXPORT_PAGE = 1_000;
 
 /** A running lobby, with how many of its players have connected. */
 const counted = {
@@ -50,4 +52,26 @@ export async function selectHistory(
     .where(and(eq(lobbies.namespace_id, namespace_id), before ? lt(lobbies.create_ts, before) : undefined))
     .orderBy(desc(lobbies.create_ts), desc(lobbies.lobby_id))
     .limit(HISTORY_PAGE);
+}
+
+/** A page of a game's lobbies that ran within a window, the newest first; it goes on after the one the last page ended with. */
+export async function selectWithin(
+  queries: Queries,
+  game_id: string,
+  { start, end }: { start: Date; end: Date },
+  after: Pick<LobbyRow, 'create_ts' | 'lobby_id'> | undefined,
+): Promise<LobbyRow[]> {
+  return await queries
+    .select()
+    .from(lobbies)
+    .where(
+      and(
+        eq(lobbies.game_id, game_id),
+        lt(lobbies.create_ts, end),
+        or(isNull(lobbies.stop_ts), gt(lobbies.stop_ts, start)),
+        after && sql`(${lobbies.create_ts}, ${lobbies.lobby_id}) < (${at(after.create_ts)}, ${after.lobby_id}::uuid)`,
+      ),
+    )
+    .orderBy(desc(lobbies.create_ts), desc(lobbies.lobby_id))
+    .limit(EXPORT_PAGE);
 }

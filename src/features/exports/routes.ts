@@ -1,0 +1,56 @@
+import { Type } from '@sinclair/typebox';
+import { route } from '../../platform/http/route.ts';
+import { U64 } from '../../platform/http/shapes.ts';
+import type { Exports } from './exports.ts';
+
+const LOBBIES = '/cloud/games/:game_id/matchmaker/lobbies';
+const HistoryBody = Type.Object({ query_start: U64, query_end: U64 });
+const LogsBody = Type.Object({ stream: Type.Union([Type.Literal('std_out'), Type.Literal('std_err')]) });
+const LinkAnswer = Type.Object({ url: Type.String({ description: 'Of a CSV file; good for an hour.' }) });
+
+export function exportRoutes(exports: Exports) {
+  const asking = { allow: ['identity', 'cloud'], access: 'read', response: LinkAnswer } as const;
+  const fetching = { allow: 'anyone', is_page: true, errors: ['LINK_INVALID'] } as const;
+  return [
+    route(
+      'POST',
+      `${LOBBIES}/export-history`,
+      {
+        ...asking,
+        summary: 'A link to the history of the lobbies that ran in a window of time (Unix milliseconds).',
+        body: HistoryBody,
+        errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR'],
+      },
+      async ({ params, body: { query_start, query_end } }) => ({
+        url: exports.lobbyHistoryLink(params.game_id, { start: query_start, end: query_end }),
+      }),
+    ),
+    route(
+      'POST',
+      `${LOBBIES}/:lobby_id/logs/export`,
+      {
+        ...asking,
+        summary: "A link to all that a lobby's server wrote.",
+        body: LogsBody,
+        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
+      },
+      async ({ params, body }) => ({ url: await exports.lobbyLogsLink(params, body.stream) }),
+    ),
+    route('GET', '/exports/lobby-history.csv', { ...fetching, summary: 'A lobby history.' }, async ({ request }) =>
+      csv(exports.lobbyHistory(request.url), 'lobby-history.csv'),
+    ),
+    route('GET', '/exports/lobby-logs.csv', { ...fetching, summary: 'What a server wrote.' }, async ({ request }) =>
+      csv(exports.lobbyLogs(request.url), 'lobby-logs.csv'),
+    ),
+  ];
+}
+
+function csv(content: ReadableStream<Uint8Array>, name: string): Response {
+  return new Response(content, {
+    headers: {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="${name}"`,
+      'cache-control': 'no-store',
+    },
+  });
+}

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const HOUR_MS = 3_600_000;
+const COLUMNS =
+  'lobby_id,namespace_id,namespace_name,region_id,region_name,tier_name,version_id,version_name,lobby_group_id,lobby_group_name,start_ts,stop_ts,total_uptime_ms,query_uptime_ms';
+const FORMULA = '=HYPERLINK("https://elsewhere.example")';
+
+let opened: TestService;
+let game: TestGame;
+let lobby_id: string;
+beforeAll(async () => {
+  opened = await openTestService();
+  const source = `console.log(${JSON.stringify(FORMULA)});console.log('two, "three"');${QUIET_SOURCE}`;
+  game = await makeRoomGame(opened, { source });
+  const body = { game_modes: ['default'] };
+  const { lobby } = await opened.api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body });
+  lobby_id = lobby.lobby_id;
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const LOBBIES = () => `/cloud/games/${game.game_id}/matchmaker/lobbies`;
+const exportHistory = (query_start: number, query_end: number, token = game.cloud_token) =>
+  opened.api.post(`${LOBBIES()}/export-history`, token, { query_start, query_end });
+const download = async (url: string) => {
+  const response = await fetch(url);
+  return { status: response.status, headers: response.headers, text: await response.text() };
+};
+
+describe('a lobby history', () => {
+  test('is refused for a window that ends before it starts, for another game, without its signature, or late', async () => {
+    const now = Date.now();
+    expect((await exportHistory(now, now - 1)).body.code).toBe('VALIDATION_ERROR');
+    const other = await makeGame(opened.api, opened.administrator_token);
+    expect((await exportHistory(0, now, other.cloud_token)).body.code).toBe('GAME_NOT_FOUND');
+    const { url } = (await exportHistory(0, now)).body;
+    for (const altered of [
+      url.replace(game.game_id, other.game_id),
+      url.replace('lobby-history', 'lobby-logs'),
+      url.slice(0, -1),
+      url.replace(/&signature=.*/, ''),
+    ]) {
+      const { status, text } = await download(altered);
+      expect({ status, code: JSON.parse(text).code }).toEqual({ status: 403, code: 'LINK_INVALID' });
+    }
+    await using late = await openTestService();
+    const own = await makeGame(late.api, late.administrator_token);
+    const path = `/cloud/games/${own.game_id}/matchmaker/lobbies/export-history`;
+    const link = (await late.api.post(path, own.cloud_token, { query_start: 0, query_end: 1 })).body.url;
+    late.clock.advance(HOUR_MS + 1_000);
+    expect((await download(link)).status).toBe(403);
+  });
+
+  test('has a line for each lobby that ran in the window, with the time it ran in it', async () => {
+    const before = Date.now() - HOUR_MS;
+    const { url } = (await exportHistory(before, Date.now() + HOUR_MS)).body;
+    const { headers, text } = await download(url);
+    expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    expect(headers.get('content-disposition')).toContain('attachment');
+    const [columns, line = '', ...rest] = text.trimEnd().split('\r\n');
+    expect(columns).toBe(COLUMNS);
+    expect(rest).toEqual([]);
+    const values = Object.fromEntries(line.split(',').map((value, index) => [COLUMNS.split(',')[index], value]));
+    expect(values).toMatchObject({
+      lobby_id,
+      namespace_id: game.namespace_id,
+      namespace_name: 'prod',
+      region_name: 'local',
+      tier_name: 'basic-1d1',
+      lobby_group_name: 'default',
+      stop_ts: '',
+    });
+    expect(values.version_name).toStartWith('Version ');
+    // It runs still, so it is counted up to the end of the window.
+    expect(Number(values.total_uptime_ms)).toBeGreaterThan(HOUR_MS / 2);
+    expect(values.query_uptime_ms).toBe(values.total_uptime_ms ?? '');
+    for (const [start, end] of [
+      [0, before],
+      [0, 0],
+      [Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER],
+    ] as const) {
+      const answer = await exportHistory(start, end);
+      const lines = (await download(answer.body.url)).text.trimEnd().split('\r\n');
+      expect(lines).toHaveLength(start === 0 ? 1 : 2);
+    }
+  });
+});
+
+test('what a server wrote is one line for each of its lines, and nothing in it is a formula', async () => {
+  const path = `${LOBBIES()}/${lobby_id}/logs/export`;
+  const text = await waitFor(async () => {
+    const { url } = (await opened.api.post(path, game.cloud_token, { stream: 'std_out' })).body;
+    const downloaded = await download(url);
+    return downloaded.text.includes('three') ? downloaded.text : undefined;
+  }, 'the lines to be there');
+  const lines = text.trimEnd().split('\r\n');
+  expect(lines).toHaveLength(3);
+  expect(lines[0]).toBe('timestamp,line');
+  expect(lines[1]).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z,"'=HYPERLINK\(""https:\/\/elsewhere.example""\)"$/);
+  expect(lines[2]).toEndWith(',"two, ""three"""');
+  expect((await opened.api.post(path, game.cloud_token, { stream: 'both' })).body.code).toBe('API_BAD_BODY');
+  const nothing = `${LOBBIES()}/${crypto.randomUUID()}/logs/export`;
+  const answer = await opened.api.post(nothing, game.cloud_token, { stream: 'std_out' });
+  expect(answer.body.code).toBe('MATCHMAKER_LOBBY_NOT_FOUND');
+});
