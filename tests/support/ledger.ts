@@ -55,6 +55,21 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
           (select sum(version) from topics) as versions`);
       return row;
     },
+    /** Lets nobody sit down or leave in a namespace until the given function is called. */
+    async holdSeats(namespace_id: string): Promise<() => Promise<void>> {
+      const held = Promise.withResolvers<void>();
+      const end = Promise.withResolvers<void>();
+      const holding = database.transact(async (tx) => {
+        await tx.execute(sql`select from topics where topic = ${`lobbies-of:${namespace_id}`} for update`);
+        held.resolve();
+        await end.promise;
+      });
+      await held.promise;
+      return async () => {
+        end.resolve();
+        await holding;
+      };
+    },
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };
 }

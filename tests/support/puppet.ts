@@ -70,9 +70,9 @@ export type Host = Awaited<ReturnType<typeof hostOf>>;
 
 /** Speaks as a lobby's server does, with its token. Waits until the server is there. */
 export async function hostOf(muster: Asks, game: TestGame, lobby_id: string) {
-  const environment = await waitFor(() => askPuppet(muster, game, lobby_id), `the server of lobby ${lobby_id}`);
-  const token = environment.SERVICE_TOKEN ?? '';
-  return { lobby_id, token, environment, ...createHost(muster, token) };
+  const puppet = await waitFor(() => askPuppet(muster, game, lobby_id), `the server of lobby ${lobby_id}`);
+  const token = puppet.environment.SERVICE_TOKEN ?? '';
+  return { lobby_id, token, ...puppet, ...createHost(muster, token) };
 }
 
 /** What a lobby's server says of itself and its players, with its token or another. */
@@ -94,17 +94,16 @@ export async function onlyLobby(muster: Asks, game: TestGame): Promise<string> {
   return server.tags.lobby_id;
 }
 
-async function askPuppet(
-  muster: Asks,
-  game: TestGame,
-  lobby_id: string,
-): Promise<Record<string, string | undefined> | undefined> {
+async function askPuppet(muster: Asks, game: TestGame, lobby_id: string): Promise<Puppet | undefined> {
   const servers = await listServers(muster, game);
   const server = servers.find(({ tags }: { tags: { lobby_id: string } }) => tags.lobby_id === lobby_id);
   const port = server?.network.ports.game?.public_port;
   if (port === undefined) return undefined;
-  return await fetch(`http://127.0.0.1:${port}/`).then(
-    (response) => response.json(),
-    () => undefined,
-  );
+  const response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
+  return response && { server_id: server.id, environment: await response.json() };
+}
+
+interface Puppet {
+  server_id: string;
+  environment: Record<string, string | undefined>;
 }
