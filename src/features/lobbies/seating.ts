@@ -69,6 +69,8 @@ export function createSeating(dependencies: SeatingDependencies) {
   async function waitIn(seat: Seat, request: SeatHolder, signal: AbortSignal): Promise<JoinAnswer> {
     try {
       const ports = seat.ports ?? (await waitUntilReady(seat, request, signal));
+      // Nobody is there to sit down: the client has gone, or has been told that it took too long.
+      if (!ports || signal.aborted) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
       const [region, player_token] = await Promise.all([
         describeRegion(seat.region),
         tokens.issue({ kind: 'player', player_id: request.player_id }),
@@ -84,7 +86,7 @@ export function createSeating(dependencies: SeatingDependencies) {
     { lobby_id }: Seat,
     { player_id }: SeatHolder,
     signal: AbortSignal,
-  ): Promise<NonNullable<LobbyRow['ports']>> {
+  ): Promise<LobbyRow['ports'] | undefined> {
     const look = async () => {
       const lobby = await store.selectLobby(database.queries, lobby_id);
       if (!lobby || lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
@@ -92,9 +94,7 @@ export function createSeating(dependencies: SeatingDependencies) {
     };
     // Each waits for himself: a lobby has more players than one caller may have waiters.
     const waiting = { signal, waiter: `player:${player_id}`, timeout_ms: request_timeout_ms };
-    const ports = await watch.until(topics.lobby(lobby_id), look, waiting);
-    if (!ports) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
-    return ports;
+    return await watch.until(topics.lobby(lobby_id), look, waiting);
   }
 
   async function giveBack({ player_id, namespace_id }: SeatHolder): Promise<void> {

@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'bun:test';
+import { listServers, type TestGame } from '../../support/game.ts';
+import { find, hostOf, join, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+/** Its requests may take little more than a second. */
+const impatient = shareService({ MUSTER_REQUEST_TIMEOUT_MS: '1100', MUSTER_WATCH_HOLD_MS: '1000' });
+
+type Muster = typeof muster;
+
+const seatsAre = async ({ ledger }: Muster, { namespace_id }: TestGame, player_counts: number[]) => {
+  const are = async () => (await ledger.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
+  await waitFor(async () => Bun.deepEquals(await are(), player_counts), `the seats to be ${player_counts}`);
+};
+
+const serversEnd = (owner: Muster, game: TestGame) =>
+  waitFor(async () => (await listServers(owner, game)).length === 0, 'no server to be wanted');
+
+describe('whoever waits for a lobby', () => {
+  test('is told when its server ends before it is ready, and everybody with him', async () => {
+    const source = "console.error('no map'); process.exit(3);";
+    const game = await makePuppetGame(muster, { source });
+    const answers = await Promise.all([find(muster, game), find(muster, game), find(muster, game)]);
+    for (const answer of answers) {
+      expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+      expect(answer.body.message).toBe('The lobby has stopped. Find another one.');
+    }
+    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+    expect(new Set(await muster.ledger.removeReasons(game.namespace_id))).toEqual(new Set(['lobby_stopped']));
+    const ended = await waitFor(
+      async () => (await listServers(muster, game, { include_destroyed: true }))[0],
+      'the server that ended',
+    );
+    expect(await muster.ledger.stopReason(ended.tags.lobby_id)).toBe('server_ended');
+  });
+
+  test('is told when its server is destroyed', async () => {
+    const game = await makePuppetGame(muster, { is_ready: false });
+    const finding = find(muster, game);
+    const lobby_id = await onlyLobby(muster, game);
+    const { server_id } = await hostOf(muster, game, lobby_id);
+    const path = `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}`;
+    await muster.api.ok('DELETE', path, { token: game.cloud_token });
+    expect(outcomeOf(await finding)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+  });
+
+  test('gives his seat back at once when he goes; the others go on waiting', async () => {
+    const game = await makePuppetGame(muster, { is_ready: false });
+    const going = new AbortController();
+    const gone = find(muster, game, {}, going.signal);
+    await seatsAre(muster, game, [1]);
+    const lobby_id = await onlyLobby(muster, game);
+    const staying = join(muster, game, lobby_id);
+    await seatsAre(muster, game, [2]);
+    going.abort();
+    await expect(gone).rejects.toThrow('abort');
+    await seatsAre(muster, game, [1]);
+    expect(await muster.ledger.removeReasons(game.namespace_id)).toEqual(['request_ended']);
+    await (await hostOf(muster, game, lobby_id)).ready();
+    expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
+  });
+
+  test('and is the only one leaves no lobby and no server behind', async () => {
+    const game = await makePuppetGame(muster, { is_ready: false });
+    const going = new AbortController();
+    const gone = find(muster, game, {}, going.signal);
+    const lobby_id = await onlyLobby(muster, game);
+    going.abort();
+    await expect(gone).rejects.toThrow('abort');
+    expect(await waitFor(() => muster.ledger.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
+    await serversEnd(muster, game);
+  });
+
+  test('has no seat in a lobby that is ready either, if he has gone before he got it', async () => {
+    const game = await makePuppetGame(muster);
+    await seatOf(find(muster, game));
+    const going = new AbortController();
+    const release = await muster.ledger.holdSeats(game.namespace_id);
+    const gone = find(muster, game, {}, going.signal);
+    // The service has his request before this one's, and hears that he has gone before the next one.
+    await muster.api.ok('GET', '/health/live');
+    going.abort();
+    await expect(gone).rejects.toThrow('abort');
+    await muster.api.ok('GET', '/health/live');
+    await release();
+    await waitFor(async () => {
+      const reasons = await muster.ledger.removeReasons(game.namespace_id);
+      return reasons.length > 0 && Bun.deepEquals(reasons, ['request_ended']);
+    }, 'his seat to be given back');
+    await seatsAre(muster, game, [1]);
+  });
+});
+
+describe('a request that takes longer than requests may', () => {
+  test('for a lobby that does not get ready is answered, with its seat given back and its server ended', async () => {
+    const game = await makePuppetGame(impatient, { is_ready: false });
+    const [first, second] = await Promise.all([find(impatient, game), find(impatient, game)]);
+    for (const answer of [first, second]) {
+      expect(outcomeOf(answer)).toBe('503 API_REQUEST_TIMEOUT');
+      expect(answer.body.message).toBe('The answer was not ready within 1100 ms. Try again.');
+      expect(answer.headers.get('retry-after')).toBe('1');
+    }
+    await seatsAre(impatient, game, []);
+    expect(await impatient.ledger.removeReasons(game.namespace_id)).toEqual(['request_ended', 'request_ended']);
+    await serversEnd(impatient, game);
+  });
+
+  test('for a database that was held up has no seat afterwards', async () => {
+    const game = await makePuppetGame(impatient);
+    await seatOf(find(impatient, game));
+    const release = await impatient.ledger.holdSeats(game.namespace_id);
+    expect(outcomeOf(await find(impatient, game))).toBe('503 API_REQUEST_TIMEOUT');
+    await release();
+    await waitFor(
+      async () => (await impatient.ledger.removeReasons(game.namespace_id)).length === 1,
+      'his seat to be free',
+    );
+    await seatsAre(impatient, game, [1]);
+  });
+});
