@@ -1,201 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { TestGame } from '../../support/game.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { describe, expect, test } from 'bun:test';
 import { find, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
-import { openTestService, type TestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
 
-let muster: TestService;
-let ledger: Ledger;
-beforeAll(async () => {
-  muster = await openTestService({ MUSTER_SERVER_HOST: 'play.example.com' });
-  ledger = openLedger(muster);
-});
-afterAll(async () => {
-  await ledger[Symbol.asyncDispose]();
-  await muster[Symbol.asyncDispose]();
-});
-
-const GAME_MODES = {
-  default: {},
-  small: { max_players: 1 },
-  tagged: { taggable: true },
-  dynamic: { allow_dynamic_max_players: true, max_players: 4, max_players_direct: 6 },
-  not_found: { actions: { find: { enabled: false } } },
-  with_identity: { actions: { find: { enabled: true, identity_requirement: 'registered' } } },
-  nowhere: { regions: {} },
-};
-
-interface Refusal {
-  promise: string;
-  body: object;
-  status: number;
-  code: string;
-  message: string;
-}
-
-const eight_tags = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`tag ${index}`, '']));
-
-const REFUSALS: Refusal[] = [
-  {
-    promise: 'without game_modes',
-    body: { game_modes: undefined },
-    status: 400,
-    code: 'API_BAD_BODY',
-    message: '"game_modes"',
-  },
-  {
-    promise: 'no game mode',
-    body: { game_modes: [] },
-    status: 400,
-    code: 'MATCHMAKER_NO_GAME_MODE_PROVIDED',
-    message: 'Name at least one game mode in game_modes.',
-  },
-  {
-    promise: 'a game mode that there is not',
-    body: { game_modes: ['default', 'chess'] },
-    status: 404,
-    code: 'MATCHMAKER_GAME_MODE_NOT_FOUND',
-    message: '"chess"',
-  },
-  {
-    promise: 'a ninth tag',
-    body: { game_modes: ['tagged'], tags: { ...eight_tags, ninth: '' } },
-    status: 400,
-    code: 'MATCHMAKER_TOO_MANY_TAGS',
-    message: 'At most 8 tags may be given.',
-  },
-  {
-    promise: 'a tag whose name has more than 128 bytes',
-    body: { game_modes: ['tagged'], tags: { [`${'é'.repeat(64)}a`]: '' } },
-    status: 400,
-    code: 'MATCHMAKER_TAG_NAME_TOO_LONG',
-    message: 'at most 128 bytes',
-  },
-  {
-    promise: 'a tag of more than 512 bytes',
-    body: { game_modes: ['tagged'], tags: { map: `${'é'.repeat(256)}a` } },
-    status: 400,
-    code: 'MATCHMAKER_TAG_TOO_LONG',
-    message: 'at most 512 bytes',
-  },
-  {
-    promise: 'tags that are not texts',
-    body: { game_modes: ['tagged'], tags: { map: 1 } },
-    status: 400,
-    code: 'API_BAD_BODY',
-    message: '"tags.map"',
-  },
-  ...['\0', '\ud800'].flatMap((text) => [
-    {
-      promise: `a tag whose name holds ${JSON.stringify(text)}, which the database cannot keep`,
-      body: { game_modes: ['tagged'], tags: { [`map${text}`]: 'ice' } },
-      status: 400,
-      code: 'API_BAD_BODY',
-      message: 'tags',
-    },
-    {
-      promise: `a tag that holds ${JSON.stringify(text)}`,
-      body: { game_modes: ['tagged'], tags: { map: text } },
-      status: 400,
-      code: 'API_BAD_BODY',
-      message: 'tags',
-    },
-  ]),
-  {
-    promise: 'tags where one of the game modes takes none',
-    body: { game_modes: ['tagged', 'default'], tags: { map: 'ice' } },
-    status: 400,
-    code: 'MATCHMAKER_TAGS_DISABLED',
-    message: '"default"',
-  },
-  {
-    promise: 'a maximum where one of the game modes has its own',
-    body: { game_modes: ['dynamic', 'default'], max_players: 2 },
-    status: 400,
-    code: 'MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED',
-    message: '"default"',
-  },
-  ...[0, -1, 7].map((max_players) => ({
-    promise: `a maximum of ${max_players} where it may be from 1 to 6`,
-    body: { game_modes: ['dynamic'], max_players },
-    status: 400,
-    code: 'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
-    message: 'from 1 to 6 in the game mode "dynamic"',
-  })),
-  {
-    promise: 'half a player',
-    body: { game_modes: ['dynamic'], max_players: 1.5 },
-    status: 400,
-    code: 'API_BAD_BODY',
-    message: '"max_players"',
-  },
-  {
-    promise: 'a region that there is not',
-    body: { regions: ['local', 'moon'] },
-    status: 404,
-    code: 'MATCHMAKER_REGION_NOT_FOUND',
-    message: '"moon"',
-  },
-  { promise: 'regions, but none', body: { regions: [] }, status: 400, code: 'API_BAD_BODY', message: '"regions"' },
-  {
-    promise: 'a game mode that is offered nowhere, even if nothing is to be created',
-    body: { game_modes: ['nowhere'], prevent_auto_create_lobby: true },
-    status: 400,
-    code: 'MATCHMAKER_AUTO_CREATE_FAILED',
-    message: 'None of the game modes',
-  },
-  {
-    promise: 'a game mode that nobody may find',
-    body: { game_modes: ['not_found'] },
-    status: 400,
-    code: 'MATCHMAKER_FIND_DISABLED',
-    message: 'does not allow find',
-  },
-  {
-    promise: 'several game modes, of which one must not be found, when nothing is to be created',
-    body: { game_modes: ['default', 'not_found'], prevent_auto_create_lobby: true },
-    status: 400,
-    code: 'MATCHMAKER_FIND_DISABLED',
-    message: 'does not allow find',
-  },
-  {
-    promise: 'a game mode for players with an identity',
-    body: { game_modes: ['with_identity'] },
-    status: 400,
-    code: 'MATCHMAKER_IDENTITY_REQUIRED',
-    message: 'identity_requirement',
-  },
-  {
-    promise: 'no lobby, and none may be created',
-    body: { prevent_auto_create_lobby: true },
-    status: 400,
-    code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES',
-    message: 'prevent_auto_create_lobby',
-  },
-];
-
-describe('find is refused', () => {
-  let game: TestGame;
-  beforeAll(async () => {
-    game = await makePuppetGame(muster, { game_modes: GAME_MODES });
-  });
-
-  test.each(REFUSALS)('$promise', async ({ body, status, code, message }) => {
-    const before = await ledger.measure();
-    const answer = await find(muster, game, body);
-    expect([answer.status, answer.body.code]).toEqual([status, code]);
-    expect(answer.body.message).toContain(message);
-    expect(await ledger.measure()).toEqual(before);
-  });
-
-  test('in a namespace whose version has no game modes', async () => {
-    const { api } = muster;
-    const path = `/cloud/games/${game.game_id}/namespaces/${game.staging_id}/tokens/public`;
-    const { token } = await api.ok('POST', path, { token: game.cloud_token });
-    const answer = await api.post('/matchmaker/lobbies/find', token, { game_modes: ['default'] });
-    expect([answer.status, answer.body.code]).toEqual([404, 'MATCHMAKER_GAME_MODE_NOT_FOUND']);
-  });
-});
+const muster = shareService({ MUSTER_SERVER_HOST: 'play.example.com' });
 
 describe('find gives a seat', () => {
   test('in a lobby made for it, and the next one beside it, at both addresses', async () => {
@@ -206,7 +13,7 @@ describe('find gives a seat', () => {
     const second = await api.ok('POST', '/v1/lobbies/find', options);
     expect(second.lobby.lobby_id).toBe(first.lobby.lobby_id);
     expect(second.player.token).not.toBe(first.player.token);
-    expect(await ledger.lobbiesOf(game.namespace_id)).toEqual([
+    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([
       { lobby_id: first.lobby.lobby_id, player_count: 2, is_ready: true },
     ]);
   });
@@ -286,6 +93,6 @@ describe('find gives a seat', () => {
     const codes = answers.filter(({ status }) => status !== 200).map(({ body }) => body.code);
     expect(codes).toEqual([]);
     const lobby_id = await onlyLobby(muster, game);
-    expect(await ledger.lobbiesOf(game.namespace_id)).toEqual([{ lobby_id, player_count: 100, is_ready: true }]);
+    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([{ lobby_id, player_count: 100, is_ready: true }]);
   });
 });

@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { deploy, type TestGame } from '../../support/game.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
-import { openTestService, type TestService } from '../../support/service.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
-let muster: TestService;
-let ledger: Ledger;
-beforeAll(async () => {
-  muster = await openTestService();
-  ledger = openLedger(muster);
-});
-afterAll(async () => {
-  await ledger[Symbol.asyncDispose]();
-  await muster[Symbol.asyncDispose]();
-});
+const muster = shareService();
 
-const codeOf = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
 const seatIn = (game: TestGame, game_mode: string) => seatOf(find(muster, game, { game_modes: [game_mode] }));
 
 describe('join is refused', () => {
@@ -31,24 +20,22 @@ describe('join is refused', () => {
   });
 
   test.each([
-    { promise: 'without a lobby', body: {}, status: 400, code: 'API_BAD_BODY', message: '"lobby_id"' },
+    { promise: 'without a lobby', body: {}, outcome: '400 API_BAD_BODY', message: '"lobby_id"' },
     {
       promise: 'into what is no id',
       body: { lobby_id: 'x' },
-      status: 400,
-      code: 'API_BAD_BODY',
+      outcome: '400 API_BAD_BODY',
       message: '"lobby_id"',
     },
     {
       promise: 'into a lobby that there is not',
       body: { lobby_id: crypto.randomUUID() },
-      status: 404,
-      code: 'MATCHMAKER_LOBBY_NOT_FOUND',
+      outcome: '404 MATCHMAKER_LOBBY_NOT_FOUND',
       message: 'There is no such lobby.',
     },
-  ])('$promise', async ({ body, status, code, message }) => {
+  ])('$promise', async ({ body, outcome, message }) => {
     const answer = await muster.api.post('/matchmaker/lobbies/join', game.public_token, body);
-    expect(codeOf(answer)).toEqual([status, code]);
+    expect(outcomeOf(answer)).toBe(outcome);
     expect(answer.body.message).toContain(message);
   });
 
@@ -57,8 +44,10 @@ describe('join is refused', () => {
     ['with_identity', 'MATCHMAKER_IDENTITY_REQUIRED'],
   ])('where the game mode does not let him: %s, %s', async (game_mode, code) => {
     const { lobby_id } = await seatIn(game, game_mode);
-    expect(codeOf(await join(muster, game, lobby_id))).toEqual([400, code]);
-    expect((await ledger.lobbiesOf(game.namespace_id)).find((one) => one.lobby_id === lobby_id)?.player_count).toBe(1);
+    expect(outcomeOf(await join(muster, game, lobby_id))).toBe(`400 ${code}`);
+    expect(
+      (await muster.ledger.lobbiesOf(game.namespace_id)).find((one) => one.lobby_id === lobby_id)?.player_count,
+    ).toBe(1);
   });
 
   test('where the direct maximum is reached, however many come at once', async () => {
@@ -73,8 +62,8 @@ describe('join is refused', () => {
   test('into a lobby that has stopped', async () => {
     const { lobby_id, player_token } = await seatIn(game, 'default');
     await (await hostOf(muster, game, lobby_id)).disconnected(player_token);
-    await waitFor(() => ledger.stopReason(lobby_id), 'the empty lobby to stop');
-    expect(codeOf(await join(muster, game, lobby_id))).toEqual([400, 'MATCHMAKER_LOBBY_STOPPED']);
+    await waitFor(() => muster.ledger.stopReason(lobby_id), 'the empty lobby to stop');
+    expect(outcomeOf(await join(muster, game, lobby_id))).toBe('400 MATCHMAKER_LOBBY_STOPPED');
   });
 });
 
@@ -95,7 +84,9 @@ describe('join gives a seat', () => {
   });
 
   test('where find would not: in a closed lobby, over the normal maximum, of an older version', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 1, max_players_direct: 4 } } });
+    const game = await makePuppetGame(muster, {
+      game_modes: { default: { max_players: 1, max_players_direct: 4 } },
+    });
     const { lobby_id } = await seatOf(find(muster, game));
     const host = await hostOf(muster, game, lobby_id);
     expect((await host.setClosed(true)).status).toBe(200);
@@ -109,12 +100,12 @@ describe('join gives a seat', () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const finding = find(muster, game);
     const [lobby] = await waitFor(async () => {
-      const lobbies = await ledger.lobbiesOf(game.namespace_id);
+      const lobbies = await muster.ledger.lobbiesOf(game.namespace_id);
       return lobbies.length > 0 ? lobbies : undefined;
     }, 'the lobby');
     const lobby_id = lobby?.lobby_id ?? '';
     const joining = join(muster, game, lobby_id);
-    await waitFor(async () => (await ledger.lobbiesOf(game.namespace_id))[0]?.player_count === 2, 'both seats');
+    await waitFor(async () => (await muster.ledger.lobbiesOf(game.namespace_id))[0]?.player_count === 2, 'both seats');
     expect((await (await hostOf(muster, game, lobby_id)).ready()).status).toBe(200);
     const [found, joined] = await Promise.all([finding, joining]);
     expect([found.body.ports, joined.body.lobby.lobby_id]).toEqual([joined.body.ports, lobby_id]);

@@ -6,17 +6,15 @@ import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/stor
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
-import { openTestService, type TestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
 
-let muster: TestService;
+const muster = shareService();
 let database: Database;
-beforeAll(async () => {
-  muster = await openTestService();
+beforeAll(() => {
   database = openDatabase(muster.database_address, 4);
 });
 afterAll(async () => {
   await database[Symbol.asyncDispose]();
-  await muster[Symbol.asyncDispose]();
 });
 
 const NOW = () => ({ now: muster.clock.now(), deadline: muster.clock.now() });

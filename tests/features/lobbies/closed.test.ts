@@ -1,0 +1,63 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import type { Answer } from '../../support/api.ts';
+import type { TestGame } from '../../support/game.ts';
+import { find, type Host, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+
+let game: TestGame;
+let host: Host;
+const muster = shareService();
+beforeAll(async () => {
+  game = await makePuppetGame(muster);
+  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+});
+
+const PREVENT = { prevent_auto_create_lobby: true };
+
+describe('a closed lobby', () => {
+  test.each([
+    { promise: 'needs to be told whether', body: {} },
+    { promise: 'is not closed by a word', body: { is_closed: 'yes' } },
+    { promise: 'is not closed by null', body: { is_closed: null } },
+  ])('$promise', async ({ body }) => {
+    const answer = await muster.api.put('/matchmaker/lobbies/closed', host.token, body);
+    expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
+    expect(answer.body.message).toContain('"is_closed"');
+  });
+
+  test('is found by no request after the acknowledgement, joined by any, and found again when it is open', async () => {
+    const closing = await makePuppetGame(muster);
+    const { lobby_id } = await seatOf(find(muster, closing));
+    const server = await hostOf(muster, closing, lobby_id);
+    const only_there = () => find(muster, closing, PREVENT);
+    for (let time = 0; time < 5; time += 1) {
+      expect(await server.setClosed(true)).toMatchObject({ status: 200, body: {} });
+      const answers = await Promise.all([only_there(), only_there(), only_there(), only_there()]);
+      expect(new Set(answers.map(({ body }) => body.code))).toEqual(new Set(['MATCHMAKER_NO_AVAILABLE_LOBBIES']));
+      expect((await seatOf(join(muster, closing, lobby_id))).lobby_id).toBe(lobby_id);
+      expect(outcomeOf(await server.setClosed(false))).toBe('200');
+      expect((await seatOf(only_there())).lobby_id).toBe(lobby_id);
+    }
+  });
+
+  test('is not found by those who were asking meanwhile either, once that was acknowledged', async () => {
+    const busy = await makePuppetGame(muster, { game_modes: { default: { max_players: 256 } } });
+    const server = await hostOf(muster, busy, (await seatOf(find(muster, busy))).lobby_id);
+    const asked: { started: number; answer: Promise<Answer> }[] = [];
+    const ask = (times: number) => {
+      for (let time = 0; time < times; time += 1) {
+        asked.push({ started: performance.now(), answer: find(muster, busy, PREVENT) });
+      }
+    };
+    ask(10);
+    const closing = server.setClosed(true).then(() => performance.now());
+    ask(10);
+    const closed = await closing;
+    ask(10);
+    const later = asked.filter(({ started }) => started > closed);
+    expect(later).toHaveLength(10);
+    for (const { answer } of later) expect((await answer).body.code).toBe('MATCHMAKER_NO_AVAILABLE_LOBBIES');
+    await Promise.all(asked.map(({ answer }) => answer));
+    expect(await muster.ledger.faults()).toEqual([]);
+  });
+});

@@ -1,0 +1,131 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import type { Answer } from '../../support/api.ts';
+import type { TestGame } from '../../support/game.ts';
+import { createHost, find, type Host, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+let game: TestGame;
+let host: Host;
+const muster = shareService();
+beforeAll(async () => {
+  game = await makePuppetGame(muster);
+  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+});
+
+/** What a lobby may say, each in a way that is right but for the token. */
+const CALLS: [string, (speaker: ReturnType<typeof createHost>) => Promise<Answer>][] = [
+  ['ready', (speaker) => speaker.ready()],
+  ['setClosed', (speaker) => speaker.setClosed(true)],
+  ['setState', (speaker) => speaker.setState({})],
+  ['getState', (speaker) => speaker.getState(host.lobby_id)],
+  ['connected', (speaker) => speaker.connected('x')],
+  ['disconnected', (speaker) => speaker.disconnected('x')],
+];
+
+describe('nobody but a lobby', () => {
+  const tokens = (): [string, string | undefined, string][] => [
+    ['no token', undefined, '401 API_UNAUTHORIZED'],
+    ['garbage', 'garbage', '401 TOKEN_INVALID'],
+    ['a lobby token that was altered', `${host.token.slice(0, -4)}AAAA`, '401 TOKEN_INVALID'],
+    ['a public token', game.public_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+    ['a cloud token', game.cloud_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+    ['a service token', game.service_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+    ["the administrator's", muster.administrator_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+  ];
+
+  test.each(CALLS)('calls %s', async (_, call) => {
+    for (const [whose, token, expected] of tokens()) {
+      expect([whose, outcomeOf(await call(createHost(muster, token)))]).toEqual([whose, expected]);
+    }
+  });
+});
+
+describe('ready', () => {
+  test('may be called twice; the second changes nothing', async () => {
+    const before = await muster.ledger.measure();
+    expect(await host.ready()).toMatchObject({ status: 200, body: {} });
+    expect(await muster.ledger.measure()).toEqual(before);
+  });
+
+  test('is for the lobby of the token: nobody in another lobby is told', async () => {
+    const slow = await makePuppetGame(muster, { is_ready: false, game_modes: { default: { max_players: 1 } } });
+    const finding = [find(muster, slow), find(muster, slow)].map((answer) => answer.then(({ body }) => body.lobby));
+    const lobbies = await waitFor(async () => {
+      const all = await muster.ledger.lobbiesOf(slow.namespace_id);
+      return all.length === 2 ? all : undefined;
+    }, 'two lobbies');
+    const [first, second] = await Promise.all(lobbies.map(({ lobby_id }) => hostOf(muster, slow, lobby_id)));
+    await first?.ready();
+    expect((await Promise.race(finding)).lobby_id).toBe(first?.lobby_id);
+    expect((await muster.ledger.lobbiesOf(slow.namespace_id)).filter(({ is_ready }) => is_ready)).toHaveLength(1);
+    await second?.ready();
+    const answered = (await Promise.all(finding)).map(({ lobby_id }) => lobby_id);
+    expect(answered.toSorted()).toEqual(lobbies.map(({ lobby_id }) => lobby_id).toSorted());
+  });
+
+  test('is refused when the lobby has stopped, as all but farewells are', async () => {
+    const seat = await seatOf(find(muster, game, { game_modes: ['default'] }));
+    const gone = await makePuppetGame(muster);
+    const { lobby_id, player_token } = await seatOf(find(muster, gone));
+    const late = await hostOf(muster, gone, lobby_id);
+    await late.disconnected(player_token);
+    await waitFor(() => muster.ledger.stopReason(lobby_id), 'the lobby to stop');
+    const stopped = '400 MATCHMAKER_LOBBY_STOPPED';
+    expect(outcomeOf(await late.ready())).toBe(stopped);
+    expect(outcomeOf(await late.setClosed(false))).toBe(stopped);
+    expect(outcomeOf(await late.setState(1))).toBe(stopped);
+    expect(outcomeOf(await late.getState(host.lobby_id))).toBe(stopped);
+    expect(outcomeOf(await late.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+    expect(outcomeOf(await late.disconnected(player_token))).toBe('200');
+    await host.disconnected(seat.player_token);
+  });
+});
+
+describe("a lobby's server", () => {
+  test('is told of its lobby under both names', async () => {
+    const { environment } = host;
+    const told = {
+      LOBBY_ID: host.lobby_id,
+      NAMESPACE_ID: game.namespace_id,
+      NAMESPACE_NAME: 'prod',
+      GAME_MODE_NAME: 'default',
+      REGION_NAME: 'local',
+      MAX_PLAYERS_NORMAL: '32',
+      MAX_PLAYERS_DIRECT: '32',
+      MAX_PLAYERS_PARTY: '32',
+      CPU: '1000',
+      API_ENDPOINT: muster.api.base_url,
+      TOKEN: host.token,
+      LOBBY_TOKEN: host.token,
+    };
+    for (const [name, value] of Object.entries(told)) {
+      expect([name, environment[`SERVICE_${name}`], environment[`RIVET_${name}`]]).toEqual([name, value, value]);
+    }
+    expect(environment.SERVICE_LOBBY_TAGS).toBeUndefined();
+    expect(environment.PORT_game).toMatch(/^\d{5}$/);
+  });
+
+  test('writes lines that its developer reads under the name of the lobby, others under none', async () => {
+    const path = (game_id: string, lobby_id: string, stream = 'std_out') =>
+      `/cloud/games/${game_id}/matchmaker/lobbies/${lobby_id}/logs?stream=${stream}`;
+    const { get } = muster.api;
+    const read = async () => {
+      const { lines } = (await get(path(game.game_id, host.lobby_id), game.cloud_token)).body;
+      return lines.length > 0 ? lines : undefined;
+    };
+    const lines = await waitFor(read, 'its lines');
+    expect(lines.map(atob)).toEqual([`this is ${host.lobby_id}`]);
+    const stranger = await makePuppetGame(muster);
+    const refused: [string, string, string][] = [
+      [path(game.game_id, host.lobby_id), stranger.cloud_token, '404 GAME_NOT_FOUND'],
+      [path(stranger.game_id, host.lobby_id), stranger.cloud_token, '404 MATCHMAKER_LOBBY_NOT_FOUND'],
+      [path(game.game_id, crypto.randomUUID()), game.cloud_token, '404 MATCHMAKER_LOBBY_NOT_FOUND'],
+      [path(game.game_id, host.lobby_id, 'std_in'), game.cloud_token, '400 API_BAD_QUERY_PARAMETER'],
+      [path(game.game_id, host.lobby_id), host.token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+    ];
+    for (const [where, token, expected] of refused) {
+      expect(outcomeOf(await get(where, token))).toBe(expected);
+    }
+  });
+});

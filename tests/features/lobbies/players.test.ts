@@ -1,0 +1,134 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import type { TestGame } from '../../support/game.ts';
+import { find, type Host, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+let game: TestGame;
+let host: Host;
+beforeAll(async () => {
+  game = await makePuppetGame(muster, { game_modes: { default: {}, other: {} } });
+  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+});
+
+/** Both calls, which check the player in the same way. */
+const CALLS = ['connected', 'disconnected'] as const;
+
+async function playerCount({ lobby_id }: Host): Promise<number | undefined> {
+  const lobbies = await muster.ledger.lobbiesOf(game.namespace_id);
+  return lobbies.find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
+}
+
+describe.each(CALLS)('%s is refused', (call) => {
+  test.each([
+    { promise: 'without a token', body: {}, message: '"player_token"' },
+    { promise: 'for a token that is none', body: { player_token: 7 }, message: '"player_token"' },
+    { promise: 'for a token that is too long to be one', body: { player_token: 'x'.repeat(8_193) }, message: '8192' },
+  ])('$promise', async ({ body, message }) => {
+    const answer = await muster.api.post(`/matchmaker/players/${call}`, host.token, body);
+    expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
+    expect(answer.body.message).toContain(message);
+  });
+
+  test('for garbage, for what we did not sign, and for tokens of other kinds', async () => {
+    const { player_token } = await seatOf(find(muster, game));
+    const [label, head, payload, signature] = player_token.split('.');
+    const tokens: [string, string][] = [
+      ['', 'it was not signed by this service'],
+      ['garbage', 'it was not signed by this service'],
+      [`${label}.${head}.${payload}.${signature?.split('').reverse().join('')}`, 'it was not signed by this service'],
+      [`${label}.${head}.${payload}`, 'it was not signed by this service'],
+      [host.token, 'it is a lobby token'],
+      [game.public_token, 'it is a public token'],
+      [await developmentPlayer(), 'it is a development_player token'],
+    ];
+    const before = await muster.ledger.measure();
+    for (const [token, reason] of tokens) {
+      const answer = await host[call](token);
+      expect([outcomeOf(answer), answer.body.message]).toEqual([
+        '400 TOKEN_ERROR',
+        `The player_token cannot be used: ${reason}.`,
+      ]);
+    }
+    expect(await muster.ledger.measure()).toEqual(before);
+  });
+
+  test('for the player of another lobby, of another game too; he keeps his seat', async () => {
+    const stranger_game = await makePuppetGame(muster);
+    const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
+    const stranger = await seatOf(find(muster, stranger_game));
+    for (const { player_token } of [neighbour, stranger]) {
+      expect(outcomeOf(await host[call](player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
+    }
+    const own = await hostOf(muster, game, neighbour.lobby_id);
+    expect(outcomeOf(await own.connected(neighbour.player_token))).toBe('200');
+  });
+});
+
+describe('a player', () => {
+  test('connects once, even if his token comes twice at the same time', async () => {
+    const { player_token } = await seatOf(join(muster, game, host.lobby_id));
+    const together = await Promise.all(Array.from({ length: 5 }, () => host.connected(player_token)));
+    expect(together.map(outcomeOf).toSorted()).toEqual([
+      '200',
+      ...Array.from({ length: 4 }, () => '400 MATCHMAKER_PLAYER_ALREADY_CONNECTED'),
+    ]);
+    expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
+  });
+
+  test('gives one seat back when he leaves, however often that is told', async () => {
+    const before = await playerCount(host);
+    const { player_token } = await seatOf(join(muster, game, host.lobby_id));
+    await host.connected(player_token);
+    const together = await Promise.all(Array.from({ length: 5 }, () => host.disconnected(player_token)));
+    expect(together.map(outcomeOf)).toEqual(Array.from({ length: 5 }, () => '200'));
+    expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
+    expect(await playerCount(host)).toBe(before);
+  });
+
+  test('who has left does not come back with the same token, whether he had connected or not', async () => {
+    for (const had_connected of [true, false]) {
+      const { player_token } = await seatOf(join(muster, game, host.lobby_id));
+      if (had_connected) expect(outcomeOf(await host.connected(player_token))).toBe('200');
+      await host.disconnected(player_token);
+      expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+    }
+  });
+
+  test('who is the last to leave ends the lobby and its server, and who comes then gets a new one', async () => {
+    const alone = await makePuppetGame(muster);
+    const first = await seatOf(find(muster, alone));
+    const second = await seatOf(find(muster, alone));
+    const server = await hostOf(muster, alone, first.lobby_id);
+    await server.connected(first.player_token);
+    await server.disconnected(first.player_token);
+    expect(await muster.ledger.lobbiesOf(alone.namespace_id)).toMatchObject([{ player_count: 1 }]);
+    await server.disconnected(second.player_token);
+    expect(await waitFor(() => muster.ledger.stopReason(first.lobby_id), 'the lobby to end')).toBe('idle');
+    await waitFor(
+      () => muster.events.some((event) => event.event === 'server_ended' && event.server_id === server.server_id),
+      'its server to end',
+    );
+    expect((await seatOf(find(muster, alone))).lobby_id).not.toBe(first.lobby_id);
+  });
+
+  test('who is the last to leave leaves a lobby that is kept, where the game mode keeps one', async () => {
+    const game_modes = { default: { idle_lobbies: { min: 0, max: 1 } }, other: { max_players: 1 } };
+    const keeping = await makePuppetGame(muster, { game_modes });
+    const kept = await seatOf(find(muster, keeping));
+    const other = await seatOf(find(muster, keeping, { game_modes: ['other'] }));
+    await (await hostOf(muster, keeping, kept.lobby_id)).disconnected(kept.player_token);
+    // What is ended later tells that the one before was looked at.
+    await (await hostOf(muster, keeping, other.lobby_id)).disconnected(other.player_token);
+    await waitFor(() => muster.ledger.stopReason(other.lobby_id), 'the other lobby to end');
+    expect(await muster.ledger.stopReason(kept.lobby_id)).toBeUndefined();
+    expect((await seatOf(find(muster, keeping))).lobby_id).toBe(kept.lobby_id);
+  });
+});
+
+async function developmentPlayer(): Promise<string> {
+  const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`;
+  const { token } = await muster.api.ok('POST', path, { token: game.cloud_token, body: { hostname: 'localhost' } });
+  return (await seatOf(find(muster, { ...game, public_token: token }))).player_token;
+}

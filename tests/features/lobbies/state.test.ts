@@ -1,0 +1,70 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import type { TestGame } from '../../support/game.ts';
+import { find, type Host, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+
+let game: TestGame;
+let host: Host;
+const muster = shareService();
+beforeAll(async () => {
+  game = await makePuppetGame(muster);
+  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+});
+
+describe('the state of a lobby', () => {
+  test.each([
+    { promise: 'is JSON', state: 'not json', message: 'it is not JSON' },
+    { promise: 'has at most 65536 bytes', state: `"${'é'.repeat(32_767)}a"`, message: 'at most 65536 bytes' },
+    { promise: 'nests at most 64 levels', state: '['.repeat(65) + ']'.repeat(65), message: 'deeper than 64' },
+  ])('$promise', async ({ state, message }) => {
+    await host.setState('"before"');
+    const answer = await host.setState(state);
+    expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
+    expect(answer.body.message).toContain(message);
+    expect((await host.getState(host.lobby_id)).body).toBe('before');
+  });
+
+  test.each([
+    ['an object', '{"map": "ice", "round":1.50}'],
+    ['a list', '[1,null,"two"]'],
+    ['a text', '"ice"'],
+    ['a number', '-0.5e3'],
+    ['a truth', 'false'],
+    ['null', 'null'],
+    ['characters that are hard to keep', '"\\u0000 \\ud800 é 🦊"'],
+    ['65536 bytes', `"${'é'.repeat(32_767)}"`],
+  ])('is kept as it was written: %s', async (_, state) => {
+    expect(await host.setState(state)).toMatchObject({ status: 200, body: {} });
+    const response = await fetch(`${muster.api.base_url}/matchmaker/lobbies/${host.lobby_id}/state`, {
+      headers: { authorization: `Bearer ${host.token}` },
+    });
+    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
+      200,
+      'application/json',
+      state,
+    ]);
+  });
+
+  test('is null when nothing was said, and again after an empty body', async () => {
+    const quiet = await makePuppetGame(muster);
+    const server = await hostOf(muster, quiet, (await seatOf(find(muster, quiet))).lobby_id);
+    expect(await server.getState(server.lobby_id)).toMatchObject({ status: 200, body: null });
+    await server.setState({ map: 'ice' });
+    expect((await server.getState(server.lobby_id)).body).toEqual({ map: 'ice' });
+    await server.setState('');
+    expect((await server.getState(server.lobby_id)).body).toBeNull();
+  });
+
+  test('can be read by every lobby of the namespace, but of no other, nor of none', async () => {
+    await host.setState('"here"');
+    const near = await seatOf(find(muster, game));
+    const far_game = await makePuppetGame(muster);
+    const far = await hostOf(muster, far_game, (await seatOf(find(muster, far_game))).lobby_id);
+    expect((await host.getState(near.lobby_id)).body).toBe('here');
+    const unknown = '404 MATCHMAKER_LOBBY_NOT_FOUND';
+    expect(outcomeOf(await far.getState(host.lobby_id))).toBe(unknown);
+    expect(outcomeOf(await host.getState(far.lobby_id))).toBe(unknown);
+    expect(outcomeOf(await host.getState(crypto.randomUUID()))).toBe(unknown);
+    expect(outcomeOf(await host.getState('x'))).toBe('404 API_NOT_FOUND');
+  });
+});
