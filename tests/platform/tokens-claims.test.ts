@@ -1,0 +1,108 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { CompactSign, importJWK } from 'jose';
+import { ServiceError } from '../../src/platform/errors.ts';
+import { decodeClaims, encodeClaims } from '../../src/platform/tokens/claims.ts';
+import { writeMessage, writeUuid } from '../../src/platform/tokens/messages.ts';
+import { makeTokenMaker, type TokenMaker } from '../support/token-maker.ts';
+
+let maker: TokenMaker;
+beforeAll(async () => {
+  maker = await makeTokenMaker();
+});
+
+describe('what is signed but not as we write it is refused:', () => {
+  const id = crypto.randomUUID();
+  const entitlement = (number: number): Uint8Array => writeMessage([[number, writeMessage([[1, writeUuid(id)]])]]);
+  const later = Date.parse('2030-01-01T00:00:00.000Z');
+  const base: Parameters<typeof writeMessage>[0] = [
+    [1, later],
+    [2, 1],
+    [3, writeUuid(id)],
+    [4, entitlement(7)],
+  ];
+  const without = (number: number) => writeMessage(base.filter(([field]) => field !== number));
+  const replaced = (number: number, value: number | string | Uint8Array) =>
+    writeMessage(base.map(([field, old]) => [field, field === number ? value : old]));
+
+  const WRONG: [name: string, bytes: Uint8Array][] = [
+    ['nothing', new Uint8Array()],
+    ['no expiry', without(1)],
+    ['no time of issue', without(2)],
+    ['no id', without(3)],
+    ['no entitlement', without(4)],
+    ['an entitlement we do not know', replaced(4, entitlement(15))],
+    ['an entitlement numbered zero or more', replaced(4, entitlement(70))],
+    ['an empty entitlement', replaced(4, new Uint8Array())],
+    ['two entitlements in one', replaced(4, Buffer.concat([entitlement(7), entitlement(2)]))],
+    ['two entitlements', writeMessage([...base, [4, entitlement(2)]])],
+    ['the same entitlement twice', writeMessage([...base, [4, entitlement(7)]])],
+    ['an unknown field', writeMessage([...base, [5, 1]])],
+    [
+      'an unknown field within the entitlement',
+      replaced(
+        4,
+        writeMessage([
+          [
+            7,
+            writeMessage([
+              [1, writeUuid(id)],
+              [9, 1],
+            ]),
+          ],
+        ]),
+      ),
+    ],
+    ['another order', writeMessage([...base].reverse())],
+    ['an expiry that is a text', replaced(1, 'never')],
+    ['an id that is an integer', replaced(3, 7)],
+    ['an id that is too short', replaced(3, writeMessage([[1, new Uint8Array(15)]]))],
+    ['an id that is too long', replaced(3, writeMessage([[1, new Uint8Array(17)]]))],
+    ['bytes that follow', Buffer.concat([writeMessage(base), new Uint8Array([0])])],
+    ['an end that is missing', writeMessage(base).slice(0, -1)],
+    [
+      'an expiry in more bytes than it needs',
+      Buffer.from(
+        Buffer.from(writeMessage([[1, 1]]))
+          .toString('hex')
+          .replace(/01$/, '8100') + Buffer.from(without(1)).toString('hex'),
+        'hex',
+      ),
+    ],
+    ['JSON', Buffer.from(JSON.stringify({ exp: later, game_id: id }))],
+  ];
+
+  const isAccepted = async (bytes: Uint8Array): Promise<boolean> => {
+    const key = await importJWK(maker.key, 'EdDSA');
+    const signed = await new CompactSign(bytes).setProtectedHeader({ typ: 'JWT', alg: 'EdDSA' }).sign(key);
+    return await maker.tokens.verify(`cloud.${signed}`).then(
+      () => true,
+      (error: unknown) => !(error instanceof ServiceError && error.code === 'TOKEN_INVALID'),
+    );
+  };
+
+  test.each(WRONG)('%s', async (_name, bytes) => {
+    expect(await isAccepted(bytes)).toBe(false);
+  });
+
+  test('while what they are made from is taken', async () => {
+    expect(await isAccepted(writeMessage(base))).toBe(true);
+  });
+
+  test('bytes of any kind, without a crash', () => {
+    const mutated = fc
+      .tuple(fc.nat({ max: 60 }), fc.uint8Array({ maxLength: 4 }), fc.nat({ max: 4 }))
+      .map(([place, inserted, removed]) => {
+        const bytes = writeMessage(base);
+        return Buffer.concat([bytes.slice(0, place), inserted, bytes.slice(place + removed)]);
+      });
+    fc.assert(
+      fc.property(fc.oneof(fc.uint8Array({ maxLength: 100 }), mutated), (bytes) => {
+        const read = decodeClaims(bytes);
+        // Some changed bytes are another token's; then they are exactly what we would write for it.
+        expect(read === undefined || Buffer.from(encodeClaims(read)).equals(bytes)).toBe(true);
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+});

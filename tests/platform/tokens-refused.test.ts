@@ -1,0 +1,214 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { createHmac } from 'node:crypto';
+import fc from 'fast-check';
+import { CompactSign, importJWK } from 'jose';
+import { ServiceError } from '../../src/platform/errors.ts';
+import type { Caller } from '../../src/platform/tokens/caller.ts';
+import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { makeTokenMaker, type TokenMaker } from '../support/token-maker.ts';
+
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+let maker: TokenMaker;
+let caller: Caller;
+let token: string;
+/** The three parts of the token's JWS. */
+let header: string;
+let claims: string;
+let signature: string;
+beforeAll(async () => {
+  maker = await makeTokenMaker();
+  caller = makeCaller('cloud');
+  token = await maker.tokens.issue(caller);
+  [, header = '', claims = '', signature = ''] = token.split('.');
+  // The good one is remembered from here on: whatever resembles it must not be taken for it.
+  expect(await maker.tokens.verify(token)).toEqual(caller);
+});
+
+const encode = (content: unknown): string => Buffer.from(JSON.stringify(content)).toString('base64url');
+
+/** Which of these is not refused with TOKEN_INVALID, and what came of it. */
+async function findAccepted(candidates: string[]): Promise<unknown[]> {
+  const accepted: unknown[] = [];
+  for (const candidate of candidates) {
+    const outcome: unknown = await maker.tokens.verify(candidate).catch((error: unknown) => error);
+    const is_refused = outcome instanceof ServiceError && outcome.code === 'TOKEN_INVALID';
+    if (!is_refused) accepted.push([candidate, outcome]);
+  }
+  return accepted;
+}
+
+describe('a token is refused', () => {
+  test('when any character of its JWS is another one', async () => {
+    const start = token.indexOf('.') + 1;
+    const altered = [...token.slice(start)].flatMap((character, index) => {
+      const next = BASE64URL[(BASE64URL.indexOf(character) + 1) % BASE64URL.length] ?? 'A';
+      const others = new Set([next, 'A', '.', '=', '+', '\0', 'é']);
+      others.delete(character);
+      return [...others].map((other) => token.slice(0, start + index) + other + token.slice(start + index + 1));
+    });
+    expect(altered.length).toBeGreaterThan(1_000);
+    expect(await findAccepted(altered)).toEqual([]);
+  });
+
+  test('when its last character is another one that stands for the same bytes', async () => {
+    const same = [...BASE64URL]
+      .map((last) => signature.slice(0, -1) + last)
+      .filter((other) => other !== signature)
+      .filter((other) => Buffer.from(other, 'base64url').equals(Buffer.from(signature, 'base64url')));
+    expect(same).toHaveLength(15);
+    expect(await findAccepted(same.map((other) => `cloud.${header}.${claims}.${other}`))).toEqual([]);
+  });
+
+  test('when any bit of its content or signature is turned', async () => {
+    const turned = [claims, signature].flatMap((part) => {
+      const bytes = Buffer.from(part, 'base64url');
+      return Array.from({ length: bytes.length * 8 }, (_, bit) => {
+        const other = Buffer.from(bytes);
+        other[bit >> 3] = (other[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+        const text = other.toString('base64url');
+        return part === claims ? `cloud.${header}.${text}.${signature}` : `cloud.${header}.${claims}.${text}`;
+      });
+    });
+    expect(turned.length).toBeGreaterThan(800);
+    expect(await findAccepted(turned)).toEqual([]);
+  });
+
+  test('when its label says another kind, or nothing', async () => {
+    const labels = [
+      'usr',
+      'pub',
+      'dev',
+      'dev_player',
+      'lobby',
+      'player',
+      'env_svc',
+      'device',
+      '',
+      'clou',
+      'clouds',
+      'Cloud',
+    ];
+    expect(await findAccepted(labels.map((label) => `${label}.${header}.${claims}.${signature}`))).toEqual([]);
+  });
+
+  test('when it has more or fewer parts, or anything around them', async () => {
+    const jws = `${header}.${claims}.${signature}`;
+    const candidates = [
+      '',
+      '.',
+      '...',
+      'cloud',
+      `${header}.${claims}`,
+      `${header}.${claims}.`,
+      `cloud.${header}.${claims}`,
+      `cloud.${header}.${claims}.`,
+      `cloud.${header}..${signature}`,
+      `cloud..${claims}.${signature}`,
+      `cloud.${jws}.`,
+      `cloud.cloud.${jws}`,
+      `.${jws}.`,
+      `cloud.${jws} `,
+      `cloud .${jws}`,
+      `cloud.${jws}=`,
+      `cloud.${jws}==`,
+      `cloud.${jws}\n`,
+      `cloud.${header}.${claims}.\n${signature}`,
+      `cloud.${header}.${claims}==.${signature}`,
+      `${token}${token}`,
+      `Bearer ${token}`,
+      token.toUpperCase(),
+      JSON.stringify({ payload: claims, protected: header, signature }),
+    ];
+    expect(await findAccepted(candidates)).toEqual([]);
+  });
+
+  test('when it is very long', async () => {
+    const lengths = [8_193, 100_000, 10_000_000];
+    const candidates = lengths.flatMap((length) => [
+      'a'.repeat(length),
+      '.'.repeat(length),
+      token + 'A'.repeat(length),
+    ]);
+    expect(await findAccepted(candidates)).toEqual([]);
+  });
+
+  test('when another service signed it, also in the name of this one', async () => {
+    const { tokens: others } = await makeTokenMaker();
+    expect(await findAccepted(await Promise.all(CALLER_KINDS.map((kind) => others.issue(makeCaller(kind)))))).toEqual(
+      [],
+    );
+    const [, , , other_signature = ''] = (await others.issue(caller)).split('.');
+    expect(await findAccepted([`cloud.${header}.${claims}.${other_signature}`])).toEqual([]);
+  });
+
+  test('when it says that it is signed in another way, or not at all', async () => {
+    const { key } = maker;
+    const other = await makeTokenMaker();
+    const public_key = Buffer.from(key.x ?? '', 'base64url');
+    const hmac = (head: string, secret: Uint8Array | string) =>
+      createHmac('sha256', secret).update(`${head}.${claims}`).digest('base64url');
+    const confused = ['HS256', 'EdDSA'].flatMap((alg) => {
+      const head = encode({ typ: 'JWT', alg });
+      return [public_key, key.x ?? '', JSON.stringify(key), ''].map(
+        (secret) => `${head}.${claims}.${hmac(head, secret)}`,
+      );
+    });
+    const heads = [
+      { alg: 'none' },
+      { alg: 'None' },
+      { alg: 'HS256' },
+      { alg: 'RS256' },
+      { alg: 'ES256' },
+      { alg: 'Ed25519' },
+      { alg: ['EdDSA'] },
+      { alg: null },
+      {},
+      [],
+      null,
+      'EdDSA',
+      { alg: 'EdDSA', crit: ['b64'], b64: false },
+      { alg: 'EdDSA', jwk: { kty: 'OKP', crv: 'Ed25519', x: other.key.x } },
+      { alg: 'EdDSA', jku: 'http://127.0.0.1/keys' },
+      { alg: 'EdDSA', kid: '../../etc/passwd' },
+    ].map(encode);
+    const unsigned = heads.flatMap((head) => [`${head}.${claims}.${signature}`, `${head}.${claims}.`]);
+    expect(await findAccepted([...confused, ...unsigned].map((jws) => `cloud.${jws}`))).toEqual([]);
+  });
+
+  test('when a key that is sent along signed it', async () => {
+    const other = await makeTokenMaker();
+    const jwk = { kty: 'OKP', crv: 'Ed25519', x: other.key.x ?? '' };
+    const forged = await new CompactSign(Buffer.from(claims, 'base64url'))
+      .setProtectedHeader({ typ: 'JWT', alg: 'EdDSA', jwk })
+      .sign(await importJWK(other.key, 'EdDSA'));
+    expect(await findAccepted([`cloud.${forged}`])).toEqual([]);
+  });
+
+  test('as forged and not as expired, when it is both', async () => {
+    const { tokens } = await makeTokenMaker();
+    const forged = await tokens.issue(makeCaller('identity'), { lifetime_ms: -86_400_000 });
+    expect((await rejectionOf(ServiceError, tokens.verify(forged))).code).toBe('CLAIMS_ENTITLEMENT_EXPIRED');
+    expect(await findAccepted([forged])).toEqual([]);
+  });
+
+  test('when it is anything else, of any shape', async () => {
+    const piece = fc.oneof(
+      fc.string(),
+      fc.string({ unit: 'binary' }),
+      fc.base64String(),
+      fc.json().map((text) => Buffer.from(text).toString('base64url')),
+      fc.uint8Array().map((bytes) => Buffer.from(bytes).toString('base64url')),
+      fc.constantFrom(header, claims, signature, 'cloud', '__proto__', 'null'),
+    );
+    const garbage = fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join('.'));
+    await fc.assert(
+      fc.asyncProperty(garbage, async (text) => {
+        fc.pre(text !== token && text !== `${header}.${claims}.${signature}`);
+        expect(await findAccepted([text])).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

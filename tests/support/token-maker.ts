@@ -1,0 +1,17 @@
+import { exportJWK, generateKeyPair, type JWK } from 'jose';
+import { createTokens, type Tokens } from '../../src/platform/tokens/tokens.ts';
+
+/** Tokens of a service of their own, whose clock stands until it is set. */
+export interface TokenMaker {
+  tokens: Tokens;
+  /** The private key; `x` is the public part. */
+  key: JWK;
+  now: { ms: number };
+}
+
+export async function makeTokenMaker(): Promise<TokenMaker> {
+  const { privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
+  const key = await exportJWK(privateKey);
+  const now = { ms: Date.parse('2026-01-31T12:00:00.000Z') };
+  return { tokens: await createTokens(key, { now: () => new Date(now.ms) }), key, now };
+}
