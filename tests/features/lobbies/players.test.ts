@@ -48,7 +48,7 @@ describe.each(CALLS)('%s is refused', (call) => {
       const answer = await host[call](token);
       expect([outcomeOf(answer), answer.body.message]).toEqual([
         '400 TOKEN_ERROR',
-        `The player_token cannot be used: ${reason}.`,
+        `A token within the request cannot be used: ${reason}. Get a new one.`,
       ]);
     }
     expect(await muster.ledger.measure()).toEqual(before);
