@@ -19,7 +19,7 @@ export function portProblems(
   const seen = new Set<string>();
   return [
     ...(entries.length > PORTS_MAX ? [['ports-too-many']] : []),
-    ...entries.flatMap(([label, port], index) => {
+    ...entries.slice(0, PORTS_MAX).flatMap(([label, port], index) => {
       const before = entries.slice(0, index).map(([, earlier]) => earlier);
       const paths = [
         ...(isNameId(label) ? [] : [['label-invalid']]),

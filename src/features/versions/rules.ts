@@ -22,6 +22,7 @@ export interface Surroundings {
 }
 
 const GAME_MODES_MAX = 32;
+const LABEL_MAX = 128;
 const PLAYERS_MAX = 256;
 const IDLE_MIN_MAX = 16;
 const IDLE_MAX_MAX = 32;
@@ -54,7 +55,8 @@ export function versionProblems(
 type Path = string[];
 
 const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
-const marked = (label: string): string => `*${label}*`;
+/** As much of a label as tells which one it is: it comes once for each thing wrong below it. */
+const marked = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
 
 function matchmakerProblems(matchmaker: MatchmakerConfig, surroundings: Surroundings): Path[] {
   const modes = Object.entries(matchmaker.game_modes ?? {});
@@ -62,9 +64,11 @@ function matchmakerProblems(matchmaker: MatchmakerConfig, surroundings: Surround
     ...(matchmaker.captcha ? captchaProblems(matchmaker.captcha) : []),
     ...(modes.length === 0 ? [['game-modes-meta', 'too-few']] : []),
     ...(modes.length > GAME_MODES_MAX ? [['game-modes-meta', 'too-many']] : []),
-    ...modes.flatMap(([name, mode]) =>
-      below(['game-modes', marked(name)], gameModeProblems(name, mode, matchmaker, surroundings)),
-    ),
+    ...modes
+      .slice(0, GAME_MODES_MAX)
+      .flatMap(([name, mode]) =>
+        below(['game-modes', marked(name)], gameModeProblems(name, mode, matchmaker, surroundings)),
+      ),
   ];
 }
 
@@ -88,7 +92,7 @@ function gameModeProblems(
       surroundings.region_slugs.includes(slug) ? [] : [['regions', String(index), 'invalid']],
     ),
     ...[...settings.regions].flatMap(([slug, region]) => below(['regions', marked(slug)], regionProblems(region))),
-    ...(docker ? dockerProblems(docker, surroundings) : [['no-runtime']]),
+    ...(docker ? dockerProblems(docker, matchmaker.docker?.env, surroundings) : [['no-runtime']]),
     ...Object.entries(mode.actions ?? {}).flatMap(([action, config]) =>
       // The field reports the create action's under join-config too.
       below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(config)),
@@ -116,18 +120,23 @@ function regionProblems({
   ];
 }
 
-function dockerProblems(docker: DockerConfig, { build_ids }: Surroundings): Path[] {
-  const has_build = docker.image_id !== undefined && build_ids.has(docker.image_id);
+/** `general_env`: the environment of all game modes, which is added to that of each. */
+function dockerProblems(docker: DockerConfig, general_env: DockerConfig['env'], { build_ids }: Surroundings): Path[] {
+  const has_build = docker.image_id !== undefined && build_ids.has(docker.image_id.toLowerCase());
   const args = docker.args ?? [];
-  const variables = Object.entries(docker.env ?? {});
+  const variables = Object.entries({ ...general_env, ...docker.env });
   return [
     ...(has_build ? [] : [['no-build']]),
     ...(args.length > ARGUMENTS_MAX ? [['args-too-many']] : []),
-    ...args.flatMap((argument, index) =>
-      below(['args', String(index)], argumentProblems(argument, args.indexOf(argument) < index)),
-    ),
+    ...args
+      .slice(0, ARGUMENTS_MAX)
+      .flatMap((argument, index) =>
+        below(['args', String(index)], argumentProblems(argument, args.indexOf(argument) < index)),
+      ),
     ...(variables.length > VARIABLES_MAX ? [['env-vars-too-many']] : []),
-    ...variables.flatMap(([key, value]) => below(['env-vars', marked(key)], variableProblems(key, value))),
+    ...variables
+      .slice(0, VARIABLES_MAX)
+      .flatMap(([key, value]) => below(['env-vars', marked(key)], variableProblems(key, value))),
     ...portProblems(docker.ports ?? {}, docker.network_mode ?? 'bridge', marked),
   ];
 }
@@ -155,7 +164,9 @@ function actionProblems(action: ActionConfig): Path[] {
   const paths = [
     ...below(['url'], urlProblems(verification.url)),
     ...(headers.length > HEADERS_MAX ? [['headers-meta', 'too-many']] : []),
-    ...headers.flatMap(([name, value]) => below(['headers', name], headerProblems(name, value))),
+    ...headers
+      .slice(0, HEADERS_MAX)
+      .flatMap(([name, value]) => below(['headers', marked(name)], headerProblems(name, value))),
   ];
   return below(['verification-config'], paths);
 }
@@ -169,12 +180,19 @@ function urlProblems(text: string): Path[] {
   if (host === '') return [['no-host']];
   const family = isIP(host);
   const is_ours =
-    family === 0 ? /(^|\.)(localhost|local)$/.test(host) : PRIVATE.check(host, family === 4 ? 'ipv4' : 'ipv6');
+    family === 0 ? /(^|\.)(localhost|local)$/.test(host) : isPrivate(host, family === 4 ? 'ipv4' : 'ipv6');
   return is_ours ? [['invalid-ip']] : [];
 }
 
-/** Addresses that are not on the Internet (IANA's special-purpose registries). */
-const PRIVATE = new BlockList();
+function isPrivate(address: string, family: 'ipv4' | 'ipv6'): boolean {
+  return PRIVATE[family].check(address, family);
+}
+
+/**
+ * Addresses that are not on the Internet (IANA's special-purpose registries). In a list of each kind: in one, all of IPv4
+ * would be found in the IPv6 network that stands for it.
+ */
+const PRIVATE = { ipv4: new BlockList(), ipv6: new BlockList() };
 for (const [network, bits] of [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -187,7 +205,7 @@ for (const [network, bits] of [
   ['198.18.0.0', 15],
   ['224.0.0.0', 3],
 ] as const) {
-  PRIVATE.addSubnet(network, bits, 'ipv4');
+  PRIVATE.ipv4.addSubnet(network, bits, 'ipv4');
 }
 for (const [network, bits] of [
   ['::', 96],
@@ -197,7 +215,7 @@ for (const [network, bits] of [
   ['fe80::', 10],
   ['ff00::', 8],
 ] as const) {
-  PRIVATE.addSubnet(network, bits, 'ipv6');
+  PRIVATE.ipv6.addSubnet(network, bits, 'ipv6');
 }
 
 function headerProblems(name: string, value: string): Path[] {

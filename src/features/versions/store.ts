@@ -43,10 +43,18 @@ export async function isNameTaken(queries: Queries, game_id: string, display_nam
   return rows.length > 0;
 }
 
-/** How many versions of a game have a name that begins so. */
-export async function countNames(queries: Queries, game_id: string, prefix: string): Promise<number> {
-  return await queries.$count(
-    versions,
-    and(eq(versions.game_id, game_id), sql`starts_with(${versions.display_name}, ${prefix})`),
-  );
+/** The greatest number that follows a prefix in the names of a game's versions; 0 when none does. */
+export async function selectGreatestNumber(queries: Queries, game_id: string, prefix: string): Promise<number> {
+  const rest = sql`substring(${versions.display_name} from ${prefix.length + 1}::int)`;
+  const [row] = await queries
+    .select({ greatest: sql<number | null>`max(${rest}::int)` })
+    .from(versions)
+    .where(
+      and(
+        eq(versions.game_id, game_id),
+        sql`starts_with(${versions.display_name}, ${prefix})`,
+        sql`${rest} ~ '^[0-9]{1,9}$'`,
+      ),
+    );
+  return row?.greatest ?? 0;
 }

@@ -76,7 +76,7 @@ export function createVersions({ database, clock, builds, datacenters }: Version
     /** A name for the next version: the day in UTC and a number. */
     async reserveName(game_id: string): Promise<string> {
       const day = clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
-      return `${day}-${(await store.countNames(database.queries, game_id, `${day}-`)) + 1}`;
+      return `${day}-${(await store.selectGreatestNumber(database.queries, game_id, `${day}-`)) + 1}`;
     },
     /** The game modes of a version, every default filled in. */
     async gameModes(place: { game_id: string; version_id: string }): Promise<Map<string, GameModeSettings>> {

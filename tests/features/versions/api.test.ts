@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+let muster: TestService;
+let builder: TestGame;
+let build_id: string;
+let game: TestGame;
+beforeAll(async () => {
+  muster = await openTestService();
+  builder = await makeGame(muster.api, muster.administrator_token);
+  build_id = await uploadScript(muster.api, builder, 'setInterval(() => {}, 1e9)');
+});
+afterAll(() => muster[Symbol.asyncDispose]());
+beforeEach(() => {
+  game = builder;
+});
+
+const DAY_MS = 24 * 3_600_000;
+
+const versionsOf = ({ game_id }: TestGame) => `/cloud/games/${game_id}/versions`;
+const create = (display_name: string, config: unknown) =>
+  muster.api.post(versionsOf(game), game.cloud_token, { display_name, config });
+const validate = (display_name: string, config: unknown) =>
+  muster.api.post(`${versionsOf(game)}/validate`, game.cloud_token, { display_name, config });
+const listNames = async (): Promise<string[]> => {
+  const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+  return answer.game.versions.map(({ display_name }: { display_name: string }) => display_name);
+};
+const paths = (errors: { path: string[] }[]) => errors.map(({ path }) => path.join('.'));
+const anyName = () => `Version ${crypto.randomUUID()}`;
+/** A version that can be made, but for what is changed. */
+const withMode = (mode: object, general: object = {}) => ({
+  matchmaker: { docker: { image_id: build_id }, game_modes: { default: mode }, ...general },
+});
+
+describe('what this release does not do yet is refused, not ignored', () => {
+  const verification = { url: 'https://example.com/verify' };
+  const CASES: [string, () => unknown, string][] = [
+    [
+      'captcha',
+      () => withMode({}, { captcha: { requests_before_reverify: 1, verification_ttl: 1 } }),
+      'config.matchmaker.captcha',
+    ],
+    ['lobby groups', () => ({ matchmaker: { lobby_groups: [] } }), 'config.matchmaker.lobby_groups; use game_modes'],
+    ...(['find', 'join', 'create'] as const).flatMap((action) =>
+      (['verification', 'verification_config'] as const).map((name): [string, () => unknown, string] => [
+        `${name} of ${action}`,
+        () => withMode({ actions: { [action]: { enabled: true, [name]: verification } } }),
+        'external verification (actions.*.verification_config)',
+      ]),
+    ),
+    ...(
+      [
+        ['of all modes', {}, { idle_lobbies: { min: 1, max: 1 } }],
+        ['of a mode', { idle_lobbies: { min: 1, max: 1 } }, {}],
+        ['of a region', { regions: { local: { idle_lobbies: { min: 1, max: 1 } } } }, {}],
+        ['of a region of all modes', {}, { regions: { local: { idle_lobbies: { min: 1, max: 1 } } } }],
+      ] as [string, object, object][]
+    ).map(([where, mode, general]): [string, () => unknown, string] => [
+      `lobbies kept warm ${where}`,
+      () => withMode(mode, general),
+      'lobbies kept warm (idle_lobbies.min above 0)',
+    ]),
+  ];
+  for (const [what, config, feature] of CASES) {
+    test(what, async () => {
+      const name = anyName();
+      expect(await create(name, config())).toMatchObject({
+        status: 400,
+        body: { code: 'FEATURE_DISABLED', message: `This release cannot do that yet: ${feature}.` },
+      });
+      expect(await listNames()).not.toContain(name);
+    });
+  }
+
+  test('and the same settings at their defaults are not', async () => {
+    const mode = { idle_lobbies: { min: 0, max: 3 }, actions: { find: { enabled: true }, create: { enabled: true } } };
+    expect((await create(anyName(), withMode(mode, { idle_lobbies: { min: 0, max: 0 } }))).status).toBe(200);
+  });
+});
+
+describe('what is no configuration is refused, and where it is none', () => {
+  const CASES: [unknown, string][] = [
+    [undefined, '"config"'],
+    [null, '"config"'],
+    [[], '"config"'],
+    [{ matchmaker: 1 }, '"config.matchmaker"'],
+    [{ matchmaker: { max_players: -1 } }, '"config.matchmaker.max_players"'],
+    [{ matchmaker: { max_players: 1.5 } }, '"config.matchmaker.max_players"'],
+    [{ matchmaker: { max_players: 2 ** 32 } }, '"config.matchmaker.max_players"'],
+    [{ matchmaker: { max_players: '4' } }, '"config.matchmaker.max_players"'],
+    [{ matchmaker: { game_modes: { 'a\nb': null } } }, '"config.matchmaker.game_modes.a\nb"'],
+    [{ matchmaker: { game_modes: { a: { docker: { env: { 'A\nB': 1 } } } } } }, 'docker.env.A\nB"'],
+    [{ matchmaker: { docker: { image_id: 'mine' } } }, '"config.matchmaker.docker.image_id"'],
+    [{ matchmaker: { docker: { ports: { a: { port: 65_536 } } } } }, 'docker.ports.a.port"'],
+    [{ matchmaker: { docker: { ports: { a: { protocol: 'quic' } } } } }, 'docker.ports.a.protocol"'],
+    [{ matchmaker: { game_modes: { a: { actions: { find: {} } } } } }, 'a.actions.find.enabled"'],
+    [{ matchmaker: { docker: { args: Array(257).fill('x') } } }, '"config.matchmaker.docker.args"'],
+  ];
+  for (const [config, place] of CASES) {
+    test(JSON.stringify(config)?.slice(0, 60) ?? 'nothing', async () => {
+      const { status, body } = await create(anyName(), config);
+      expect({ status, code: body.code }).toEqual({ status: 400, code: 'API_BAD_BODY' });
+      expect(body.message).toContain(place);
+    });
+  }
+});
+
+describe('what breaks a rule is refused', () => {
+  test('with every place that does; asking first says the same and makes nothing', async () => {
+    const config = withMode({ max_players: 0, max_players_direct: 1, tier: 'huge' });
+    const problems = [
+      'display-name.too-short',
+      'config.matchmaker.game-modes.*default*.player-counts.max-players-normal.too-low',
+      'config.matchmaker.game-modes.*default*.player-counts.max-players-party.too-low',
+      'config.matchmaker.game-modes.*default*.regions.*local*.tier-name-id-invalid',
+    ];
+    const before = await listNames();
+    const asked = await validate('', config);
+    expect(asked.status).toBe(200);
+    expect(paths(asked.body.errors)).toEqual(problems);
+    const { status, body } = await create('', config);
+    expect({ status, code: body.code, message: body.message }).toEqual({
+      status: 400,
+      code: 'VALIDATION_ERROR',
+      message: `The request has invalid content: ${problems.join(', ')}.`,
+    });
+    expect(paths(body.metadata.errors)).toEqual(problems);
+    expect(await listNames()).toEqual(before);
+  });
+
+  test('by builds that are missing, not complete, or of another game', async () => {
+    const builds = `/games/${builder.game_id}/environments/${builder.namespace_id}/builds`;
+    const { build: unfinished } = await muster.api.ok('POST', `${builds}/prepare`, {
+      token: builder.cloud_token,
+      body: { name: 'Unfinished', kind: 'javascript', image_file: { path: 'server.ts', content_length: 1 } },
+    });
+    const no_build = ['config.matchmaker.game-modes.*default*.no-build'];
+    for (const image_id of [unfinished, crypto.randomUUID()]) {
+      const { body } = await validate(anyName(), withMode({ docker: { image_id } }));
+      expect(paths(body.errors)).toEqual(no_build);
+    }
+    game = await makeGame(muster.api, muster.administrator_token);
+    expect(paths((await validate(anyName(), withMode({}))).body.errors)).toEqual(no_build);
+    expect((await create(anyName(), withMode({}))).body.code).toBe('VALIDATION_ERROR');
+  });
+
+  test('by a name that another version of the game has, also when they come at once', async () => {
+    const name = anyName();
+    const answers = await Promise.all(Array.from({ length: 6 }, () => create(name, {})));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    for (const { body } of answers.filter(({ status }) => status !== 200)) {
+      expect(paths(body.metadata.errors)).toEqual(['display-name.not-unique']);
+    }
+    expect(paths((await validate(name, {})).body.errors)).toEqual(['display-name.not-unique']);
+    game = await makeGame(muster.api, muster.administrator_token);
+    expect((await create(name, {})).status).toBe(200);
+  });
+});
+
+describe('a version', () => {
+  test('is kept as it was sent, without what means nothing to us', async () => {
+    const name = anyName();
+    const config = {
+      scripts: { build: 'make' },
+      engine: { unity: {} },
+      identity: { custom_display_names: [] },
+      kv: {},
+      matchmaker: {
+        dev_hostname: 'localhost',
+        max_players: 4,
+        regions: { local: { tier: 'basic-1d4' } },
+        game_modes: {
+          default: { listable: false, actions: { create: { enabled: true, max_lobbies_per_identity: 1 } } },
+        },
+        docker: {
+          image_id: build_id,
+          dockerfile: 'Dockerfile',
+          env: { A: 'x' },
+          ports: { game: { port: 80, protocol: 'http', dev_port: 8080 } },
+        },
+      },
+    };
+    const { body } = await create(name, { ...config, nonsense: 1, matchmaker: { ...config.matchmaker, nonsense: 1 } });
+    const { version } = await muster.api.ok('GET', `${versionsOf(game)}/${body.version_id}`, {
+      token: game.cloud_token,
+    });
+    expect(version).toEqual({
+      version_id: body.version_id,
+      create_ts: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      display_name: name,
+      config,
+    });
+  });
+
+  test('is there for its own game only', async () => {
+    const { body } = await create(anyName(), {});
+    game = await makeGame(muster.api, muster.administrator_token);
+    for (const version_id of [body.version_id, crypto.randomUUID()]) {
+      expect(await muster.api.get(`${versionsOf(game)}/${version_id}`, game.cloud_token)).toMatchObject({
+        status: 404,
+        body: { code: 'VERSION_NOT_FOUND' },
+      });
+    }
+  });
+
+  test('is preceded by one without anything, which each game begins with', async () => {
+    game = await makeGame(muster.api, muster.administrator_token);
+    expect(await listNames()).toEqual(['0.0.1']);
+    await create('second', {});
+    await create('third', {});
+    expect(await listNames()).toEqual(['0.0.1', 'second', 'third']);
+  });
+});
+
+test('a name is proposed that is free: the day and the number after those of the day', async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  const propose = async () =>
+    (await muster.api.ok('POST', `${versionsOf(game)}/reserve-name`, { token: game.cloud_token })).version_display_name;
+  const today = () => muster.clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
+  expect(await propose()).toBe(`${today()}-1`);
+  for (const name of [`${today()}-1`, `${today()}-9`, `${today()}-99999999999`, `${today()}-x`]) {
+    expect((await create(name, {})).status).toBe(200);
+  }
+  expect(await propose()).toBe(`${today()}-10`);
+  muster.clock.advance(DAY_MS);
+  expect(await propose()).toBe(`${today()}-1`);
+});

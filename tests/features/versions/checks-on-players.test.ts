@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'bun:test';
+import type { CaptchaConfig, GameModeConfig, MatchmakerConfig } from '../../../src/features/versions/config.ts';
+import { versionProblems } from '../../../src/features/versions/rules.ts';
+
+const BUILD = crypto.randomUUID();
+const SURROUNDINGS = { region_slugs: ['local'], build_ids: new Set<string>([BUILD]), is_site: false };
+
+function problemsOf(matchmaker: MatchmakerConfig, mode: GameModeConfig = {}, prefix = 'config/matchmaker/'): string[] {
+  const docker = { image_id: BUILD };
+  const config = { matchmaker: { docker, ...matchmaker, game_modes: { default: mode } } };
+  const problems = versionProblems({ display_name: '1', config }, SURROUNDINGS).map(({ path }) => path.join('/'));
+  for (const problem of problems) expect(problem).toStartWith(prefix);
+  return problems.map((problem) => problem.slice(prefix.length));
+}
+
+describe('captcha', () => {
+  const TURNSTILE = { site_key: 'site', secret_key: 'secret' };
+  const LIMITS = { requests_before_reverify: 600, verification_ttl: 12 * 3_600_000 };
+  const captchaProblems = (captcha: Partial<CaptchaConfig>) => problemsOf({ captcha: { ...LIMITS, ...captcha } });
+
+  test('must have a provider', () => {
+    expect(captchaProblems({})).toEqual(['captcha-meta/must-have-one']);
+  });
+
+  test('may be at its limits, and not beyond', () => {
+    expect(captchaProblems({ turnstile: TURNSTILE })).toEqual([]);
+    expect(
+      captchaProblems({
+        turnstile: TURNSTILE,
+        requests_before_reverify: LIMITS.requests_before_reverify + 1,
+        verification_ttl: LIMITS.verification_ttl + 1,
+      }),
+    ).toEqual(['captcha/requests-before-reverify/too-high', 'captcha/verification-ttl/too-high']);
+  });
+
+  const KEYS = [
+    ['hcaptcha', 'site_key', 36],
+    ['hcaptcha', 'secret_key', 42],
+    ['turnstile', 'site_key', 30],
+    ['turnstile', 'secret_key', 40],
+  ] as const;
+  for (const [provider, key, bytes_max] of KEYS) {
+    test(`${key} of ${provider} is 1 to ${bytes_max} bytes`, () => {
+      const withKey = (text: string) => captchaProblems({ [provider]: { ...TURNSTILE, [key]: text } });
+      const path = `captcha/${provider}/${key.replace('_', '-')}`;
+      expect(withKey('x'.repeat(bytes_max))).toEqual([]);
+      expect(withKey('')).toEqual([`${path}/too-short`]);
+      expect(withKey('x'.repeat(bytes_max + 1))).toEqual([`${path}/too-long`]);
+    });
+  }
+
+  test('of hcaptcha needs both keys, whatever its level', () => {
+    expect(captchaProblems({ hcaptcha: { level: 'easy' } })).toEqual([
+      'captcha/hcaptcha/site-key/required',
+      'captcha/hcaptcha/secret-key/required',
+    ]);
+  });
+});
+
+describe('external verification', () => {
+  const verificationProblems = (url: string, headers?: Record<string, string>) =>
+    problemsOf(
+      {},
+      { actions: { find: { enabled: true, verification_config: { url, ...(headers ? { headers } : {}) } } } },
+      'config/matchmaker/game-modes/*default*/find-config/verification-config/',
+    );
+
+  const ADDRESSES: [string, string[]][] = [
+    ['nonsense', ['url/invalid']],
+    ['', ['url/invalid']],
+    ['http://', ['url/invalid']],
+    ['ftp://example.com', ['url/invalid-scheme']],
+    ['file:///etc/passwd', ['url/invalid-scheme']],
+    ...[
+      'http://localhost',
+      'http://LOCALHOST.',
+      'http://a.localhost:80/x',
+      'http://printer.local',
+      'http://127.0.0.1',
+      'http://127.1',
+      'http://2130706433',
+      'http://0x7f.1',
+      'http://0.0.0.0',
+      'http://10.0.0.1',
+      'http://172.31.255.255',
+      'http://192.168.0.1',
+      'http://100.64.0.1',
+      'http://169.254.169.254/latest/meta-data',
+      'http://198.18.0.1',
+      'http://224.0.0.1',
+      'http://255.255.255.255',
+      'http://[::1]',
+      'http://[::]',
+      'http://[::ffff:127.0.0.1]',
+      'http://[64:ff9b::7f00:1]',
+      'http://[fd00::1]',
+      'http://[fe80::1]',
+      'http://[ff02::1]',
+    ].map((url): [string, string[]] => [url, ['url/invalid-ip']]),
+    ['http://172.32.0.1', []],
+    ['https://93.184.216.34:8443/check?game=1', []],
+    ['https://[2606:4700::1111]/', []],
+    ['https://players.example.com/verify', []],
+    ['https://local.example.com', []],
+  ];
+  for (const [url, problems] of ADDRESSES) {
+    test(`at ${JSON.stringify(url)}: ${problems.join() || 'fine'}`, () => {
+      expect(verificationProblems(url)).toEqual(problems);
+    });
+  }
+
+  test('sends up to 32 headers that are some', () => {
+    const many = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`x-${index}`, 'y']));
+    expect(verificationProblems('https://example.com', many(32))).toEqual([]);
+    expect(verificationProblems('https://example.com', many(33))).toEqual(['headers-meta/too-many']);
+    const headers = { '': 'x', 'a b': 'x', 'x-ok': '', 'x-line': 'a\r\nb: c', 'x-zero': '\0', 'x-wide': '€' };
+    expect(verificationProblems('https://example.com', headers)).toEqual([
+      'headers/**/invalid-name',
+      'headers/*a b*/invalid-name',
+      'headers/*x-line*/invalid-value',
+      'headers/*x-zero*/invalid-value',
+      'headers/*x-wide*/invalid-value',
+    ]);
+  });
+
+  test('is checked for each action, by the contract’s name and by the specification’s', () => {
+    const enabled = true;
+    const problems = problemsOf(
+      {},
+      {
+        actions: {
+          find: { enabled, verification: { url: 'x' } },
+          join: { enabled, verification_config: { url: 'x' } },
+          create: { enabled, verification: { url: 'x' } },
+        },
+      },
+    );
+    expect(problems).toEqual(
+      ['find', 'join', 'join'].map((action) => `game-modes/*default*/${action}-config/verification-config/url/invalid`),
+    );
+  });
+});
