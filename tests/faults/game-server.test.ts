@@ -9,15 +9,16 @@ import { enterRoom, makeRoomGame } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 describe('a game server is killed', () => {
+  const opened = new AsyncDisposableStack();
   let home: Home;
   let program: Program;
   beforeAll(async () => {
-    home = await makeHome({ MUSTER_DEMO: 'off' });
+    home = await openHome(opened);
     program = await home.start();
-  });
+  }, 30_000);
   afterAll(async () => {
-    await home[Symbol.asyncDispose]();
-  });
+    await opened.disposeAsync();
+  }, 30_000);
 
   const LOST = '[muster] the process was lost: the machine was restarted, or somebody else ended it';
   const CASES = [
@@ -69,8 +70,7 @@ describe('a game server is killed', () => {
   }, 30_000);
 
   test('does not touch those of another Muster on the machine, although they may run as the same user', async () => {
-    await using database = await openExternalDatabase();
-    await using neighbour = await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: database.url });
+    const neighbour = await openHome(opened);
     const other_program = await neighbour.start();
     const game = await makeRoomGame(program, { max_players: 4 });
     const other_game = await makeRoomGame(other_program, { max_players: 4 });
@@ -84,6 +84,11 @@ describe('a game server is killed', () => {
     expect(await listServers(other_program, other_game)).toHaveLength(1);
   }, 30_000);
 });
+
+async function openHome(opened: AsyncDisposableStack): Promise<Home> {
+  const { url } = opened.use(await openExternalDatabase());
+  return opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }));
+}
 
 /** The lines that were added to what a server wrote to its standard error. */
 async function readNotes({ api }: Program, game: TestGame, server_id: string): Promise<string[]> {

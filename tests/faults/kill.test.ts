@@ -10,10 +10,10 @@ describe('the service is killed', () => {
   let home: Home;
   beforeAll(async () => {
     home = await makeHome();
-  });
+  }, 30_000);
   afterAll(async () => {
     await home[Symbol.asyncDispose]();
-  });
+  }, 30_000);
 
   test('players stay, the next start adopts their server, the next find joins them', async () => {
     const program = await home.start();
