@@ -46,10 +46,8 @@ describe.each(CALLS)('%s is refused', (call) => {
     const before = await muster.ledger.measure();
     for (const [token, reason] of tokens) {
       const answer = await host[call](token);
-      expect([outcomeOf(answer), answer.body.message]).toEqual([
-        '400 TOKEN_ERROR',
-        `A token within the request cannot be used: ${reason}. Get a new one.`,
-      ]);
+      expect(outcomeOf(answer)).toBe('400 TOKEN_ERROR');
+      expect(answer.body.message).toContain(reason);
     }
     expect(await muster.ledger.measure()).toEqual(before);
   });

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'bun:test';
+import type { TestGame } from '../../support/game.ts';
+import { find, hostOf, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+const EXPIRED = '400 MATCHMAKER_PLAYER_REGISTRATION_EXPIRED';
+
+const muster = shareService();
+
+const removals = ({ namespace_id }: TestGame, count: number) =>
+  waitFor(async () => {
+    const reasons = await muster.ledger.removeReasons(namespace_id);
+    return reasons.length >= count ? reasons : undefined;
+  }, `${count} removed players`);
+
+/** Moves the clock on until everything that is due then has been done: a seat that is taken for it has expired. */
+async function passTime(milliseconds: number): Promise<void> {
+  muster.clock.advance(milliseconds - 2 * MINUTE_MS);
+  const sign = await makePuppetGame(muster);
+  await seatOf(find(muster, sign));
+  muster.clock.advance(2 * MINUTE_MS);
+  await removals(sign, 1);
+}
+
+describe('a lobby that does not get ready', () => {
+  test('within five minutes ends: who waits for it is told, its server is ended', async () => {
+    const game = await makePuppetGame(muster, { is_ready: false });
+    const finding = [find(muster, game), find(muster, game)];
+    const lobby_id = await onlyLobby(muster, game);
+    const host = await hostOf(muster, game, lobby_id);
+    await passTime(5 * MINUTE_MS - 10 * SECOND_MS);
+    expect(await muster.ledger.stopReason(lobby_id)).toBeUndefined();
+    muster.clock.advance(10 * SECOND_MS);
+    expect((await Promise.all(finding)).map(outcomeOf)).toEqual(Array(2).fill('400 MATCHMAKER_LOBBY_STOPPED'));
+    expect(await muster.ledger.stopReason(lobby_id)).toBe('not_ready_in_time');
+    expect(await muster.ledger.removeReasons(game.namespace_id)).toEqual(['lobby_stopped', 'lobby_stopped']);
+    expect(outcomeOf(await host.ready())).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+    const has_ended = () =>
+      muster.events.some((event) => event.event === 'server_ended' && event.server_id === host.server_id);
+    await waitFor(has_ended, 'its server to end');
+  });
+
+  test('has its players wait for it: their time begins when it is ready', async () => {
+    const game = await makePuppetGame(muster, { is_ready: false });
+    const finding = [seatOf(find(muster, game)), seatOf(find(muster, game))];
+    const host = await hostOf(muster, game, await onlyLobby(muster, game));
+    await passTime(4 * MINUTE_MS);
+    await host.ready();
+    const [one, other] = await Promise.all(finding);
+    expect(outcomeOf(await host.connected(one?.player_token ?? ''))).toBe('200');
+    muster.clock.advance(2 * MINUTE_MS);
+    expect(outcomeOf(await host.connected(other?.player_token ?? ''))).toBe(EXPIRED);
+  });
+});
+
+describe('a seat', () => {
+  test('is kept for two minutes, then it is free; who comes too late is told so, before and after', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
+    const seats = [];
+    for (let player = 0; player < 3; player += 1) seats.push(await seatOf(find(muster, game)));
+    const [connected, punctual, late] = seats.map(({ player_token }) => player_token);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, seats[0]?.lobby_id ?? '');
+    expect(lobby_id).not.toBe(host.lobby_id);
+    expect(outcomeOf(await host.connected(connected ?? ''))).toBe('200');
+    muster.clock.advance(2 * MINUTE_MS - 10 * SECOND_MS);
+    expect(outcomeOf(await host.connected(punctual ?? ''))).toBe('200');
+    muster.clock.advance(10 * SECOND_MS);
+    // Whether or not it was noticed yet.
+    expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);
+    expect(await removals(game, 2)).toEqual(['seat_expired', 'seat_expired']);
+    expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);
+    // One place is free again, and the lobby that nobody came to has ended.
+    expect((await seatOf(find(muster, game))).lobby_id).toBe(host.lobby_id);
+    expect((await seatOf(find(muster, game))).lobby_id).not.toBe(host.lobby_id);
+    expect(await waitFor(() => muster.ledger.stopReason(lobby_id), 'the empty lobby to end')).toBe('idle');
+  });
+
+  test('is given up after eight hours, though nobody said that the player left; until then the lobby stays', async () => {
+    const game = await makePuppetGame(muster);
+    const { lobby_id, player_token } = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, lobby_id);
+    await host.connected(player_token);
+    await passTime(8 * HOUR_MS - MINUTE_MS);
+    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([{ lobby_id, player_count: 1, is_ready: true }]);
+    muster.clock.advance(MINUTE_MS);
+    expect(await removals(game, 1)).toEqual(['timed_out']);
+    expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
+    expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
+    expect(await waitFor(() => muster.ledger.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
+  });
+});

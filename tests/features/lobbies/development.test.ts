@@ -1,0 +1,127 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import type { TestGame } from '../../support/game.ts';
+import { createHost, find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+
+const NO_LOBBY = '00000000-0000-0000-0000-000000000000';
+
+const PORTS = {
+  game: { protocol: 'http', port: 7_777 },
+  secure: { protocol: 'https', port: 7_778 },
+  'raw-tls': { protocol: 'tcp_tls', port: 7_779 },
+  voice: { protocol: 'udp', port_range: { min: 20_000, max: 20_010 } },
+};
+
+const muster = shareService();
+let game: TestGame;
+let token: string;
+let development: ReturnType<typeof createHost>;
+beforeAll(async () => {
+  game = await makePuppetGame(muster);
+  token = await makeToken(game, { hostname: 'laptop.local', ports: PORTS });
+  development = createHost(muster, token);
+});
+
+async function makeToken({ game_id, namespace_id, cloud_token }: TestGame, body: object): Promise<string> {
+  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/tokens/development`;
+  return (await muster.api.ok('POST', path, { token: cloud_token, body })).token;
+}
+
+const asDeveloper = (): TestGame => ({ ...game, public_token: token });
+const playerToken = async () => (await seatOf(find(muster, asDeveloper()))).player_token;
+
+describe('a development token', () => {
+  test.each(['find', 'join', 'create'])('gets what %s would answer, at its own host name and ports', async (action) => {
+    const bodies = {
+      find: { game_modes: ['of a version to come'], regions: ['moon'], max_players: -1, tags: { map: 'ice' } },
+      join: { lobby_id: crypto.randomUUID() },
+      create: { game_mode: 'of a version to come' },
+    };
+    const before = await muster.ledger.measure();
+    const body = bodies[action === 'find' || action === 'join' ? action : 'create'];
+    const answer = await muster.api.post(`/matchmaker/lobbies/${action}`, token, body);
+    const hostname = 'laptop.local';
+    const port_range = { min: 20_000, max: 20_010 };
+    const ports = {
+      game: { hostname, host: 'laptop.local:7777', port: 7_777, is_tls: false },
+      secure: { hostname, host: 'laptop.local:7778', port: 7_778, is_tls: true },
+      'raw-tls': { hostname, host: 'laptop.local:7779', port: 7_779, is_tls: true },
+      voice: { hostname, host: null, port: null, port_range, is_tls: false },
+    };
+    const player = { token: expect.stringMatching(/^dev_player\./) };
+    const region = { region_id: 'dev-lcl', display_name: 'Local' };
+    expect([answer.status, answer.body]).toEqual([
+      200,
+      { lobby: { lobby_id: NO_LOBBY, region, ports, player }, ports, player },
+    ]);
+    expect(await muster.ledger.measure()).toEqual(before);
+  });
+
+  test('gets a player of his own each time, and no ports when it lists none', async () => {
+    expect(await playerToken()).not.toBe(await playerToken());
+    const bare = await makeToken(game, { hostname: '::1' });
+    expect((await find(muster, { ...game, public_token: bare })).body.ports).toEqual({});
+  });
+
+  test('has an address of version six in brackets', async () => {
+    const six = await makeToken(game, { hostname: '::1', ports: { game: { protocol: 'tcp', port: 80 } } });
+    const { ports } = (await find(muster, { ...game, public_token: six })).body;
+    expect(ports.game).toEqual({ hostname: '::1', host: '[::1]:80', port: 80, is_tls: false });
+  });
+
+  test('says of its lobby and players what a lobby says, and nothing comes of it', async () => {
+    const player_token = await playerToken();
+    const before = await muster.ledger.measure();
+    const answers = [
+      await development.ready(),
+      await development.ready(),
+      await development.setClosed(true),
+      await development.setState({ map: 'ice' }),
+      await development.getState(NO_LOBBY),
+      await development.connected(player_token),
+      await development.connected(player_token),
+      await development.disconnected(player_token),
+    ];
+    expect(answers.map(({ status, body }) => [status, body])).toEqual(answers.map(() => [200, {}]));
+    expect(await muster.ledger.measure()).toEqual(before);
+  });
+
+  test.each([
+    { promise: 'find without game modes', path: 'lobbies/find', body: {} },
+    { promise: 'join without a lobby', path: 'lobbies/join', body: {} },
+    { promise: 'create without a game mode', path: 'lobbies/create', body: {} },
+    { promise: 'connected without a player', path: 'players/connected', body: {} },
+  ])('is refused where its body would be: $promise', async ({ path, body }) => {
+    expect(outcomeOf(await muster.api.post(`/matchmaker/${path}`, token, body))).toBe('400 API_BAD_BODY');
+  });
+
+  test('takes no real player, and a real lobby none of its players', async () => {
+    const seat = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, seat.lobby_id);
+    const real = await development.connected(seat.player_token);
+    expect(outcomeOf(real)).toBe('400 TOKEN_ERROR');
+    expect(real.body.message).toContain('it is a player token');
+    expect(outcomeOf(await host.connected(await playerToken()))).toBe('400 TOKEN_ERROR');
+    expect(outcomeOf(await development.disconnected(seat.player_token))).toBe('400 TOKEN_ERROR');
+    expect(outcomeOf(await host.connected(seat.player_token))).toBe('200');
+  });
+
+  test('does nothing to a real lobby that it names', async () => {
+    const seat = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, seat.lobby_id);
+    await host.setState({ map: 'real' });
+    const before = await muster.ledger.measure();
+    expect((await seatOf(join(muster, asDeveloper(), seat.lobby_id))).lobby_id).toBe(NO_LOBBY);
+    expect((await development.getState(seat.lobby_id)).body).toEqual({});
+    expect(await muster.ledger.measure()).toEqual(before);
+    expect((await host.getState(seat.lobby_id)).body).toEqual({ map: 'real' });
+  });
+
+  test('knows no player of another namespace', async () => {
+    const other = await makePuppetGame(muster);
+    const stranger = createHost(muster, await makeToken(other, { hostname: 'laptop.local' }));
+    const answer = await stranger.connected(await playerToken());
+    expect(outcomeOf(answer)).toBe('400 TOKEN_ERROR');
+    expect(answer.body.message).toContain('it belongs to another namespace');
+  });
+});
