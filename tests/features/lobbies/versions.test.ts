@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'bun:test';
+import { deploy } from '../../support/game.ts';
+import { find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+
+const lobbyIds = async ({ namespace_id }: { namespace_id: string }) =>
+  (await muster.ledger.lobbiesOf(namespace_id)).map(({ lobby_id }) => lobby_id);
+
+describe('when a namespace gets another version', () => {
+  test('its lobbies go on for who is there, are found by nobody, and end when the last one leaves', async () => {
+    const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
+    const game = await makePuppetGame(muster, { game_modes: kept });
+    const old = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, old.lobby_id);
+    await deploy(muster.api, game, game.matchmaker);
+    const found = await seatOf(find(muster, game));
+    expect(found.lobby_id).not.toBe(old.lobby_id);
+    expect(outcomeOf(await host.connected(old.player_token))).toBe('200');
+    expect((await seatOf(join(muster, game, old.lobby_id))).lobby_id).toBe(old.lobby_id);
+    expect(await lobbyIds(game)).toEqual([old.lobby_id, found.lobby_id]);
+    const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/version`;
+    // Back on the old one, its lobby is found again.
+    const { version_id } = game;
+    await muster.api.ok('PUT', path, { token: game.cloud_token, body: { version_id } });
+    expect((await seatOf(find(muster, game))).lobby_id).toBe(old.lobby_id);
+  });
+
+  test('a lobby of the one before ends with its last player, though the game mode keeps empty ones', async () => {
+    const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
+    const game = await makePuppetGame(muster, { game_modes: kept });
+    const old = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, old.lobby_id);
+    await deploy(muster.api, game, game.matchmaker);
+    await host.disconnected(old.player_token);
+    expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the old lobby to end')).toBe('idle');
+  });
+
+  test('an empty lobby that was kept ends', async () => {
+    const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
+    const game = await makePuppetGame(muster, { game_modes: kept });
+    const old = await seatOf(find(muster, game));
+    await (await hostOf(muster, game, old.lobby_id)).disconnected(old.player_token);
+    await deploy(muster.api, game, game.matchmaker);
+    expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the kept lobby to end')).toBe('idle');
+  });
+
+  test('a game mode that it has no more is found no more, but joined by who knows the lobby', async () => {
+    const game_modes = { default: {}, retired: { actions: { join: { enabled: true } } } };
+    const game = await makePuppetGame(muster, { game_modes });
+    const seat = await seatOf(find(muster, game, { game_modes: ['retired'] }));
+    await deploy(muster.api, game, { ...game.matchmaker, game_modes: { default: {} } });
+    const answer = await find(muster, game, { game_modes: ['retired'] });
+    expect(outcomeOf(answer)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
+    expect((await seatOf(join(muster, game, seat.lobby_id))).lobby_id).toBe(seat.lobby_id);
+  });
+
+  test('join is allowed as the version of the lobby says', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { actions: { join: { enabled: false } } } } });
+    const { lobby_id } = await seatOf(find(muster, game));
+    await deploy(muster.api, game, { ...game.matchmaker, game_modes: { default: {} } });
+    expect(outcomeOf(await join(muster, game, lobby_id))).toBe('400 MATCHMAKER_JOIN_DISABLED');
+  });
+
+  test('who asks while it changes gets a lobby of the one or the other', async () => {
+    const game_modes = { default: { max_players: 256 } };
+    const game = await makePuppetGame(muster, { game_modes });
+    const { lobby_id } = await seatOf(find(muster, game));
+    const asking = Array.from({ length: 10 }, () => seatOf(find(muster, game)));
+    const deploying = deploy(muster.api, game, { ...game.matchmaker, game_modes });
+    asking.push(...Array.from({ length: 10 }, () => seatOf(find(muster, game))));
+    const version_id = await deploying;
+    expect(version_id).not.toBe(game.version_id);
+    const found = new Set((await Promise.all(asking)).map((seat) => seat.lobby_id));
+    const later = await seatOf(find(muster, game));
+    expect(later.lobby_id).not.toBe(lobby_id);
+    expect([...found].filter((one) => one !== lobby_id && one !== later.lobby_id)).toEqual([]);
+  });
+});
