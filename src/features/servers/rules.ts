@@ -27,7 +27,8 @@ export function nextStep(
     case 'running':
       if (!server.process) return { do: 'adopt', process: observed.process };
       if (!destroyed_at) return { do: 'wait' };
-      if (kill_at && kill_at <= now) return { do: 'kill' };
+      // One that failed was never given a time to end in.
+      if (!kill_at || kill_at <= now) return { do: 'kill' };
       return was_asked ? { do: 'wait' } : { do: 'stop' };
     case 'ended': {
       const { exit_code, exit_signal } = observed;
@@ -107,6 +108,8 @@ export function countPorts(ports: Record<string, ServerPort>): number {
  */
 export function portVariables(ports: Record<string, ServerPort>): Record<string, string> {
   const variables: Record<string, string> = {};
+  // What a label itself says counts more than another one in capitals.
+  const in_capitals: Record<string, string> = {};
   for (const [label, { internal_port, port_range }] of Object.entries(ports)) {
     const name = label.replaceAll('-', '_');
     if (port_range) {
@@ -114,10 +117,11 @@ export function portVariables(ports: Record<string, ServerPort>): Record<string,
       Object.assign(variables, { [`PORT_RANGE_MIN_${name}`]: String(min), [`PORT_RANGE_MAX_${name}`]: String(max) });
       Object.assign(variables, { [`PORT_RANGE_${name}_MIN`]: String(min), [`PORT_RANGE_${name}_MAX`]: String(max) });
     } else {
-      for (const spelling of [name, name.toUpperCase()]) variables[`PORT_${spelling}`] = String(internal_port);
+      variables[`PORT_${name}`] = String(internal_port);
+      in_capitals[`PORT_${name.toUpperCase()}`] = String(internal_port);
     }
   }
-  return variables;
+  return { ...in_capitals, ...variables };
 }
 
 /** Each variable under our name and the field's, so that servers written for the field run as they are. */

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'bun:test';
+import {
+  assignPorts,
+  checkServer,
+  countPorts,
+  portVariables,
+  serviceVariables,
+} from '../../../src/features/servers/rules.ts';
+import type { CreateServer } from '../../../src/features/servers/wire.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import { refusalOf } from '../../support/refusal.ts';
+
+const ID = '00000000-0000-4000-8000-000000000000';
+
+type Ports = CreateServer['network']['ports'];
+
+function serverWith(
+  ports: Ports,
+  more: { mode?: 'bridge' | 'host'; cpu?: number; memory?: number } = {},
+): CreateServer {
+  const { mode, cpu = 1_000, memory = 512 } = more;
+  return {
+    datacenter: ID,
+    tags: {},
+    runtime: { build: ID },
+    network: { ...(mode ? { mode } : {}), ports },
+    resources: { cpu, memory },
+  };
+}
+
+describe('what is wrong with a server before it is made', () => {
+  const tier = (found: { cpu?: number; memory?: number }) => serverWith({}, found);
+  const TOO_LARGE =
+    'The server cannot be created: its resources fit into no tier; the largest has cpu 4000 and memory 7352.';
+  const REFUSALS = [
+    ['more cores than any tier has', tier({ cpu: 4_001 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
+    ['more memory than any tier has', tier({ memory: 7_353 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
+    [
+      'routing of two kinds',
+      serverWith({ game: { protocol: 'tcp', routing: { host: {}, game_guard: {} } } }),
+      'SERVERS_MUST_SPECIFY_ROUTING_TYPE',
+      'The routing of port "game" must have exactly one of game_guard and host.',
+    ],
+    [
+      'routing of no kind',
+      serverWith({ first: { protocol: 'tcp' }, game: { protocol: 'tcp', routing: {} } }),
+      'SERVERS_MUST_SPECIFY_ROUTING_TYPE',
+      'The routing of port "game" must have exactly one of game_guard and host.',
+    ],
+    [
+      'a number of its own on the network of the machine',
+      serverWith({ game: { protocol: 'udp', internal_port: 80, routing: { host: {} } } }, { mode: 'host' }),
+      'SERVERS_SERVER_FAILED_TO_CREATE',
+      'The server cannot be created: the port "game" has an internal_port, which has no meaning in the network mode host.',
+    ],
+  ] as const;
+
+  test.each(REFUSALS)('%s', (_, server, code, message) => {
+    expect(refusalOf(ServiceError, () => checkServer(server))).toMatchObject({ code, message });
+  });
+
+  test.each(['http', 'https', 'tcp_tls'] as const)(
+    '%s by host, which knows neither paths nor certificates',
+    (protocol) => {
+      const server = serverWith({ game: { protocol, routing: { host: {} } } });
+      expect(refusalOf(ServiceError, () => checkServer(server))).toMatchObject({
+        code: 'SERVERS_UNSUPPORTED_HOST_PROTOCOL',
+        message: 'The port "game" is routed by host, which only tcp and udp can be.',
+      });
+    },
+  );
+
+  test('the largest server there is has nothing wrong', () => {
+    expect(checkServer(serverWith({}, { cpu: 4_000, memory: 7_352, mode: 'host' }))).toEqual({});
+  });
+});
+
+describe('the ports of a server', () => {
+  test('are routed through the gateway unless they say otherwise', () => {
+    const ports = checkServer(
+      serverWith({
+        web: { protocol: 'https' },
+        guarded: { protocol: 'udp', routing: { game_guard: {} }, internal_port: 7_777 },
+        own: { protocol: 'tcp', routing: { host: {} } },
+      }),
+    );
+    expect(ports).toEqual({
+      web: { protocol: 'https', routing: 'game_guard' },
+      guarded: { protocol: 'udp', routing: 'game_guard', internal_port: 7_777 },
+      own: { protocol: 'tcp', routing: 'host' },
+    });
+  });
+
+  const RANGE = { protocol: 'udp', routing: 'host', port_range: { min: 7_000, max: 7_010 } } as const;
+  const WEB = { protocol: 'http', routing: 'game_guard', internal_port: 80 } as const;
+  const GAME = { protocol: 'udp', routing: 'game_guard' } as const;
+
+  test('each get a number of the machine, but a range is what it is', () => {
+    const ports = { web: WEB, range: RANGE, game: GAME };
+    expect(countPorts(ports)).toBe(2);
+    expect(assignPorts(ports, [26_001, 26_000], 'play.example')).toEqual({
+      web: { ...WEB, internal_port: 26_001, public_hostname: 'play.example', public_port: 26_001 },
+      range: { ...RANGE, public_hostname: 'play.example' },
+      game: { ...GAME, internal_port: 26_000, public_hostname: 'play.example', public_port: 26_000 },
+    });
+    expect(refusalOf(ServiceError, () => assignPorts(ports, [26_001], 'play.example')).code).toBe('SERVERS_NO_PORTS');
+  });
+
+  test('are told in variables, in every spelling that the field has used', () => {
+    expect(portVariables({ 'my-game_2': { ...GAME, internal_port: 26_000 }, 'voice-chat': RANGE })).toEqual({
+      PORT_my_game_2: '26000',
+      PORT_MY_GAME_2: '26000',
+      PORT_RANGE_MIN_voice_chat: '7000',
+      PORT_RANGE_MAX_voice_chat: '7010',
+      PORT_RANGE_voice_chat_MIN: '7000',
+      PORT_RANGE_voice_chat_MAX: '7010',
+    });
+  });
+
+  test('that differ in capitals only keep their own variables', () => {
+    const [lower, upper] = [
+      { ...GAME, internal_port: 26_000 },
+      { ...GAME, internal_port: 26_001 },
+    ];
+    for (const ports of [
+      { game: lower, GAME: upper },
+      { GAME: upper, game: lower },
+    ]) {
+      expect(portVariables(ports)).toEqual({ PORT_game: '26000', PORT_GAME: '26001' });
+    }
+  });
+});
+
+test('every variable of ours is there under the name of the field too', () => {
+  expect(serviceVariables({ TOKEN: 'a', LOBBY_ID: 'b' })).toEqual({
+    SERVICE_TOKEN: 'a',
+    RIVET_TOKEN: 'a',
+    SERVICE_LOBBY_ID: 'b',
+    RIVET_LOBBY_ID: 'b',
+  });
+  expect(serviceVariables({})).toEqual({});
+});
