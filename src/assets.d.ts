@@ -7,3 +7,11 @@ declare module 'swagger-ui-dist/swagger-ui-bundle.js' {
   const path: string;
   export default path;
 }
+// Its published types do not know of `preferred`, which came with 1.0.
+declare module 'negotiator' {
+  export default class Negotiator {
+    constructor(request: { headers: Record<string, string> });
+    /** Of the available encodings those that are accepted, the best first; `preferred` decides between equals. */
+    encodings(available: string[], options: { preferred: string[] }): string[];
+  }
+}

@@ -5,6 +5,8 @@ import { type Beginnings, bootstrap } from './features/bootstrap/bootstrap.ts';
 import { bootstrapRoutes } from './features/bootstrap/routes.ts';
 import { createBuilds } from './features/builds/builds.ts';
 import { buildRoutes } from './features/builds/routes.ts';
+import { createCdn } from './features/cdn/cdn.ts';
+import { createHosts } from './features/cdn/hosts.ts';
 import { createDatacenters } from './features/datacenters/datacenters.ts';
 import { datacenterRoutes } from './features/datacenters/routes.ts';
 import { createDevices } from './features/devices/devices.ts';
@@ -34,6 +36,8 @@ import { startReconciling as startReconcilingServers } from './features/servers/
 import { serverRoutes } from './features/servers/routes.ts';
 import { createProcessRuntime } from './features/servers/runtimes/process.ts';
 import { createServers } from './features/servers/servers.ts';
+import { siteRoutes } from './features/sites/routes.ts';
+import { createSites } from './features/sites/sites.ts';
 import { uploadRoutes } from './features/uploads/routes.ts';
 import { createUploads } from './features/uploads/uploads.ts';
 import { versionRoutes } from './features/versions/routes.ts';
@@ -111,9 +115,12 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const uploads = createUploads({ ...base, objects, presigner });
   const media = createMedia({ ...base, uploads });
   const builds = createBuilds({ ...base, uploads, directory: data.folder('builds'), kinds: runtime.kinds });
-  const versions = createVersions({ ...base, builds, datacenters });
+  const sites = createSites({ ...base, uploads });
+  const versions = createVersions({ ...base, builds, sites, datacenters });
   const namespaces = createNamespaces({ ...base, ...config, versions });
   const games = createGames({ ...base, groups, namespaces, versions, datacenters, public_url });
+  const hosts = createHosts({ ...base, ...config, games, namespaces });
+  const cdn = createCdn({ hosts, namespaces, versions, sites, uploads });
   const devices = createDevices({ ...base, games, public_url });
   const logs = createLogs(base);
   const servers = createServers({ ...base, builds, datacenters, logs });
@@ -170,6 +177,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     ...exportRoutes(exports),
     ...serverRoutes(servers, watch),
     ...buildRoutes(builds),
+    ...siteRoutes(sites),
     ...uploadRoutes(uploads, games.tenants),
     ...gameRoutes(games, watch),
     ...mediaRoutes({ media, games, groups, identities, public_url }),
@@ -196,7 +204,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
       async () => (stopping.signal.aborted ? 'it is stopping' : undefined),
     ]),
   ];
-  const app = createApp({ ...base, ...config, routes, tenants: games.tenants, stopping: stopping.signal });
+  const app = createApp({ ...base, ...config, routes, sites: cdn, tenants: games.tenants, stopping: stopping.signal });
   listen(app, config);
   opened.defer(async () => {
     stopping.abort();

@@ -6,6 +6,8 @@ import type { Database } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
+import { syncPath, syncTree } from './durable.ts';
+import { checkProgram } from './program.ts';
 import { checkBuild, kindOf, scriptNameOf } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildKind, BuildRow } from './tables.ts';
@@ -39,9 +41,11 @@ export type Builds = ReturnType<typeof createBuilds>;
 export function createBuilds({ database, clock, uploads, directory, kinds }: BuildsDependencies) {
   const unpacking = new Map<string, Promise<void>>();
 
+  const placeOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
+
   /** Puts a build's files where they are started from, once for this machine; a half-unpacked one is never seen. */
   async function ensureUnpacked(build: BuildRow): Promise<void> {
-    const place = join(directory, build.build_id);
+    const place = placeOf(build);
     if (existsSync(place)) return;
     const under_way = unpacking.get(build.build_id) ?? unpack(build, place);
     unpacking.set(build.build_id, under_way);
@@ -52,18 +56,24 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     }
   }
 
+  /** A build that has its own name is whole: written beside it, then to the disk, and only then renamed. */
   async function unpack(build: BuildRow, place: string): Promise<void> {
-    const unfinished = `${place}.${crypto.randomUUID()}.unfinished`;
+    const unfinished = unfinishedOf(place);
+    // Of a process that was killed here: nobody else unpacks into our data directory.
+    await remove(unfinished);
     await mkdir(unfinished, { mode: 0o755 });
     try {
       const file = uploads.read(build.upload_id, 0);
       if (build.kind === 'archive') await unpackArchive(file, unfinished);
       else await Bun.write(join(unfinished, build.file_name), new Response(file));
+      if (build.kind === 'archive') await checkProgram(unfinished, build.command);
       // Whatever our umask is: game servers may run as another user.
       await chmod(unfinished, 0o755);
+      await syncTree(unfinished);
       await rename(unfinished, place);
+      await syncPath(directory);
     } catch (error) {
-      await rm(unfinished, { recursive: true, force: true });
+      await remove(unfinished);
       throw error;
     }
   }
@@ -78,6 +88,12 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
       const build = await store.selectBuildByUpload(tx, upload_id);
       assert(build, 'an upload for a build has its build');
       await store.setComplete(tx, build.build_id, now);
+    },
+    async discard(upload_id) {
+      const build = await store.selectBuildByUpload(database.queries, upload_id);
+      if (!build) return;
+      await remove(placeOf(build));
+      await remove(unfinishedOf(placeOf(build)));
     },
   });
 
@@ -134,15 +150,21 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     ): Promise<void> {
       const missing = patch.exclusive_tags.find((key) => !(key in patch.tags));
       if (missing !== undefined) throw new ServiceError('BUILDS_TAGS_MISSING_EXCLUSIVE_KEY', { key: missing });
-      const patched = await database.transact((tx) => store.mergeTags(tx, scope, build_id, patch));
-      if (!patched) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
+      await database.transact(async (tx) => {
+        // Within the transaction: the other builds keep their tags when there is no such build.
+        if (!(await store.mergeTags(tx, scope, build_id, patch))) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
+      });
     },
     /** The build's files on this machine, fetched and unpacked if need be. */
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
       await ensureUnpacked(build);
       const command = build.kind === 'archive' ? build.command : [build.file_name];
-      return { kind: build.kind, directory: join(directory, build_id), command };
+      return { kind: build.kind, directory: placeOf(build), command };
     },
   };
 }
+
+const unfinishedOf = (place: string) => `${place}.unfinished`;
+
+const remove = (path: string) => rm(path, { recursive: true, force: true });

@@ -28,11 +28,27 @@ export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): vo
   if (kind === 'archive' && !build.command) {
     throw new ServiceError('BUILDS_BUILD_INVALID', { error: 'an archive needs a command, ["./server"] for one' });
   }
+  if (
+    kind === 'archive' &&
+    programInside(build.command ?? [])
+      ?.split('/')
+      .includes('..')
+  ) {
+    throw new ServiceError('BUILDS_BUILD_INVALID', { error: 'its command lies outside of the archive' });
+  }
   if (kind === 'javascript' && !SCRIPT_NAME.test(build.image_file.path)) {
     throw new ServiceError('BUILDS_BUILD_INVALID', {
       error: 'the file of a javascript build ends in .js, .mjs, .cjs or .ts',
     });
   }
+}
+
+/**
+ * The path, in the archive, of what a command starts; undefined when that is one of the machine's programs. As everywhere,
+ * only a name without any slash is looked for among those.
+ */
+export function programInside([program = '']: string[]): string | undefined {
+  return program.includes('/') && !program.startsWith('/') ? program : undefined;
 }
 
 /** The contract's default is a container. */

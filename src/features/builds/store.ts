@@ -3,6 +3,8 @@ import type { Queries, Tx } from '../../platform/database/database.ts';
 import { type BuildRow, builds } from './tables.ts';
 
 const BUILDS_MAX = 1_000;
+/** Any number; the locks of platform/database are of another kind, with one number each. */
+const EXCLUSIVE_TAGS_LOCK = 7_263_403;
 
 /** Where builds are looked for: a whole game, or one of its environments. */
 export interface BuildScope {
@@ -73,6 +75,10 @@ export async function mergeTags(
   { tags, exclusive_tags }: { tags: Record<string, string>; exclusive_tags: string[] },
 ): Promise<BuildRow | undefined> {
   const own = and(eq(builds.game_id, scope.game_id), eq(builds.namespace_id, scope.namespace_id));
+  // One after the other: of two at once, each would take the pair from the builds that have it, and not from the other's.
+  if (exclusive_tags.length > 0) {
+    await tx.execute(sql`select pg_advisory_xact_lock(${EXCLUSIVE_TAGS_LOCK}, hashtext(${scope.namespace_id}))`);
+  }
   for (const key of exclusive_tags) {
     const pair = JSON.stringify({ [key]: tags[key] });
     await tx

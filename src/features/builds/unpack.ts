@@ -21,6 +21,11 @@ export type UnpackLimits = typeof UNPACK_LIMITS;
 const RATIO_FREE_BYTES = 64 * 1024 ** 2;
 const GZIP_MAGIC = '1f8b';
 const ZSTD_MAGIC = '28b52ffd';
+const MAGIC_BYTES = 4;
+/** A tar is made of blocks; its last ones hold nothing but zeros. */
+const BLOCK_BYTES = 512;
+/** Of a name in a message. */
+const SHOWN_MAX = 120;
 
 /**
  * Unpacks a tar, plain or compressed by gzip or zstd (its first bytes tell), into a directory that is new and ours. What
@@ -33,17 +38,21 @@ export async function unpackArchive(
   directory: string,
   limits: UnpackLimits = UNPACK_LIMITS,
 ): Promise<void> {
-  const meter = { packed: 0, unpacked: 0 };
+  const meter: Meter = { packed: 0, unpacked: 0, last_block: Buffer.alloc(0), last_name: undefined };
   const { first_bytes, all } = await peek(archive, meter);
   const tar = extract();
   const bytes = pipeline(Readable.from(all), createDecompressor(first_bytes), createBrake(meter, limits), tar);
   // Both ends have come to rest before the directory is anybody else's. What one end refused counts for more than the
   // other's complaint that the stream was cut.
-  const ends = await Promise.allSettled([takeEntries(tar, directory, limits), bytes]);
+  const ends = await Promise.allSettled([takeEntries(tar, directory, { meter, limits }), bytes]);
   const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
   const refused = failures.find((failure) => failure instanceof ServiceError || isDiskTrouble(failure));
   if (refused) throw refused;
-  if (failures.length > 0) throw invalid('it is not a tar, or is damaged', failures[0]);
+  const place = meter.last_name === undefined ? '' : ` in or after ${shown(meter.last_name)}`;
+  if (failures.length > 0) throw invalid(`it is not a tar, or is damaged${place}`, failures[0]);
+  // Cut between two entries, a tar reads like a whole one, and the decompressor of zstd does not tell that its input ended.
+  if (!isEndMark(meter.last_block))
+    throw invalid(`its end is missing: it was not packed or not copied as a whole, and breaks off${place}`);
 }
 
 type Entry = Extract extends AsyncIterable<infer Item> ? Item : never;
@@ -51,12 +60,20 @@ type Entry = Extract extends AsyncIterable<infer Item> ? Item : never;
 interface Meter {
   packed: number;
   unpacked: number;
+  last_block: Buffer;
+  /** Of the entry that was begun last. */
+  last_name: string | undefined;
 }
 
-/** The first four bytes in hexadecimal, and the whole stream again, counted. */
+/** The first bytes in hexadecimal, and the whole stream again, counted. */
 async function peek(stream: ReadableStream<Uint8Array>, meter: Meter) {
   const reader = stream.getReader();
-  const { value: first = new Uint8Array() } = await reader.read();
+  let first = Buffer.alloc(0);
+  while (first.length < MAGIC_BYTES) {
+    const { value } = await reader.read();
+    if (!value) break;
+    first = Buffer.concat([first, value]);
+  }
   async function* all(): AsyncGenerator<Uint8Array> {
     let chunk: Uint8Array | undefined = first;
     try {
@@ -69,7 +86,7 @@ async function peek(stream: ReadableStream<Uint8Array>, meter: Meter) {
       await reader.cancel();
     }
   }
-  return { first_bytes: Buffer.from(first.subarray(0, 4)).toString('hex'), all: all() };
+  return { first_bytes: first.toString('hex', 0, MAGIC_BYTES), all: all() };
 }
 
 function createDecompressor(first_bytes: string) {
@@ -82,6 +99,8 @@ function createBrake(meter: Meter, limits: UnpackLimits): Transform {
   return new Transform({
     transform(chunk: Uint8Array, _encoding, next) {
       meter.unpacked += chunk.length;
+      const before = chunk.length < BLOCK_BYTES ? meter.last_block : Buffer.alloc(0);
+      meter.last_block = Buffer.concat([before, chunk.subarray(-BLOCK_BYTES)]).subarray(-BLOCK_BYTES);
       const allowed = Math.min(limits.unpacked_bytes, RATIO_FREE_BYTES + meter.packed * limits.ratio);
       if (meter.unpacked <= allowed) next(null, chunk);
       else next(invalid(`it unpacks to more than ${allowed} bytes`));
@@ -89,10 +108,20 @@ function createBrake(meter: Meter, limits: UnpackLimits): Transform {
   });
 }
 
-async function takeEntries(tar: Extract, directory: string, limits: UnpackLimits): Promise<void> {
+function isEndMark(block: Buffer): boolean {
+  return block.length === BLOCK_BYTES && block.every((byte) => byte === 0);
+}
+
+interface Bounds {
+  meter: Meter;
+  limits: UnpackLimits;
+}
+
+async function takeEntries(tar: Extract, directory: string, { meter, limits }: Bounds): Promise<void> {
   let count = 0;
   for await (const entry of tar) {
     count += 1;
+    meter.last_name = entry.header.name;
     if (count > limits.entries) throw invalid(`it holds more than ${limits.entries} entries`);
     const path = checkedPath(entry.header, limits);
     if (entry.header.type === 'directory') await makeFolder(entry, join(directory, path));
@@ -104,24 +133,30 @@ async function takeEntries(tar: Extract, directory: string, limits: UnpackLimits
 }
 
 /** The entry's name, relative and inside; an empty one is the directory itself. */
-function checkedPath({ name, type, linkname }: Header, limits: UnpackLimits): string {
-  const shown = JSON.stringify(name.slice(0, 120));
+function checkedPath({ name, type, linkname, pax }: Header, limits: UnpackLimits): string {
   if (type === 'symlink' || type === 'link') {
-    throw invalid(`${shown} is a link to ${JSON.stringify(linkname?.slice(0, 120))}; pack the file itself (tar -h)`);
+    const option = type === 'symlink' ? '--dereference' : '--hard-dereference';
+    throw invalid(`${shown(name)} is a link to ${shown(linkname)}; pack the file itself (tar ${option})`);
+  }
+  // What stands there is a map of the holes and the rest of the file, under a name that is not the file's.
+  if (Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
+    throw invalid(`${shown(name)} is a sparse file; pack it whole (tar without --sparse)`);
   }
   if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') {
-    throw invalid(`${shown} is neither a file nor a folder`);
+    throw invalid(`${shown(name)} is neither a file nor a folder`);
   }
   const segments = name.replace(/\/+$/, '').split('/');
   while (segments[0] === '.') segments.shift();
   const is_inside =
     !name.startsWith('/') && segments.every((segment) => segment !== '' && segment !== '.' && segment !== '..');
-  // Control characters, NUL among them, and the other system's separator have no business in a file's name.
-  if (!is_inside || /[\p{Cc}\\]/u.test(name)) throw invalid(`${shown} is not a plain path inside the archive`);
+  // Control characters, NUL among them, and the other system's separator have no business in a file's name; U+FFFD stands
+  // for what was not UTF-8, and nobody would find the file under it.
+  if (!is_inside || /[\p{Cc}\\\ufffd]/u.test(name))
+    throw invalid(`${shown(name)} is not a plain path inside the archive`);
   if (Buffer.byteLength(name) > limits.name_bytes || segments.some((segment) => Buffer.byteLength(segment) > 255)) {
-    throw invalid(`the name ${shown}… is too long`);
+    throw invalid(`the name ${shown(name)}… is too long`);
   }
-  if (segments.length > limits.depth) throw invalid(`${shown} lies more than ${limits.depth} folders deep`);
+  if (segments.length > limits.depth) throw invalid(`${shown(name)} lies more than ${limits.depth} folders deep`);
   if (segments.length === 0 && type !== 'directory') throw invalid('an entry has no name');
   return segments.join('/');
 }
@@ -131,7 +166,7 @@ async function makeFolder(entry: Entry, path: string): Promise<void> {
     await mkdir(path, { recursive: true, mode: 0o755 });
   } catch (error) {
     if (!isErrno(error, 'EEXIST') && !isErrno(error, 'ENOTDIR')) throw error;
-    throw invalid(`${JSON.stringify(entry.header.name)} needs a folder where a file is`, error);
+    throw invalid(`${shown(entry.header.name)} needs a folder where a file is`, error);
   }
 }
 
@@ -140,7 +175,7 @@ async function writeFile(entry: Entry, file: string): Promise<void> {
   await makeFolder(entry, dirname(file));
   // "wx": a second entry of the same name, or one in the place of a folder, is refused by the file system itself.
   const handle = await open(file, 'wx', is_executable ? 0o755 : 0o644).catch((error: unknown) => {
-    throw isErrno(error, 'EEXIST') ? invalid(`${JSON.stringify(entry.header.name)} is there twice`, error) : error;
+    throw isErrno(error, 'EEXIST') ? invalid(`${shown(entry.header.name)} is there twice`, error) : error;
   });
   try {
     for await (const chunk of entry) {
@@ -155,6 +190,10 @@ async function writeFile(entry: Entry, file: string): Promise<void> {
 /** A full disk, for one, is no fault of the archive. */
 function isDiskTrouble(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error;
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, SHOWN_MAX));
 }
 
 function invalid(error: string, cause?: unknown): ServiceError {

@@ -72,6 +72,7 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
       {
         summary: 'A seat in an open lobby, or in one made for it. Answers when the lobby is ready.',
         allow: ['public', 'development'],
+        is_tokenless: true,
         body: wire.FindBody,
         response: wire.JoinAnswer,
         errors: FIND_ERRORS,
@@ -87,6 +88,7 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
       {
         summary: "A lobby of the player's own, with his seat in it. Answers when it is ready.",
         allow: ['public', 'development'],
+        is_tokenless: true,
         body: wire.CreateBody,
         response: wire.JoinAnswer,
         errors: CREATE_ERRORS,
@@ -102,6 +104,7 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
       {
         summary: 'A seat in a lobby that the player knows.',
         allow: ['public', 'development'],
+        is_tokenless: true,
         body: wire.JoinBody,
         response: wire.JoinAnswer,
         errors: JOIN_ERRORS,
@@ -116,7 +119,7 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
 
 /** What a game's clients may know. */
 function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lobbies) {
-  const listed = { allow: ['public', 'development'], errors: ['NAMESPACE_NOT_FOUND'] } as const;
+  const listed = { allow: ['public', 'development'], is_tokenless: true, errors: ['NAMESPACE_NOT_FOUND'] } as const;
   return [
     route(
       'GET',
@@ -143,6 +146,7 @@ function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lob
       `${prefix}/players/statistics`,
       {
         ...listed,
+        is_tokenless: false,
         summary: 'How many players have a seat, by game mode and region.',
         query: listingWire.StatisticsQuery,
         response: listingWire.Statistics,

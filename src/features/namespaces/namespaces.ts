@@ -15,6 +15,8 @@ import * as store from './store.ts';
 import type { NamespaceRow } from './tables.ts';
 import { type DevelopmentTokenBody, readDevelopmentPorts } from './wire.ts';
 
+export type { NamespaceRow } from './tables.ts';
+
 const REMEMBERED_MAX = 10_000;
 const HISTORY_DEFAULT = 32;
 

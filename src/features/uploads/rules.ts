@@ -3,6 +3,8 @@ import type { UploadPart } from '../../platform/objects/presign.ts';
 /** The field's (field-behaviour 8.7). */
 export const PART_BYTES = 100 * 1024 ** 2;
 export const PARTS_MAX = 10_000;
+/** In UTF-8, as object storages count. */
+export const PATH_BYTES_MAX = 1_024;
 
 /** The parts in which a file arrives: chunks of 100 MiB, or the whole. An empty file is one empty part. */
 export function partsOf(

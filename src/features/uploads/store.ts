@@ -45,15 +45,17 @@ export async function claimCompletion(queries: Queries, upload_id: string, now: 
   const rows = await queries
     .update(uploads)
     .set({ completing_until: until })
-    .where(
-      and(
-        eq(uploads.upload_id, upload_id),
-        isNull(uploads.complete_ts),
-        or(isNull(uploads.completing_until), lt(uploads.completing_until, now)),
-      ),
-    )
+    .where(and(eq(uploads.upload_id, upload_id), isClaimable(now)))
     .returning({ upload_id: uploads.upload_id });
   return rows.length > 0;
+}
+
+/** Keeps the right for longer. */
+export async function extendCompletion(queries: Queries, upload_id: string, until: Date): Promise<void> {
+  await queries
+    .update(uploads)
+    .set({ completing_until: until })
+    .where(and(eq(uploads.upload_id, upload_id), isNull(uploads.complete_ts)));
 }
 
 export async function releaseCompletion(queries: Queries, upload_id: string): Promise<void> {
@@ -64,17 +66,24 @@ export async function markComplete(tx: Tx, upload_id: string, now: Date): Promis
   await tx.update(uploads).set({ complete_ts: now, completing_until: null }).where(eq(uploads.upload_id, upload_id));
 }
 
-/** Uploads that were begun before a moment and never completed; the oldest hundred. */
-export async function selectAbandoned(queries: Queries, before: Date): Promise<string[]> {
-  const rows = await queries
-    .select({ upload_id: uploads.upload_id })
+/** Uploads that were begun before a moment, never completed, and are not being completed; the oldest ones. */
+export async function selectAbandoned(
+  queries: Queries,
+  { before, now, limit }: { before: Date; now: Date; limit: number },
+): Promise<Pick<UploadRow, 'upload_id' | 'kind'>[]> {
+  return await queries
+    .select({ upload_id: uploads.upload_id, kind: uploads.kind })
     .from(uploads)
-    .where(and(isNull(uploads.complete_ts), lt(uploads.create_ts, before)))
+    .where(and(isClaimable(now), lt(uploads.create_ts, before)))
     .orderBy(asc(uploads.create_ts))
-    .limit(100);
-  return rows.map(({ upload_id }) => upload_id);
+    .limit(limit);
 }
 
 export async function deleteUpload(queries: Queries, upload_id: string): Promise<void> {
   await queries.delete(uploads).where(and(eq(uploads.upload_id, upload_id), isNull(uploads.complete_ts)));
+}
+
+/** Neither complete nor being completed. */
+function isClaimable(now: Date) {
+  return and(isNull(uploads.complete_ts), or(isNull(uploads.completing_until), lt(uploads.completing_until, now)));
 }

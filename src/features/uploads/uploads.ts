@@ -3,18 +3,20 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
-import type { Objects } from '../../platform/objects/objects.ts';
+import type { ByteRange, Objects } from '../../platform/objects/objects.ts';
 import type { Presigner } from '../../platform/objects/presign.ts';
-import { fileKey, PARTS_MAX, partKey, partsOf } from './rules.ts';
+import { fileKey, PARTS_MAX, PATH_BYTES_MAX, partKey, partsOf } from './rules.ts';
 import * as store from './store.ts';
 import type { UploadFileRow, UploadRow } from './tables.ts';
 import type { PrepareFile, PresignedRequest } from './wire.ts';
 
 export type { UploadKind, UploadRow } from './tables.ts';
 
-/** How long one request may take to complete an upload before another may try. */
-const COMPLETION_LEASE_MS = 30 * 60_000;
+/** How soon another may complete an upload when the process of whoever was at it has ended. */
+const COMPLETION_LEASE_MS = 30_000;
+const COMPLETION_RENEWED_EVERY_MS = 5_000;
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
+const ABANDONED_AT_ONCE = 100;
 const CLEAN_UP_EVERY_MS = 10 * 60_000;
 
 /** What a kind of upload wants done when it has arrived. */
@@ -23,6 +25,8 @@ export interface UploadPurpose {
   inspect(upload_id: string): Promise<void>;
   /** Joins the transaction that makes it complete. */
   complete(tx: Tx, upload_id: string, now: Date): Promise<void>;
+  /** Removes what `inspect` left, of an upload that will never be complete. May run twice. */
+  discard?(upload_id: string): Promise<void>;
 }
 
 interface UploadsDependencies {
@@ -58,6 +62,47 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     });
   }
 
+  /** Takes the right to complete an upload, as long as the work lasts; false when somebody else has it. */
+  async function alone(upload_id: string, work: () => Promise<void>): Promise<boolean> {
+    const now = clock.now();
+    const lease = (from: Date) => after(from, COMPLETION_LEASE_MS);
+    if (!(await store.claimCompletion(database.queries, upload_id, now, lease(now)))) return false;
+    const done = new AbortController();
+    const renewal = startLoop({
+      name: 'upload-completion',
+      every_ms: COMPLETION_RENEWED_EVERY_MS,
+      signal: done.signal,
+      events,
+      async step() {
+        await store.extendCompletion(database.queries, upload_id, lease(clock.now()));
+        return 0;
+      },
+    });
+    const stop = async () => {
+      done.abort();
+      await renewal.stopped;
+    };
+    try {
+      await work();
+      await stop();
+    } catch (error) {
+      await stop();
+      await store.releaseCompletion(database.queries, upload_id);
+      throw error;
+    }
+    return true;
+  }
+
+  /** What refers to it goes first and its row last: an interrupted one is found again. */
+  async function discard({ upload_id, kind }: Pick<UploadRow, 'upload_id' | 'kind'>): Promise<void> {
+    const is_discarded = await alone(upload_id, async () => {
+      await purposes.get(kind)?.discard?.(upload_id);
+      await objects.remove(upload_id);
+      await store.deleteUpload(database.queries, upload_id);
+    });
+    if (is_discarded) events.emit({ event: 'upload_abandoned', upload_id });
+  }
+
   return {
     /** Says what is done with uploads of a kind. */
     setPurpose(kind: UploadRow['kind'], purpose: UploadPurpose): void {
@@ -77,6 +122,9 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         content_type: file.content_type ?? null,
         content_length: file.content_length,
       }));
+      if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
+        throw new ServiceError('UPLOAD_INVALID', { error: `a path is longer than ${PATH_BYTES_MAX} bytes` });
+      }
       const parts = rows.flatMap((row) => partsOf(row, upload.is_multipart));
       if (parts.length > PARTS_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${PARTS_MAX} parts` });
       const content_length = rows.reduce((sum, row) => sum + row.content_length, 0);
@@ -114,14 +162,9 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     async complete(upload_id: string): Promise<void> {
       const upload = await get(upload_id);
       if (upload.complete_ts) return;
-      const now = clock.now();
-      if (!(await store.claimCompletion(database.queries, upload_id, now, after(now, COMPLETION_LEASE_MS)))) {
-        if ((await get(upload_id)).complete_ts) return;
-        throw new ServiceError('UPLOAD_BUSY', {});
-      }
       const purpose = purposes.get(upload.kind);
       assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
-      try {
+      const is_done = await alone(upload_id, async () => {
         for (const file of await store.selectFiles(database.queries, upload_id)) {
           await assemble(file, upload.is_multipart);
         }
@@ -130,16 +173,15 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           await purpose.complete(tx, upload_id, clock.now());
           await store.markComplete(tx, upload_id, clock.now());
         });
-      } catch (error) {
-        await store.releaseCompletion(database.queries, upload_id);
-        throw error;
-      }
+      });
+      if (!is_done && !(await get(upload_id)).complete_ts) throw new ServiceError('UPLOAD_BUSY', {});
     },
     /** A game's uploads of a kind with their files, the newest first. */
     listOf: (game_id: string, kind: UploadRow['kind']) => store.selectUploads(database.queries, game_id, kind),
     files: (upload_id: string) => store.selectFiles(database.queries, upload_id),
     /** The bytes of a file of an upload that has arrived. */
-    read: (upload_id: string, file_number: number) => objects.read(fileKey(upload_id, file_number)),
+    read: (upload_id: string, file_number: number, range?: ByteRange) =>
+      objects.read(fileKey(upload_id, file_number), range),
     /** Removes uploads that nobody completed within a day. */
     startCleaning: (signal: AbortSignal) =>
       startLoop({
@@ -148,12 +190,19 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         signal,
         events,
         async step() {
-          const abandoned = await store.selectAbandoned(database.queries, after(clock.now(), -ABANDONED_AFTER_MS));
-          for (const upload_id of abandoned) {
-            await store.deleteUpload(database.queries, upload_id);
-            await objects.remove(upload_id);
-            events.emit({ event: 'upload_abandoned', upload_id });
-          }
+          let abandoned: Pick<UploadRow, 'upload_id' | 'kind'>[];
+          do {
+            const now = clock.now();
+            const wanted = { before: after(now, -ABANDONED_AFTER_MS), now, limit: ABANDONED_AT_ONCE };
+            abandoned = await store.selectAbandoned(database.queries, wanted);
+            const failures: unknown[] = [];
+            for (const upload of abandoned) {
+              if (signal.aborted) break;
+              // One that cannot be removed does not keep the others.
+              await discard(upload).catch((cause: unknown) => failures.push(cause));
+            }
+            if (failures.length > 0) throw new AggregateError(failures, 'uploads that were abandoned cannot be removed');
+          } while (abandoned.length === ABANDONED_AT_ONCE && !signal.aborted);
           return 0;
         },
       }),

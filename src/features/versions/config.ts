@@ -106,11 +106,36 @@ const Matchmaker = Type.Object({
 });
 export type MatchmakerConfig = Static<typeof Matchmaker>;
 
+const CdnRoute = Type.Object({
+  glob: Type.String(),
+  priority: Type.Integer(),
+  middlewares: Type.Array(
+    Type.Object({
+      kind: Type.Object({
+        custom_headers: optional(
+          Type.Object({ headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })) }),
+        ),
+      }),
+    }),
+  ),
+});
+export type CdnRoute = Static<typeof CdnRoute>;
+
+/** Which site the version's namespaces show, and with which headers. */
+const Cdn = Type.Object({
+  build_command: optional(Type.String()),
+  build_output: optional(Type.String()),
+  build_env: optional(record(Type.String())),
+  site_id: optional(Uuid),
+  routes: optional(Type.Array(CdnRoute)),
+});
+export type CdnConfig = Static<typeof Cdn>;
+
 /** What a version says of how its game is hosted; it travels and is kept in this shape. */
 export const VersionConfig = Type.Object({
   scripts: optional(record(Type.String())),
   engine: optional(Type.Unknown()),
-  cdn: optional(Type.Object({ site_id: optional(Uuid), routes: optional(Type.Array(Type.Unknown())) })),
+  cdn: optional(Cdn),
   matchmaker: optional(Matchmaker),
   kv: optional(Type.Object({})),
   identity: optional(Type.Unknown()),

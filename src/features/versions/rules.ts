@@ -1,6 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import type { ContentProblem } from '../names.ts';
 import { displayNameProblem, isLenientNameId, LONG_DISPLAY_NAME_BYTES_MAX } from '../names.ts';
+import { cdnProblems, isHeaderName, isHeaderValue } from './cdn-rules.ts';
 import type {
   ActionConfig,
   CaptchaConfig,
@@ -19,6 +20,8 @@ export interface Surroundings {
   region_slugs: readonly string[];
   /** Builds of the game that can be run. */
   build_ids: ReadonlySet<string>;
+  /** Whether the site that it names is the game's and complete. */
+  is_site: boolean;
 }
 
 const GAME_MODES_MAX = 32;
@@ -44,9 +47,10 @@ export function versionProblems(
   surroundings: Surroundings,
 ): ContentProblem[] {
   const name = displayNameProblem(version.display_name, LONG_DISPLAY_NAME_BYTES_MAX);
-  const { matchmaker } = version.config;
+  const { matchmaker, cdn } = version.config;
   const paths = [
     ...(name ? [['display-name', name]] : []),
+    ...(cdn ? below(['config', 'cdn'], cdnProblems(cdn, surroundings.is_site)) : []),
     ...(matchmaker ? below(['config', 'matchmaker'], matchmakerProblems(matchmaker, surroundings)) : []),
   ];
   return paths.map((path) => ({ path }));
@@ -219,10 +223,7 @@ for (const [network, bits] of [
 }
 
 function headerProblems(name: string, value: string): Path[] {
-  return [
-    ...(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) ? [] : [['invalid-name']]),
-    ...(/^[\t\x20-\x7e\x80-\xff]*$/.test(value) ? [] : [['invalid-value']]),
-  ];
+  return [...(isHeaderName(name) ? [] : [['invalid-name']]), ...(isHeaderValue(value) ? [] : [['invalid-value']])];
 }
 
 function captchaProblems(captcha: CaptchaConfig): Path[] {

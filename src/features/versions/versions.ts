@@ -7,13 +7,14 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
+import type { Sites } from '../sites/sites.ts';
 import { VersionConfig } from './config.ts';
 import { versionProblems } from './rules.ts';
 import { type GameModeSettings, resolveMatchmaker } from './settings.ts';
 import * as store from './store.ts';
 import type { VersionRow } from './tables.ts';
 
-export type { ActionConfig } from './config.ts';
+export type { ActionConfig, CdnRoute } from './config.ts';
 export type { GameModeSettings, PortSettings, RuntimeSettings } from './settings.ts';
 export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 
@@ -23,6 +24,7 @@ interface VersionsDependencies {
   database: Database;
   clock: Clock;
   builds: Builds;
+  sites: Sites;
   datacenters: Datacenters;
 }
 
@@ -34,7 +36,7 @@ interface WantedVersion {
 export type Versions = ReturnType<typeof createVersions>;
 
 /** How a game is hosted: configurations that are never changed once made. */
-export function createVersions({ database, clock, builds, datacenters }: VersionsDependencies) {
+export function createVersions({ database, clock, builds, sites, datacenters }: VersionsDependencies) {
   // A version never changes, so what was read once is good.
   const remembered = new LRUCache<string, VersionRow>({ max: REMEMBERED_MAX });
 
@@ -43,12 +45,14 @@ export function createVersions({ database, clock, builds, datacenters }: Version
   }
 
   async function problemsOf(game_id: string, version: WantedVersion): Promise<ContentProblem[]> {
-    const [region_slugs, build_ids, is_taken] = await Promise.all([
+    const { cdn } = version.config;
+    const [region_slugs, build_ids, is_site, is_taken] = await Promise.all([
       regionSlugs(),
       builds.completeAmong(game_id, namedBuilds(version.config)),
+      cdn?.site_id === undefined ? false : sites.isComplete(game_id, cdn.site_id),
       store.isNameTaken(database.queries, game_id, version.display_name),
     ]);
-    const problems = versionProblems(version, { region_slugs, build_ids });
+    const problems = versionProblems(version, { region_slugs, build_ids, is_site });
     return is_taken ? [...problems, NAME_TAKEN] : problems;
   }
 
@@ -111,14 +115,13 @@ function namedBuilds({ matchmaker }: VersionConfig): string[] {
 const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
-function refuseUnavailable({ matchmaker, cdn }: VersionConfig, region_slugs: string[]): void {
+function refuseUnavailable({ matchmaker }: VersionConfig, region_slugs: string[]): void {
   const actions = Object.values(matchmaker?.game_modes ?? {}).flatMap((mode) => Object.values(mode.actions ?? {}));
   const modes = [...resolveMatchmaker(matchmaker, region_slugs).values()];
   const keeps_warm = modes.some(({ regions }) =>
     [...regions.values()].some(({ idle_lobbies }) => idle_lobbies.min > 0),
   );
   const unavailable: [boolean, string][] = [
-    [cdn !== undefined, 'config.cdn'],
     [matchmaker?.captcha !== undefined, 'config.matchmaker.captcha'],
     [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes'],
     [

@@ -1,12 +1,11 @@
 import { Elysia } from 'elysia';
-import type { Clock } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import { complete, errorResponse, toCallersError } from './answers.ts';
 import { createCors } from './cors.ts';
 import { describeRoute } from './openapi.ts';
-import { createPipeline, type Tenants } from './pipeline.ts';
+import { createPipeline, type Tenants, type TokenlessOrigins } from './pipeline.ts';
 import type { Route } from './route.ts';
 
 /** A connection that is silent for as long is closed; requests that wait say so themselves. */
@@ -19,8 +18,8 @@ export interface AppOptions {
   routes: Route[];
   tokens: Tokens;
   tenants: Tenants;
+  sites: Sites;
   events: Events;
-  clock: Clock;
   public_url: string;
   local_url: string;
   request_timeout_ms: number;
@@ -33,9 +32,15 @@ interface ServerLike {
   timeout(request: Request, seconds: number): void;
 }
 
+/** Static sites, which have host names of their own. */
+export interface Sites extends TokenlessOrigins {
+  /** The answer of the site whose host a request names; undefined when it is not a site that is asked. */
+  respond(request: Request): Promise<Response | undefined>;
+}
+
 /** The HTTP face of the service: the route table, on Elysia. Does not listen yet. */
 export function createApp(options: AppOptions) {
-  const { routes, events, public_url, local_url, request_timeout_ms, stopping } = options;
+  const { routes, events, sites, public_url, local_url, request_timeout_ms, stopping } = options;
   assertDenyByDefault(routes);
   const cors = createCors([...new Set([public_url, local_url].map((url) => new URL(url).origin))]);
   const app = new Elysia({
@@ -56,7 +61,7 @@ export function createApp(options: AppOptions) {
       response = answer instanceof Response ? answer : Response.json(answer);
     } catch (failure) {
       const error = toCallersError(failure);
-      if (error.status >= 500 && error.cause !== undefined) {
+      if (error.code === 'ERROR' || (error.status >= 500 && error.cause !== undefined)) {
         events.emit({ event: 'request_failed', ray_id, method: request.method, route: name, cause: error.cause });
       }
       response = errorResponse(error, ray_id, public_url);
@@ -67,8 +72,28 @@ export function createApp(options: AppOptions) {
     return complete(response, ray_id, headers);
   }
 
+  /** The answer of a site, as it is: what is in its headers is its own business. */
+  async function serveSite(request: Request): Promise<Response | undefined> {
+    const ray_id = Bun.randomUUIDv7();
+    try {
+      return await sites.respond(request);
+    } catch (failure) {
+      const error = toCallersError(failure);
+      if (error.cause !== undefined) {
+        events.emit({ event: 'request_failed', ray_id, method: request.method, route: 'site', cause: error.cause });
+      }
+      return errorResponse(error, ray_id, public_url);
+    }
+  }
+
+  const own_hosts = new Set([public_url, local_url].map((url) => new URL(url).host));
+  const isElsewhere = ({ headers, url }: Request) =>
+    url.startsWith('http') && !own_hosts.has(headers.get('host') ?? '');
+  // Elysia reads this function's text too. What it gives is the answer; undefined goes on to the routes.
+  app.onRequest(({ request }) => (isElsewhere(request) ? serveSite(request) : undefined));
+
   for (const route of routes) {
-    const answer = createPipeline(route, options);
+    const answer = createPipeline(route, { ...options, origins: sites });
     const respond = (request: Request, params: Record<string, string> | undefined, server: ServerLike | null) =>
       serve(request, route.path, async (ray_id) => {
         if (stopping.aborted) throw new ServiceError('SERVICE_STOPPING', {});
@@ -105,8 +130,9 @@ export type App = ReturnType<typeof createApp>;
 
 /** Without a usable Host header there is no whole address, and Elysia would look for the path in the wrong place. */
 function readPath({ url }: Request): string {
-  if (!url.startsWith('http')) throw new ServiceError('API_BAD_HOST', {});
-  return new URL(url).pathname;
+  const path = url.startsWith('http') ? URL.parse(url)?.pathname : undefined;
+  if (path === undefined) throw new ServiceError('API_BAD_HOST', {});
+  return path;
 }
 
 /** The service does not start with a route that forgets to say who may call it. */
@@ -141,7 +167,8 @@ function limitTime(request: Request, route: Route, timeout_ms: number, stopping:
 /** Nothing at this path, or not for this method. */
 function notFound(routes: Route[], method: string, path: string): ServiceError {
   const allowed = routes.filter((route) => matches(route.path, path)).map((route) => route.method);
-  if (allowed.length === 0) return new ServiceError('API_NOT_FOUND', {});
+  // One that is allowed got here because the path was not written as it is meant: with a fragment, for one.
+  if (allowed.length === 0 || allowed.some((one) => one === method)) return new ServiceError('API_NOT_FOUND', {});
   return new ServiceError('API_METHOD_NOT_ALLOWED', { method, allowed_methods: [...new Set(allowed)].join(', ') });
 }
 

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 export const BODY_BYTES_MAX = 1_048_576;
 const DEPTH_MAX = 64;
 
-/** Reads a body as text. Throws API_BODY_TOO_LARGE as soon as it is too long, announced or not. */
+/** Reads a body as text. Throws API_BODY_TOO_LARGE as soon as it is too long, announced or not; API_BAD_BODY if it is no UTF-8. */
 export async function readText(request: Request): Promise<string> {
   const announced = Number(request.headers.get('content-length') ?? 0);
   if (announced > BODY_BYTES_MAX) throw tooLarge();
@@ -16,7 +16,11 @@ export async function readText(request: Request): Promise<string> {
     if (length > BODY_BYTES_MAX) throw tooLarge();
     pieces.push(piece);
   }
-  return Buffer.concat(pieces).toString('utf8');
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces));
+  } catch {
+    throw badBody('it is not UTF-8');
+  }
 }
 
 /** Parses JSON that nests at most 64 deep; an empty text is `{}`. Throws API_BAD_BODY. */
@@ -32,6 +36,34 @@ export function parseJson(text: string): unknown {
 
 export function badBody(error: string, metadata?: unknown): ServiceError<'API_BAD_BODY'> {
   return new ServiceError('API_BAD_BODY', { error }, { metadata });
+}
+
+/**
+ * The same for a body whose values are kept one by one. PostgreSQL keeps neither the character zero nor halves of
+ * characters; and no member may have the name by which JavaScript finds what an object inherits.
+ */
+export function parseJsonToKeep(text: string): unknown {
+  const value = parseJson(text);
+  // All three can only be written with these: other bodies, nearly all, are not walked through.
+  if (text.includes('\\u') || text.includes(PROTOTYPE)) JSON.parse(text, refuseUnkept);
+  return value;
+}
+
+const PROTOTYPE = '__proto__';
+
+function refuseUnkept(name: string, value: unknown): unknown {
+  if (name === PROTOTYPE) throw badBody(`it has a member named ${PROTOTYPE}`);
+  if (!isKept(name) || (typeof value === 'string' && !isKept(value))) {
+    throw badBody(
+      'it has a text with the character zero or half a character (\\u0000, or one of \\ud800 to \\udfff alone)',
+    );
+  }
+  return value;
+}
+
+/** Whether the database can hold a text. */
+export function isKept(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
 }
 
 /** Counts brackets outside of strings, so that no recursion of ours meets a tower of them. */

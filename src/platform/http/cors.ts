@@ -19,7 +19,8 @@ export interface Cors {
 export function createCors(own_origins: string[]): Cors {
   function headersFor(request: Request, path: string): Record<string, string> {
     const origin = request.headers.get('origin');
-    if (origin === null) return {};
+    // The answer would be another for another origin: no cache may give it to all.
+    if (origin === null) return { vary: 'Origin' };
     if (!OPEN_TO_ALL_ORIGINS.test(path) && !own_origins.includes(origin)) {
       throw new ServiceError('API_CORS_ORIGIN_NOT_ALLOWED', { origins: own_origins.join(', ') });
     }

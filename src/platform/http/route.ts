@@ -39,6 +39,8 @@ interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body ext
   summary: string;
   /** The kinds of token that are let in. A route that names none does not exist. */
   allow: readonly Kinds[] | 'anyone';
+  /** Whether pages of a namespace's own may call it without a token, as its public callers. */
+  is_tokenless?: boolean;
   /** What the route does with the game (and the namespace or environment) that its path names. Required if it names one. */
   access?: 'read' | 'write';
   query?: Query;
@@ -60,6 +62,7 @@ export interface Route {
   method: Method;
   path: string;
   allow: readonly CallerKind[] | 'anyone';
+  is_tokenless: boolean;
   access: 'read' | 'write' | undefined;
   query: TObject | undefined;
   body: TSchema | undefined;
@@ -92,6 +95,7 @@ export function route<
     path,
     summary: options.summary,
     allow: options.allow,
+    is_tokenless: options.is_tokenless ?? false,
     access: options.access,
     query: options.query,
     body: options.body,

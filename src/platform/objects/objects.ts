@@ -4,6 +4,12 @@ import { dirname, join } from 'node:path';
 import { ServiceError } from '../errors.ts';
 import { isErrno } from '../processes.ts';
 
+/** Some bytes of an object, from the first to the last, both included. */
+export interface ByteRange {
+  start: number;
+  end: number;
+}
+
 /** Where uploaded files lie. Keys are ours (ids and numbers with slashes), never a user's text. */
 export interface Objects {
   /**
@@ -13,7 +19,8 @@ export interface Objects {
   put(key: string, content: AsyncIterable<Uint8Array>, length_bytes: number): Promise<void>;
   /** The size in bytes; undefined when there is no such object. */
   size(key: string): Promise<number | undefined>;
-  read(key: string): ReadableStream<Uint8Array>;
+  /** The bytes, or those of a range. */
+  read(key: string, range?: ByteRange): ReadableStream<Uint8Array>;
   /** Makes one object of several, which are gone then; of one, a rename. Repeating it is harmless. */
   join(parts: string[], key: string): Promise<void>;
   /** Removes the objects under a prefix. */
@@ -67,7 +74,10 @@ export function createDiskObjects(directory: string): Objects {
         throw error;
       }
     },
-    read: (key) => Bun.file(fileOf(key)).stream(),
+    read(key, range) {
+      const file = Bun.file(fileOf(key));
+      return (range ? file.slice(range.start, range.end + 1) : file).stream();
+    },
     async join(parts, key) {
       const [only, ...others] = parts;
       if (only !== undefined && others.length === 0) {

@@ -1,11 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { Clock } from '../clock.ts';
-import { ServiceError } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 
 const SINGLE_LIFETIME_MS = 3_600_000;
 const MULTIPART_LIFETIME_MS = 6 * SINGLE_LIFETIME_MS;
 const SIGNATURE = '&signature=';
+/** Of HMAC-SHA256 (RFC 7518, 3.2). */
+const SECRET_BYTES_MIN = 32;
 
 /** One PUT of one part of one file: everything that an address allows. */
 export interface UploadPart {
@@ -32,6 +34,7 @@ export interface Presigner {
  */
 export function createPresigner(key: JWK, clock: Clock, public_url: string): Presigner {
   const secret = Buffer.from(key.k ?? '', 'base64url');
+  assert(secret.length >= SECRET_BYTES_MIN, 'the key of upload addresses is a secret');
 
   function signatureOf(path_and_query: string): string {
     return createHmac('sha256', secret).update(`PUT ${path_and_query}`).digest('base64url');

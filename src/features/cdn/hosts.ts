@@ -1,0 +1,54 @@
+import { createWatchedCache } from '../../platform/watch/cache.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import type { Games } from '../games/games.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
+import { topics } from '../topics.ts';
+
+const HOSTS_MAX = 10_000;
+const PROD = 'prod';
+
+interface HostsDependencies {
+  feed: Feed;
+  games: Games;
+  namespaces: Namespaces;
+  sites_domain: string;
+  public_url: string;
+}
+
+export type Hosts = ReturnType<typeof createHosts>;
+
+/**
+ * Which namespace a host name belongs to: `game--namespace.DOMAIN`, `game.DOMAIN` for prod, or a domain of its own
+ * (field-behaviour 9.1). Everything else is the API's.
+ */
+export function createHosts({ feed, games, namespaces, sites_domain, public_url }: HostsDependencies) {
+  const suffix = `.${sites_domain}`;
+  const own_host = new URL(public_url).hostname;
+  const domains = createWatchedCache({
+    feed,
+    topic: topics.siteHost,
+    load: (domain: string) => namespaces.cdn.findByDomain(domain),
+    entries_max: HOSTS_MAX,
+  });
+
+  async function findByName(label: string): Promise<string | undefined> {
+    const [game_name = '', namespace_name = PROD, ...more] = label.split('--');
+    const game = more.length === 0 ? await games.findByName(game_name) : undefined;
+    if (!game) return undefined;
+    const all = await namespaces.list(game.game_id);
+    return all.find(({ name_id }) => name_id === namespace_name)?.namespace_id;
+  }
+
+  return {
+    /** Whether a site is shown under the host, and if so whose; `namespace_id` is undefined when it is nobody's. */
+    async look(hostname: string): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
+      if (hostname.endsWith(suffix)) {
+        return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length)) };
+      }
+      // Addresses of machines and names without a dot are nobody's domain.
+      const is_ours = hostname === own_host || !hostname.includes('.') || /[\d\]]$/.test(hostname);
+      const namespace_id = is_ours ? undefined : await domains.get(hostname);
+      return { is_site: namespace_id !== undefined, namespace_id };
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import { route } from '../../platform/http/route.ts';
+import type { Sites } from './sites.ts';
+import { CreateSiteAnswer, CreateSiteBody, SitesAnswer, toSiteSummary } from './wire.ts';
+
+const SITES = '/cloud/games/:game_id/cdn/sites';
+
+export function siteRoutes(sites: Sites) {
+  return [
+    route(
+      'GET',
+      SITES,
+      {
+        summary: 'Lists the sites of a game, the newest first.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: SitesAnswer,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      async ({ params }) => ({ sites: (await sites.list(params.game_id)).map(toSiteSummary) }),
+    ),
+    route(
+      'POST',
+      SITES,
+      {
+        summary: 'Announces a site with its files; send each, then complete the upload.',
+        allow: ['identity', 'cloud'],
+        access: 'write',
+        body: CreateSiteBody,
+        response: CreateSiteAnswer,
+        errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'],
+      },
+      async ({ params, body }) => await sites.create(params.game_id, body),
+    ),
+  ];
+}

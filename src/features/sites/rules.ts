@@ -1,0 +1,31 @@
+import { ServiceError } from '../../platform/errors.ts';
+
+const GIB = 1024 ** 3;
+/** The field's (field-behaviour 8.6): less than 1 GB. */
+export const SITE_BYTES_MAX = GIB - 1;
+export const FILES_MAX = 10_000;
+
+/**
+ * Throws what is wrong with the files of a site: their paths are what browsers will ask for, relative, with `/` between
+ * names, each once. None of them ever becomes a path on our disk.
+ */
+export function checkFiles(files: { path: string; content_length: number }[]): void {
+  if (files.length === 0) throw new ServiceError('UPLOAD_INVALID', { error: 'a site has at least one file' });
+  if (files.length > FILES_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${FILES_MAX} files` });
+  const paths = new Set<string>();
+  for (const { path } of files) {
+    const problem = pathProblem(path) ?? (paths.has(path) ? 'is there twice' : undefined);
+    if (problem) throw new ServiceError('UPLOAD_INVALID', { error: `the path ${JSON.stringify(path)} ${problem}` });
+    paths.add(path);
+  }
+  const bytes = files.reduce((sum, { content_length }) => sum + content_length, 0);
+  if (bytes > SITE_BYTES_MAX) throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length: SITE_BYTES_MAX });
+}
+
+function pathProblem(path: string): string | undefined {
+  if (/[\p{Cc}\\]/u.test(path)) return 'has a control character or a backslash';
+  if (!path.isWellFormed()) return 'is no well-formed text';
+  const names = path.split('/');
+  if (names.includes('')) return 'has an empty name in it: it starts or ends with a slash, or has two in a row';
+  return names.some((name) => name === '.' || name === '..') ? 'has "." or ".." in it' : undefined;
+}

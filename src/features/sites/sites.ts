@@ -1,0 +1,73 @@
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
+import type { Uploads } from '../uploads/uploads.ts';
+import type { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
+import { checkFiles } from './rules.ts';
+import * as store from './store.ts';
+import type { SiteRow } from './tables.ts';
+
+/** Sites whose lists of files are remembered; a list of 10,000 is about 2 MB. */
+const REMEMBERED_MAX = 64;
+
+/** A file of a site. */
+export interface SiteFile {
+  file_number: number;
+  content_type: string | null;
+  content_length: number;
+}
+
+interface SitesDependencies {
+  database: Database;
+  clock: Clock;
+  uploads: Uploads;
+}
+
+export type Sites = ReturnType<typeof createSites>;
+
+/** Static sites, as they are uploaded. How they are shown is the business of `cdn`. */
+export function createSites({ database, clock, uploads }: SitesDependencies) {
+  // What is complete never changes.
+  const remembered = new LRUCache<string, ReadonlyMap<string, SiteFile>>({ max: REMEMBERED_MAX });
+
+  uploads.setPurpose('site', {
+    async inspect() {},
+    complete: (tx, upload_id, now) => store.setComplete(tx, upload_id, now),
+  });
+
+  return {
+    list: (game_id: string) => store.selectSites(database.queries, game_id),
+    /** Whether a game has such a site, and all of it has arrived. */
+    async isComplete(game_id: string, site_id: string): Promise<boolean> {
+      return (await store.selectSite(database.queries, game_id, site_id))?.complete_ts != null;
+    },
+    find: (game_id: string, site_id: string) => store.selectSite(database.queries, game_id, site_id),
+    /** The files of a complete site, by path. */
+    async files({ upload_id }: SiteRow): Promise<ReadonlyMap<string, SiteFile>> {
+      const known = remembered.get(upload_id);
+      if (known) return known;
+      const files = new Map((await uploads.files(upload_id)).map(({ path, ...file }) => [path, file]));
+      remembered.set(upload_id, files);
+      return files;
+    },
+    /** Announces a site. Throws VALIDATION_ERROR, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
+    async create(
+      game_id: string,
+      { display_name, files }: { display_name: string; files: PrepareFile[] },
+    ): Promise<{ site_id: string; upload_id: string; presigned_requests: PresignedRequest[] }> {
+      const problem = displayNameProblem(display_name, LONG_DISPLAY_NAME_BYTES_MAX);
+      refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
+      checkFiles(files);
+      const site_id = crypto.randomUUID();
+      return await database.transact(async (tx) => {
+        const upload = { game_id, kind: 'site', is_multipart: true } as const;
+        const { upload_id, presigned_requests } = await uploads.prepare(tx, upload, files);
+        const content_length = files.reduce((sum, file) => sum + file.content_length, 0);
+        const times = { create_ts: clock.now(), complete_ts: null };
+        await store.insertSite(tx, { site_id, game_id, upload_id, display_name, content_length, ...times });
+        return { site_id, upload_id, presigned_requests };
+      });
+    },
+  };
+}

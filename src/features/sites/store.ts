@@ -1,0 +1,31 @@
+import { and, desc, eq } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { type SiteRow, sites } from './tables.ts';
+
+const SITES_MAX = 1_000;
+
+export async function insertSite(tx: Tx, row: SiteRow): Promise<void> {
+  await tx.insert(sites).values(row);
+}
+
+/** The newest first. */
+export async function selectSites(queries: Queries, game_id: string): Promise<SiteRow[]> {
+  return await queries
+    .select()
+    .from(sites)
+    .where(eq(sites.game_id, game_id))
+    .orderBy(desc(sites.create_ts), desc(sites.site_id))
+    .limit(SITES_MAX);
+}
+
+export async function selectSite(queries: Queries, game_id: string, site_id: string): Promise<SiteRow | undefined> {
+  const [row] = await queries
+    .select()
+    .from(sites)
+    .where(and(eq(sites.game_id, game_id), eq(sites.site_id, site_id)));
+  return row;
+}
+
+export async function setComplete(tx: Tx, upload_id: string, now: Date): Promise<void> {
+  await tx.update(sites).set({ complete_ts: now }).where(eq(sites.upload_id, upload_id));
+}

@@ -1,0 +1,26 @@
+import { bigint, index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { games } from '../games/tables.ts';
+import { uploads } from '../uploads/tables.ts';
+
+const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/** Static sites of games as their developers uploaded them; a version says which of them its namespaces show. */
+export const sites = pgTable(
+  'sites',
+  {
+    site_id: uuid().primaryKey(),
+    game_id: uuid()
+      .notNull()
+      .references(() => games.game_id),
+    upload_id: uuid()
+      .notNull()
+      .references(() => uploads.upload_id, { onDelete: 'cascade' }),
+    display_name: text().notNull(),
+    content_length: bigint({ mode: 'number' }).notNull(),
+    create_ts: moment().notNull(),
+    complete_ts: moment(),
+  },
+  (table) => [index('sites_by_game').on(table.game_id, table.create_ts), index('sites_by_upload').on(table.upload_id)],
+);
+
+export type SiteRow = typeof sites.$inferSelect;

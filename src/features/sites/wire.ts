@@ -1,0 +1,34 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
+import type { SiteRow } from './tables.ts';
+
+/** Specification: CDN site summary. */
+const SiteSummary = Type.Object({
+  site_id: Uuid,
+  upload_id: Uuid,
+  display_name: Type.String(),
+  create_ts: Timestamp,
+  content_length: U64,
+  complete: Type.Boolean(),
+});
+export const SitesAnswer = Type.Object({ sites: Type.Array(SiteSummary) });
+
+export const CreateSiteBody = Type.Object({ display_name: Type.String(), files: Type.Array(PrepareFile) });
+export const CreateSiteAnswer = Type.Object({
+  site_id: Uuid,
+  upload_id: Uuid,
+  presigned_requests: Type.Array(PresignedRequest),
+});
+
+export function toSiteSummary(row: SiteRow): Static<typeof SiteSummary> {
+  const { site_id, upload_id, display_name, create_ts, content_length, complete_ts } = row;
+  return {
+    site_id,
+    upload_id,
+    display_name,
+    create_ts: create_ts.toISOString(),
+    content_length,
+    complete: complete_ts !== null,
+  };
+}

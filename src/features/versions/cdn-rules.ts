@@ -1,0 +1,72 @@
+import type { CdnConfig, CdnRoute } from './config.ts';
+
+const ROUTES_MAX = 32;
+const MIDDLEWARES_MAX = 32;
+const HEADERS_MAX = 32;
+const HEADER_NAME_MAX = 512;
+const HEADER_VALUE_MAX = 1_024;
+const PRIORITY_MAX = 100;
+
+type Path = string[];
+const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
+
+/** What is wrong with how a version shows its site, by the paths of field-behaviour 4.2. */
+export function cdnProblems({ site_id, routes = [] }: CdnConfig, is_site: boolean): Path[] {
+  return [
+    ...(site_id === undefined ? [['no-site-id']] : []),
+    ...(site_id !== undefined && !is_site ? [['site-id', 'not-found']] : []),
+    ...(routes.length > ROUTES_MAX ? [['routes-meta', 'too-many']] : []),
+    ...routes.slice(0, ROUTES_MAX).flatMap((route, index) => {
+      const is_repeated = routes.findIndex(({ glob }) => glob === route.glob) < index;
+      return below(['routes', String(index)], routeProblems(route, is_repeated));
+    }),
+  ];
+}
+
+function routeProblems({ glob, priority, middlewares }: CdnRoute, is_repeated: boolean): Path[] {
+  const custom = middlewares.filter(({ kind }) => kind.custom_headers !== undefined);
+  return [
+    ...(glob === '' ? [['glob', 'invalid']] : []),
+    ...(is_repeated ? [['glob', 'not-unique']] : []),
+    ...(priority > PRIORITY_MAX ? [['priority', 'too-high']] : []),
+    ...(priority < 0 ? [['priority', 'too-low']] : []),
+    ...(middlewares.length > MIDDLEWARES_MAX ? [['middlewares-meta', 'too-many']] : []),
+    ...middlewares.slice(0, MIDDLEWARES_MAX).flatMap((middleware, index) => {
+      const headers = middleware.kind.custom_headers?.headers ?? [];
+      const is_second = custom.indexOf(middleware) > 0;
+      return below(
+        ['middlewares', String(index)],
+        [...(is_second ? [['not-unique']] : []), ...below(['custom-headers'], headersProblems(headers))],
+      );
+    }),
+  ];
+}
+
+function headersProblems(headers: { name: string; value: string }[]): Path[] {
+  return [
+    ...(headers.length > HEADERS_MAX ? [['headers-meta', 'too-many']] : []),
+    ...headers
+      .slice(0, HEADERS_MAX)
+      .flatMap(({ name, value }, index) =>
+        below(
+          ['headers', String(index)],
+          [
+            ...(isHeaderName(name) ? [] : [['name', 'invalid']]),
+            ...(Buffer.byteLength(name) > HEADER_NAME_MAX ? [['name', 'too-long']] : []),
+            ...(isHeaderValue(value) ? [] : [['value', 'invalid']]),
+            ...(Buffer.byteLength(value) > HEADER_VALUE_MAX ? [['value', 'too-long']] : []),
+          ],
+        ),
+      ),
+  ];
+}
+
+/** A token (RFC 9110, 5.6.2). */
+export function isHeaderName(text: string): boolean {
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text);
+}
+
+/** Nothing that would end the header, or that a client reads otherwise than we wrote it. */
+export function isHeaderValue(text: string): boolean {
+  return /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
+}

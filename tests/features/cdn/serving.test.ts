@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { showSite, uploadSite } from '../../support/site.ts';
+
+const SCRIPT = `console.log('${'x'.repeat(5_000)}');`;
+const PICTURE = crypto.getRandomValues(new Uint8Array(10_000));
+const FILES = {
+  'index.html': '<!doctype html><title>Site</title>',
+  'app.js': SCRIPT,
+  'assets/picture.png': PICTURE,
+  'deep/er/index.html': 'deeper',
+  'with space ä.txt': 'umlaut',
+  '.well-known/thing': 'dot',
+};
+
+let opened: TestService;
+let game: TestGame;
+let host: string;
+beforeAll(async () => {
+  opened = await openTestService();
+  game = await makeGame(opened.api, opened.administrator_token);
+  const { game: seen } = await opened.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+  host = `${seen.name_id}.sites.localhost`;
+  const site_id = await uploadSite(opened.api, game, FILES);
+  await showSite(opened.api, game, {
+    site_id,
+    routes: [
+      {
+        glob: 'assets/**',
+        priority: 1,
+        middlewares: [{ kind: { custom_headers: { headers: [{ name: 'X-Asset', value: 'yes' }] } } }],
+      },
+      {
+        glob: '**',
+        priority: 0,
+        middlewares: [
+          {
+            kind: {
+              custom_headers: {
+                headers: [
+                  { name: 'X-Asset', value: 'no' },
+                  { name: 'Set-Cookie', value: 'a=b' },
+                ],
+              },
+            },
+          },
+        ],
+      },
+    ],
+  });
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  fetch(`${opened.config.public_url}${path}`, { method, headers: { host, ...headers }, decompress: false });
+
+describe('files of a site', () => {
+  for (const [path, content] of Object.entries(FILES)) {
+    test(`${path} comes as it was sent`, async () => {
+      const response = await get(`/${encodeURI(path)}`);
+      expect(response.status).toBe(200);
+      expect(Buffer.from(await response.arrayBuffer())).toEqual(Buffer.from(content));
+    });
+  }
+
+  test('a path that ends with a slash is that of its index.html', async () => {
+    expect(await (await get('/')).text()).toContain('<title>Site</title>');
+    expect(await (await get('/deep/er/')).text()).toBe('deeper');
+  });
+
+  test('what is not there is not there, and nothing of the API is', async () => {
+    for (const path of [
+      '/nothing',
+      '/deep/er',
+      '/cloud/games',
+      '/swagger',
+      '/%',
+      '/..%2f..%2fetc/passwd',
+      '/health/live',
+    ]) {
+      const response = await get(path);
+      expect(response.status).toBe(404);
+      expect(response.headers.get('content-type')).toContain('text/plain');
+    }
+    expect((await get('/', { host: 'nobody.sites.localhost' })).status).toBe(404);
+    expect((await get('/', { host: host.replace('.', '--nothing.') })).status).toBe(404);
+    expect((await get('/', {}, 'POST')).status).toBe(405);
+  });
+
+  test('types, caching and headers: HTML is never kept, the rest is asked for again', async () => {
+    const page = await get('/');
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('cache-control')).toBe('no-cache, no-store');
+    const script = await get('/app.js');
+    expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+    expect(script.headers.get('cache-control')).toContain('must-revalidate');
+    // Of two routes the one of higher priority says, and how a message travels is ours.
+    expect(script.headers.get('x-asset')).toBe('no');
+    expect((await get('/assets/picture.png')).headers.get('x-asset')).toBe('yes');
+    expect(script.headers.get('set-cookie')).toBeNull();
+    expect(script.headers.get('x-content-type-options')).toBe('nosniff');
+  });
+
+  test('what a browser has is not sent again', async () => {
+    const etag = (await get('/app.js')).headers.get('etag') ?? '';
+    for (const seen of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const response = await get('/app.js', { 'if-none-match': seen });
+      expect(response.status).toBe(304);
+      expect(await response.text()).toBe('');
+    }
+    expect((await get('/app.js', { 'if-none-match': '"other"' })).status).toBe(200);
+  });
+
+  test('a HEAD says what a GET would', async () => {
+    const response = await get('/assets/picture.png', {}, 'HEAD');
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-length')).toBe(String(PICTURE.length));
+    expect(await response.text()).toBe('');
+  });
+
+  const RANGES: [string, number, string | null][] = [
+    ['bytes=0-9', 206, 'bytes 0-9/10000'],
+    ['bytes=9990-', 206, 'bytes 9990-9999/10000'],
+    ['bytes=-10', 206, 'bytes 9990-9999/10000'],
+    ['bytes=5-99999', 206, 'bytes 5-9999/10000'],
+    ['bytes=10000-', 416, 'bytes */10000'],
+    ['bytes=0-1,5-6', 200, null],
+    ['nonsense', 200, null],
+  ];
+  for (const [range, status, content_range] of RANGES) {
+    test(`range ${range}: ${status}`, async () => {
+      const response = await get('/assets/picture.png', { range });
+      expect(response.status).toBe(status);
+      expect(response.headers.get('content-range')).toBe(content_range);
+      const [, first, last] = /bytes (\d+)-(\d+)/.exec(content_range ?? '') ?? [];
+      if (first === undefined || last === undefined) return;
+      expect(await response.bytes()).toEqual(PICTURE.slice(Number(first), Number(last) + 1));
+    });
+  }
+
+  test('a range of another state of the file is the whole file', async () => {
+    const response = await get('/assets/picture.png', { range: 'bytes=0-9', 'if-range': '"other"' });
+    expect(response.status).toBe(200);
+  });
+
+  const DECODERS = {
+    gzip: (bytes: Uint8Array<ArrayBuffer>) => Buffer.from(Bun.gunzipSync(bytes)),
+    zstd: (bytes: Uint8Array<ArrayBuffer>) => Buffer.from(Bun.zstdDecompressSync(bytes)),
+  };
+  test('compression is chosen by what the browser accepts; pictures are sent as they are', async () => {
+    for (const [accept, expected] of [
+      ['gzip', 'gzip'],
+      ['gzip;q=0.5, zstd', 'zstd'],
+      ['gzip, br, zstd', 'zstd'],
+      ['br', 'br'],
+      ['identity', null],
+      ['gzip;q=0', null],
+      ['', null],
+    ] as const) {
+      const response = await get('/app.js', { 'accept-encoding': accept });
+      expect(response.headers.get('content-encoding')).toBe(expected);
+      expect(response.headers.get('vary')).toContain('Accept-Encoding');
+      const bytes = await response.bytes();
+      if (expected === null) expect(Buffer.from(bytes).toString()).toBe(SCRIPT);
+      else expect(bytes.length).toBeLessThan(500);
+      if (expected === 'gzip' || expected === 'zstd') expect(DECODERS[expected](bytes).toString()).toBe(SCRIPT);
+    }
+    const picture = await get('/assets/picture.png', { 'accept-encoding': 'gzip' });
+    expect(picture.headers.get('content-encoding')).toBeNull();
+    const plain = (await get('/app.js', { 'accept-encoding': 'identity' })).headers.get('etag');
+    expect((await get('/app.js', { 'accept-encoding': 'gzip' })).headers.get('etag')).not.toBe(plain);
+  });
+});
+
+describe('who may see a site', () => {
+  test('with basic authentication, only those with a user and password', async () => {
+    const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+    const password = await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 });
+    const token = game.cloud_token;
+    await opened.api.ok('POST', `${namespace}/auth-user`, { token, body: { user: 'ann', password } });
+    await opened.api.ok('PUT', `${namespace}/cdn-auth`, { token, body: { auth_type: 'basic' } });
+    const as = (credentials: string) => get('/', { authorization: `Basic ${btoa(credentials)}` });
+    const refused = await get('/');
+    expect(refused.status).toBe(401);
+    expect(refused.headers.get('www-authenticate')).toContain('Basic');
+    for (const credentials of ['ann:wrong', 'bob:secret', 'ann', ':secret', `ann:secret${'x'.repeat(80)}`]) {
+      expect((await as(credentials)).status).toBe(401);
+    }
+    for (let time = 0; time < 2; time += 1) expect((await as('ann:secret')).status).toBe(200);
+    await opened.api.call('DELETE', `${namespace}/auth-user/ann`, { token });
+    expect((await as('ann:secret')).status).toBe(401);
+    await opened.api.ok('PUT', `${namespace}/cdn-auth`, { token, body: { auth_type: 'none' } });
+    expect((await get('/')).status).toBe(200);
+  });
+
+  test('under a domain of its own, from when it is added until it is removed', async () => {
+    const domains = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/domains`;
+    const look = () => get('/', { host: 'play.example.com' });
+    expect((await look()).headers.get('content-type')).toContain('json');
+    await opened.api.ok('POST', domains, { token: game.cloud_token, body: { domain: 'play.example.com' } });
+    expect(await (await look()).text()).toContain('<title>Site</title>');
+    await opened.api.call('DELETE', `${domains}/play.example.com`, { token: game.cloud_token });
+    expect((await look()).headers.get('content-type')).toContain('json');
+  });
+});
+
+test("pages of a namespace's own need no token to find lobbies, unless they are told to", async () => {
+  const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+  const find = (origin: string) =>
+    opened.api.call('POST', '/matchmaker/lobbies/find', { headers: { origin }, body: { game_modes: ['default'] } });
+  // The version has no game mode: that is known only to somebody whose namespace is.
+  expect((await find(`http://${host}`)).body.code).toBe('MATCHMAKER_GAME_MODE_NOT_FOUND');
+  expect((await find('https://elsewhere.example')).body.code).toBe('API_UNAUTHORIZED');
+  expect((await find('null')).body.code).toBe('API_UNAUTHORIZED');
+  const body = { enabled: false };
+  await opened.api.ok('PUT', `${namespace}/domain-public-auth`, { token: game.cloud_token, body });
+  expect((await find(`http://${host}`)).body.code).toBe('API_UNAUTHORIZED');
+});

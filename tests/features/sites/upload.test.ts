@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { showSite, uploadSite } from '../../support/site.ts';
+
+const GIB = 1024 ** 3;
+
+let opened: TestService;
+let game: TestGame;
+beforeAll(async () => {
+  opened = await openTestService();
+  game = await makeGame(opened.api, opened.administrator_token);
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const sites = () => `/cloud/games/${game.game_id}/cdn/sites`;
+const create = (files: { path: string; content_length: number }[], display_name = 'Site') =>
+  opened.api.post(sites(), game.cloud_token, { display_name, files });
+const list = async () => (await opened.api.ok('GET', sites(), { token: game.cloud_token })).sites;
+
+/** Names that lead out of a directory, mean something to a system, or are taken for others. */
+const HOSTILE = [
+  '../x',
+  'a/../b',
+  'a/..',
+  '..',
+  '.',
+  './a',
+  'a/./b',
+  '/etc/passwd',
+  '//host/share',
+  'a//b',
+  'a/',
+  '/',
+  '..\\x',
+  'C:\\x',
+  'a\\b',
+  '\\\\host\\share',
+  'a\0b',
+  'a\nb',
+  'a\rb',
+  'a\tb',
+  '\u0001',
+  '\u007f',
+  '\u0085',
+  'a/\0',
+  '../../../../../../etc/shadow',
+  'a/b/../../../c',
+  '\ud800',
+];
+
+describe('a site that is refused', () => {
+  for (const path of HOSTILE) {
+    test(`for the path ${JSON.stringify(path)}`, async () => {
+      const before = await list();
+      const { status, body } = await create([{ path, content_length: 1 }]);
+      expect({ status, code: body.code }).toEqual({
+        status: 400,
+        code: expect.stringMatching(/^(UPLOAD_INVALID|API_BAD_BODY)$/),
+      });
+      expect(await list()).toEqual(before);
+    });
+  }
+
+  const CASES: [string, { path: string; content_length: number }[], string][] = [
+    ['no file', [], 'UPLOAD_INVALID'],
+    ['a path twice', [1, 2].map((content_length) => ({ path: 'a', content_length })), 'UPLOAD_INVALID'],
+    ['a path too long', [{ path: 'x'.repeat(1_025), content_length: 1 }], 'API_BAD_BODY'],
+    ['no path', [{ path: '', content_length: 1 }], 'API_BAD_BODY'],
+    [
+      'too many files',
+      Array.from({ length: 10_001 }, (_, index) => ({ path: `${index}`, content_length: 0 })),
+      'UPLOAD_INVALID',
+    ],
+    ['a gigabyte', [{ path: 'a', content_length: GIB }], 'UPLOAD_TOO_LARGE'],
+    ['a gigabyte in parts', [1, 2].map((part) => ({ path: `${part}`, content_length: GIB / 2 })), 'UPLOAD_TOO_LARGE'],
+  ];
+  for (const [what, files, code] of CASES) {
+    test(what, async () => {
+      expect((await create(files)).body.code).toBe(code);
+    });
+  }
+
+  test('by a version, when it is not complete, not there, or of another game', async () => {
+    const version = (site_id?: string) =>
+      opened.api.post(`/cloud/games/${game.game_id}/versions/validate`, game.cloud_token, {
+        display_name: 'With a site',
+        config: { cdn: site_id === undefined ? {} : { site_id } },
+      });
+    const pathsIn = async (site_id?: string) =>
+      (await version(site_id)).body.errors.map(({ path }: { path: string[] }) => path.join('.'));
+    const { site_id: incomplete } = (await create([{ path: 'a', content_length: 1 }])).body;
+    const other = await makeGame(opened.api, opened.administrator_token);
+    const theirs = await uploadSite(opened.api, other, { a: 'x' });
+    for (const site_id of [incomplete, crypto.randomUUID(), theirs]) {
+      expect(await pathsIn(site_id)).toEqual(['config.cdn.site-id.not-found']);
+    }
+    expect(await pathsIn()).toEqual(['config.cdn.no-site-id']);
+    expect(await pathsIn(await uploadSite(opened.api, game, { a: 'x' }))).toEqual([]);
+  });
+});
+
+test('300 files come back byte for byte, however they are named', async () => {
+  const own = await makeGame(opened.api, opened.administrator_token);
+  const NAMES = [
+    'ä',
+    'a b',
+    'a+b',
+    'a%41',
+    'a#b',
+    'a?b',
+    '...',
+    '.hidden',
+    'CON',
+    'a:b',
+    "a'b",
+    'a"b',
+    '%2e%2e',
+    '日本',
+  ];
+  const names = [...NAMES, ...Array.from({ length: 286 }, (_, index) => `deep/${index % 7}/file ${index}.bin`)];
+  const files = Object.fromEntries(
+    names.map((name, index) => [name, crypto.getRandomValues(new Uint8Array((index * 37) % 3_000))]),
+  );
+  const site_id = await uploadSite(opened.api, own, files);
+  await showSite(opened.api, own, { site_id });
+  const { game: seen } = await opened.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+  const headers = { host: `${seen.name_id}.sites.localhost` };
+  for (const [name, content] of Object.entries(files)) {
+    const path = name.split('/').map(encodeURIComponent).join('/');
+    const response = await fetch(`${opened.config.public_url}/${path}`, { headers });
+    expect({ name, status: response.status }).toEqual({ name, status: 200 });
+    expect(Buffer.from(await response.arrayBuffer()).equals(Buffer.from(content))).toBe(true);
+  }
+});
