@@ -1,16 +1,22 @@
 import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import { withDeadlines } from './deadlines.ts';
+import { DEADLINES, withDeadlines } from './deadlines.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isWorthRetrying } from './failures.ts';
+import { openSocket } from './socket.ts';
+import { withWholeTransactions } from './transactions.ts';
 
 const STATEMENT_TIMEOUT_MS = 10_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_S = 5;
+/** Whoever closes has done his work; only what was given up may still be under way, or a connection that was lost. */
+const CLOSE_WITHIN_S = 1;
 const ATTEMPTS_MAX = 5;
 /** As long as the migration of the largest table may take; others wait for it. */
 const EXCLUSIVE_TIMEOUT = '15min';
+
+const SEVERAL_HOSTS = /^\w+:\/\/[^/?]*,/;
 
 /** Runs queries: the pool, or the one connection of a transaction. */
 export type Queries = Pick<PostgresJsDatabase, 'select' | 'insert' | 'update' | 'delete' | 'execute' | '$count'>;
@@ -38,13 +44,15 @@ export interface Database extends AsyncDisposable {
   exclusively<Result>(lock: number, work: (connection: PostgresJsDatabase) => Promise<Result>): Promise<Result>;
 }
 
+type ClientOptions = postgres.Options<Record<string, never>>;
+
 /** The locks there are; any numbers, the same in every release. */
 export const LOCKS = { migration: 7_263_401, first_start: 7_263_402 };
 
 /** Connects lazily: the first query finds out whether anybody answers. */
-export function openDatabase(address: DatabaseAddress, pool_max: number): Database {
+export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {
   const client = connect(address, pool_max);
-  const db = drizzle(withDeadlines(client));
+  const db = drizzle(withDeadlines(client, deadlines));
   return {
     queries: db,
     async transact(work) {
@@ -68,17 +76,18 @@ export function openDatabase(address: DatabaseAddress, pool_max: number): Databa
         await connection.execute(sql`select pg_advisory_lock(${lock})`);
         return await work(connection);
       } finally {
-        await client_of_lock.end({ timeout: 5 });
+        // At once: all its work is done, and a connection that was lost would be waited for in vain.
+        await client_of_lock.end({ timeout: 0 });
       }
     },
     async [Symbol.asyncDispose]() {
-      await client.end({ timeout: 5 });
+      await client.end({ timeout: CLOSE_WITHIN_S });
     },
   };
 }
 
 function connect(address: DatabaseAddress, max: number): postgres.Sql {
-  const options: postgres.Options<Record<string, never>> = {
+  const options: ClientOptions = {
     max,
     connect_timeout: CONNECT_TIMEOUT_S,
     // Notices ("already exists, skipping") are not for our log.
@@ -91,5 +100,12 @@ function connect(address: DatabaseAddress, max: number): postgres.Sql {
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     },
   };
-  return 'url' in address ? postgres(address.url, options) : postgres({ ...address, ...options });
+  return withWholeTransactions(postgresAt(address, options));
+}
+
+function postgresAt(address: DatabaseAddress, options: ClientOptions): postgres.Sql {
+  if (!('url' in address)) return postgres({ ...address, ...options });
+  // With several hosts postgres.js goes from one to the next by itself.
+  const own_socket = SEVERAL_HOSTS.test(address.url) ? {} : { socket: openSocket };
+  return postgres(address.url, { ...options, ...own_socket });
 }

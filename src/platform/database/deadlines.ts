@@ -1,11 +1,16 @@
 import type postgres from 'postgres';
 import { ServiceError } from '../errors.ts';
+import { replace } from './transactions.ts';
 
-/** A statement's own limit is in PostgreSQL; this one also counts the wait for a connection and a server that is silent. */
-const QUERY_DEADLINE_MS = 12_000;
-/** How long a transaction may wait for a connection of its own. */
-const POOL_WAIT_MS = 2_000;
-const TRANSACTION_DEADLINE_MS = 20_000;
+export interface Deadlines {
+  /** A statement's own limit is in PostgreSQL; this one also counts the wait for a connection and a server that is silent. */
+  query_ms: number;
+  /** How long a transaction may wait for a connection of its own. */
+  pool_wait_ms: number;
+  transaction_ms: number;
+}
+
+export const DEADLINES: Deadlines = { query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 };
 
 type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
 
@@ -16,25 +21,27 @@ type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
  * Statements are prepared, once for each connection: an unprepared one with parameters costs postgres.js a second round
  * trip to learn their types. So texts must be few: lists travel as one array parameter.
  */
-export function withDeadlines(client: postgres.Sql): postgres.Sql {
+export function withDeadlines(client: postgres.Sql, deadlines: Deadlines): postgres.Sql {
   return replace(client, {
-    unsafe: (text: string, parameters: never[]) => limitQuery(client.unsafe(text, parameters, { prepare: true })),
-    begin: (work: Work) => limitTransaction(client, work),
+    unsafe: (text: string, parameters: never[]) =>
+      limitQuery(client.unsafe(text, parameters, { prepare: true }), deadlines),
+    begin: (work: Work) => limitTransaction(client, work, deadlines),
   });
 }
 
 /** Drizzle awaits a query as it is, or its `values()`. */
-function limitQuery(query: postgres.PendingQuery<postgres.Row[]>) {
+function limitQuery(query: postgres.PendingQuery<postgres.Row[]>, { query_ms }: Deadlines) {
   const cancel = () => query.cancel();
   return {
-    values: () => limit(query.values(), QUERY_DEADLINE_MS, cancel),
+    values: () => limit(query.values(), query_ms, cancel),
     // biome-ignore lint/suspicious/noThenProperty: a postgres.js query is awaited as it is.
     then: (resolve: (rows: postgres.Row[]) => unknown, reject: (error: unknown) => unknown) =>
-      limit(query, QUERY_DEADLINE_MS, cancel).then(resolve, reject),
+      limit(query, query_ms, cancel).then(resolve, reject),
   };
 }
 
-async function limitTransaction(client: postgres.Sql, work: Work): Promise<unknown> {
+async function limitTransaction(client: postgres.Sql, work: Work, deadlines: Deadlines): Promise<unknown> {
+  const { pool_wait_ms, transaction_ms } = deadlines;
   const begun = Promise.withResolvers<void>();
   let is_given_up = false;
   const transaction = client.begin((tx) => {
@@ -47,10 +54,10 @@ async function limitTransaction(client: postgres.Sql, work: Work): Promise<unkno
   });
   // One that never begins, because nobody answers, ends the wait too. Whoever gave up does not hear how it ended.
   transaction.catch(begun.reject);
-  await limit(begun.promise, POOL_WAIT_MS, () => {
+  await limit(begun.promise, pool_wait_ms, () => {
     is_given_up = true;
   });
-  return await limit(transaction, TRANSACTION_DEADLINE_MS, () => {});
+  return await limit(transaction, transaction_ms, () => {});
 }
 
 async function limit<Value>(promise: PromiseLike<Value>, deadline_ms: number, onLate: () => void): Promise<Value> {
@@ -64,12 +71,6 @@ async function limit<Value>(promise: PromiseLike<Value>, deadline_ms: number, on
   } finally {
     clearTimeout(timer);
   }
-}
-
-function replace<Target extends object>(target: Target, replaced: Record<string, unknown>): Target {
-  return new Proxy(target, {
-    get: (original, key) => (typeof key === 'string' && key in replaced ? replaced[key] : Reflect.get(original, key)),
-  });
 }
 
 function busy(): ServiceError<'DATABASE_BUSY'> {

@@ -1,8 +1,12 @@
 import { ServiceError } from '../errors.ts';
 
-/** The server is gone, going or not there yet: SQLSTATE class 08, shutdown codes, postgres.js's and the socket's own. */
-const UNAVAILABLE =
-  /^(08...|57P0[123]|53300|25006|CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ENOTFOUND|EAI_AGAIN)$/;
+/**
+ * The server is gone, going, not there yet, or out of what it needs (connections, disk): SQLSTATE classes 08 and 53, its
+ * shutdown codes, failed input or output; postgres.js's own codes.
+ */
+const UNAVAILABLE = /^(08...|53...|57P0[1-5]|25006|58030|CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT)$/;
+/** The way to it is cut, says the socket. */
+const UNREACHABLE = /^E(CONN(REFUSED|RESET|ABORTED)|HOSTUNREACH|NETUNREACH|TIMEDOUT|PIPE|NOTFOUND|AI_AGAIN|NOENT)$/;
 /** The statement or a lock took too long. */
 const BUSY = /^(57014|55P03|25P03)$/;
 /** PostgreSQL asks for the transaction to be run again: serialisation failure, deadlock. */
@@ -14,7 +18,8 @@ export function toServiceError(error: unknown): ServiceError | undefined {
   for (const cause of causesOf(error)) {
     if (cause instanceof ServiceError) return cause;
     const code = codeOf(cause);
-    if (UNAVAILABLE.test(code)) return new ServiceError('DATABASE_UNAVAILABLE', {}, { cause: error });
+    if (UNAVAILABLE.test(code) || isUnreachable(cause))
+      return new ServiceError('DATABASE_UNAVAILABLE', {}, { cause: error });
     if (BUSY.test(code) || RETRY.test(code)) return new ServiceError('DATABASE_BUSY', {}, { cause: error });
   }
   return undefined;
@@ -33,6 +38,11 @@ export function isTaken(error: unknown, constraint: string): boolean {
       'constraint_name' in cause &&
       cause.constraint_name === constraint,
   );
+}
+
+/** Failures of files and of requests of our own have the same codes, and a path. */
+function isUnreachable(error: unknown): boolean {
+  return UNREACHABLE.test(codeOf(error)) && error instanceof Error && !('path' in error);
 }
 
 function causesOf(error: unknown): unknown[] {

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import { DEADLINES } from '../../src/platform/database/deadlines.ts';
+import { toServiceError } from '../../src/platform/database/failures.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const SHORT = { query_ms: 100, pool_wait_ms: 100, transaction_ms: 100 };
+
+describe('nobody waits for the database for ever', () => {
+  let opened: AsyncDisposable;
+  let address: DatabaseAddress;
+  beforeAll(async () => {
+    const own = await openTestDatabase();
+    opened = own;
+    address = own.address;
+    await using database = openDatabase(address, 1);
+    await database.queries.execute(sql`create table done (name text)`);
+  });
+  afterAll(async () => {
+    await opened[Symbol.asyncDispose]();
+  });
+
+  const codeOf = async (work: PromiseLike<unknown>) => toServiceError(await rejectionOf(Error, work))?.code;
+
+  test('the limits are those that were decided, each longer than that of PostgreSQL below it', () => {
+    expect(DEADLINES).toEqual({ query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 });
+  });
+
+  test('a statement that takes too long: DATABASE_BUSY, and PostgreSQL is told to stop', async () => {
+    await using database = openDatabase(address, 1, SHORT);
+    await using onlooker = openDatabase(address, 1);
+    expect(await codeOf(database.queries.execute(sql`select pg_sleep(60)`))).toBe('DATABASE_BUSY');
+    await waitFor(async () => {
+      const rows = await onlooker.queries.execute(
+        sql`select 1 from pg_stat_activity where state = 'active' and datname = current_database() and query like 'select pg_sleep%'`,
+      );
+      return rows.length === 0;
+    }, 'the statement to be stopped');
+    expect([...(await database.queries.execute(sql`select 1 as one`))]).toEqual([{ one: 1 }]);
+  });
+
+  test('a statement and a transaction for which no connection is free: DATABASE_BUSY, and they are not done later', async () => {
+    await using database = openDatabase(address, 2, { ...SHORT, transaction_ms: 60_000 });
+    await using onlooker = openDatabase(address, 1);
+    const release = Promise.withResolvers<void>();
+    let holding = 0;
+    const hold = () =>
+      database.transact(async (tx) => {
+        await tx.execute(sql`select 1`);
+        holding += 1;
+        await release.promise;
+      });
+    const held = [hold(), hold()];
+    await waitFor(() => holding === 2, 'all connections to be taken');
+    let has_begun = false;
+    const codes = await Promise.all([
+      codeOf(database.queries.execute(sql`insert into done values ('statement')`)),
+      codeOf(
+        database.transact(async (tx) => {
+          has_begun = true;
+          await tx.execute(sql`insert into done values ('transaction')`);
+        }),
+      ),
+    ]);
+    expect(codes).toEqual(['DATABASE_BUSY', 'DATABASE_BUSY']);
+    release.resolve();
+    await Promise.all(held);
+    // Both connections answer again, so whoever waited for them has had his turn.
+    await Promise.all([1, 2].map(() => database.transact((tx) => tx.execute(sql`select 1`))));
+    expect(has_begun).toBe(false);
+    expect([...(await onlooker.queries.execute(sql`select name from done`))]).toEqual([]);
+  });
+
+  test('a transaction that takes too long: DATABASE_BUSY, and its connection comes back when it ends', async () => {
+    await using database = openDatabase(address, 1, SHORT);
+    const release = Promise.withResolvers<void>();
+    const work = database.transact(async (tx) => {
+      await tx.execute(sql`insert into done values ('late')`);
+      await release.promise;
+      throw new Error('given up');
+    });
+    expect(await codeOf(work)).toBe('DATABASE_BUSY');
+    release.resolve();
+    const rows = await waitFor(
+      () => database.queries.execute(sql`select name from done`).catch(() => undefined),
+      'the connection to be free',
+    );
+    expect([...rows]).toEqual([]);
+  });
+
+  test('a server that takes the connection and says nothing: DATABASE_BUSY', async () => {
+    using server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
+    const database = openDatabase({ url: `postgres://someone@127.0.0.1:${server.port}/things` }, 1, SHORT);
+    expect(await codeOf(database.queries.execute(sql`select 1`))).toBe('DATABASE_BUSY');
+    expect(await codeOf(database.transact((tx) => tx.execute(sql`select 1`)))).toBe('DATABASE_BUSY');
+    server.stop(true);
+    await database[Symbol.asyncDispose]();
+  });
+
+  test('a server that takes the connection and closes it: DATABASE_UNAVAILABLE at once, with one connection for each try', async () => {
+    let connections = 0;
+    using server = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: {
+        open(socket) {
+          connections += 1;
+          socket.end();
+        },
+        data() {},
+      },
+    });
+    await using database = openDatabase({ url: `postgres://someone@127.0.0.1:${server.port}/things` }, 1);
+    expect(await codeOf(database.queries.execute(sql`select 1`))).toBe('DATABASE_UNAVAILABLE');
+    expect(await codeOf(database.transact((tx) => tx.execute(sql`select 1`)))).toBe('DATABASE_UNAVAILABLE');
+    expect(connections).toBe(2);
+  });
+});

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readFile } from 'node:fs/promises';
+import { sql } from 'drizzle-orm';
+import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import { isTaken, isWorthRetrying, toServiceError } from '../../src/platform/database/failures.ts';
+import { type ErrorCode, ServiceError } from '../../src/platform/errors.ts';
+import { errorResponse, toCallersError } from '../../src/platform/http/answers.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { findFreePort } from '../support/service.ts';
+
+let opened: AsyncDisposable;
+let database: Database;
+beforeAll(async () => {
+  const own = await openTestDatabase();
+  opened = own;
+  database = openDatabase(own.address, 2);
+  await database.queries.execute(sql`create table things (name text constraint things_name primary key)`);
+});
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  await opened[Symbol.asyncDispose]();
+});
+
+const failureOf = (work: PromiseLike<unknown>): Promise<unknown> =>
+  Promise.resolve(work).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+/** PostgreSQL raises this error itself. */
+const raise = (sqlstate: string) =>
+  failureOf(
+    database.queries.execute(sql.raw(`do $$ begin raise exception 'a secret' using errcode = '${sqlstate}'; end $$`)),
+  );
+
+describe('what goes wrong in the database is told to the caller as', () => {
+  const CODES: { sqlstate: string; what: string; code: ErrorCode | undefined }[] = [
+    { sqlstate: '08006', what: 'a lost connection', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '53100', what: 'a full disk', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '53200', what: 'no memory left', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '53300', what: 'too many connections', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '57P01', what: 'a shutdown', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '57P02', what: 'a crash', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '57P03', what: 'a start that is not done', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '25006', what: 'a server that may only be read', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '58030', what: 'a disk that fails', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '57014', what: 'a statement that took too long', code: 'DATABASE_BUSY' },
+    { sqlstate: '55P03', what: 'a lock that was not given', code: 'DATABASE_BUSY' },
+    { sqlstate: '25P03', what: 'a transaction that was idle too long', code: 'DATABASE_BUSY' },
+    { sqlstate: '40001', what: 'transactions that cannot be put in order', code: 'DATABASE_BUSY' },
+    { sqlstate: '40P01', what: 'a deadlock', code: 'DATABASE_BUSY' },
+    { sqlstate: '23505', what: 'a row that is there already', code: undefined },
+    { sqlstate: '42P01', what: 'a table that is not there', code: undefined },
+    { sqlstate: '22P02', what: 'a value that cannot be read', code: undefined },
+  ];
+  for (const { sqlstate, what, code } of CODES) {
+    test(`${code ?? 'a fault of ours'}: ${what} (${sqlstate})`, async () => {
+      const failure = await raise(sqlstate);
+      expect(toServiceError(failure)?.code).toBe(code);
+      const { status, retry_after_ms } = toCallersError(failure);
+      expect({ status, retry_after_ms }).toEqual(
+        code === undefined ? { status: 500, retry_after_ms: undefined } : { status: 503, retry_after_ms: 1_000 },
+      );
+      expect(isWorthRetrying(failure)).toBe(sqlstate.startsWith('40'));
+    });
+  }
+
+  const UNREACHABLE: { what: string; address: DatabaseAddress }[] = [
+    { what: 'nobody listens there', address: { url: `postgres://someone@127.0.0.1:${findFreePort()}/things` } },
+    { what: 'there is no socket', address: { path: '/nowhere/.s.PGSQL.5432', user: 'someone', database: 'things' } },
+  ];
+  for (const { what, address } of UNREACHABLE) {
+    test(`DATABASE_UNAVAILABLE: ${what}, for a query and for a transaction`, async () => {
+      await using nobody = openDatabase(address, 1);
+      const failures = [
+        await failureOf(nobody.queries.execute(sql`select 1`)),
+        await failureOf(nobody.transact((tx) => tx.execute(sql`select 1`))),
+      ];
+      expect(failures.map((failure) => toServiceError(failure)?.code)).toEqual(Array(2).fill('DATABASE_UNAVAILABLE'));
+    });
+  }
+
+  const NOT_THE_DATABASE: { what: string; work(): Promise<unknown> }[] = [
+    { what: 'a file that is not there', work: () => readFile('/nowhere/file') },
+    { what: 'a request of our own that nobody takes', work: () => fetch(`http://127.0.0.1:${findFreePort()}/`) },
+    { what: 'no error at all', work: async () => Promise.reject('a word') },
+  ];
+  for (const { what, work } of NOT_THE_DATABASE) {
+    test(`a fault of ours: ${what}`, async () => {
+      const failure = await failureOf(work());
+      expect(toServiceError(failure)).toBeUndefined();
+      expect(toCallersError(failure)).toMatchObject({ code: 'ERROR', status: 500 });
+    });
+  }
+
+  test('what a transaction refused by itself, whatever wraps it', async () => {
+    const refusal = new ServiceError('VERSION_NOT_FOUND', {});
+    const failure = await failureOf(
+      database.transact(() => Promise.reject(new Error('while deploying', { cause: refusal }))),
+    );
+    expect(toServiceError(failure)).toBe(refusal);
+  });
+});
+
+test('nothing of the statement, its parameters or the server is in what the caller reads', async () => {
+  const FAILURES = [
+    await failureOf(database.queries.execute(sql`insert into no_table (secret) values (${'parameter'})`)),
+    await failureOf(database.transact((tx) => tx.execute(sql`select ${'parameter'}::int`))),
+    await raise('57014'),
+    await raise('53100'),
+  ];
+  const bodies = await Promise.all(
+    FAILURES.map((failure) => errorResponse(toCallersError(failure), 'ray', 'http://muster').json()),
+  );
+  const plain = (code: string, message: string, anchor: string) => ({
+    code,
+    message,
+    ray_id: 'ray',
+    documentation: `http://muster/docs/errors#${anchor}`,
+  });
+  const busy = plain('DATABASE_BUSY', 'The database is too busy to answer in time. Try again.', 'database-busy');
+  const gone = plain(
+    'DATABASE_UNAVAILABLE',
+    'The database cannot be reached at the moment. Try again.',
+    'database-unavailable',
+  );
+  expect(bodies.slice(2)).toEqual([busy, gone]);
+  for (const body of bodies.slice(0, 2)) {
+    expect(Object.keys(body)).toEqual(['code', 'message', 'ray_id', 'documentation']);
+    expect(body.code).toBe('ERROR');
+    expect(JSON.stringify(body)).not.toMatch(/insert|select|no_table|secret|parameter|relation|syntax/);
+  }
+});
+
+test('a row that is there already is known by the name of its constraint', async () => {
+  const insert = () => database.queries.execute(sql`insert into things values ('one')`);
+  await insert();
+  const failure = await failureOf(insert());
+  expect(isTaken(failure, 'things_name')).toBe(true);
+  expect(isTaken(failure, 'things_other')).toBe(false);
+  expect(isTaken(await raise('23502'), 'things_name')).toBe(false);
+});

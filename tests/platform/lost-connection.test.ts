@@ -1,0 +1,182 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import {
+  type Database,
+  type DatabaseAddress,
+  openDatabase,
+  type Queries,
+  type Tx,
+} from '../../src/platform/database/database.ts';
+import { toServiceError } from '../../src/platform/database/failures.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { openProxied } from '../support/proxied.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { waitFor } from '../support/wait.ts';
+
+let opened: AsyncDisposable;
+let address: DatabaseAddress;
+let onlooker: Database;
+let proxied: Awaited<ReturnType<typeof openProxied>>;
+beforeAll(async () => {
+  const own = await openTestDatabase();
+  opened = own;
+  address = own.address;
+  proxied = await openProxied(address);
+  onlooker = openDatabase(address, 1);
+  await onlooker.queries.execute(sql`create table steps (name text)`);
+});
+afterAll(async () => {
+  await onlooker[Symbol.asyncDispose]();
+  await proxied[Symbol.asyncDispose]();
+  await opened[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await onlooker.queries.execute(sql`delete from steps`);
+});
+
+const take = (queries: Queries, name: string) => queries.execute(sql`insert into steps values (${name})`);
+
+async function steps(): Promise<string[]> {
+  return (await onlooker.queries.execute<{ name: string }>(sql`select name from steps order by name`)).map(
+    ({ name }) => name,
+  );
+}
+
+async function backendOf(queries: Queries): Promise<number> {
+  const [row] = await queries.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+  return row?.pid ?? 0;
+}
+
+/** The same of whoever answers again. The driver tells the first who asks of the end of the one before. */
+async function nextBackend(database: Database): Promise<number> {
+  return await waitFor(() => backendOf(database.queries).catch(() => undefined), 'a query to be answered');
+}
+
+/** Ends a connection as an administrator does, and waits until it is gone. */
+async function terminate(pid: number): Promise<void> {
+  await onlooker.queries.execute(sql`select pg_terminate_backend(${pid}, 5000)`);
+}
+
+const codeOf = async (work: PromiseLike<unknown>) => toServiceError(await rejectionOf(Error, work))?.code;
+
+/** Ways to lose a connection: of a service on the embedded PostgreSQL, and of one on a server elsewhere. */
+const LOSSES = [
+  { name: 'PostgreSQL ends the connection', address: () => address, lose: terminate },
+  {
+    name: 'the way to PostgreSQL is cut for a moment',
+    address: () => ({ url: proxied.url }),
+    async lose() {
+      await proxied.proxy.cut();
+      await proxied.proxy.mend();
+    },
+  },
+];
+for (const { name, address, lose } of LOSSES) {
+  describe(name, () => {
+    let database: Database;
+    beforeEach(() => {
+      database = openDatabase(address(), 1);
+    });
+    afterEach(async () => {
+      await database[Symbol.asyncDispose]();
+    });
+
+    test('while nobody uses it: the next query has another one', async () => {
+      const pid = await backendOf(database.queries);
+      await lose(pid);
+      expect(await nextBackend(database)).not.toBe(pid);
+    });
+
+    test('under a statement: DATABASE_UNAVAILABLE, and the next is answered', async () => {
+      const pid = await backendOf(database.queries);
+      const code = codeOf(database.queries.execute(sql`select pg_sleep(60)`));
+      await waitUntilAsleep(pid);
+      await lose(pid);
+      expect(await code).toBe('DATABASE_UNAVAILABLE');
+      expect(await nextBackend(database)).not.toBe(pid);
+    });
+
+    const AFTERWARDS: { what: string; go(tx: Tx): Promise<unknown> }[] = [
+      { what: 'goes on', go: (tx) => take(tx, 'second') },
+      { what: 'has nothing more to do', go: async () => {} },
+      { what: 'fails by itself', go: () => Promise.reject(new Error('no more')) },
+      { what: 'does not mind failures', go: (tx) => take(tx, 'second').catch(() => {}) },
+    ];
+    for (const { what, go } of AFTERWARDS) {
+      test(`between the statements of a transaction that ${what}: DATABASE_UNAVAILABLE, and nothing is done`, async () => {
+        const lost = Promise.withResolvers<void>();
+        const ended = Promise.withResolvers<void>();
+        const begun = Promise.withResolvers<number>();
+        const work = database.transact(async (tx) => {
+          await take(tx, 'first');
+          begun.resolve(await backendOf(tx));
+          await lost.promise;
+          await go(tx).finally(ended.resolve);
+        });
+        const code = codeOf(work);
+        await lose(await begun.promise);
+        expect(await code).toBe('DATABASE_UNAVAILABLE');
+        // The place of the lost connection is taken by another, which is none of the transaction's.
+        await nextBackend(database);
+        lost.resolve();
+        await ended.promise;
+        await nextBackend(database);
+        expect(await steps()).toEqual([]);
+      });
+    }
+
+    test('under a statement of a transaction that does not mind failures: DATABASE_UNAVAILABLE, and nothing is done', async () => {
+      const begun = Promise.withResolvers<number>();
+      const ended = Promise.withResolvers<void>();
+      const work = database.transact(async (tx) => {
+        await take(tx, 'first');
+        begun.resolve(await backendOf(tx));
+        await tx.execute(sql`select pg_sleep(60)`).catch(() => {});
+        await take(tx, 'second').catch(ended.resolve);
+      });
+      const code = codeOf(work);
+      const pid = await begun.promise;
+      await waitUntilAsleep(pid);
+      await lose(pid);
+      expect(await code).toBe('DATABASE_UNAVAILABLE');
+      await ended.promise;
+      expect(await nextBackend(database)).not.toBe(pid);
+      expect(await steps()).toEqual([]);
+    });
+  });
+}
+
+test('whoever listens hears again after his connection was lost, and is told that he may have missed something', async () => {
+  await using database = openDatabase(address, 1);
+  const heard: string[] = [];
+  let connected = 0;
+  await database.listen(
+    'news',
+    (payload) => heard.push(payload),
+    () => {
+      connected += 1;
+    },
+  );
+  expect(connected).toBe(1);
+  const notify = (payload: string) => onlooker.queries.execute(sql`select pg_notify('news', ${payload})`);
+  await notify('before');
+  await waitFor(() => heard.length === 1, 'the first news');
+  for (let times = 2; times < 5; times += 1) {
+    await onlooker.queries.execute(
+      sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where query ilike 'listen %' and datname = current_database()`,
+    );
+    await waitFor(() => connected === times, 'it to listen again');
+  }
+  await notify('after');
+  await waitFor(() => heard.length > 1, 'the next news');
+  expect(heard).toEqual(['before', 'after']);
+});
+
+async function waitUntilAsleep(pid: number): Promise<void> {
+  await waitFor(async () => {
+    const rows = await onlooker.queries.execute(
+      sql`select 1 from pg_stat_activity where pid = ${pid} and state = 'active' and query like 'select pg_sleep%'`,
+    );
+    return rows.length > 0;
+  }, 'the statement to be under way');
+}

@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
+import { type Database, LOCKS, openDatabase } from '../../src/platform/database/database.ts';
+import { migrateDatabase } from '../../src/platform/database/migrate.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { waitFor } from '../support/wait.ts';
+
+describe('migrations of an empty database', () => {
+  let external: Awaited<ReturnType<typeof openExternalDatabase>>;
+  let database: Database;
+  beforeEach(async () => {
+    external = await openExternalDatabase();
+    database = openDatabase({ url: external.url }, 2);
+  });
+  afterEach(async () => {
+    await database[Symbol.asyncDispose]();
+    await external[Symbol.asyncDispose]();
+  });
+
+  /** What is there: each migration that was done, and each column of each table. */
+  async function read() {
+    const done = await database.queries.execute(sql`select id, created_at from migrations order by id`);
+    const columns = await database.queries.execute(
+      sql`select table_name, column_name, data_type from information_schema.columns where table_schema = 'public' order by 1, 2`,
+    );
+    return { done: [...done], columns: [...columns] };
+  }
+
+  const EACH_ONCE = journal.entries.map(({ when }, index) => ({ id: index + 1, created_at: String(when) }));
+
+  test('a second run changes nothing', async () => {
+    await migrateDatabase(database);
+    const first = await read();
+    expect(first.done).toEqual(EACH_ONCE);
+    expect(first.columns).toContainEqual({ table_name: 'topics', column_name: 'version', data_type: 'bigint' });
+    await migrateDatabase(database);
+    expect(await read()).toEqual(first);
+  });
+
+  test('five services that start at once all find them done, each once', async () => {
+    const services = Array.from({ length: 5 }, () => openDatabase({ url: external.url }, 2));
+    await Promise.all(services.map(migrateDatabase));
+    for (const service of services) await service[Symbol.asyncDispose]();
+    expect((await read()).done).toEqual(EACH_ONCE);
+  });
+
+  test('one whose connection is lost does nothing, and keeps nobody else from it', async () => {
+    // It gets the lock, and waits for a table that somebody reads.
+    await database.queries.execute(
+      sql`create table migrations (id serial primary key, hash text not null, created_at bigint)`,
+    );
+    const release = Promise.withResolvers<void>();
+    const reading = database.transact(async (tx) => {
+      await tx.execute(sql`lock table migrations in access exclusive mode`);
+      await release.promise;
+    });
+    const [failure, lost] = await Promise.all([
+      migrateDatabase(database).then(
+        () => 'it was done',
+        () => 'it failed',
+      ),
+      (async () => {
+        const holder = await waitFor(async () => {
+          const [row] = await database.queries.execute<{ pid: number }>(
+            sql`select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          );
+          return row?.pid;
+        }, 'the migration to be under way');
+        await database.queries.execute(sql`select pg_terminate_backend(${holder}, 5000)`);
+        return holder;
+      })(),
+    ]);
+    release.resolve();
+    await reading;
+    expect(failure).toBe('it failed');
+    expect(lost).toBeGreaterThan(0);
+    expect((await read()).done).toEqual([]);
+    await migrateDatabase(database);
+    expect((await read()).done).toEqual(EACH_ONCE);
+  });
+
+  test('work under one lock is done one at a time, and a failure gives the lock back', async () => {
+    let at_work = 0;
+    let most = 0;
+    const work = (name: string) =>
+      database.exclusively(LOCKS.first_start, async (connection) => {
+        at_work += 1;
+        most = Math.max(most, at_work);
+        await connection.execute(sql`select pg_sleep(0.01)`);
+        at_work -= 1;
+        if (name === 'b') throw new Error('it fails');
+        return name;
+      });
+    const results = await Promise.allSettled(['a', 'b', 'c', 'd'].map(work));
+    expect(results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed'))).toEqual([
+      'a',
+      'failed',
+      'c',
+      'd',
+    ]);
+    expect(most).toBe(1);
+  });
+
+  test('work under different locks is done at once', async () => {
+    const meet = Promise.withResolvers<void>();
+    const one = database.exclusively(LOCKS.first_start, () => meet.promise);
+    await database.exclusively(LOCKS.migration, async () => meet.resolve());
+    await one;
+    expect(LOCKS.first_start).not.toBe(LOCKS.migration);
+  });
+});

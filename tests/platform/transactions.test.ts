@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../src/platform/database/database.ts';
+import { toServiceError } from '../../src/platform/database/failures.ts';
+import { ServiceError } from '../../src/platform/errors.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { waitFor } from '../support/wait.ts';
+
+let opened: AsyncDisposable;
+let address: DatabaseAddress;
+let database: Database;
+beforeAll(async () => {
+  const own = await openTestDatabase();
+  opened = own;
+  address = own.address;
+  database = openDatabase(address, 4);
+  await database.queries.execute(sql`create table counters (name text primary key, value int not null)`);
+});
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  await opened[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await database.queries.execute(sql`delete from counters`);
+  await database.queries.execute(sql`insert into counters values ('a', 0), ('b', 0)`);
+});
+
+const raise = (tx: Tx, name: string) => tx.execute(sql`update counters set value = value + 1 where name = ${name}`);
+
+async function values(): Promise<Record<string, number>> {
+  const rows = await database.queries.execute<{ name: string; value: number }>(sql`select * from counters`);
+  return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+}
+
+/** Lets this many callers go on together; whoever comes later is not held up. */
+function meeting(size: number): () => Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let come = 0;
+  return async () => {
+    come += 1;
+    if (come >= size) resolve();
+    await promise;
+  };
+}
+
+describe('a transaction', () => {
+  test('that fails does nothing, and is not tried again', async () => {
+    let attempts = 0;
+    const work = database.transact(async (tx) => {
+      attempts += 1;
+      await raise(tx, 'a');
+      throw new ServiceError('GAME_NOT_FOUND', {});
+    });
+    expect((await rejectionOf(ServiceError, work)).code).toBe('GAME_NOT_FOUND');
+    expect(attempts).toBe(1);
+    expect(await values()).toEqual({ a: 0, b: 0 });
+  });
+
+  test('that breaks a rule of a table is not tried again', async () => {
+    let attempts = 0;
+    const work = database.transact(async (tx) => {
+      attempts += 1;
+      await tx.execute(sql`insert into counters values ('a', 1)`);
+    });
+    await rejectionOf(Error, work);
+    expect(attempts).toBe(1);
+  });
+
+  test('that waits for one that waits for it is done all the same, once', async () => {
+    const meet = meeting(2);
+    let attempts = 0;
+    const raiseBoth = (first: string, second: string) =>
+      database.transact(async (tx) => {
+        attempts += 1;
+        await raise(tx, first);
+        await meet();
+        await raise(tx, second);
+        return `${first}${second}`;
+      });
+    // Each has one row and wants the other's: PostgreSQL ends one of them.
+    expect(await Promise.all([raiseBoth('a', 'b'), raiseBoth('b', 'a')])).toEqual(['ab', 'ba']);
+    expect(attempts).toBe(3);
+    expect(await values()).toEqual({ a: 2, b: 2 });
+  });
+
+  test('that read what another has changed meanwhile is done again on what is there now', async () => {
+    const meet = meeting(5);
+    let attempts = 0;
+    const raiseAsRead = () =>
+      database.transact(async (tx) => {
+        attempts += 1;
+        await tx.execute(sql`set transaction isolation level serializable`);
+        const [row] = await tx.execute<{ value: number }>(sql`select value from counters where name = 'a'`);
+        await meet();
+        await tx.execute(sql`update counters set value = ${(row?.value ?? 0) + 1} where name = 'a'`);
+      });
+    await using other = openDatabase(address, 2);
+    const lone = other.transact(async (tx) => {
+      await meet();
+      await raise(tx, 'a');
+    });
+    await Promise.all([lone, ...Array.from({ length: 4 }, raiseAsRead)]);
+    expect(attempts).toBeGreaterThan(4);
+    expect(await values()).toEqual({ a: 5, b: 0 });
+  });
+
+  test('that never comes through ends with DATABASE_BUSY after five attempts, and has done nothing', async () => {
+    let attempts = 0;
+    const work = database.transact(async (tx) => {
+      attempts += 1;
+      await raise(tx, 'a');
+      await tx.execute(sql`do $$ begin raise exception 'again' using errcode = '40001'; end $$`);
+    });
+    expect(toServiceError(await rejectionOf(Error, work))?.code).toBe('DATABASE_BUSY');
+    expect(attempts).toBe(5);
+    expect(await values()).toEqual({ a: 0, b: 0 });
+  });
+
+  test('has limits of PostgreSQL too, on every connection', async () => {
+    const read = sql`select name, setting from pg_settings where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'application_name')`;
+    const settings = await Promise.all(
+      Array.from({ length: 4 }, () => database.transact((tx) => tx.execute<{ name: string; setting: string }>(read))),
+    );
+    for (const rows of settings) {
+      expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
+        application_name: 'muster',
+        statement_timeout: '10000',
+        idle_in_transaction_session_timeout: '15000',
+      });
+    }
+  });
+
+  test('whose statement takes longer than its limit ends with DATABASE_BUSY', async () => {
+    const work = database.transact(async (tx) => {
+      await tx.execute(sql`set local statement_timeout = 20`);
+      await tx.execute(sql`select pg_sleep(60)`);
+    });
+    expect(toServiceError(await rejectionOf(Error, work))?.code).toBe('DATABASE_BUSY');
+  });
+
+  test('that is left idle is ended by PostgreSQL, so that its locks are free', async () => {
+    const begun = Promise.withResolvers<void>();
+    const stopped = Promise.withResolvers<void>();
+    const work = database.transact(async (tx) => {
+      await tx.execute(sql`set local idle_in_transaction_session_timeout = 20`);
+      await raise(tx, 'a');
+      begun.resolve();
+      await stopped.promise;
+      await raise(tx, 'b');
+    });
+    const refused = rejectionOf(Error, work);
+    await begun.promise;
+    await waitFor(async () => {
+      const rows = await database.queries.execute(
+        sql`select 1 from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
+      );
+      return rows.length === 0;
+    }, 'PostgreSQL to end it');
+    stopped.resolve();
+    expect(toServiceError(await refused)?.status).toBe(503);
+    expect(await values()).toEqual({ a: 0, b: 0 });
+  });
+});
