@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
 import manifest from '../package.json' with { type: 'json' };
 import type { Config } from './config.ts';
+import { createBilling } from './features/billing/billing.ts';
+import { billingRoutes } from './features/billing/routes.ts';
 import { type Beginnings, bootstrap } from './features/bootstrap/bootstrap.ts';
 import { bootstrapRoutes } from './features/bootstrap/routes.ts';
 import { createBuilds } from './features/builds/builds.ts';
@@ -32,6 +34,7 @@ import { createNamespaces } from './features/namespaces/namespaces.ts';
 import { namespaceRoutes } from './features/namespaces/routes.ts';
 import { namespaceSettingsRoutes } from './features/namespaces/settings-routes.ts';
 import { createLogs } from './features/servers/logs.ts';
+import { startMetering } from './features/servers/metering.ts';
 import { startReconciling as startReconcilingServers } from './features/servers/reconcile.ts';
 import { serverRoutes } from './features/servers/routes.ts';
 import { createProcessRuntime } from './features/servers/runtimes/process.ts';
@@ -148,6 +151,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   };
   const work = [
     startReconcilingServers({ ...base, builds, runtime, logs, node }, working.signal),
+    startMetering({ ...base, node }, working.signal),
     uploads.startCleaning(working.signal),
     identities.startForgetting(working.signal),
   ];
@@ -175,6 +179,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     ...lobbyRoutes(lobbies),
     ...lobbyCloudRoutes(lobbies, servers, watch),
     ...exportRoutes(exports),
+    ...billingRoutes(createBilling({ ...base, groups, games, servers })),
     ...serverRoutes(servers, watch),
     ...buildRoutes(builds),
     ...siteRoutes(sites),

@@ -65,16 +65,41 @@ export function workingDirectoryOf(pid: number): string | undefined {
   }
 }
 
+/** Linux counts processor time in hundredths of a second (USER_HZ, proc(5)) on every machine we run on. */
+const MS_PER_TICK = 10;
+
+/**
+ * Processor time used so far, in milliseconds, by the processes of each session, with those of their children that have
+ * ended and were waited for.
+ */
+export function cpuTimeBySession(): Map<number, number> {
+  const by_session = new Map<number, number>();
+  for (const pid of listProcesses()) {
+    const stat = readStat(pid);
+    if (stat) by_session.set(stat.session, (by_session.get(stat.session) ?? 0) + stat.cpu_ticks * MS_PER_TICK);
+  }
+  return by_session;
+}
+
 export function isErrno(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-function readStat(pid: number): { session: number; start_ticks: number; is_dead: boolean } | undefined {
+interface ProcessStat {
+  session: number;
+  start_ticks: number;
+  cpu_ticks: number;
+  is_dead: boolean;
+}
+
+function readStat(pid: number): ProcessStat | undefined {
   const text = readText(`/proc/${pid}/stat`);
   // The program's name stands in brackets and may hold anything, blanks and brackets too: count from the last one.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, session, start_ticks] = [fields[0], Number(fields[3]), Number(fields[19])];
-  return text === '' ? undefined : { session, start_ticks, is_dead: state === 'Z' || state === 'X' };
+  // Its own time in user and system mode, and that of the children it waited for.
+  const cpu_ticks = fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0);
+  return text === '' ? undefined : { session, start_ticks, cpu_ticks, is_dead: state === 'Z' || state === 'X' };
 }
 
 function listProcesses(): number[] {

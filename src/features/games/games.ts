@@ -136,6 +136,7 @@ export function createGames(dependencies: GamesDependencies) {
     gamesOf,
     get,
     findByName: (name_id: string) => store.selectGameByName(database.queries, name_id),
+    listOfGroup: (group_id: string) => store.selectGamesOf(database.queries, [group_id]),
     /** The one game of a cloud token, as a list. */
     async listForCloud(game_id: string) {
       const row = await get(game_id);

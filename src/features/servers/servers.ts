@@ -10,6 +10,7 @@ import type { LogLines, Logs } from './logs.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
+import { selectUsage } from './usage-store.ts';
 import type { CreateServer } from './wire.ts';
 
 export { isEnding } from './store.ts';
@@ -136,6 +137,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     async portsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
       return (await get(scope, server_id)).ports;
     },
+    /** Processor time that games' servers used within a window, by game and datacenter. */
+    usageOf: (game_ids: string[], window: { start: Date; end: Date }) =>
+      selectUsage(database.queries, game_ids, window),
     /** When servers were started and how they ended, by id. */
     async outcomesOf(server_ids: string[]): Promise<Map<string, Outcome>> {
       const outcomes = await store.selectOutcomes(database.queries, server_ids);

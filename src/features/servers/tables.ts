@@ -126,5 +126,31 @@ export const serverLogChunks = pgTable(
   ],
 );
 
+/** Processor time that servers used, by intervals of time: what adds up to a bill. */
+export const serverUsage = pgTable(
+  'server_usage',
+  {
+    server_id: uuid()
+      .notNull()
+      .references(() => servers.server_id),
+    interval_start: moment().notNull(),
+    game_id: uuid().notNull(),
+    datacenter_id: uuid().notNull(),
+    cpu_ms: bigint({ mode: 'number' }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.server_id, table.interval_start] }),
+    index('server_usage_of_game').on(table.game_id, table.interval_start),
+  ],
+);
+
+/** How much a server had used when it was last looked at. */
+export const serverMeters = pgTable('server_meters', {
+  server_id: uuid()
+    .primaryKey()
+    .references(() => servers.server_id),
+  cpu_ms: bigint({ mode: 'number' }).notNull(),
+});
+
 export type ServerRow = typeof servers.$inferSelect;
 export type LogChunkRow = typeof serverLogChunks.$inferSelect;

@@ -22,11 +22,11 @@ const SWEEP_PAUSE_MS = 25;
 
 /**
  * Stands between us and the server, so that how it ended is known even if we were not there: waits for it and writes its
- * exit status to file descriptor 3. Signals for the group wake the wait and nothing else; with an empty trap the server
- * would inherit that they are ignored.
+ * exit status to file descriptor 3. Signals for the group do nothing to it, and with an empty trap the server would
+ * inherit that they are ignored. A shell that waits in the foreground cannot be woken: what `wait` says after a signal
+ * differs from shell to shell.
  */
-const SHIM =
-  'trap : TERM INT HUP; "$@" 3>&- & c=$!; while :; do wait $c; r=$?; kill -0 $c 2>/dev/null || break; done; echo $r >&3';
+const SHIM = 'trap : TERM INT HUP; "$@" 3>&-; echo $? >&3';
 
 /** The variable by which a server's processes are found again, however they were started. */
 const MARK = 'MUSTER_SERVER_ID';

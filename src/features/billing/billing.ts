@@ -1,0 +1,53 @@
+import type { Clock } from '../../platform/clock.ts';
+import { toMoment } from '../../platform/database/moments.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { CallerOf } from '../../platform/tokens/caller.ts';
+import type { Games } from '../games/games.ts';
+import type { Groups } from '../groups/groups.ts';
+import type { Servers } from '../servers/servers.ts';
+import type { Usage } from './wire.ts';
+
+const MONTH_MS = 30 * 24 * 3_600_000;
+
+interface BillingDependencies {
+  clock: Clock;
+  groups: Groups;
+  games: Games;
+  servers: Servers;
+}
+
+export type Billing = ReturnType<typeof createBilling>;
+
+/** What a group's games have used. Nothing here costs anything; whoever hosts for others can make a bill of it. */
+export function createBilling({ clock, groups, games, servers }: BillingDependencies) {
+  return {
+    /**
+     * Processor time by game and region, of the intervals of ten minutes that start in the window (Unix milliseconds;
+     * the last 30 days when left out). For members. Throws GROUP_NOT_FOUND or VALIDATION_ERROR.
+     */
+    async usageOf(
+      { identity_id }: CallerOf<'identity'>,
+      group_id: string,
+      window: { start: number | undefined; end: number | undefined },
+    ): Promise<Usage> {
+      await groups.get(group_id);
+      if (!(await groups.admits(group_id, identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
+      const end = window.end ?? clock.now().getTime();
+      const start = window.start ?? end - MONTH_MS;
+      if (start > end) throw new ServiceError('VALIDATION_ERROR', { error: 'query_end_ts is before query_start_ts' });
+      const owned = await games.listOfGroup(group_id);
+      const game_ids = owned.map(({ game_id }) => game_id);
+      const used = await servers.usageOf(game_ids, { start: toMoment(start), end: toMoment(end) });
+      const by_game = Map.groupBy(used, ({ game_id }) => game_id);
+      return {
+        games: game_ids.map((game_id) => ({
+          game_id,
+          regions: (by_game.get(game_id) ?? []).map(({ datacenter_id, cpu_ms }) => ({
+            region_id: datacenter_id,
+            uptime: cpu_ms,
+          })),
+        })),
+      };
+    },
+  };
+}

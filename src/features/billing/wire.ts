@@ -1,0 +1,25 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Uuid } from '../../platform/http/shapes.ts';
+
+const Moment = Type.String({ maxLength: 40, description: 'Unix milliseconds or RFC 3339.' });
+
+export const UsageQuery = Type.Object({
+  query_start_ts: Type.Optional(Moment),
+  query_end_ts: Type.Optional(Moment),
+});
+
+/** Specification: Billing usage response. */
+export const Usage = Type.Object({
+  games: Type.Array(
+    Type.Object({
+      game_id: Uuid,
+      regions: Type.Array(
+        Type.Object({
+          region_id: Uuid,
+          uptime: Type.Integer({ description: 'Processor time used, in milliseconds.' }),
+        }),
+      ),
+    }),
+  ),
+});
+export type Usage = Static<typeof Usage>;

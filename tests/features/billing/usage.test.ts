@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { TestGame } from '../../support/game.ts';
+import { makeGuest } from '../../support/people.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+/** Burns three tenths of a second in a child, then is quiet. */
+const BUSY_MS = 300;
+const BUSY_SOURCE = `
+if (process.argv[2] === 'burn') {
+  while (process.cpuUsage().user < ${BUSY_MS * 1_000}) {}
+} else {
+  ${QUIET_SOURCE}
+  await Bun.spawn([process.execPath, import.meta.path, 'burn'], { env: process.env }).exited;
+}`;
+
+let opened: TestService;
+let game: TestGame;
+beforeAll(async () => {
+  opened = await openTestService();
+  game = await makeRoomGame(opened, { source: BUSY_SOURCE });
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const usage = (query = '', token = opened.administrator_token) =>
+  opened.api.get(`/cloud/groups/${game.group_id}/billing/usage${query}`, token);
+
+test('is for members, and for a window of time', async () => {
+  const { token } = await makeGuest(opened.api, game);
+  expect(await usage('', token)).toMatchObject({ status: 404, body: { code: 'GROUP_NOT_FOUND' } });
+  const refused = await opened.api.get(
+    `/cloud/groups/${crypto.randomUUID()}/billing/usage`,
+    opened.administrator_token,
+  );
+  expect(refused.body.code).toBe('GROUP_NOT_FOUND');
+  expect((await usage('?query_start_ts=2&query_end_ts=1')).body.code).toBe('VALIDATION_ERROR');
+  expect((await usage('?query_start_ts=yesterday')).body.code).toBe('API_BAD_QUERY_PARAMETER');
+  expect((await usage('?query_start_ts=0&query_end_ts=2020-01-01T00:00:00Z')).body).toEqual({
+    games: [{ game_id: game.game_id, regions: [] }],
+  });
+});
+
+test("is the processor time of a server's whole tree, by game and region", async () => {
+  const body = { game_modes: ['default'] };
+  await opened.api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body });
+  const read = async (): Promise<number> => (await usage()).body.games[0].regions[0]?.uptime ?? 0;
+  const used = await waitFor(async () => ((await read()) >= BUSY_MS ? await read() : undefined), 'the work to be read');
+  expect(used).toBeLessThan(100 * BUSY_MS);
+  const { games } = (await usage()).body;
+  expect(games).toEqual([
+    {
+      game_id: game.game_id,
+      regions: [{ region_id: expect.stringMatching(/^[0-9a-f-]{36}$/), uptime: expect.any(Number) }],
+    },
+  ]);
+});
