@@ -32,7 +32,7 @@ export interface ShapeProblem {
 /** A shape made ready for checking many values. */
 export interface CompiledShape<Shape extends TSchema> {
   accepts(value: unknown): value is Static<Shape>;
-  /** The first things wrong with a value that was not accepted; at most eight. */
+  /** The first things wrong with a value that was not accepted: one for each place, at most eight. */
   problems(value: unknown): ShapeProblem[];
 }
 
@@ -43,12 +43,12 @@ export function compileShape<Shape extends TSchema>(shape: Shape): CompiledShape
   return {
     accepts: (value): value is Static<Shape> => check.Check(value),
     problems(value) {
-      const problems: ShapeProblem[] = [];
+      const problems = new Map<string, ShapeProblem>();
       for (const { path, message } of check.Errors(value)) {
-        problems.push({ path: path.split('/').slice(1), message });
-        if (problems.length === PROBLEMS_MAX) break;
+        if (!problems.has(path)) problems.set(path, { path: path.split('/').slice(1), message });
+        if (problems.size === PROBLEMS_MAX) break;
       }
-      return problems;
+      return [...problems.values()];
     },
   };
 }

@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { Type } from '@sinclair/typebox';
+import fc from 'fast-check';
+import { route } from '../../src/platform/http/route.ts';
+import type { Answer } from '../support/api.ts';
+import { openTestApp, type TestApp } from '../support/http-app.ts';
+import { sendRaw } from '../support/raw-http.ts';
+
+const LIMIT_BYTES = 1_048_576;
+const DEPTH_MAX = 64;
+
+const Lobby = Type.Object({
+  name: Type.String({ maxLength: 20 }),
+  players: Type.Optional(Type.Integer({ minimum: 1 })),
+  tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+  config: Type.Optional(Type.Unknown()),
+});
+
+const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
+const ROUTES = [
+  route('POST', '/lobbies', { ...anybody, body: Lobby }, async ({ body }) => ({ read: body })),
+  route('POST', '/texts', { ...anybody, body_kind: 'text' }, async ({ text }) => ({ read: text })),
+];
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await openTestApp(ROUTES);
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const post = (body: string, headers: Record<string, string> = {}): Promise<Answer> =>
+  app.api.call('POST', '/lobbies', { body, headers });
+
+/** Sends bytes as they are, announced as long as they are. */
+function postBytes(bytes: Uint8Array, path = '/lobbies'): Promise<Answer> {
+  const head = `POST ${path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: ${bytes.length}\r\n\r\n`;
+  return sendRaw(app.api.base_url, head, bytes);
+}
+
+/** Sends pieces, and says before none of them how much there will be. */
+function postChunks(pieces: string[]): Promise<Answer> {
+  const head = 'POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const chunks = [...pieces, ''].map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`);
+  return sendRaw(app.api.base_url, head, ...chunks);
+}
+
+const nested = (depth: number): string => `{"name":"a","config":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
+const name = (text: string): string => `{"name":"${text}"}`;
+
+describe('a body is refused with API_BAD_BODY and what is wrong with it:', () => {
+  const BAD: [body: string, error: RegExp][] = [
+    ['{', /^it is not JSON \(.+\)$/],
+    ['{"name":"a"}}', /^it is not JSON \(.+\)$/],
+    ["{'name':'a'}", /^it is not JSON \(.+\)$/],
+    ['{"name":"a",}', /^it is not JSON \(.+\)$/],
+    ['{"name":NaN}', /^it is not JSON \(.+\)$/],
+    ['{"name":"a\nb"}', /^it is not JSON \(.+\)$/],
+    ['name=a&players=1', /^it is not JSON \(.+\)$/],
+    [' ', /^it is not JSON \(.+\)$/],
+    ['null', /^expected object$/],
+    ['[]', /^expected object$/],
+    ['"name"', /^expected object$/],
+    ['1e999', /^expected object$/],
+    ['true', /^expected object$/],
+    ['', /^"name": expected required property$/],
+    ['{}', /^"name": expected required property$/],
+    ['{"Name":"a"}', /^"name": expected required property$/],
+    ['{"name":null}', /^"name": expected string$/],
+    ['{"name":1}', /^"name": expected string$/],
+    ['{"name":["a"]}', /^"name": expected string$/],
+    [name('x'.repeat(21)), /^"name": expected string length less or equal to 20$/],
+    ['{"name":"a","players":"1"}', /^"players": expected integer$/],
+    ['{"name":"a","players":1.5}', /^"players": expected integer$/],
+    ['{"name":"a","players":0}', /^"players": expected integer to be greater or equal to 1$/],
+    ['{"name":"a","players":null}', /^"players": expected integer$/],
+    ['{"name":"a","players":1e400}', /^"players": expected integer$/],
+    ['{"name":"a","tags":{"b":1}}', /^"tags.b": expected string$/],
+    ['{"name":"a","tags":[]}', /^"tags": expected object$/],
+    [nested(DEPTH_MAX + 1), /^it nests deeper than 64 levels$/],
+    ['['.repeat(500_000), /^it nests deeper than 64 levels$/],
+    ['{"a":'.repeat(100_000), /^it nests deeper than 64 levels$/],
+    [name('\\u0000'), /^it has a text with the character zero or half a character/],
+    [name('\\ud800'), /^it has a text with the character zero or half a character/],
+    [name('\\udc00\\ud800'), /^it has a text with the character zero or half a character/],
+    ['{"name":"a","tags":{"\\u0000":"b"}}', /^it has a text with the character zero or half a character/],
+    ['{"name":"a","config":[{"b":["\\uDFFF"]}]}', /^it has a text with the character zero or half a character/],
+    ['{"name":"a","__proto__":{"players":1}}', /^it has a member named __proto__$/],
+    ['{"__proto__":{"name":"a"}}', /^it has a member named __proto__$/],
+    ['{"name":"a","config":[{"\\u005f_proto__":null}]}', /^it has a member named __proto__$/],
+  ];
+  test.each(BAD.map(([body, error]): [string, string, RegExp] => [body.slice(0, 60), body, error]))(
+    '%j',
+    async (_shown, body, error) => {
+      const answer = await post(body);
+      expect([answer.status, answer.body.code]).toEqual([400, 'API_BAD_BODY']);
+      const [, said = ''] = /^The request body is not as expected: (.*)\.$/.exec(answer.body.message) ?? [];
+      expect(said).toMatch(error);
+    },
+  );
+
+  const BYTES: [name: string, bytes: number[]][] = [
+    ['a byte that is never in UTF-8', [0xff]],
+    ['a character cut short', [0xe2, 0x82]],
+    ['a character in more bytes than it needs', [0xc0, 0xaf]],
+    ['half a character', [0xed, 0xa0, 0x80]],
+    ['UTF-16', [0xff, 0xfe, 0x61, 0x00]],
+  ];
+  test.each(BYTES)('%s', async (_name, bytes) => {
+    const body = Buffer.concat([Buffer.from('{"name":"'), Buffer.from(bytes), Buffer.from('"}')]);
+    for (const path of ['/lobbies', '/texts']) {
+      const answer = await postBytes(body, path);
+      expect([answer.status, answer.body.code, answer.body.message]).toEqual([
+        400,
+        'API_BAD_BODY',
+        'The request body is not as expected: it is not UTF-8.',
+      ]);
+    }
+  });
+
+  test('a compressed one, which nobody unpacks', async () => {
+    const bytes = Bun.gzipSync(Buffer.from(name('a')));
+    const head = `POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: ${bytes.length}\r\n\r\n`;
+    const { status, body } = await sendRaw(app.api.base_url, head, bytes);
+    expect([status, body.code]).toEqual([400, 'API_BAD_BODY']);
+  });
+
+  test('with the places of the first things that are wrong', async () => {
+    const { body } = await post('{"players":0,"tags":{"b":1}}');
+    expect(body.metadata).toEqual({
+      errors: [
+        { path: ['name'], message: 'Expected required property' },
+        { path: ['players'], message: 'Expected integer to be greater or equal to 1' },
+        { path: ['tags', 'b'], message: 'Expected string' },
+      ],
+    });
+  });
+});
+
+describe('a body that is too large is refused with API_BODY_TOO_LARGE', () => {
+  const expectTooLarge = ({ status, body }: Answer) =>
+    expect([status, body.code, body.message]).toEqual([
+      413,
+      'API_BODY_TOO_LARGE',
+      'The request body is larger than 1048576 bytes. Send less.',
+    ]);
+
+  test('by one byte', async () => {
+    expectTooLarge(await post(' '.repeat(LIMIT_BYTES + 1)));
+  });
+
+  test('when it only says so', async () => {
+    const head = `POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: ${2 ** 30}\r\n\r\n{}`;
+    expectTooLarge(await sendRaw(app.api.base_url, head));
+  });
+
+  test('when it never said how long it is', async () => {
+    expectTooLarge(await postChunks(Array.from({ length: 17 }, () => ' '.repeat(65_536))));
+  });
+
+  test('but not when it is as long as it may be', async () => {
+    const text = name('a').padEnd(LIMIT_BYTES);
+    expect((await post(text)).body).toEqual({ read: { name: 'a' } });
+    expect((await postChunks(text.match(/.{1,65536}/g) ?? [])).body).toEqual({ read: { name: 'a' } });
+  });
+});
+
+describe('a body is taken', () => {
+  const GOOD: [body: string, read: object][] = [
+    ['{"name":"a"}', { name: 'a' }],
+    [' \n{"name" : "a"}\t', { name: 'a' }],
+    ['\ufeff{"name":"a"}', { name: 'a' }],
+    ['{"name":"a","name":"b"}', { name: 'b' }],
+    ['{"name":"a","unknown":[1]}', { name: 'a', unknown: [1] }],
+    ['{"name":"\\ud83d\\ude00 ä \\\\u0000"}', { name: '😀 ä \\u0000' }],
+    [
+      '{"name":"__proto__","tags":{"constructor":"__proto__"}}',
+      { name: '__proto__', tags: { constructor: '__proto__' } },
+    ],
+    [nested(DEPTH_MAX), JSON.parse(nested(DEPTH_MAX))],
+    ['{"name":"[[[\\"{{{","config":"]"}', { name: '[[["{{{', config: ']' }],
+  ];
+  test.each(GOOD)('%j', async (body, read) => {
+    expect((await post(body)).body).toEqual({ read });
+  });
+
+  test('whatever type it says to have', async () => {
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'nonsense',
+    ]) {
+      expect((await post(name('a'), { 'content-type': type })).body).toEqual({ read: { name: 'a' } });
+    }
+  });
+
+  test('as it is, where any JSON is taken', async () => {
+    const text = '{"__proto__": 1, "a":"\\u0000\\ud800", "a":2}';
+    expect((await app.api.call('POST', '/texts', { body: text })).body).toEqual({ read: text });
+  });
+});
+
+test('no body at all makes the service fail', async () => {
+  const piece = fc.oneof(
+    fc.json().map((text) => Buffer.from(text)),
+    fc.uint8Array(),
+    fc
+      .constantFrom('{', '}', '[', ']', '"', '\\', '{"name":"', ':', ',', '\\u0000', '__proto__', '\0')
+      .map(Buffer.from),
+  );
+  const bodies = fc.array(piece, { maxLength: 8 }).map((pieces) => Buffer.concat(pieces));
+  await fc.assert(
+    fc.asyncProperty(bodies, fc.constantFrom('/lobbies', '/texts'), async (bytes, path) => {
+      const response = await fetch(`${app.api.base_url}${path}`, { method: 'POST', body: bytes });
+      expect([200, 400]).toContain(response.status);
+      const { code = 'API_BAD_BODY' } = await response.json();
+      expect(code).toBe('API_BAD_BODY');
+    }),
+    { numRuns: 500 },
+  );
+});

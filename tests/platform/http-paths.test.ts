@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { Type } from '@sinclair/typebox';
+import fc from 'fast-check';
+import { type Route, route } from '../../src/platform/http/route.ts';
+import { openTestApp, type TestApp } from '../support/http-app.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { rejectionOf } from '../support/refusal.ts';
+
+const ID = '0190A0B0-c0d0-4e0f-8a0b-0c0d0e0f0a0b';
+
+const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
+const Query = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+  include: Type.Optional(Type.Boolean()),
+  search: Type.Optional(Type.String({ maxLength: 10 })),
+  order: Type.Optional(Type.Union([Type.Literal('up'), Type.Literal('down')])),
+});
+const ROUTES = [
+  route('GET', '/things', { ...anybody, query: Query }, async ({ query }) => ({ query })),
+  route('POST', '/things', anybody, async () => ({})),
+  route('GET', '/things/:thing_id', anybody, async ({ params }) => params),
+  route('DELETE', '/names/:name', { ...anybody, free_params: ['name'] }, async ({ params }) => params),
+  route('GET', '/private', { summary: 'For a test.', allow: ['identity'] }, async () => ({})),
+];
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await openTestApp(ROUTES);
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+/** Sends a request whose first line is written by hand. */
+const ask = (method: string, target: string, host = 'here') =>
+  sendRaw(app.api.base_url, `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+
+const codeOf = async (...request: Parameters<typeof ask>) => {
+  const { status, body } = await ask(...request);
+  return `${status} ${body.code}`;
+};
+
+describe('nothing is at', () => {
+  const NOWHERE = [
+    '/',
+    '/nothing',
+    '/thing',
+    '/Things',
+    '/things/',
+    '//things',
+    '/things//',
+    '/./nothing',
+    `/things/${ID}/`,
+    `/things/${ID}/more`,
+    '/things/7',
+    `/things/${ID}x`,
+    `/things/${ID.slice(1)}`,
+    `/things/${ID.replaceAll('-', '')}`,
+    `/things/%7B${ID}%7D`,
+    `/things/${ID}%00`,
+    `/things/${ID}%2f..`,
+    '/things/%',
+    '/things/%zz',
+    '/things/%ff',
+    '/things/%00',
+    '/things/__proto__',
+    '/things/..%2f..%2fprivate',
+    '/%74hings',
+    '/things%3Flimit=1',
+    '/things;x=1',
+    '/things#x',
+    '/things\\',
+    `/${'a/'.repeat(2_000)}`,
+    `/${'x'.repeat(10_000)}`,
+  ];
+  test.each(NOWHERE.map((path) => [path.slice(0, 50), path]))('%s', async (_shown, path) => {
+    expect(await codeOf('GET', path)).toBe('404 API_NOT_FOUND');
+  });
+
+  test('a name that no database can hold', async () => {
+    for (const name of ['%00', 'a%00b']) expect(await codeOf('DELETE', `/names/${name}`)).toBe('404 API_NOT_FOUND');
+  });
+});
+
+describe('a path that exists', () => {
+  const METHODS: [method: string, path: string, allowed: string][] = [
+    ['PUT', '/things', 'GET, POST'],
+    ['PATCH', '/things', 'GET, POST'],
+    ['DELETE', '/things', 'GET, POST'],
+    ['TRACE', '/things', 'GET, POST'],
+    ['PROPFIND', '/things', 'GET, POST'],
+    ['POST', `/things/${ID}`, 'GET'],
+    ['GET', '/names/x', 'DELETE'],
+    ['POST', '/private', 'GET'],
+  ];
+  test.each(METHODS)('%s %s says which methods it takes', async (method, path, allowed) => {
+    const { status, body } = await ask(method, path);
+    expect([status, body.code, body.message]).toEqual([
+      400,
+      'API_METHOD_NOT_ALLOWED',
+      `The path exists, but not for the method ${method}. It takes ${allowed}.`,
+    ]);
+  });
+
+  test('answers HEAD as it answers GET, without the body, and lets nobody in by it', async () => {
+    const [get, head] = [await ask('GET', '/things'), await ask('HEAD', '/things')];
+    expect([head.status, head.body, head.headers.get('content-length')]).toEqual([
+      200,
+      '',
+      get.headers.get('content-length'),
+    ]);
+    expect((await ask('HEAD', '/nothing')).status).toBe(404);
+    expect((await ask('HEAD', '/private')).status).toBe(401);
+  });
+
+  test('answers OPTIONS with nothing, as every path does', async () => {
+    for (const path of ['/things', '/private', '/nothing']) {
+      const { status, body } = await ask('OPTIONS', path);
+      expect([status, body]).toEqual([204, '']);
+    }
+  });
+
+  test('gives its ids in lower case, and names as they are meant', async () => {
+    expect((await ask('GET', `/things/${ID}`)).body).toEqual({ thing_id: ID.toLowerCase() });
+    expect((await ask('DELETE', '/names/%C3%84%20b%2Fc%25')).body).toEqual({ name: 'Ä b/c%' });
+    expect((await ask('DELETE', '/names/__proto__')).body).toEqual({ name: '__proto__' });
+  });
+});
+
+describe('a query is refused, by the name of what is wrong in it:', () => {
+  const BAD: [query: string, parameter: string][] = [
+    ['limit=0', 'limit'],
+    ['limit=101', 'limit'],
+    ['limit=1.9', 'limit'],
+    ['limit=1e1', 'limit'],
+    ['limit=0x5', 'limit'],
+    ['limit=true', 'limit'],
+    ['limit=', 'limit'],
+    ['limit=%205', 'limit'],
+    ['limit=99999999999999999999', 'limit'],
+    ['limit=5&limit=x', 'limit'],
+    ['include=maybe', 'include'],
+    ['include=', 'include'],
+    ['order=sideways', 'order'],
+    ['search=12345678901', 'search'],
+    ['search=%00', 'search'],
+    ['unknown=%00', 'unknown'],
+  ];
+  test.each(BAD)('%s', async (query, parameter) => {
+    const { status, body } = await ask('GET', `/things?${query}`);
+    expect([status, body.code]).toEqual([400, 'API_BAD_QUERY_PARAMETER']);
+    expect(body.message).toStartWith(`The query parameter "${parameter}" is not as expected: `);
+  });
+});
+
+describe('a query is read:', () => {
+  const GOOD: [query: string, read: object][] = [
+    ['', {}],
+    ['limit=100&include=true&search=a+b&order=up', { limit: 100, include: true, search: 'a b', order: 'up' }],
+    ['include=false', { include: false }],
+    ['limit=1&limit=2', { limit: 2 }],
+    ['search=5', { search: '5' }],
+    ['search=true', { search: 'true' }],
+    ['search=%zz', { search: '%zz' }],
+    ['search=%ff', { search: '\ufffd' }],
+    ['unknown=1', { unknown: '1' }],
+    ['__proto__=1', JSON.parse('{"__proto__":"1"}')],
+    ['constructor=1', { constructor: '1' }],
+    ['&&=&', { '': '' }],
+  ];
+  test.each(GOOD)('%s', async (query, read) => {
+    expect((await ask('GET', `/things?${query}`)).body).toEqual({ query: read });
+  });
+});
+
+describe('a request that names no host that can be is refused with API_BAD_HOST:', () => {
+  test.each(['', 'a b', '[::1', 'x:99999', '%zz', 'a/b', 'here/things?', '\t'])('%j', async (host) => {
+    for (const path of ['/things', '/private', '/nothing'])
+      expect(await codeOf('GET', path, host)).toBe('400 API_BAD_HOST');
+  });
+});
+
+test('no first line at all makes the service fail', async () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      '/',
+      '/things',
+      '?',
+      '&',
+      '=',
+      '%',
+      '%2',
+      '%00',
+      '%2e%2e',
+      '..',
+      ';',
+      '\\',
+      ID,
+      'limit',
+      '__proto__',
+    ),
+    fc.string(),
+    fc.webFragments(),
+  );
+  const target = fc.array(piece, { maxLength: 6 }).map((pieces) => `/${pieces.join('').replace(/[\s\0]/g, '')}`);
+  const codes = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom('GET', 'POST', 'DELETE', 'OPTIONS'), target, async (method, path) => {
+      const { status, body } = await ask(method, path);
+      codes.add(`${status} ${body?.code ?? ''}`);
+      expect(status).toBeLessThan(500);
+    }),
+    { numRuns: 500 },
+  );
+  expect([...codes]).toContain('404 API_NOT_FOUND');
+});
+
+describe('a service does not start with a route', () => {
+  const open = { summary: 'For a test.', allow: ['cloud'] } as const;
+  const WRONG: [name: string, route: Route, said: string][] = [
+    [
+      'that lets nobody in',
+      route('GET', '/things', { ...open, allow: [] }, async () => ({})),
+      'broken promise: GET /things names the kinds of token it takes',
+    ],
+    [
+      'that names a game and does not say what it does with it',
+      route('GET', '/games/:game_id', open, async () => ({})),
+      'broken promise: GET /games/:game_id says what it does with the game it names',
+    ],
+    [
+      'that has access to a game it does not name',
+      route('PUT', '/things', { ...open, access: 'write' }, async () => ({})),
+      'broken promise: PUT /things names the game it has access to',
+    ],
+  ];
+  test.each(WRONG)('%s', async (_name, wrong, said) => {
+    expect((await rejectionOf(Error, openTestApp([wrong]))).message).toBe(said);
+  });
+});

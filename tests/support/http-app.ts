@@ -1,0 +1,51 @@
+import { ServiceError } from '../../src/platform/errors.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { createApp } from '../../src/platform/http/app.ts';
+import type { Tenants } from '../../src/platform/http/pipeline.ts';
+import type { Route } from '../../src/platform/http/route.ts';
+import type { Tokens } from '../../src/platform/tokens/tokens.ts';
+import { type Api, createApi } from './api.ts';
+import { makeTokenMaker } from './token-maker.ts';
+
+/** The HTTP face of a service, over routes of my own and without a database. */
+export interface TestApp extends AsyncDisposable {
+  api: Api;
+  tokens: Tokens;
+  events: ServiceEvent[];
+  /** Tells those who wait that the service stops; it goes on listening. */
+  announceStop(): void;
+}
+
+interface TestAppOptions {
+  request_timeout_ms?: number;
+  public_url?: string;
+  /** Who may act where; nobody anywhere if it is left out. */
+  admit?: Tenants['admit'];
+}
+
+export async function openTestApp(routes: Route[], options: TestAppOptions = {}): Promise<TestApp> {
+  const { request_timeout_ms = 10_000, public_url = 'https://play.example.com', admit = refuse } = options;
+  const { tokens } = await makeTokenMaker();
+  const events: ServiceEvent[] = [];
+  const record = (event: ServiceEvent) => void events.push(event);
+  const stopping = new AbortController();
+  const outside = { routes, tokens, tenants: { admit }, sites: NO_SITES, events: { emit: record } };
+  const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
+  const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
+  app.listen({ hostname: '127.0.0.1', port: 0 });
+  return {
+    api: createApi(`http://127.0.0.1:${app.server?.port}`),
+    tokens,
+    events,
+    announceStop: () => stopping.abort(),
+    async [Symbol.asyncDispose]() {
+      await app.server?.stop(true);
+    },
+  };
+}
+
+const NO_SITES = { respond: async () => undefined, findByOrigin: async () => undefined };
+
+async function refuse(): Promise<never> {
+  throw new ServiceError('GAME_NOT_FOUND', {});
+}
