@@ -85,8 +85,8 @@ export const CATALOGUE = {
   GROUP_INVITE_CODE_INVALID: { status: 400, message: 'There is no such invite. Check the code.' },
   GROUP_JOIN_REQUEST_ALREADY_EXISTS: { status: 400, message: 'The group has been asked already. Wait for its owner.' },
   GROUP_MEMBER_BANNED: { status: 400, message: 'This person may not be a member of the group.' },
-  GROUP_NOT_MEMBER: { status: 403, message: 'This is for members of the group.' },
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such group, or you are not a member.' },
+  GROUP_NOT_MEMBER: { status: 403, message: 'This is for members of the group.' },
   IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this.' },
   IDENTITY_NOT_FOUND: { status: 404, message: 'There is no such identity.' },
   LINK_INVALID: { status: 403, message: 'The link was altered or has expired. Ask for a new one.' },
@@ -105,7 +105,7 @@ export const CATALOGUE = {
   },
   MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID: {
     status: 400,
-    message: 'max_players must be from 1 to {max} in the game mode "{game_mode}".',
+    message: 'In the game mode "{game_mode}", max_players must be from 1 to {max}.',
   },
   MATCHMAKER_FIND_DISABLED: { status: 400, message: 'The game mode does not allow find.' },
   MATCHMAKER_GAME_MODE_NOT_FOUND: {
