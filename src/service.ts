@@ -55,6 +55,7 @@ import { createLog, type Events } from './platform/events.ts';
 import { type App, createApp } from './platform/http/app.ts';
 import { documentRoutes } from './platform/http/documents.ts';
 import { healthRoutes } from './platform/http/health.ts';
+import { createRays, rayRoutes } from './platform/http/rays.ts';
 import { createSignedLinks } from './platform/objects/links.ts';
 import { createDiskObjects } from './platform/objects/objects.ts';
 import { createPresigner } from './platform/objects/presign.ts';
@@ -175,6 +176,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
 
   const stopping = new AbortController();
   const describe = () => ({ app, routes });
+  const rays = createRays();
   const routes = [
     ...lobbyRoutes(lobbies),
     ...lobbyCloudRoutes(lobbies, servers, watch),
@@ -204,12 +206,21 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     ...bootstrapRoutes(namespaces, () => beginnings.demo, { ...config, version: VERSION }),
     ...deviceRoutes(devices, watch),
     ...documentRoutes(describe, VERSION),
+    ...rayRoutes(rays),
     ...healthRoutes([
       () => checkDatabase(database),
       async () => (stopping.signal.aborted ? 'it is stopping' : undefined),
     ]),
   ];
-  const app = createApp({ ...base, ...config, routes, sites: cdn, tenants: games.tenants, stopping: stopping.signal });
+  const app = createApp({
+    ...base,
+    ...config,
+    routes,
+    rays,
+    sites: cdn,
+    tenants: games.tenants,
+    stopping: stopping.signal,
+  });
   listen(app, config);
   opened.defer(async () => {
     stopping.abort();

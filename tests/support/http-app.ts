@@ -2,6 +2,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import type { Tenants } from '../../src/platform/http/pipeline.ts';
+import { createRays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import { type Api, createApi } from './api.ts';
@@ -29,7 +30,7 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   const events: ServiceEvent[] = [];
   const record = (event: ServiceEvent) => void events.push(event);
   const stopping = new AbortController();
-  const outside = { routes, tokens, tenants: { admit }, sites: NO_SITES, events: { emit: record } };
+  const outside = { routes, tokens, tenants: { admit }, sites: NO_SITES, rays: createRays(), events: { emit: record } };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
   app.listen({ hostname: '127.0.0.1', port: 0 });

@@ -18,7 +18,7 @@ import { toVersionSummary } from '../versions/wire.ts';
 import { gameProblems, makeNameId } from './rules.ts';
 import * as store from './store.ts';
 import type { GameRow } from './tables.ts';
-import { toGame, toGameSummary } from './wire.ts';
+import { toGame, toGameProfile, toGameSummary } from './wire.ts';
 
 const NAME_ID_ATTEMPTS = 8;
 const NAME_ID_TAKEN: ContentProblem = { path: ['name-id', 'not-unique'] };
@@ -163,6 +163,12 @@ export function createGames(dependencies: GamesDependencies) {
           if (wanted.name_id !== undefined || attempt === NAME_ID_ATTEMPTS) refuseProblems([NAME_ID_TAKEN]);
         }
       }
+    },
+    /** A game as players see it, by its name id. Throws GAME_NOT_FOUND. */
+    async profile(name_id: string) {
+      const row = await store.selectGameByName(database.queries, name_id);
+      if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
+      return toGameProfile(row, await groups.get(row.developer_group_id), public_url);
     },
     /** Makes an upload the game's logo or banner. */
     async setPicture(

@@ -87,6 +87,20 @@ export function gameRoutes(games: Games, watch: Watch) {
     ),
     route(
       'GET',
+      '/portal/games/:game_name_id/profile',
+      {
+        summary: 'A game as players see it, by its name id.',
+        allow: ['identity', 'public'],
+        free_params: ['game_name_id'],
+        query: WatchQuery,
+        response: wire.GameProfileAnswer,
+        errors: ['GAME_NOT_FOUND'],
+      },
+      // It seldom changes; its index is never waited for.
+      async ({ params }) => ({ game: await games.profile(params.game_name_id), watch: { index: '' } }),
+    ),
+    route(
+      'GET',
       '/cloud/auth/inspect',
       {
         summary: 'Says whose token this is.',

@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, U32, Uuid, WatchIndex } from '../../platform/http/shapes.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
-import { GroupHandle, GroupSummary, toGroupHandle } from '../groups/wire.ts';
+import type { CountedGroup } from '../groups/groups.ts';
+import { GroupHandle, GroupSummary, toGroupHandle, toGroupSummary } from '../groups/wire.ts';
 import { NamespaceSummary } from '../namespaces/wire.ts';
 import { VersionSummary } from '../versions/wire.ts';
 import type { GameRow } from './tables.ts';
@@ -54,6 +55,23 @@ export const GamesAnswer = Type.Object({
   groups: Type.Array(GroupSummary),
   watch: WatchIndex,
 });
+
+const GameProfile = Type.Object({
+  game_id: Uuid,
+  name_id: Type.String(),
+  display_name: Type.String(),
+  logo_url: Type.Optional(Type.String()),
+  banner_url: Type.Optional(Type.String()),
+  url: Type.String(),
+  developer: GroupSummary,
+  tags: Type.Array(Type.String()),
+  description: Type.String(),
+  platforms: Type.Array(Type.Unknown()),
+  recommended_groups: Type.Array(GroupSummary),
+  identity_leaderboard_categories: Type.Array(Type.Unknown()),
+  group_leaderboard_categories: Type.Array(Type.Unknown()),
+});
+export const GameProfileAnswer = Type.Object({ game: GameProfile, watch: WatchIndex });
 
 export const TokenAnswer = Type.Object({ token: Type.String() });
 
@@ -113,5 +131,24 @@ export function toPictures({ logo_upload_id, banner_upload_id }: GameRow, public
   return {
     ...(logo_upload_id ? { logo_url: `${public_url}/media/game-logo/${logo_upload_id}` } : {}),
     ...(banner_upload_id ? { banner_url: `${public_url}/media/game-banner/${banner_upload_id}` } : {}),
+  };
+}
+
+/** A game for everybody to see. What the field once had of platforms and leaderboards there is nothing of. */
+export function toGameProfile(row: GameRow, group: CountedGroup, public_url: string): Static<typeof GameProfile> {
+  const { game_id, name_id, display_name } = row;
+  return {
+    game_id,
+    name_id,
+    display_name,
+    ...toPictures(row, public_url),
+    url: '',
+    developer: toGroupSummary(group, false, public_url),
+    tags: [],
+    description: '',
+    platforms: [],
+    recommended_groups: [],
+    identity_leaderboard_categories: [],
+    group_leaderboard_categories: [],
   };
 }

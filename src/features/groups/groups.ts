@@ -13,6 +13,8 @@ import * as store from './store.ts';
 import type { CountedGroup, GroupRow } from './tables.ts';
 import { type GroupProfile, type PeoplePage, toGroupProfile, toPerson } from './wire.ts';
 
+export type { CountedGroup } from './tables.ts';
+
 const PAGE_DEFAULT = 32;
 const PAGE_MAX = 64;
 

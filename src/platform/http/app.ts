@@ -6,6 +6,7 @@ import { complete, errorResponse, toCallersError } from './answers.ts';
 import { createCors } from './cors.ts';
 import { describeRoute } from './openapi.ts';
 import { createPipeline, type Tenants, type TokenlessOrigins } from './pipeline.ts';
+import type { Rays } from './rays.ts';
 import type { Route } from './route.ts';
 
 /** A connection that is silent for as long is closed; requests that wait say so themselves. */
@@ -19,6 +20,7 @@ export interface AppOptions {
   tokens: Tokens;
   tenants: Tenants;
   sites: Sites;
+  rays: Rays;
   events: Events;
   public_url: string;
   local_url: string;
@@ -40,7 +42,7 @@ export interface Sites extends TokenlessOrigins {
 
 /** The HTTP face of the service: the route table, on Elysia. Does not listen yet. */
 export function createApp(options: AppOptions) {
-  const { routes, events, sites, public_url, local_url, request_timeout_ms, stopping } = options;
+  const { routes, events, sites, rays, public_url, local_url, request_timeout_ms, stopping } = options;
   assertDenyByDefault(routes);
   const cors = createCors([...new Set([public_url, local_url].map((url) => new URL(url).origin))]);
   const app = new Elysia({
@@ -68,6 +70,7 @@ export function createApp(options: AppOptions) {
     }
     const duration_ms = Math.round(performance.now() - started);
     const { method } = request;
+    rays.note(ray_id, { label: `${method} ${name}`, started: new Date(Date.now() - duration_ms), duration_ms });
     events.emit({ event: 'request_served', ray_id, method, route: name, status: response.status, duration_ms });
     return complete(response, ray_id, headers);
   }
