@@ -64,6 +64,9 @@ const CreateAction = Type.Object({
 
 export type CreateActionConfig = Static<typeof CreateAction>;
 
+/** What players do that a game mode can forbid or check. */
+export const ACTIONS = ['find', 'join', 'create'] as const;
+
 const SharedMembers = {
   regions: optional(record(Region)),
   max_players: optional(Count),

@@ -2,13 +2,14 @@ import { BlockList, isIP } from 'node:net';
 import type { ContentProblem } from '../names.ts';
 import { displayNameProblem, isLenientNameId, LONG_DISPLAY_NAME_BYTES_MAX } from '../names.ts';
 import { cdnProblems, isHeaderName, isHeaderValue } from './cdn-rules.ts';
-import type {
-  ActionConfig,
-  CaptchaConfig,
-  DockerConfig,
-  GameModeConfig,
-  MatchmakerConfig,
-  VersionConfig,
+import {
+  ACTIONS,
+  type ActionConfig,
+  type CaptchaConfig,
+  type DockerConfig,
+  type GameModeConfig,
+  type MatchmakerConfig,
+  type VersionConfig,
 } from './config.ts';
 import { portProblems } from './ports.ts';
 import { resolveGameMode } from './settings.ts';
@@ -97,9 +98,9 @@ function gameModeProblems(
     ),
     ...[...settings.regions].flatMap(([slug, region]) => below(['regions', marked(slug)], regionProblems(region))),
     ...(docker ? dockerProblems(docker, matchmaker.docker?.env, surroundings) : [['no-runtime']]),
-    ...Object.entries(mode.actions ?? {}).flatMap(([action, config]) =>
+    ...ACTIONS.flatMap((action) =>
       // The field reports the create action's under join-config too.
-      below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(config)),
+      below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(mode.actions?.[action])),
     ),
   ];
 }
@@ -161,8 +162,8 @@ function variableProblems(key: string, value: string): Path[] {
   ];
 }
 
-function actionProblems(action: ActionConfig): Path[] {
-  const verification = action.verification_config ?? action.verification;
+function actionProblems(action: ActionConfig | undefined): Path[] {
+  const verification = action?.verification_config ?? action?.verification;
   if (!verification) return [];
   const headers = Object.entries(verification.headers ?? {});
   const paths = [

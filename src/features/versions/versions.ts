@@ -8,7 +8,7 @@ import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
 import type { Sites } from '../sites/sites.ts';
-import { VersionConfig } from './config.ts';
+import { ACTIONS, VersionConfig } from './config.ts';
 import { versionProblems } from './rules.ts';
 import { type GameModeSettings, resolveMatchmaker } from './settings.ts';
 import * as store from './store.ts';
@@ -116,7 +116,9 @@ const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
 function refuseUnavailable({ matchmaker }: VersionConfig, region_slugs: string[]): void {
-  const actions = Object.values(matchmaker?.game_modes ?? {}).flatMap((mode) => Object.values(mode.actions ?? {}));
+  const actions = Object.values(matchmaker?.game_modes ?? {}).flatMap((mode) =>
+    ACTIONS.map((action) => mode.actions?.[action]),
+  );
   const modes = [...resolveMatchmaker(matchmaker, region_slugs).values()];
   const keeps_warm = modes.some(({ regions }) =>
     [...regions.values()].some(({ idle_lobbies }) => idle_lobbies.min > 0),
@@ -125,7 +127,7 @@ function refuseUnavailable({ matchmaker }: VersionConfig, region_slugs: string[]
     [matchmaker?.captcha !== undefined, 'config.matchmaker.captcha'],
     [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes'],
     [
-      actions.some(({ verification, verification_config }) => verification ?? verification_config),
+      actions.some((action) => action?.verification ?? action?.verification_config),
       'external verification (actions.*.verification_config)',
     ],
     [keeps_warm, 'lobbies kept warm (idle_lobbies.min above 0)'],
