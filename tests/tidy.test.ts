@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'bun:test';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import ts from 'typescript';
+
+const ROOT = resolve(import.meta.dir, '..');
+const LINES_MAX = 300;
+/** Names that say nothing of what a file holds. */
+const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.ts$/;
+
+interface Import {
+  from: string;
+  to: string;
+  /** What was written: a path, or the name of a package. */
+  specifier: string;
+}
+
+const files = listFiles('{src,tests,bench,examples,.ci}/**/*.ts');
+const sources = files.filter((path) => path.startsWith('src/'));
+const imports: Import[] = sources.flatMap(importsOf);
+const local = imports.filter(({ specifier }) => specifier.startsWith('.'));
+
+describe('the house is tidy', () => {
+  test('the sources were found', () => {
+    expect(sources.length).toBeGreaterThan(100);
+    expect(local.length).toBeGreaterThan(300);
+  });
+
+  test('arrows between layers point downwards: main → commands → service → features → platform', () => {
+    expect(local.filter(({ from, to }) => !mayUseLayer(from, to))).toEqual([]);
+  });
+
+  test('inside a feature: routes → door → store → tables, and rules know nothing but types', () => {
+    const within = local.filter(({ from, to }) => featureOf(from) !== undefined && featureOf(from) === featureOf(to));
+    expect(within.filter(({ from, to }) => !mayUseRole(from, to))).toEqual([]);
+  });
+
+  test('between features only doors are open; tables may point to tables, and shapes may hold shapes', () => {
+    expect(betweenFeatures().filter(({ from, to }) => !mayCross(from, to))).toEqual([]);
+  });
+
+  test('features do not call each other in a circle', () => {
+    const calls = betweenFeatures().filter(({ from }) => roleOf(from) !== 'tables');
+    expect(findCircle(calls)).toEqual([]);
+  });
+
+  test('rules take no clock, no random numbers, no network and no database', () => {
+    const impure = /\bnew Date\(\)|\bDate\.now|\bMath\.random|\bcrypto\.|\bfetch\(|\bBun\./;
+    const rules = sources.filter((path) => basename(path) === 'rules.ts');
+    expect(rules.length).toBeGreaterThan(4);
+    expect(rules.filter((path) => impure.test(read(path)))).toEqual([]);
+    expect(imports.filter(({ from, specifier }) => rules.includes(from) && /drizzle|postgres/.test(specifier))).toEqual(
+      [],
+    );
+  });
+
+  test('only config.ts reads the environment', () => {
+    const readers = sources.filter((path) => /\b(process|Bun)\.env\b/.test(read(path)));
+    expect(readers).toEqual(['src/config.ts']);
+  });
+
+  test('only platform/database knows a driver, and only it knows of the embedded PostgreSQL', () => {
+    const drivers = imports.filter(({ specifier }) =>
+      /^(postgres|drizzle-orm\/(postgres-js|migrator).*)$/.test(specifier),
+    );
+    expect(drivers.length).toBeGreaterThan(0);
+    const strangers = [...drivers, ...local.filter(({ to }) => to.endsWith('/embedded.ts'))];
+    expect(strangers.filter(({ from }) => !from.startsWith('src/platform/database/'))).toEqual([]);
+  });
+
+  test('no path but the route table adds routes: only platform/http knows Elysia', () => {
+    const elysia = imports.filter(({ specifier }) => /^(elysia|@elysiajs\/.*)$/.test(specifier));
+    expect(elysia.filter(({ from }) => !from.startsWith('src/platform/http/'))).toEqual([]);
+  });
+
+  test(`no file is longer than ${LINES_MAX} lines`, () => {
+    expect(files.filter((path) => read(path).trimEnd().split('\n').length > LINES_MAX)).toEqual([]);
+  });
+
+  test('every file says by its name what it holds', () => {
+    expect(files.filter((path) => VAGUE_NAMES.test(basename(path)))).toEqual([]);
+    expect(files.filter((path) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.d)?\.ts$/.test(basename(path)))).toEqual([]);
+  });
+
+  test('every decision page has a number of its own', () => {
+    const pages = listFiles('docs/decisions/*.md').map((path) => basename(path));
+    expect(pages.length).toBeGreaterThan(0);
+    expect(pages.filter((page) => !/^\d{4}-[a-z0-9-]+\.md$/.test(page))).toEqual([]);
+    expect(new Set(pages.map((page) => page.slice(0, 4))).size).toBe(pages.length);
+  });
+});
+
+const LAYERS = ['main', 'commands', 'service', 'features', 'config', 'platform'];
+
+/** Features are given what they need of the configuration as values. */
+function mayUseLayer(from: string, to: string): boolean {
+  if (basename(to) === 'package.json') return true;
+  const [above, below] = [layerOf(from), layerOf(to)];
+  if (above === 'features' && below === 'config') return false;
+  return LAYERS.indexOf(above) <= LAYERS.indexOf(below);
+}
+
+function layerOf(path: string): string {
+  return (path.split('/')[1] ?? '').replace('.ts', '');
+}
+
+/** Who must not be known by whom, of the files of one feature. */
+const NEVER: Record<string, RegExp> = {
+  tables: /^(?!config$)/,
+  wire: /^(.*routes|.*store|reconcile|door|rules)$/,
+  store: /^(?!tables|store|.*-store)/,
+  rules: /^(routes|store|.*-store|reconcile|door)$/,
+  routes: /^(store|.*-store|tables|reconcile)$/,
+};
+
+function mayUseRole(from: string, to: string): boolean {
+  const [user, used] = [roleOf(from), roleOf(to)];
+  if (used.endsWith('routes')) return false;
+  const kind = ['store', 'routes'].find((role) => user.endsWith(`-${role}`)) ?? user;
+  return !NEVER[kind]?.test(used);
+}
+
+function roleOf(path: string): string {
+  const name = basename(path, '.ts');
+  return name === featureOf(path) ? 'door' : name;
+}
+
+function mayCross(from: string, to: string): boolean {
+  const used = roleOf(to);
+  return used === 'door' || used === 'wire' || (used === 'tables' && roleOf(from) === 'tables');
+}
+
+function betweenFeatures(): Import[] {
+  return local.filter(({ from, to }) => {
+    const [user, used] = [featureOf(from), featureOf(to)];
+    return user !== undefined && used !== undefined && user !== used;
+  });
+}
+
+/** `lobbies` for src/features/lobbies/…; undefined for what belongs to no feature. */
+function featureOf(path: string): string | undefined {
+  const [, layer, feature, ...rest] = path.split('/');
+  return layer === 'features' && rest.length > 0 ? feature : undefined;
+}
+
+/** Features that need each other; empty when there are none. */
+function findCircle(arrows: Import[]): string[] {
+  const needs = Map.groupBy(arrows, ({ from }) => featureOf(from) ?? '');
+  const follow = (feature: string, way: string[]): string[] => {
+    if (way.includes(feature)) return [...way, feature];
+    for (const { to } of needs.get(feature) ?? []) {
+      const circle = follow(featureOf(to) ?? '', [...way, feature]);
+      if (circle.length > 0) return circle;
+    }
+    return [];
+  };
+  return [...needs.keys()].map((feature) => follow(feature, [])).find((circle) => circle.length > 0) ?? [];
+}
+
+function importsOf(path: string): Import[] {
+  const { importedFiles } = ts.preProcessFile(read(path), true, true);
+  return importedFiles.map(({ fileName }) => ({
+    from: path,
+    to: fileName.startsWith('.') ? relative(ROOT, join(ROOT, dirname(path), fileName)) : fileName,
+    specifier: fileName,
+  }));
+}
+
+function listFiles(pattern: string): string[] {
+  return [...new Bun.Glob(pattern).scanSync({ cwd: ROOT, dot: true })].sort();
+}
+
+function read(path: string): string {
+  return ts.sys.readFile(join(ROOT, path)) ?? '';
+}
