@@ -1,11 +1,10 @@
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { UploadKind, UploadRow, Uploads } from '../uploads/uploads.ts';
+import type { UploadRow, Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import { BYTES_MAX, imageTypeOf, looksLike } from './rules.ts';
+import { BYTES_MAX, imageTypeOf, looksLike, PICTURE_KINDS, type PictureKind } from './rules.ts';
 
-/** The kinds of upload that are pictures. */
-export type PictureKind = Exclude<UploadKind, 'build' | 'site'>;
+export type { PictureKind } from './rules.ts';
 
 /** Whose picture it is: a game's, or of somebody who uploads it for himself or his group. */
 export type PictureOwner = { game_id: string } | { identity_id: string };
@@ -67,8 +66,6 @@ export function createMedia({ database, uploads }: MediaDependencies) {
     },
   };
 }
-
-const PICTURE_KINDS = ['custom_avatar', 'game_logo', 'game_banner', 'group_avatar', 'identity_avatar'] as const;
 
 function isOwnedBy(upload: UploadRow, owner: PictureOwner): boolean {
   return 'game_id' in owner ? upload.game_id === owner.game_id : upload.identity_id === owner.identity_id;

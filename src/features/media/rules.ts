@@ -1,4 +1,6 @@
-import type { PictureKind } from './media.ts';
+/** The kinds of upload that are pictures. */
+export const PICTURE_KINDS = ['custom_avatar', 'game_logo', 'game_banner', 'group_avatar', 'identity_avatar'] as const;
+export type PictureKind = (typeof PICTURE_KINDS)[number];
 
 const MEGABYTE = 1_000_000;
 
