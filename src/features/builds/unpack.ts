@@ -124,7 +124,7 @@ async function takeEntries(tar: Extract, directory: string, { meter, limits }: B
     meter.last_name = entry.header.name;
     if (count > limits.entries) throw invalid(`it holds more than ${limits.entries} entries`);
     const path = checkedPath(entry.header, limits);
-    if (entry.header.type === 'directory') await makeFolder(entry, join(directory, path));
+    if (isFolder(entry.header)) await makeFolder(entry, join(directory, path));
     else await writeFile(entry, join(directory, path));
     // tar-stream goes on to the next entry when this one has been read to its end.
     entry.resume();
@@ -132,11 +132,17 @@ async function takeEntries(tar: Extract, directory: string, { meter, limits }: B
   if (count === 0) throw invalid('it is empty, or not a tar');
 }
 
+/** Of old, a file whose name ends in a slash is a folder; tar-stream gives it as a file. */
+function isFolder({ name, type, size }: Header): boolean {
+  return type === 'directory' || (type === 'file' && name.endsWith('/') && size === 0);
+}
+
 /** The entry's name, relative and inside; an empty one is the directory itself. */
-function checkedPath({ name, type, linkname, pax }: Header, limits: UnpackLimits): string {
+function checkedPath(header: Header, limits: UnpackLimits): string {
+  const { name, type, linkname, pax } = header;
   if (type === 'symlink' || type === 'link') {
     const option = type === 'symlink' ? '--dereference' : '--hard-dereference';
-    throw invalid(`${shown(name)} is a link to ${shown(linkname)}; pack the file itself (tar ${option})`);
+    throw invalid(`${shown(name)} is a link to ${shown(linkname ?? '')}; pack the file itself (tar ${option})`);
   }
   // What stands there is a map of the holes and the rest of the file, under a name that is not the file's.
   if (Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
@@ -145,7 +151,8 @@ function checkedPath({ name, type, linkname, pax }: Header, limits: UnpackLimits
   if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') {
     throw invalid(`${shown(name)} is neither a file nor a folder`);
   }
-  const segments = name.replace(/\/+$/, '').split('/');
+  const is_folder = isFolder(header);
+  const segments = (is_folder ? name.replace(/\/+$/, '') : name).split('/');
   while (segments[0] === '.') segments.shift();
   const is_inside =
     !name.startsWith('/') && segments.every((segment) => segment !== '' && segment !== '.' && segment !== '..');
@@ -157,7 +164,7 @@ function checkedPath({ name, type, linkname, pax }: Header, limits: UnpackLimits
     throw invalid(`the name ${shown(name)}… is too long`);
   }
   if (segments.length > limits.depth) throw invalid(`${shown(name)} lies more than ${limits.depth} folders deep`);
-  if (segments.length === 0 && type !== 'directory') throw invalid('an entry has no name');
+  if (segments.length === 0 && !is_folder) throw invalid('an entry has no name');
   return segments.join('/');
 }
 

@@ -201,7 +201,8 @@ export function createUploads({ database, clock, events, objects, presigner }: U
               // One that cannot be removed does not keep the others.
               await discard(upload).catch((cause: unknown) => failures.push(cause));
             }
-            if (failures.length > 0) throw new AggregateError(failures, 'uploads that were abandoned cannot be removed');
+            if (failures.length > 0)
+              throw new AggregateError(failures, 'uploads that were abandoned cannot be removed');
           } while (abandoned.length === ABANDONED_AT_ONCE && !signal.aborted);
           return 0;
         },

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'bun:test';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { UNPACK_LIMITS } from '../../../src/features/builds/unpack.ts';
+import { packTar, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
+import { UNTOUCHED, unpack } from '../../support/unpacking.ts';
+
+const MIB = 1024 ** 2;
+const GIB = 1024 ** 3;
+
+test('the limits are those of reliability-security A3', () => {
+  expect(UNPACK_LIMITS).toEqual({
+    entries: 100_000,
+    depth: 32,
+    name_bytes: 1_024,
+    unpacked_bytes: 16 * GIB,
+    ratio: 200,
+  });
+});
+
+describe('an archive that is small only until it is opened is refused before it fills the disk', () => {
+  const zeros = Buffer.alloc(16 * MIB);
+  for (const [what, compress] of [
+    ['gzip', gzipSync],
+    ['zstd', zstdCompressSync],
+  ] as const) {
+    test(`1 GiB of zeros in ${what}`, async () => {
+      const beginning = compress(rawEntry({ name: 'zeros', size: GIB }));
+      const member = compress(zeros);
+      const bomb = Buffer.concat([beginning, ...Array<Buffer>(GIB / zeros.length).fill(member)]);
+      expect(bomb.length).toBeLessThan(2 * MIB);
+      // A smaller ratio than the service's, for the sake of the disk.
+      const unpacked = await unpack(bomb, { ratio: 10 });
+      expect(unpacked.refusal).toMatch(/^it unpacks to more than \d+ bytes\.$/);
+      const allowed = 64 * MIB + bomb.length * 10;
+      expect(Number(unpacked.refusal?.match(/\d+/)?.[0])).toBeLessThanOrEqual(allowed);
+      expect(unpacked.unpacked_bytes).toBeLessThanOrEqual(allowed);
+    }, 20_000);
+  }
+
+  test('more than all that may come out of one', async () => {
+    const noise = crypto.getRandomValues(new Uint8Array(50_000));
+    const unpacked = await unpack(await packTar([{ name: 'noise', content: noise }]), { unpacked_bytes: 40_000 });
+    expect(unpacked.refusal).toBe('it unpacks to more than 40000 bytes.');
+    expect(unpacked.unpacked_bytes).toBeLessThanOrEqual(40_000);
+  });
+});
+
+describe('an archive of too much of something is refused', () => {
+  const deep = (depth: number) => `${'d/'.repeat(depth - 1)}file`;
+  const long = (bytes: number) => `${'f'.repeat(200)}/`.repeat(bytes / 201).concat('f'.repeat(bytes % 201));
+  const many = (count: number): TarEntry[] => Array.from({ length: count }, (_, n) => ({ name: `${n}`, content: 'x' }));
+  const wide = `${'表'.repeat(85)}`;
+  const CASES: [what: string, allowed: TarEntry[], refused: TarEntry[], refusal: string][] = [
+    ['depth', [{ name: deep(32) }], [{ name: deep(33) }], `"${deep(33)}" lies more than 32 folders deep.`],
+    [
+      'letters in a path',
+      [{ name: long(1_024) }],
+      [{ name: long(1_025) }],
+      `the name "${'f'.repeat(120)}"… is too long.`,
+    ],
+    [
+      'letters in a name',
+      [{ name: 'f'.repeat(255) }],
+      [{ name: 'f'.repeat(256) }],
+      `the name "${'f'.repeat(120)}"… is too long.`,
+    ],
+    ['bytes in a name', [{ name: wide }], [{ name: `${wide}表` }], `the name "${wide}表"… is too long.`],
+    [
+      'letters in the name of a folder',
+      [{ name: `${'f'.repeat(255)}/`, type: 'directory' }],
+      [{ name: `${'f'.repeat(256)}/`, type: 'directory' }],
+      `the name "${'f'.repeat(120)}"… is too long.`,
+    ],
+    ['entries', many(7), many(8), 'it holds more than 7 entries.'],
+    [
+      'entries for one folder',
+      many(7).map(() => ({ name: './', type: 'directory' })),
+      many(8).map(() => ({ name: './', type: 'directory' })),
+      'it holds more than 7 entries.',
+    ],
+  ];
+  for (const [what, allowed, refused, refusal] of CASES) {
+    test(`${what}; one less is taken`, async () => {
+      const unpacked = await unpack(await packTar(refused), { entries: 7 });
+      expect(unpacked.refusal).toBe(refusal);
+      expect(unpacked.beside).toEqual(UNTOUCHED);
+      expect((await unpack(await packTar(allowed), { entries: 7 })).refusal).toBeUndefined();
+    });
+  }
+
+  test('a long name by GNU, of megabytes', async () => {
+    const name = rawEntry({ name: '././@LongLink', type: 'L', content: `${'f'.repeat(MIB)}\0` });
+    const unpacked = await unpack(Buffer.concat([name, rawEntry({ name: 'f' }), TAR_END]));
+    expect(unpacked.refusal).toBe(`the name "${'f'.repeat(120)}"… is too long.`);
+  });
+});

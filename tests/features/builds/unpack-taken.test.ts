@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'bun:test';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { packTar, paxRecord, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
+import { PACKINGS, UNTOUCHED, unpack } from '../../support/unpacking.ts';
+
+const SCRIPT = '#!/bin/sh\nexec sleep 60\n';
+const join = (...entries: Buffer[]) => Buffer.concat([...entries, TAR_END]);
+
+describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
+  test('with its files, its folders and what is executable', async () => {
+    const { refusal, tree, contents, beside } = await unpack(
+      compress(
+        await packTar([
+          { name: './', type: 'directory', mode: 0o700 },
+          { name: './server', content: SCRIPT, mode: 0o755 },
+          { name: 'maps/', type: 'directory' },
+          { name: 'maps/desert', content: 'sand' },
+          { name: 'data/of/nobody', content: '' },
+        ]),
+      ),
+    );
+    expect(refusal).toBeUndefined();
+    expect(tree).toEqual({
+      data: 'folder 755',
+      'data/of': 'folder 755',
+      'data/of/nobody': 'file 644',
+      maps: 'folder 755',
+      'maps/desert': 'file 644',
+      server: 'file 755',
+    });
+    expect(contents).toEqual({ 'data/of/nobody': '', 'maps/desert': 'sand', server: SCRIPT });
+    expect(beside).toEqual(UNTOUCHED);
+  });
+});
+
+describe('of a mode, nothing but "executable" is taken', () => {
+  const CASES: [mode: number, type: 'file' | 'directory', taken: string][] = [
+    [0o4755, 'file', 'file 755'],
+    [0o2755, 'file', 'file 755'],
+    [0o6777, 'file', 'file 755'],
+    [0o7644, 'file', 'file 644'],
+    [0o666, 'file', 'file 644'],
+    [0o100, 'file', 'file 755'],
+    [0o001, 'file', 'file 755'],
+    [0o400, 'file', 'file 644'],
+    [0o1777, 'directory', 'folder 755'],
+    [0o2777, 'directory', 'folder 755'],
+    [0o500, 'directory', 'folder 755'],
+  ];
+  for (const [mode, type, taken] of CASES) {
+    test(`${type} ${mode.toString(8)} becomes ${taken}`, async () => {
+      const { refusal, tree } = await unpack(await packTar([{ name: 'a', type, mode }]));
+      expect(refusal).toBeUndefined();
+      expect(tree).toEqual({ a: taken });
+    });
+  }
+
+  test('a mode that is no number is that of a file that nobody executes', async () => {
+    const { tree } = await unpack(join(rawEntry({ name: 'a', mode: 'zzzzzzz' })));
+    expect(tree).toEqual({ a: 'file 644' });
+  });
+});
+
+describe('the spellings of a name that honest programs write', () => {
+  const long = `${'deep/'.repeat(30)}file`;
+  const CASES: [what: string, tar: Buffer | Promise<Buffer>, path: string][] = [
+    ['a dot before it', packTar([{ name: './a/b', content: 'x' }]), 'a/b'],
+    ['several dots before it', packTar([{ name: '././a', content: 'x' }]), 'a'],
+    ['one that only looks like a way out', packTar([{ name: '..a/...', content: 'x' }]), '..a/...'],
+    ['another language', packTar([{ name: '地图/沙漠', content: 'x' }]), '地图/沙漠'],
+    ['a blank, a quote and a star', packTar([{ name: `a b'"*?.txt`, content: 'x' }]), `a b'"*?.txt`],
+    ['longer than a header, by PAX', packTar([{ name: `${'f'.repeat(200)}`, content: 'x' }]), 'f'.repeat(200)],
+    ['longer than a header, by prefix', join(rawEntry({ prefix: 'a/b', name: 'c', content: 'x' })), 'a/b/c'],
+    [
+      'longer than a header, by GNU',
+      join(
+        rawEntry({ name: '././@LongLink', type: 'L', content: `${long}\0`, magic: 'ustar  \0' }),
+        rawEntry({ name: long.slice(0, 99), content: 'x', magic: 'ustar  \0' }),
+      ),
+      long,
+    ],
+    [
+      'a global PAX header, as git archive writes it',
+      join(
+        rawEntry({ name: 'pax_global_header', type: 'g', content: paxRecord('comment', 'f'.repeat(40)) }),
+        rawEntry({ name: 'a', content: 'x' }),
+      ),
+      'a',
+    ],
+    ['a file that is said to be contiguous', join(rawEntry({ name: 'a', type: '7', content: 'x' })), 'a'],
+    ['an old file, whose type is zero', join(rawEntry({ name: 'a', type: '\0', content: 'x' })), 'a'],
+  ];
+  test.each(CASES)('%s', async (_, tar, path) => {
+    const { refusal, contents } = await unpack(await tar);
+    expect(refusal).toBeUndefined();
+    expect(contents).toEqual({ [path]: 'x' });
+  });
+
+  test('names that differ in case or in how an accent is written are different files', async () => {
+    const names = ['Map', 'map', 'MAP', 'caf\u00e9', 'cafe\u0301'];
+    const { refusal, contents } = await unpack(await packTar(names.map((name) => ({ name, content: name }))));
+    expect(refusal).toBeUndefined();
+    expect(contents).toEqual(Object.fromEntries(names.map((name) => [name, name])));
+  });
+
+  test('a file whose name ends in a slash is a folder, as it was before there were types', async () => {
+    const { refusal, tree } = await unpack(join(rawEntry({ name: 'a/' }), rawEntry({ name: 'a/b', content: 'x' })));
+    expect(refusal).toBeUndefined();
+    expect(tree).toEqual({ a: 'folder 755', 'a/b': 'file 644' });
+  });
+
+  test('a folder may be there twice', async () => {
+    const folder: TarEntry = { name: 'a/', type: 'directory' };
+    const { refusal, tree } = await unpack(await packTar([folder, { name: 'a/b' }, folder]));
+    expect(refusal).toBeUndefined();
+    expect(tree).toEqual({ a: 'folder 755', 'a/b': 'file 644' });
+  });
+});
+
+describe('however it is cut into pieces', () => {
+  const ENTRIES = [
+    { name: 'a', content: 'a'.repeat(700) },
+    { name: 'b', content: 'b' },
+  ];
+  const CONTENTS = Object.fromEntries(ENTRIES.map(({ name, content }) => [name, content]));
+
+  for (const [packing, compress] of Object.entries(PACKINGS)) {
+    for (const bytes of [1, 3, 511, 513]) {
+      test(`a ${packing} that comes in pieces of ${bytes} bytes`, async () => {
+        const archive = compress(await packTar(ENTRIES));
+        expect((await unpack(inPieces(archive, bytes))).contents).toEqual(CONTENTS);
+      });
+    }
+  }
+
+  test('compressed in several members or frames, as parallel compressors do', async () => {
+    const tar = await packTar(ENTRIES);
+    for (const compress of [gzipSync, zstdCompressSync]) {
+      const archive = Buffer.concat([tar.subarray(0, 900), tar.subarray(900)].map((piece) => compress(piece)));
+      const { refusal, contents } = await unpack(archive);
+      expect(refusal).toBeUndefined();
+      expect(contents).toEqual(CONTENTS);
+    }
+  });
+
+  test('padded with zeros to a whole record, as tape drives want it', async () => {
+    const { refusal, contents } = await unpack(Buffer.concat([await packTar(ENTRIES), Buffer.alloc(8_192)]));
+    expect(refusal).toBeUndefined();
+    expect(contents).toEqual(CONTENTS);
+  });
+});
+
+function inPieces(bytes: Uint8Array, length: number): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(pieces) {
+      for (let place = 0; place < bytes.length; place += length) pieces.enqueue(bytes.subarray(place, place + length));
+      pieces.close();
+    },
+  });
+}

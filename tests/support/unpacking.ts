@@ -1,0 +1,86 @@
+import { lstatSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { UNPACK_LIMITS, type UnpackLimits, unpackArchive } from '../../src/features/builds/unpack.ts';
+import { ServiceError } from '../../src/platform/errors.ts';
+import { listTree } from './tar.ts';
+
+/** The ways in which an archive may be compressed. */
+export const PACKINGS: Record<string, (tar: Uint8Array) => Uint8Array> = {
+  tar: (tar) => tar,
+  'tar.gz': (tar) => gzipSync(tar),
+  'tar.zst': (tar) => zstdCompressSync(tar),
+};
+
+/** What became of an archive. */
+export interface Unpacked {
+  /** Why it was refused, without what all refusals begin with; undefined when it was taken. */
+  refusal: string | undefined;
+  /** What was unpacked, with modes. */
+  tree: Record<string, string>;
+  /** The text of each file, unless it is large. */
+  contents: Record<string, string>;
+  /** Of all files together. */
+  unpacked_bytes: number;
+  /** What lies beside the directory, where nothing but the note "untouched" was. */
+  beside: Record<string, string>;
+}
+
+export const UNTOUCHED = { note: 'untouched' };
+
+const BEGINNING = 'The build cannot be used: ';
+const LARGE_BYTES = 65_536;
+
+/** Unpacks an archive and looks at it; fails when it is refused by anything but BUILDS_BUILD_INVALID. */
+export async function unpack(
+  archive: Uint8Array | ReadableStream<Uint8Array>,
+  limits: Partial<UnpackLimits> = {},
+): Promise<Unpacked> {
+  const place = await mkdtemp(join(tmpdir(), 'muster-unpack-'));
+  try {
+    const directory = join(place, 'inside/build');
+    await mkdir(directory, { recursive: true });
+    await Bun.write(join(place, 'note'), 'untouched');
+    const stream = archive instanceof ReadableStream ? archive : new Blob([new Uint8Array(archive)]).stream();
+    const refusal = await refusalBy(unpackArchive(stream, directory, { ...UNPACK_LIMITS, ...limits }));
+    const tree = await listTree(directory);
+    const contents = await readAll(directory, tree);
+    const unpacked_bytes = Object.keys(tree).reduce((sum, path) => sum + sizeOf(join(directory, path)), 0);
+    await rm(directory, { recursive: true });
+    const beside = await readAll(place, await listTree(place));
+    return { refusal, tree, contents, unpacked_bytes, beside };
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
+}
+
+async function refusalBy(work: Promise<void>): Promise<string | undefined> {
+  try {
+    await work;
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'BUILDS_BUILD_INVALID') throw error;
+    expectBeginning(error.message);
+    return error.message.slice(BEGINNING.length);
+  }
+}
+
+function expectBeginning(message: string): void {
+  if (!message.startsWith(BEGINNING)) throw new Error(`a refusal of another kind: ${message}`);
+}
+
+function sizeOf(path: string): number {
+  const stats = lstatSync(path);
+  return stats.isFile() ? stats.size : 0;
+}
+
+async function readAll(directory: string, tree: Record<string, string>): Promise<Record<string, string>> {
+  const texts: Record<string, string> = {};
+  for (const [path, description] of Object.entries(tree)) {
+    const file = Bun.file(join(directory, path));
+    if (description.startsWith('file') && file.size <= LARGE_BYTES) texts[path] = await file.text();
+  }
+  return texts;
+}
