@@ -1,0 +1,56 @@
+import contract from './data/wire-contract.json' with { type: 'json' };
+
+/** A shape as the contract writes it: a name, or one of these with a member. */
+type Shape = string | { object: Record<string, Shape> } | { array: Shape } | { map: Shape } | { enum: string[] };
+
+/** What the field's clients call, as their contract has it; what is out of scope is left out of the data. */
+export interface Operation {
+  operation: string;
+  method: string;
+  path: string;
+  response: Record<string, Shape>;
+}
+
+export const OPERATIONS: readonly Operation[] = contract.operations as unknown as Operation[];
+const SCHEMAS = contract.schemas as unknown as Record<string, Shape>;
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** Where a value is not of a shape; empty when it is. Members that the shape does not name are allowed. */
+export function deviations(value: unknown, shape: Shape, place = ''): string[] {
+  if (typeof shape === 'string') return deviationsFromName(value, shape, place);
+  if ('enum' in shape) return shape.enum.includes(value as string) ? [] : [`${place}: not one of ${shape.enum}`];
+  if ('array' in shape) {
+    if (!Array.isArray(value)) return [`${place}: no array`];
+    return value.flatMap((item, index) => deviations(item, shape.array, `${place}[${index}]`));
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${place}: no object`];
+  const members = new Map(Object.entries(value));
+  if ('map' in shape) return [...members].flatMap(([key, item]) => deviations(item, shape.map, `${place}.${key}`));
+  return Object.entries(shape.object).flatMap(([key, member]) => {
+    const name = key.replace(/\?$/, '');
+    if (!members.has(name)) return key.endsWith('?') ? [] : [`${place}.${name}: missing`];
+    return deviations(members.get(name), member, `${place}.${name}`);
+  });
+}
+
+function deviationsFromName(value: unknown, name: string, place: string): string[] {
+  const [kind = '', format] = name.split(':');
+  const schema = SCHEMAS[name];
+  if (schema !== undefined) return deviations(value, schema, place);
+  const is_right = {
+    any: true,
+    // Members that nobody expects hurt nobody: the check of a profile says what is wrong.
+    empty: typeof value === 'object' && value !== null,
+    string: typeof value === 'string',
+    boolean: typeof value === 'boolean',
+    integer: Number.isSafeInteger(value),
+    number: typeof value === 'number',
+  }[kind];
+  if (is_right === undefined) return [`${place}: the contract has no ${name}`];
+  if (!is_right) return [`${place}: no ${kind}, but ${JSON.stringify(value)}`];
+  if (format === 'uuid' && !UUID.test(String(value))) return [`${place}: no UUID, but ${value}`];
+  if (format === 'date-time' && !DATE_TIME.test(String(value))) return [`${place}: no RFC 3339 time, but ${value}`];
+  return [];
+}

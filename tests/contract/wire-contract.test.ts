@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { CATALOGUE } from '../../src/platform/errors.ts';
+import { openTestService, type TestService } from '../support/service.ts';
+import { createContractClient } from './client.ts';
+import { deviations, OPERATIONS } from './contract.ts';
+import { walkCloud } from './walk-cloud.ts';
+import { walkMatchmaker } from './walk-matchmaker.ts';
+import { walkPeople } from './walk-people.ts';
+import { walkServers } from './walk-servers.ts';
+
+let opened: TestService;
+beforeAll(async () => {
+  opened = await openTestService();
+}, 30_000);
+afterAll(() => opened[Symbol.asyncDispose]());
+
+describe("a client of the field's contract", () => {
+  test('gets an answer of the shape it expects from every operation', async () => {
+    const { api, administrator_token } = opened;
+    const client = createContractClient(api);
+    const world = await walkCloud(client, opened, administrator_token);
+    await walkPeople(client, opened, world);
+    await walkServers(client, world);
+    await walkMatchmaker(client, world);
+    const missing = OPERATIONS.filter(({ operation }) => !client.walked.has(operation));
+    console.log(`${client.walked.size} of ${OPERATIONS.length} operations`);
+    expect(missing.map(({ operation }) => operation)).toEqual([]);
+  }, 60_000);
+
+  const open = /^(cloud_bootstrap|cloud_tiers_|cloud_devices_links_(prepare|get)|auth_tokens_)/;
+  for (const { operation, method, path } of OPERATIONS.filter((one) => !open.test(one.operation))) {
+    test(`${operation} without a token is refused by an error of the catalogue`, async () => {
+      const url = path.replace(/\{\w+\}/g, crypto.randomUUID());
+      const { status, body } = await opened.api.call(method, url, method === 'GET' ? {} : { body: {} });
+      expect(deviations(body, 'ErrorBody')).toEqual([]);
+      expect({ status, code: body.code }).toEqual({ status: 401, code: 'API_UNAUTHORIZED' });
+      expect(Object.keys(CATALOGUE)).toContain(body.code);
+    });
+  }
+});
