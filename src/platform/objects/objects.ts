@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ServiceError } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import { isErrno } from '../processes.ts';
 
 /** Some bytes of an object, from the first to the last, both included. */
@@ -27,9 +27,14 @@ export interface Objects {
   remove(prefix: string): Promise<void>;
 }
 
+const KEY = /^[a-z0-9][a-z0-9.-]*(\/[a-z0-9][a-z0-9.-]*)*$/;
+
 /** Objects as files. What is acknowledged is on the disk (fsync), and what is seen is whole (rename). */
 export function createDiskObjects(directory: string): Objects {
-  const fileOf = (key: string) => join(directory, key);
+  function fileOf(key: string): string {
+    assert(KEY.test(key), 'the key of an object leads nowhere else');
+    return join(directory, key);
+  }
 
   async function write(
     key: string,
@@ -37,7 +42,8 @@ export function createDiskObjects(directory: string): Objects {
   ): Promise<void> {
     const file = fileOf(key);
     const unfinished = `${file}.${crypto.randomUUID()}.unfinished`;
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    const made = await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    if (made !== undefined) await syncDirectory(dirname(made));
     const handle = await open(unfinished, 'wx', 0o600);
     try {
       await fill(async (chunk) => {
@@ -54,7 +60,17 @@ export function createDiskObjects(directory: string): Objects {
     }
   }
 
+  async function size(key: string): Promise<number | undefined> {
+    try {
+      return (await stat(fileOf(key))).size;
+    } catch (error) {
+      if (isErrno(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  }
+
   return {
+    size,
     put: (key, content, length_bytes) =>
       write(key, async (append) => {
         let received = 0;
@@ -66,28 +82,24 @@ export function createDiskObjects(directory: string): Objects {
         if (received !== length_bytes)
           throw new ServiceError('UPLOAD_LENGTH_MISMATCH', { expected_bytes: length_bytes });
       }),
-    async size(key) {
-      try {
-        return (await stat(fileOf(key))).size;
-      } catch (error) {
-        if (isErrno(error, 'ENOENT')) return undefined;
-        throw error;
-      }
-    },
     read(key, range) {
       const file = Bun.file(fileOf(key));
       return (range ? file.slice(range.start, range.end + 1) : file).stream();
     },
     async join(parts, key) {
       const [only, ...others] = parts;
-      if (only !== undefined && others.length === 0) {
-        await rename(fileOf(only), fileOf(key)).catch((error: unknown) => {
-          if (!isErrno(error, 'ENOENT')) throw error;
-        });
-      } else {
-        await write(key, async (append) => {
-          for (const part of parts) for await (const chunk of createReadStream(fileOf(part))) await append(chunk);
-        });
+      try {
+        if (only !== undefined && others.length === 0) {
+          await rename(fileOf(only), fileOf(key));
+          await syncDirectory(dirname(fileOf(key)));
+        } else {
+          await write(key, async (append) => {
+            for (const part of parts) for await (const chunk of createReadStream(fileOf(part))) await append(chunk);
+          });
+        }
+      } catch (error) {
+        // A part that is not there any more: it has been joined before.
+        if (!isErrno(error, 'ENOENT') || (await size(key)) === undefined) throw error;
       }
       await Promise.all(parts.map((part) => rm(fileOf(part), { force: true })));
     },

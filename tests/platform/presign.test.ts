@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { ServiceError } from '../../src/platform/errors.ts';
+import { createPresigner, type Presigner, type UploadPart } from '../../src/platform/objects/presign.ts';
+import { refusalOf } from '../support/refusal.ts';
+
+const HOUR_MS = 3_600_000;
+const PUBLIC_URL = 'https://play.example.com';
+const KEY = { kty: 'oct', k: Buffer.alloc(32, 7).toString('base64url') };
+
+const PART: UploadPart = {
+  upload_id: '0190a0b0-c0d0-4e0f-8a0b-0c0d0e0f0a0b',
+  file_number: 3,
+  part_number: 1,
+  path: 'maps/Änd&signature=x #1%.bin',
+  byte_offset: 104_857_600,
+  content_length: 12_345,
+};
+
+function makePresigner(key = KEY): { presigner: Presigner; now: { ms: number } } {
+  const now = { ms: Date.parse('2026-01-31T12:00:00.000Z') };
+  return { presigner: createPresigner(key, { now: () => new Date(now.ms) }, PUBLIC_URL), now };
+}
+
+const { presigner } = makePresigner();
+const url = presigner.sign(PART, false);
+
+/** Which of these addresses are taken. */
+function findAccepted(urls: string[]): string[] {
+  return urls.filter((candidate) => {
+    try {
+      presigner.verify(candidate);
+      return true;
+    } catch (error) {
+      if (error instanceof ServiceError && error.code === 'UPLOAD_SIGNATURE_INVALID') return false;
+      throw error;
+    }
+  });
+}
+
+describe('an address for an upload is refused', () => {
+  test('when any character of it is another one', () => {
+    const altered = [...url].slice(PUBLIC_URL.length + 1).flatMap((character, index) => {
+      const place = PUBLIC_URL.length + 1 + index;
+      const flipped = Array.from({ length: 7 }, (_, bit) => String.fromCharCode(character.charCodeAt(0) ^ (1 << bit)));
+      return [...flipped, '/', '?', '&', '=', '%', '#', '\\', '.', ' ', 'é']
+        .filter((other) => other !== character)
+        .map((other) => url.slice(0, place) + other + url.slice(place + 1));
+    });
+    expect(altered.length).toBeGreaterThan(3_000);
+    expect(findAccepted(altered)).toEqual([]);
+  });
+
+  test('when any character is gone, doubled or put in', () => {
+    const places = Array.from({ length: url.length - PUBLIC_URL.length }, (_, index) => PUBLIC_URL.length + index + 1);
+    const altered = places.flatMap((place) => [
+      url.slice(0, place - 1) + url.slice(place),
+      ...['#', '\t', '\n', '&', '%00', url.charAt(place - 1)].map(
+        (added) => url.slice(0, place) + added + url.slice(place),
+      ),
+    ]);
+    expect(findAccepted(altered).filter((accepted) => accepted !== url)).toEqual([]);
+  });
+
+  test('when one of its fields is another one, or comes twice', () => {
+    const { searchParams } = new URL(url);
+    const fields = [...searchParams.keys()];
+    expect(fields).toEqual(['file', 'part', 'path', 'offset', 'length', 'expires', 'signature']);
+    const altered = fields.flatMap((name) => {
+      const changed = new URL(url);
+      changed.searchParams.set(name, `${searchParams.get(name)}0`);
+      const without = new URL(url);
+      without.searchParams.delete(name);
+      const twice = `${url}&${name}=${searchParams.get(name)}`;
+      const before = url.replace('?', `?${name}=0&`);
+      return [changed.href, without.href, twice, before];
+    });
+    const of_another_upload = url.replace(PART.upload_id, crypto.randomUUID());
+    const in_capitals = url.replace(PART.upload_id, PART.upload_id.toUpperCase());
+    expect(findAccepted([...altered, of_another_upload, in_capitals])).toEqual([]);
+  });
+
+  test('when its signature is another address’s', () => {
+    const [, other_signature] = presigner.sign({ ...PART, content_length: 12_346 }, false).split('&signature=');
+    const [signed] = url.split('&signature=');
+    expect(findAccepted([`${signed}&signature=${other_signature}`, `${signed}&signature=`, signed ?? ''])).toEqual([]);
+  });
+
+  test('when another service signed it', () => {
+    const { presigner: other } = makePresigner({ kty: 'oct', k: Buffer.alloc(32, 8).toString('base64url') });
+    expect(findAccepted([other.sign(PART, false)])).toEqual([]);
+  });
+
+  test.each([
+    [false, HOUR_MS],
+    [true, 6 * HOUR_MS],
+  ])('when it is late (multipart: %p): after %d ms', (is_multipart, lifetime_ms) => {
+    const { presigner: mine, now } = makePresigner();
+    const address = mine.sign(PART, is_multipart);
+    now.ms += lifetime_ms;
+    expect(mine.verify(address)).toEqual(PART);
+    now.ms += 1;
+    expect(refusalOf(ServiceError, () => mine.verify(address))).toMatchObject({
+      code: 'UPLOAD_SIGNATURE_INVALID',
+      status: 403,
+    });
+  });
+});
+
+test('an address says all that it allows, whatever the file is called', () => {
+  expect(url).toStartWith(`${PUBLIC_URL}/uploads/${PART.upload_id}?file=3&part=1&path=maps%2F`);
+  const part = fc.record({
+    upload_id: fc.uuid(),
+    file_number: fc.nat(),
+    part_number: fc.nat(),
+    path: fc.string({ unit: 'grapheme', maxLength: 100 }),
+    byte_offset: fc.maxSafeNat(),
+    content_length: fc.maxSafeNat(),
+  });
+  fc.assert(
+    fc.property(part, (wanted) => {
+      expect(presigner.verify(presigner.sign(wanted, true))).toEqual(wanted);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('an address is as good at whichever host the service is reached', () => {
+  expect(presigner.verify(url.replace(PUBLIC_URL, 'http://127.0.0.1:8080'))).toEqual(PART);
+});
+
+test.each([{ kty: 'oct' }, { kty: 'oct', k: '' }, { kty: 'oct', k: 'c2hvcnQ' }])(
+  'no key that is none signs: %j',
+  (key) => {
+    expect(() => createPresigner(key, { now: () => new Date() }, PUBLIC_URL)).toThrow('is a secret');
+  },
+);
