@@ -94,7 +94,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** Moves a namespace to another version of its game. */
     async setVersion(place: store.NamespacePlace, version_id: string): Promise<void> {
       await versions.get({ game_id: place.game_id, version_id });
-      await change(place, (tx) => store.updateVersion(tx, place, version_id, clock.now()));
+      await change(place, (tx) => store.updateVersion(tx, place, version_id, clock));
     },
     validateMatchmakerLimits: matchmakerLimitProblems,
     /** Sets how many lobbies a namespace may have, and how many players of one client. Throws VALIDATION_ERROR. */

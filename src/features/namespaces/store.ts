@@ -1,4 +1,5 @@
 import { and, asc, desc, eq } from 'drizzle-orm';
+import type { Clock } from '../../platform/clock.ts';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -37,7 +38,7 @@ export async function selectNamespaces(queries: Queries, game_id: string): Promi
 }
 
 /** Moves a namespace to a version. False when there is no such namespace in the game. */
-export async function updateVersion(tx: Tx, place: NamespacePlace, version_id: string, now: Date): Promise<boolean> {
+export async function updateVersion(tx: Tx, place: NamespacePlace, version_id: string, clock: Clock): Promise<boolean> {
   const { game_id, namespace_id } = place;
   await touch(tx, [topics.game(game_id), topics.namespace(namespace_id)]);
   const rows = await tx
@@ -46,7 +47,8 @@ export async function updateVersion(tx: Tx, place: NamespacePlace, version_id: s
     .where(and(eq(namespaces.game_id, game_id), eq(namespaces.namespace_id, namespace_id)))
     .returning();
   const [row] = rows;
-  if (row) await insertDeployment(tx, row, now);
+  // The time after the wait for others who move it, so that the history is in their order.
+  if (row) await insertDeployment(tx, row, clock.now());
   return rows.length > 0;
 }
 

@@ -75,6 +75,9 @@ export const VersionHistoryAnswer = Type.Object({
   versions: Type.Array(Type.Object({ namespace_id: Uuid, version_id: Uuid, deploy_ts: Timestamp })),
 });
 
+/** Above the limit of the rules, which say by name what is too many. */
+const LISTED_PORTS_MAX = 256;
+
 const Port = Type.Integer({ minimum: 0, maximum: 65_535 });
 
 /** Specification: Development token port configuration. */
@@ -92,14 +95,17 @@ const LobbyPorts = Type.Array(
     port_range: Type.Optional(Type.Object({ min: Port, max: Port })),
     proxy_protocol: Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol))),
   }),
-  { maxItems: 256 },
+  { maxItems: LISTED_PORTS_MAX },
 );
 
 const Hostname = Type.String({ minLength: 1, maxLength: 255 });
 
 export const DevelopmentTokenBody = Type.Object({
   hostname: Hostname,
-  ports: Type.Optional(Type.Record(Type.String(), DevelopmentPortBody)),
+  ports: Type.Optional(
+    // Without a pattern, values under labels with line breaks would pass unseen.
+    Type.Record(Type.String({ pattern: '.*' }), DevelopmentPortBody, { maxProperties: LISTED_PORTS_MAX }),
+  ),
   lobby_ports: Type.Optional(LobbyPorts),
 });
 export const ValidateDevelopmentTokenBody = Type.Object({ hostname: Hostname, lobby_ports: LobbyPorts });
@@ -117,12 +123,14 @@ export function readDevelopmentPorts({
   ports,
   lobby_ports,
 }: Omit<DevelopmentTokenBody, 'hostname'>): DevelopmentPort[] {
-  if (ports) return Object.entries(ports).map(([label, port]) => ({ label, ...port }));
-  return (lobby_ports ?? []).map(({ label, target_port, port_range, proxy_protocol }) => ({
+  const listed = ports
+    ? Object.entries(ports).map(([label, port]) => ({ ...port, label }))
+    : (lobby_ports ?? []).map((port) => ({ ...port, port: port.target_port, protocol: port.proxy_protocol }));
+  return listed.map(({ label, protocol, port, port_range }) => ({
     label,
-    protocol: proxy_protocol,
-    ...(target_port === undefined ? {} : { port: target_port }),
-    ...(port_range ? { port_range } : {}),
+    protocol,
+    ...(port === undefined ? {} : { port }),
+    ...(port_range ? { port_range: { min: port_range.min, max: port_range.max } } : {}),
   }));
 }
 

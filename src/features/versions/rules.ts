@@ -39,8 +39,8 @@ const HEADERS_MAX = 32;
 const CAPTCHA_REQUESTS_MAX = 600;
 const CAPTCHA_TTL_MS_MAX = 12 * 3_600_000;
 
-/** Names in a server's environment that are ours to set (field-behaviour 4.14). */
-const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT)_|^BUN_BE_BUN$/;
+/** Names in a server's environment that are ours to set (field-behaviour 4.14), as the servers API has them. */
+const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;
 
 /** Everything wrong with a version, by the rules and with the paths of field-behaviour 4.2. */
 export function versionProblems(

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { versionProblems } from '../../../src/features/versions/rules.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 import { CreateVersionBody } from '../../../src/features/versions/wire.ts';
 import { compileShape } from '../../../src/platform/http/shapes.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { openTestService, type TestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
 
 const BUILD: string = crypto.randomUUID();
 const PORTS = {
@@ -165,15 +165,13 @@ describe('whatever is sent as a version', () => {
   });
 
   describe('to the service', () => {
-    let muster: TestService;
+    const muster = shareService();
     let game: TestGame;
     let build_id: string;
     beforeAll(async () => {
-      muster = await openTestService();
       game = await makeGame(muster.api, muster.administrator_token);
       build_id = await uploadScript(muster.api, game, 'setInterval(() => {}, 1e9)');
     });
-    afterAll(() => muster[Symbol.asyncDispose]());
 
     test('is answered: made, or refused as the caller’s fault', async () => {
       const path = `/cloud/games/${game.game_id}/versions`;

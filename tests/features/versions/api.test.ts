@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { openTestService, type TestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
 
-let muster: TestService;
+const muster = shareService();
 let builder: TestGame;
 let build_id: string;
 let game: TestGame;
 beforeAll(async () => {
-  muster = await openTestService();
   builder = await makeGame(muster.api, muster.administrator_token);
   build_id = await uploadScript(muster.api, builder, 'setInterval(() => {}, 1e9)');
 });
-afterAll(() => muster[Symbol.asyncDispose]());
 beforeEach(() => {
   game = builder;
 });

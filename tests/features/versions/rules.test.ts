@@ -106,7 +106,7 @@ describe('arguments and variables are refused', () => {
     ['a name of two lines', { env: { 'A\nB': 'x' } }, ['env-vars/*A\nB*/key/invalid']],
     ['an empty value', { env: { A: '' } }, ['env-vars/*A*/value/invalid']],
     ['a value with the character zero', { env: { A: 'x\0' } }, ['env-vars/*A*/value/invalid']],
-    ...['SERVICE_TOKEN', 'SERVICE_X', 'RIVET_TOKEN', 'PORT_game', 'BUN_BE_BUN'].map(
+    ...['SERVICE_TOKEN', 'SERVICE_X', 'RIVET_TOKEN', 'PORT_game', 'MUSTER_SERVER_ID', 'BUN_BE_BUN'].map(
       (key): [string, DockerConfig, string[]] => [
         `the name ${key}, which is ours`,
         { env: { [key]: 'x' } },
