@@ -47,6 +47,12 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         where lobby_count <> running`);
       return rows.map(({ fault }) => fault);
     },
+    /** How often PostgreSQL ended a transaction because two waited for each other. */
+    async deadlocks(): Promise<number> {
+      const [row] = await queries.execute<{ deadlocks: string }>(sql`
+        select deadlocks from pg_stat_database where datname = current_database()`);
+      return Number(row?.deadlocks);
+    },
     /** How many rows there are, and the sum of the versions of all lobbies: nothing about them changes without these. */
     async measure(): Promise<Record<string, unknown>> {
       const [row = {}] = await queries.execute(sql`

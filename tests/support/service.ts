@@ -28,7 +28,7 @@ export interface TestService extends AsyncDisposable {
  */
 export async function openTestService(
   settings: Record<string, string> = {},
-  { beside }: { beside?: TestService } = {},
+  { beside }: { beside?: Pick<TestService, 'database_address' | 'clock'> } = {},
 ): Promise<TestService> {
   await using opened = new AsyncDisposableStack();
   const database_address = beside?.database_address ?? opened.use(await openTestDatabase()).address;

@@ -124,7 +124,7 @@ export function createFounding(dependencies: FoundingDependencies) {
     });
   }
 
-  /** In one transaction if that succeeds; else each in its own, so that nobody fails for another's lobby. */
+  /** Lobbies of one namespace: together if that succeeds; else each alone, so that nobody fails for another's lobby. */
   async function foundAll(all: PreparedLobby[]): Promise<Founded[]> {
     const [first, ...others] = all;
     if (!first) return [];
@@ -143,7 +143,12 @@ export function createFounding(dependencies: FoundingDependencies) {
       const prepared = await Promise.all(
         planned.map((one) => prepare(one).catch((error: unknown) => void failed.push({ planned: one, error }))),
       );
-      const founded = await foundAll(prepared.filter((one) => one !== undefined));
+      // A transaction holds one namespace at the most: two of them never wait for each other.
+      const by_namespace = Map.groupBy(
+        prepared.filter((one) => one !== undefined),
+        (one) => one.planned.namespace_id,
+      );
+      const founded = (await Promise.all([...by_namespace.values()].map(foundAll))).flat();
       for (const one of founded) if ('lobby' in one) announce(one.lobby);
       return [...founded, ...failed];
     },
