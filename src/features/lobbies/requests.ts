@@ -138,19 +138,11 @@ function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): voi
     }
     if (Buffer.byteLength(value) > TAG_BYTES_MAX)
       throw new ServiceError('MATCHMAKER_TAG_TOO_LONG', { max: TAG_BYTES_MAX });
-    if (!isStorable(name) || !isStorable(value)) {
-      throw new ServiceError('API_BAD_BODY', { error: '"tags": they hold a NUL or half a character' });
-    }
   }
   const untaggable = modes.find(({ is_taggable }) => !is_taggable);
   if (pairs.length > 0 && untaggable) {
     throw new ServiceError('MATCHMAKER_TAGS_DISABLED', { game_mode: untaggable.name });
   }
-}
-
-/** Whether PostgreSQL can keep a text within JSON. */
-function isStorable(text: string): boolean {
-  return !text.includes('\0') && text.isWellFormed();
 }
 
 function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {

@@ -72,13 +72,13 @@ const REFUSALS: Refusal[] = [
       promise: `a tag whose name holds ${JSON.stringify(text)}, which the database cannot keep`,
       body: { game_modes: ['tagged'], tags: { [`map${text}`]: 'ice' } },
       outcome: '400 API_BAD_BODY',
-      message: 'tags',
+      message: 'the character zero or half a character',
     },
     {
       promise: `a tag that holds ${JSON.stringify(text)}`,
       body: { game_modes: ['tagged'], tags: { map: text } },
       outcome: '400 API_BAD_BODY',
-      message: 'tags',
+      message: 'the character zero or half a character',
     },
   ]),
   {
