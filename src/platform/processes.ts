@@ -39,12 +39,6 @@ export function findProcessesByEnvironment(entry: string): number[] {
   return listProcesses().filter((pid) => readText(`/proc/${pid}/environ`).split('\0').includes(entry));
 }
 
-/** A variable that a process was started with; undefined when it has none of that name, or is not ours to look into. */
-export function variableOf(pid: number, name: string): string | undefined {
-  const entries = readText(`/proc/${pid}/environ`).split('\0');
-  return entries.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1);
-}
-
 /** The numbers of all processes of a user. */
 export function findProcessesByUser(uid: number): number[] {
   const line = new RegExp(`^Uid:\\s+\\d+\\s+${uid}\\s`, 'm');

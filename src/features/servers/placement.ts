@@ -5,12 +5,11 @@ import { findFreePorts } from './free-ports.ts';
 import { assignPorts, countPorts } from './rules.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
+import { findFreeUserId } from './user-ids.ts';
 
 /** A port that was given back is not given out again for as long: players of its last server may still knock. */
 const PORTS_REST_MS = 60_000;
 const TAKEN_AT_ONCE_MAX = 32;
-/** Users that servers run as where we are root: one each, so that they cannot touch one another. */
-const FIRST_USER_ID = 61_000;
 
 /** The machine that this process runs servers on. */
 export interface Node {
@@ -48,13 +47,19 @@ export async function takeWaiting(
     const now = clock.now();
     const rested_since = after(now, -PORTS_REST_MS);
     const taken = await store.selectTakenPorts(tx, node.node_id, rested_since);
-    const user_ids = freeUserIds(running);
+    const taken_users = new Set(running.flatMap(({ user_id }) => user_id ?? []));
+    let count = 0;
     for (const server of waiting) {
-      const user_id = node.is_root ? (user_ids.next().value ?? null) : null;
+      // One each, so that they cannot touch one another.
+      const user_id = node.is_root ? findFreeUserId(taken_users) : null;
+      // The others go on waiting: as root they must not run.
+      if (user_id === undefined) break;
+      if (user_id !== null) taken_users.add(user_id);
       const ports = await givePorts(tx, node, server, { now, rested_since, taken });
       await store.assignServer(tx, server.server_id, { node_id: node.node_id, user_id, ports });
+      count += 1;
     }
-    return waiting.length;
+    return count;
   });
 }
 
@@ -77,9 +82,4 @@ async function givePorts(
     await store.setFailed(tx, server_id, error.message, now);
     return ports;
   }
-}
-
-function* freeUserIds(running: ServerRow[]): Generator<number> {
-  const taken = new Set(running.map(({ user_id }) => user_id));
-  for (let user_id = FIRST_USER_ID; ; user_id += 1) if (!taken.has(user_id)) yield user_id;
 }

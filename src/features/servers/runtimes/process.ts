@@ -11,7 +11,6 @@ import {
   type ProcessIdentity,
   sessionOf,
   signalProcess,
-  variableOf,
 } from '../../../platform/processes.ts';
 import type { LogStream } from '../tables.ts';
 import type { Observation, Runtime, ServerHandle, StartOrder } from './runtime.ts';
@@ -50,14 +49,9 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
   const exitFile = (server_id: string) => join(folderOf(server_id), 'exit');
   const outputFile = (server_id: string, stream: LogStream) => join(folderOf(server_id), stream);
 
-  /**
-   * Its processes by every trace they leave: the mark in the environment and, where each has its own, the user. Another
-   * Muster on this machine may have given the same user away: what bears another server's mark is not ours.
-   */
+  /** Its processes by every trace they leave: the mark in the environment and, where each has its own, the user. */
   function findAll({ server_id, user_id }: Pick<ServerHandle, 'server_id' | 'user_id'>): number[] {
-    const of_user = (user_id === undefined ? [] : findProcessesByUser(user_id)).filter(
-      (pid) => (variableOf(pid, MARK) ?? server_id) === server_id,
-    );
+    const of_user = user_id === undefined ? [] : findProcessesByUser(user_id);
     return [...new Set([...findProcessesByEnvironment(`${MARK}=${server_id}`), ...of_user])];
   }
 
@@ -107,6 +101,7 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
 
   async function kill(server: ServerHandle): Promise<void> {
     if (server.process && isRunning(server.process)) signalProcess(-server.process.pid, 'SIGKILL');
+    if (server.user_id !== undefined) await killAllOf(server.user_id);
     // What left the group is found by its traces; what was being born meanwhile, in the next sweep.
     for (let sweep = 0; sweep < SWEEPS_MAX; sweep += 1) {
       const left = findAll(server);
@@ -135,6 +130,19 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
     },
   };
 }
+
+/**
+ * Kills everything of a user in one go: the kernel lets nothing be born meanwhile, where whoever goes through a list may
+ * never see what ends as soon as its successor is there. Only as that user, or all would be meant: it is made sure of.
+ */
+async function killAllOf(user_id: number): Promise<void> {
+  const command = [SHELL, '-c', KILL_ALL, String(user_id)];
+  await Bun.spawn(command, { uid: user_id, gid: user_id, env: {}, cwd: '/', stdio: ['ignore', 'ignore', 'ignore'] })
+    .exited;
+}
+
+const KILL_ALL =
+  'while read -r name user rest; do [ "$name" = Uid: ] && [ "$user" = "$0" ] && kill -s KILL -- -1; done </proc/self/status';
 
 function commandOf({ build, arguments: more }: StartOrder, bun: string): string[] {
   const command = [...build.command, ...more];
