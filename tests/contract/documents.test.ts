@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { writeApi, writeErrors } from '../../.ci/documents.ts';
 import { findAsset } from '../../src/platform/assets.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -30,6 +31,14 @@ describe('what the code says of itself is what is written down', () => {
       expect(responses['200']).toBeDefined();
       expect(responses['500']).toBeDefined();
     }
+  });
+
+  test('the API document is one: a validator of OpenAPI 3.1 finds nothing wrong with it', async () => {
+    const document = await opened.api.ok('GET', '/openapi.json');
+    const { valid, errors } = await new Validator().validate(document);
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    expect(document.openapi).toStartWith('3.1');
   });
 
   test('the pages to read work without anything from elsewhere', async () => {
