@@ -18,6 +18,7 @@ export function gameProblems(wanted: { display_name: string; name_id?: string | 
 export function makeNameId(display_name: string, random: () => number): string {
   const slug = display_name
     .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+/, '')

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'bun:test';
+import {
+  displayNameProblem,
+  isBio,
+  isLenientNameId,
+  isNameId,
+  nameIdProblem,
+  refuseProblems,
+} from '../../../src/features/names.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import { refusalOf } from '../../support/refusal.ts';
+
+describe('name ids', () => {
+  const CASES: [string, ReturnType<typeof nameIdProblem>][] = [
+    ['', 'too-short'],
+    ['x'.repeat(17), 'too-long'],
+    ['é'.repeat(9), 'too-long'],
+    ['A', 'invalid'],
+    ['a_b', 'invalid'],
+    ['a.b', 'invalid'],
+    ['a b', 'invalid'],
+    ['a\n', 'invalid'],
+    ['-', 'invalid'],
+    ['-a', 'invalid'],
+    ['a-', 'invalid'],
+    ['a--b', 'invalid'],
+    ['é', 'invalid'],
+    ['x'.repeat(16), undefined],
+    ['0', undefined],
+    ['a-1-b', undefined],
+  ];
+  for (const [text, problem] of CASES) {
+    test(`${JSON.stringify(text)}: ${problem ?? 'fine'}`, () => {
+      expect(nameIdProblem(text)).toBe(problem);
+      expect(isNameId(text)).toBe(problem === undefined);
+    });
+  }
+
+  test('of game modes may have capitals and underscores, and are up to 64 bytes', () => {
+    for (const text of ['A', 'a_b', '__', 'x'.repeat(64), 'Team-Deathmatch_2'])
+      expect(isLenientNameId(text)).toBe(true);
+    for (const text of ['', 'x'.repeat(65), '-A', 'A-', 'A--B', 'A B', 'A.B', 'A\n', 'Ä']) {
+      expect(isLenientNameId(text)).toBe(false);
+    }
+  });
+});
+
+describe('display names', () => {
+  const CASES: [string, ReturnType<typeof displayNameProblem>][] = [
+    ['', 'too-short'],
+    ['x'.repeat(25), 'too-long'],
+    ['é'.repeat(13), 'too-long'],
+    [' ', 'invalid'],
+    [' x', 'invalid'],
+    ['x ', 'invalid'],
+    ['x  y', 'invalid'],
+    ['x\ty', 'invalid'],
+    ['x\ny', 'invalid'],
+    ['x\n', 'invalid'],
+    ['x\u00a0y', 'invalid'],
+    ['x\u2028y', 'invalid'],
+    ['x\u0000y', 'invalid'],
+    ['x\u001by', 'invalid'],
+    ['x\u200by', 'invalid'],
+    ['x\u202ey', 'invalid'],
+    ['\ufeffx', 'invalid'],
+    ['x'.repeat(24), undefined],
+    ['é'.repeat(12), undefined],
+    ['Böse Wölfe, 3. Liga!', undefined],
+    ['狼 と 👾', undefined],
+  ];
+  for (const [text, problem] of CASES) {
+    test(`${JSON.stringify(text)}: ${problem ?? 'fine'}`, () => {
+      expect(displayNameProblem(text, 24)).toBe(problem);
+    });
+  }
+});
+
+describe('bios', () => {
+  const REFUSED = [
+    'x'.repeat(201),
+    'é'.repeat(101),
+    'a\nb\nc\nd\ne\nf',
+    '\n\n\n\n\n\n',
+    'a\r\nb',
+    'a\tb',
+    'a\u202eb',
+    'a\u001bb',
+  ];
+  const ACCEPTED = [
+    '',
+    ' ',
+    'x'.repeat(200),
+    'a\nb\nc\nd\ne',
+    'a\nb\nc\nd\ne\n',
+    '\n\n\n\n\n',
+    'a\n\n\n\nb',
+    ' two  blanks ',
+  ];
+  for (const text of REFUSED) {
+    test(`${JSON.stringify(text.slice(0, 20))} is none`, () => {
+      expect(isBio(text)).toBe(false);
+    });
+  }
+  for (const text of ACCEPTED) {
+    test(`${JSON.stringify(text.slice(0, 20))} is one`, () => {
+      expect(isBio(text)).toBe(true);
+    });
+  }
+
+  test('that could keep a pattern busy are refused like others', () => {
+    for (const end of ['\r', '\t', '\u2028']) expect(isBio(`${'a'.repeat(197)}${end}`)).toBe(false);
+  });
+});
+
+test('problems are refused together, each by its path', () => {
+  expect(refuseProblems([])).toBeUndefined();
+  const errors = [{ path: ['display-name', 'too-long'] }, { path: ['ports', '0', 'label-invalid'] }];
+  const refusal = refusalOf(ServiceError, () => refuseProblems(errors));
+  expect(refusal).toMatchObject({
+    code: 'VALIDATION_ERROR',
+    message: 'The request has invalid content: display-name.too-long, ports.0.label-invalid.',
+    metadata: { errors },
+  });
+});
