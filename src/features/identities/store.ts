@@ -45,7 +45,8 @@ export async function updateIdentity(
   await touch(tx, [topics.identity(identity_id)]);
   const [row] = await tx
     .update(identities)
-    .set(values)
+    // With itself, since no change at all would be no statement.
+    .set({ identity_id, ...values })
     .where(and(eq(identities.identity_id, identity_id), eq(identities.is_deleted, false)))
     .returning();
   return row;

@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { CallerKind } from '../../src/platform/tokens/caller.ts';
+import type { Tokens } from '../../src/platform/tokens/tokens.ts';
+import type { Answer } from '../support/api.ts';
+import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
+import { fillPath, listOperations, type Operation } from '../support/operations.ts';
+import { openTestService, type TestService } from '../support/service.ts';
+import { openServiceTokens } from '../support/service-tokens.ts';
+
+/** Whoever adds to these has thought of what strangers can do with it. */
+const OPEN_TO_ANYONE = [
+  'GET /cloud/bootstrap',
+  'GET /cloud/devices/links',
+  'GET /cloud/region-tiers',
+  'GET /health/live',
+  'GET /health/ready',
+  'POST /auth/tokens/identity',
+  'POST /cloud/devices/links',
+  'PUT /uploads/{upload_id}',
+];
+
+let muster: TestService;
+let tokens: Tokens;
+let operations: Operation[];
+beforeAll(async () => {
+  muster = await openTestService();
+  tokens = await openServiceTokens(muster);
+  operations = await listOperations(muster.api);
+});
+afterAll(() => muster[Symbol.asyncDispose]());
+
+const nameOf = ({ method, path }: Operation): string => `${method} ${path}`;
+
+const guarded = (): (Operation & { kinds: CallerKind[] })[] =>
+  operations.flatMap(({ kinds, ...operation }) => (kinds === undefined ? [] : [{ ...operation, kinds }]));
+
+/** Calls operations one after the other. Gives those that answered otherwise than they should. */
+async function findOther(
+  wanted: string,
+  calls: { operation: Operation; headers: Record<string, string>; method?: string }[],
+): Promise<string[]> {
+  const others: string[] = [];
+  for (const { operation, headers, method = operation.method } of calls) {
+    const answer = await muster.api.call(method, fillPath(operation), { headers });
+    if (describeAnswer(answer) !== wanted) others.push(`${nameOf(operation)}: ${describeAnswer(answer)}`);
+  }
+  return others;
+}
+
+const describeAnswer = ({ status, body }: Answer): string => `${status} ${body.code ?? ''}: ${body.message ?? ''}`;
+
+test('the operations that take no token are these, and no others', () => {
+  expect(operations.length).toBeGreaterThan(100);
+  expect(
+    operations
+      .filter(({ kinds }) => kinds === undefined)
+      .map(nameOf)
+      .toSorted(),
+  ).toEqual(OPEN_TO_ANYONE);
+});
+
+describe('every other operation refuses', () => {
+  const NO_TOKEN = '401 API_UNAUTHORIZED: This needs a token. Send the header "Authorization: Bearer <token>".';
+  const INVALID = '401 TOKEN_INVALID: The token cannot be read or was not signed by this service.';
+  const EXPIRED = '401 CLAIMS_ENTITLEMENT_EXPIRED: The token has expired. Get a new one.';
+
+  test('whoever has no token', async () => {
+    const calls = guarded().map((operation) => ({ operation, headers: {} }));
+    expect(await findOther(NO_TOKEN, calls)).toEqual([]);
+  });
+
+  test('whoever has no token and asks with HEAD', async () => {
+    for (const operation of guarded().filter(({ method }) => method === 'GET')) {
+      expect((await muster.api.call('HEAD', fillPath(operation))).status).toBe(401);
+    }
+  });
+
+  test('whoever shows his token in another way', async () => {
+    const token = muster.administrator_token;
+    const ways: Record<string, string>[] = [
+      { authorization: token },
+      { authorization: `bearer ${token}` },
+      { authorization: `Basic ${btoa(`x:${token}`)}` },
+      { authorization: 'Bearer' },
+      { authorization: 'Bearer ' },
+      { 'x-api-key': token },
+      { cookie: `token=${token}; rivet_user_refresh_token=${token}` },
+    ];
+    const [operation] = guarded().filter(({ path }) => path === '/cloud/games');
+    if (!operation) throw new Error('GET /cloud/games is gone');
+    expect(
+      await findOther(
+        NO_TOKEN,
+        ways.map((headers) => ({ operation, headers })),
+      ),
+    ).toEqual([]);
+    expect((await muster.api.get(`/cloud/games?token=${token}&access_token=${token}`)).status).toBe(401);
+  });
+
+  test('whoever has a token that is none', async () => {
+    const headers = { authorization: 'Bearer usr.none.at.all' };
+    expect(
+      await findOther(
+        INVALID,
+        guarded().map((operation) => ({ operation, headers })),
+      ),
+    ).toEqual([]);
+  });
+
+  test('whoever has one that has expired', async () => {
+    const expired = new Map<CallerKind, string>();
+    for (const kind of CALLER_KINDS)
+      expired.set(kind, await tokens.issue(makeCaller(kind), { lifetime_ms: -3_600_000 }));
+    const calls = guarded().flatMap((operation) =>
+      operation.kinds.map((kind) => ({ operation, headers: { authorization: `Bearer ${expired.get(kind)}` } })),
+    );
+    expect(await findOther(EXPIRED, calls)).toEqual([]);
+  });
+
+  test.each(CALLER_KINDS)('whoever has a token of the kind %s, if that is not for it', async (kind) => {
+    const headers = { authorization: `Bearer ${await tokens.issue(makeCaller(kind))}` };
+    const strangers = guarded().filter(({ kinds }) => !kinds.includes(kind));
+    expect(strangers.length).toBeGreaterThan(20);
+    for (const operation of strangers) {
+      const wanted = `401 CLAIMS_MISSING_ENTITLEMENT: This is not for tokens of this kind. Use one of: ${operation.kinds.join(', ')}.`;
+      expect(await findOther(wanted, [{ operation, headers }])).toEqual([]);
+    }
+  });
+});
+
+test('a good token of somebody we do not know opens nothing that a path names, and makes nothing fail', async () => {
+  const answers: { name: string; status: number; is_named: boolean }[] = [];
+  for (const operation of guarded()) {
+    for (const kind of operation.kinds) {
+      const token = await tokens.issue(makeCaller(kind));
+      const { status } = await muster.api.call(operation.method, fillPath(operation), { token });
+      // What a development token gets is made up, and a ray of which nothing is known has no times.
+      const is_named =
+        operation.names.length > 0 && kind !== 'development' && !operation.path.startsWith('/cloud/rays/');
+      answers.push({ name: `${nameOf(operation)} as ${kind}: ${status}`, status, is_named });
+    }
+  }
+  expect(answers.filter(({ status }) => status >= 500)).toEqual([]);
+  const named = answers.filter(({ is_named }) => is_named);
+  expect(named.length).toBeGreaterThan(100);
+  expect(named.filter(({ status }) => ![400, 403, 404].includes(status))).toEqual([]);
+});
+
+test('no header at all makes the service fail', async () => {
+  const text = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
+  const header = fc.oneof(
+    text,
+    text.map((token) => `Bearer ${token}`),
+    fc.array(fc.base64String(), { minLength: 3, maxLength: 4 }).map((parts) => `Bearer ${parts.join('.')}`),
+  );
+  await fc.assert(
+    fc.asyncProperty(header, async (authorization) => {
+      const { status, body } = await muster.api.call('GET', '/cloud/games', { headers: { authorization } });
+      expect(status).toBe(401);
+      expect(['API_UNAUTHORIZED', 'TOKEN_INVALID']).toContain(body.code);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('pages of other origins may call what games need, and nothing else', async () => {
+  const headers = { origin: 'https://evil.example' };
+  for (const operation of operations) {
+    const { status, headers: answered } = await muster.api.call('OPTIONS', fillPath(operation), { headers });
+    const is_open = /^\/(matchmaker|v1|identity|group|uploads|health)\//.test(operation.path);
+    expect([nameOf(operation), status]).toEqual([nameOf(operation), is_open ? 204 : 403]);
+    expect(answered.get('access-control-allow-origin')).toBe(is_open ? 'https://evil.example' : null);
+  }
+});
