@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as store from '../../../src/features/uploads/store.ts';
+import { createUploads, type Uploads } from '../../../src/features/uploads/uploads.ts';
+import { after } from '../../../src/platform/clock.ts';
+import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { createDiskObjects } from '../../../src/platform/objects/objects.ts';
+import { createPresigner } from '../../../src/platform/objects/presign.ts';
+import { createMovedClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+import { rejectionOf } from '../../support/refusal.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const LEASE_MS = 30_000;
+/** How many are looked for together. */
+const AT_ONCE = 100;
+const KIND = 'identity_avatar';
+
+let opened: AsyncDisposableStack;
+let database: Database;
+let directory: string;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  database = opened.use(openDatabase(opened.use(await openTestDatabase()).address, 4));
+  directory = await mkdtemp(join(tmpdir(), 'muster-objects-'));
+  opened.defer(() => rm(directory, { recursive: true }));
+});
+afterAll(() => opened.disposeAsync());
+
+const clock = createMovedClock();
+const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
+let uploads: Uploads;
+let events: ServiceEvent[];
+/** What the purpose does when it is asked to look at an upload, or to throw one away. */
+let inspect: (upload_id: string) => Promise<void>;
+let discard: (upload_id: string) => Promise<void>;
+
+beforeEach(() => {
+  events = [];
+  inspect = async () => {};
+  discard = async () => {};
+  uploads = createUploads({
+    database,
+    clock,
+    events: { emit: (event) => void events.push(event) },
+    objects: createDiskObjects(directory),
+    presigner: createPresigner(key, clock, 'http://here'),
+  });
+  uploads.setPurpose(KIND, {
+    inspect: (upload_id) => inspect(upload_id),
+    async complete() {},
+    discard: (upload_id) => discard(upload_id),
+  });
+});
+
+/** Announces an upload of one byte. */
+const prepare = (tx: Tx) =>
+  uploads.prepare(tx, { kind: KIND, is_multipart: false, identity_id: crypto.randomUUID() }, [
+    { path: 'a.png', content_length: 1 },
+  ]);
+
+/** An upload that has arrived. */
+async function send(): Promise<string> {
+  const { upload_id, presigned_requests } = await database.transact(prepare);
+  for (const { url } of presigned_requests) await uploads.receive(url, new Blob(['x']).stream());
+  return upload_id;
+}
+
+/** Cleans up what is abandoned a day from now. */
+async function cleanUp(): Promise<void> {
+  const last = await send();
+  clock.advance(DAY_MS + 1);
+  await cleanUpUntil(last);
+}
+
+/** Cleans up until an upload is removed: the youngest of the abandoned ones is the last. */
+async function cleanUpUntil(last: string): Promise<void> {
+  const stop = new AbortController();
+  const cleaning = uploads.startCleaning(stop.signal);
+  await waitFor(() => removed().includes(last), 'the last abandoned upload to be removed');
+  stop.abort();
+  await cleaning.stopped;
+}
+
+const removed = () => events.flatMap((event) => (event.event === 'upload_abandoned' ? [event.upload_id] : []));
+const isKept = async (upload_id: string) => (await store.selectUpload(database.queries, upload_id)) !== undefined;
+const hasBytes = async (upload_id: string) => (await readdir(directory)).includes(upload_id);
+const refusal = async (upload_id: string) => (await rejectionOf(ServiceError, uploads.complete(upload_id))).code;
+
+describe('uploads that nobody completes within a day', () => {
+  test('are removed with their bytes, and with what their purpose made of them', async () => {
+    const discarded: string[] = [];
+    discard = async (upload_id) => void discarded.push(upload_id);
+    const complete = await send();
+    await uploads.complete(complete);
+    const abandoned = await send();
+    await cleanUp();
+    expect(removed()).toContain(abandoned);
+    expect(discarded).toEqual(removed());
+    expect([await isKept(abandoned), await hasBytes(abandoned)]).toEqual([false, false]);
+    expect([await isKept(complete), await hasBytes(complete)]).toEqual([true, true]);
+    expect(await refusal(abandoned)).toBe('UPLOAD_NOT_FOUND');
+  });
+
+  test('not a moment sooner', async () => {
+    const older = await send();
+    clock.advance(60_000);
+    const younger = await send();
+    clock.advance(DAY_MS - 30_000);
+    await cleanUpUntil(older);
+    expect([await isKept(younger), await hasBytes(younger)]).toEqual([true, true]);
+    await uploads.complete(younger);
+  });
+
+  test('are not removed while somebody completes them after all', async () => {
+    const [late, last] = [await send(), await send()];
+    const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    inspect = () => {
+      asked.resolve();
+      return answered.promise;
+    };
+    clock.advance(DAY_MS - 10_000);
+    const completing = uploads.complete(late);
+    await asked.promise;
+    clock.advance(15_000);
+    await cleanUpUntil(last);
+    expect([await isKept(late), await hasBytes(late)]).toEqual([true, true]);
+    answered.resolve();
+    await completing;
+    expect(await hasBytes(late)).toBe(true);
+  });
+
+  test('are not completed while they are removed', async () => {
+    const abandoned = await send();
+    const refusals: string[] = [];
+    discard = async (upload_id) => {
+      if (upload_id === abandoned) refusals.push(await refusal(abandoned));
+    };
+    await cleanUp();
+    expect(refusals).toEqual(['UPLOAD_BUSY']);
+    expect([await isKept(abandoned), await hasBytes(abandoned)]).toEqual([false, false]);
+  });
+
+  test('are all removed, however many, although one of them cannot be; that one is tried again', async () => {
+    const stubborn = await send();
+    const abandoned: string[] = [];
+    await database.transact(async (tx) => {
+      while (abandoned.length <= AT_ONCE) abandoned.push((await prepare(tx)).upload_id);
+    });
+    let is_stubborn = true;
+    discard = async (upload_id) => {
+      if (upload_id === stubborn && is_stubborn) throw new Error('it does not go');
+    };
+    await cleanUp();
+    expect(abandoned.filter((upload_id) => !removed().includes(upload_id))).toEqual([]);
+    expect(events).toContainEqual(expect.objectContaining({ event: 'loop_failed', loop: 'abandoned-uploads' }));
+    expect([await isKept(stubborn), await hasBytes(stubborn)]).toEqual([true, true]);
+    is_stubborn = false;
+    await cleanUp();
+    expect(removed()).toContain(stubborn);
+  }, 30_000);
+});
+
+describe('an upload that somebody is completing', () => {
+  test('is not completed by another meanwhile', async () => {
+    const upload = await send();
+    const refusals: string[] = [];
+    inspect = async () => void refusals.push(await refusal(upload));
+    await uploads.complete(upload);
+    expect(refusals).toEqual(['UPLOAD_BUSY']);
+    await uploads.complete(upload);
+  });
+
+  test('may be completed by another soon after his process has died', async () => {
+    const upload = await send();
+    const now = clock.now();
+    expect(await store.claimCompletion(database.queries, upload, now, after(now, LEASE_MS))).toBe(true);
+    clock.advance(LEASE_MS - 5_000);
+    expect(await refusal(upload)).toBe('UPLOAD_BUSY');
+    clock.advance(6_000);
+    await uploads.complete(upload);
+  });
+
+  test('and that is refused for what it holds, may be sent and completed again', async () => {
+    const upload = await send();
+    inspect = async () => {
+      throw new ServiceError('UPLOAD_INVALID', { error: 'it is ugly' });
+    };
+    expect(await refusal(upload)).toBe('UPLOAD_INVALID');
+    expect(await refusal(upload)).toBe('UPLOAD_INVALID');
+    inspect = async () => {};
+    await uploads.complete(upload);
+  });
+});

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makeGuest } from '../../support/people.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { completeUpload, completion, prepareScript, sendPart } from '../../support/uploads.ts';
+import { waitFor } from '../../support/wait.ts';
+
+let muster: TestService;
+let game: TestGame;
+beforeAll(async () => {
+  muster = await openTestService();
+  game = await makeGame(muster.api, muster.administrator_token);
+});
+afterAll(() => muster[Symbol.asyncDispose]());
+
+/** An upload whose bytes have arrived, and that nobody has completed. */
+async function send() {
+  const { requests, ...upload } = await prepareScript(muster, game);
+  for (const request of requests) expect(await sendPart(request, 'x')).toBe('200 taken');
+  return upload;
+}
+
+const summaries = async () =>
+  (await muster.api.ok('GET', `/cloud/games/${game.game_id}/builds`, { token: game.cloud_token })).builds;
+const summaryOf = async (build_id: string) =>
+  (await summaries()).find((build: { build_id: string }) => build.build_id === build_id);
+
+describe('an upload is not completed', () => {
+  test('before its bytes are there: they are asked for by name', async () => {
+    const { requests, ...upload } = await prepareScript(muster, game, { path: '../"maps".js', content_length: 3 });
+    const { status, body } = await completeUpload(muster, upload, game.cloud_token);
+    expect({ status, code: body.code, message: body.message }).toEqual({
+      status: 400,
+      code: 'UPLOAD_INCOMPLETE',
+      message:
+        'The upload has not arrived in full: of "../\\"maps\\".js", the part at byte 0 is missing. Send the missing parts, then complete it.',
+    });
+    expect(await summaryOf(upload.build_id)).toMatchObject({ complete: false });
+    for (const request of requests) await sendPart(request, '1+1');
+    expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');
+  });
+
+  test('by whoever may not write to its game; a foreign one is not there', async () => {
+    const stranger = await makeGame(muster.api, muster.administrator_token);
+    const upload = await send();
+    const guest = await makeGuest(muster.api, game);
+    const CALLERS: [who: string, token: string, is: string][] = [
+      ['nobody', '', '401 API_UNAUTHORIZED'],
+      ["another game's cloud token", stranger.cloud_token, '404 UPLOAD_NOT_FOUND'],
+      ["somebody who is no member of the game's group", guest.token, '404 UPLOAD_NOT_FOUND'],
+      ["the game's service token", game.service_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+      ["the game's public token", game.public_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+    ];
+    for (const [who, token, is] of CALLERS) {
+      expect(`${who}: ${await completion(muster, upload, token)}`).toBe(`${who}: ${is}`);
+    }
+    expect(await summaryOf(upload.build_id)).toMatchObject({ complete: false });
+    expect(await completion(muster, upload, muster.administrator_token)).toBe('200 complete');
+  });
+
+  test('when there is none', async () => {
+    const cases = [crypto.randomUUID(), 'nonsense', '..', '0'.repeat(36)];
+    const answers = cases.map((upload_id) => completion(muster, { upload_id }, game.cloud_token));
+    expect(await Promise.all(answers)).toEqual(['404 UPLOAD_NOT_FOUND', ...Array(3).fill('404 API_NOT_FOUND')]);
+  });
+});
+
+describe('an upload is complete', () => {
+  test('once, however often that is said', async () => {
+    const upload = await send();
+    const before = await summaryOf(upload.build_id);
+    expect(before).toMatchObject({ complete: false, upload_id: upload.upload_id, content_length: 1 });
+    for (let time = 0; time < 3; time += 1) {
+      expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');
+      expect(await summaryOf(upload.build_id)).toEqual({ ...before, complete: true });
+    }
+  });
+
+  test('once, when many say it at once: whoever was late is told so, and may ask again', async () => {
+    const upload = await send();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => completeUpload(muster, upload, game.cloud_token)),
+    );
+    const busy = answers.filter(({ status }) => status !== 200);
+    expect(busy.length).toBeLessThan(20);
+    for (const { status, body, headers } of busy) {
+      expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'UPLOAD_BUSY', '1']);
+    }
+    expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');
+    expect(
+      (await summaries()).filter(({ upload_id }: { upload_id: string }) => upload_id === upload.upload_id),
+    ).toEqual([expect.objectContaining({ complete: true })]);
+  });
+
+  test('and then takes no more bytes, sent before that was said or after', async () => {
+    const { requests, ...upload } = await prepareScript(muster, game);
+    const [request] = requests;
+    if (!request) throw new Error('a file has a request');
+    expect(await sendPart(request, 'x')).toBe('200 taken');
+    const sending = Array.from({ length: 10 }, () => sendPart(request, 'y'));
+    const completing = completion(muster, upload, game.cloud_token);
+    for (const is of await Promise.all(sending)) expect(is).toMatch(/^(200 taken|400 UPLOAD_INVALID)$/);
+    expect(await completing).toBe('200 complete');
+    expect(await sendPart(request, 'z')).toBe('400 UPLOAD_INVALID');
+  });
+});
+
+test('what nobody completes within a day is not there any more, nor is its build', async () => {
+  const [abandoned, complete] = [await send(), await send()];
+  expect(await completion(muster, complete, game.cloud_token)).toBe('200 complete');
+  muster.clock.advance(24 * 3_600_000 + 1_000);
+  const young = await send();
+  // Another service on the database begins by cleaning up.
+  await using _other = await openTestService({}, { beside: muster });
+  await waitFor(async () => !(await summaryOf(abandoned.build_id)), 'the abandoned build to be gone');
+  expect(await completion(muster, abandoned, game.cloud_token)).toBe('404 UPLOAD_NOT_FOUND');
+  expect(await summaryOf(complete.build_id)).toMatchObject({ complete: true });
+  expect(await completion(muster, young, game.cloud_token)).toBe('200 complete');
+});

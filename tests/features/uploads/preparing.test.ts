@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { listTree } from '../../support/tar.ts';
+import { completion, prepareScript, sendPart } from '../../support/uploads.ts';
+
+const MIB = 1024 ** 2;
+const GIB = 1024 ** 3;
+
+let muster: TestService;
+let game: TestGame;
+beforeAll(async () => {
+  muster = await openTestService();
+  game = await makeGame(muster.api, muster.administrator_token);
+});
+afterAll(() => muster[Symbol.asyncDispose]());
+
+/** Announces a build; the file's members as they are written in JSON. Gives status, code and message. */
+async function prepare(kind: string, file: string) {
+  const command = kind === 'archive' ? ',"command":["./server"]' : '';
+  const { status, body } = await muster.api.call('POST', `/cloud/games/${game.game_id}/builds`, {
+    token: game.cloud_token,
+    body: `{"display_name":"Build","kind":"${kind}","image_file":${file}${command}}`,
+  });
+  return { is: `${status} ${body.code ?? 'prepared'}`, message: body.message };
+}
+
+const builds = async () =>
+  (await muster.api.ok('GET', `/cloud/games/${game.game_id}/builds`, { token: game.cloud_token })).builds;
+
+describe('a length that is refused', () => {
+  const WRONG = ['-1', '-0.5', '1.5', '"1"', 'null', 'true', '[1]', '1e400', '-1e400', '9007199254740992'];
+  const HUGE = ['9223372036854775807', '18446744073709551615', '18446744073709551616', '1e300'];
+  for (const content_length of [...WRONG, ...HUGE]) {
+    test(`${content_length}, as no length of anything`, async () => {
+      const before = await builds();
+      const { is, message } = await prepare('javascript', `{"path":"a.js","content_length":${content_length}}`);
+      expect(is).toBe('400 API_BAD_BODY');
+      expect(message).toContain('"image_file.content_length"');
+      expect(await builds()).toEqual(before);
+    });
+  }
+
+  test('none', async () => {
+    expect(await prepare('javascript', '{"path":"a.js"}')).toMatchObject({ is: '400 API_BAD_BODY' });
+  });
+
+  const TOO_LARGE: [kind: string, most: number][] = [
+    ['javascript', 64 * MIB],
+    ['archive', 8 * GIB],
+  ];
+  for (const [kind, most] of TOO_LARGE) {
+    for (const content_length of [most + 1, 2 ** 32, 2 ** 40, Number.MAX_SAFE_INTEGER].filter((one) => one > most)) {
+      test(`${content_length} of ${kind}, above the limit of its kind`, async () => {
+        const before = await builds();
+        expect(await prepare(kind, `{"path":"a.js","content_length":${content_length}}`)).toEqual({
+          is: '400 UPLOAD_TOO_LARGE',
+          message: `The upload is larger than ${most} bytes, which is the most.`,
+        });
+        expect(await builds()).toEqual(before);
+      });
+    }
+
+    test(`${most} of ${kind} is not refused`, async () => {
+      expect(await prepare(kind, `{"path":"a.js","content_length":${most}}`)).toMatchObject({ is: '200 prepared' });
+    });
+  }
+});
+
+describe('a path that is refused', () => {
+  const scrambled = Array.from({ length: 400 }, (_, index) => String.fromCharCode(0x4e00 + index * 37)).join('');
+  const CASES: [what: string, path: string, is: string][] = [
+    ['none', '', '400 API_BAD_BODY'],
+    ['with the character zero', 'a\0.js', '400 API_BAD_BODY'],
+    ['with half a character', '\ud800.js', '400 API_BAD_BODY'],
+    ['of 1025 letters', `${'a'.repeat(1_022)}.js`, '400 API_BAD_BODY'],
+    ['of 1203 bytes, though of 403 letters', `${scrambled}.js`, '400 UPLOAD_INVALID'],
+  ];
+  for (const [what, path, is] of CASES) {
+    test(what, async () => {
+      expect(await prepare('javascript', JSON.stringify({ path, content_length: 1 }))).toMatchObject({ is });
+    });
+  }
+});
+
+describe('a path is a name and nothing else, whatever it looks like', () => {
+  const PATHS = [
+    '../../outside.js',
+    '/etc/passwd.js',
+    '..%2f..%2foutside.js',
+    '%2e%2e/outside.js',
+    '..\\..\\outside.js',
+    '&signature=x&length=9.js',
+    '?#&=+ %.js',
+    'line\r\nbreak: x.js',
+    '\u202esj.exe.js',
+    'CON.js',
+    '.js',
+    `${'a'.repeat(1_021)}.js`,
+    `${'表'.repeat(340)}.js`,
+  ];
+  for (const path of PATHS) {
+    test(JSON.stringify(path.slice(0, 30)), async () => {
+      const { upload_id, requests } = await prepareScript(muster, game, { path });
+      const [request] = requests;
+      if (!request) throw new Error('a file has a request');
+      expect(request).toMatchObject({ path, byte_offset: 0, content_length: 1 });
+      expect(await sendPart(request, 'x')).toBe('200 taken');
+      expect(await completion(muster, { upload_id }, game.cloud_token)).toBe('200 complete');
+      const objects = join(muster.config.data_directory, 'objects');
+      expect(await listTree(join(objects, upload_id))).toEqual({ 0: 'file 600' });
+      expect(readdirSync(objects).every((name) => /^[0-9a-f-]{36}$/.test(name))).toBe(true);
+    });
+  }
+});
+
+test('a file of no bytes is sent by one empty request, and is there', async () => {
+  const { upload_id, requests } = await prepareScript(muster, game, { content_length: 0 });
+  expect(requests).toMatchObject([{ byte_offset: 0, content_length: 0 }]);
+  expect(await completion(muster, { upload_id }, game.cloud_token)).toBe('400 UPLOAD_INCOMPLETE');
+  expect(await Promise.all(requests.map((request) => sendPart(request, 'x')))).toEqual(['400 UPLOAD_LENGTH_MISMATCH']);
+  expect(await Promise.all(requests.map((request) => sendPart(request, '')))).toEqual(['200 taken']);
+  expect(await completion(muster, { upload_id }, game.cloud_token)).toBe('200 complete');
+});

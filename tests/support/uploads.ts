@@ -1,0 +1,51 @@
+import type { Answer, Api } from './api.ts';
+import type { TestGame } from './game.ts';
+
+/** Where one part of a file goes, as the wire says it. */
+export interface PartRequest {
+  path: string;
+  url: string;
+  byte_offset: number;
+  content_length: number;
+}
+
+/** An upload that was announced. */
+export interface PreparedUpload {
+  upload_id: string;
+  requests: PartRequest[];
+}
+
+/** Announces a javascript build of a game, for its one file. */
+export async function prepareScript(
+  { api }: { api: Api },
+  { game_id, cloud_token: token }: TestGame,
+  { path = 'server.js', content_length = 1, multipart_upload = false } = {},
+): Promise<PreparedUpload & { build_id: string }> {
+  const image_file = { path, content_length };
+  const body = { display_name: 'Test build', kind: 'javascript', image_file, multipart_upload };
+  const answer = await api.ok('POST', `/cloud/games/${game_id}/builds`, { token, body });
+  const { build_id, upload_id, image_presigned_request, image_presigned_requests } = answer;
+  return { build_id, upload_id, requests: image_presigned_requests ?? [image_presigned_request] };
+}
+
+/** Sends one part. Gives the status and the code of what is said to it. */
+export async function sendPart({ url }: PartRequest, content: string | Uint8Array<ArrayBuffer>): Promise<string> {
+  const response = await fetch(url, { method: 'PUT', body: content });
+  const { code = 'taken' } = await response.json();
+  return `${response.status} ${code}`;
+}
+
+/** Says that all has been sent. */
+export async function completeUpload(
+  { api }: { api: Api },
+  { upload_id }: Pick<PreparedUpload, 'upload_id'>,
+  token: string,
+): Promise<Answer> {
+  return await api.post(`/cloud/uploads/${upload_id}/complete`, token);
+}
+
+/** The same, as the status and the code of what is said to it. */
+export async function completion(...asked: Parameters<typeof completeUpload>): Promise<string> {
+  const { status, body } = await completeUpload(...asked);
+  return `${status} ${body.code ?? 'complete'}`;
+}
