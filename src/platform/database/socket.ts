@@ -9,7 +9,7 @@ interface Target {
 }
 
 /**
- * Connects as postgres.js does itself, but a connection that is closed without an error fails whoever waits for it.
+ * Connects as postgres.js does itself, but a connection that is closed without a word fails whoever waits for it.
  * postgres.js would connect again at once, for ever, hundreds of times a second, and leave the query waiting
  * (github.com/porsager/postgres/issues/1193): so closes what takes connections for a server that is down, a load balancer
  * or a container's published port for one.
@@ -17,7 +17,7 @@ interface Target {
 export function openSocket({ host: [host = 'localhost'], port: [port = 5432], path }: Target): Socket {
   const socket = new Socket();
   socket.on('close', (had_error) => {
-    if (!had_error) socket.emit('error', new ClosedError('the connection was closed'));
+    if (!had_error && socket.bytesRead === 0) socket.emit('error', new ClosedError('the connection was closed'));
   });
   return path === false ? Object.assign(socket.connect(port, host), { host, port }) : socket.connect(path);
 }

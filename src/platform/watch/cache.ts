@@ -27,7 +27,10 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
       const unsubscribe = feed.subscribe(topic(key), () => entries.delete(key));
       const value = load(key);
       entries.set(key, { value, unsubscribe });
-      value.catch(() => entries.delete(key));
+      value.catch(() => {
+        // Not one that was loaded since.
+        if (entries.peek(key)?.value === value) entries.delete(key);
+      });
       return await value;
     },
     /** After a change of our own: whoever asked for it must find it, and news of it may come later than he does. */

@@ -21,10 +21,10 @@ interface Subscription {
 }
 
 /**
- * Listens on one connection. When it was lost, and every 5 s for notifications that never came, the versions of all
+ * Listens on one connection. When it was lost, and every so often for notifications that never came, the versions of all
  * topics that somebody waits for are compared with what was heard.
  */
-export async function openFeed(database: Database, events: Events): Promise<Feed> {
+export async function openFeed(database: Database, events: Events, recheck_every_ms = RECHECK_EVERY_MS): Promise<Feed> {
   const subscriptions = new Map<string, Subscription>();
   const closing = new AbortController();
   let has_connected = false;
@@ -54,7 +54,7 @@ export async function openFeed(database: Database, events: Events): Promise<Feed
 
   const recheck = startLoop({
     name: 'feed',
-    every_ms: RECHECK_EVERY_MS,
+    every_ms: recheck_every_ms,
     signal: closing.signal,
     events,
     step: compareVersions,

@@ -1,13 +1,17 @@
 import type { Queries } from '../database/database.ts';
 import { ServiceError } from '../errors.ts';
 import type { Feed } from './feed.ts';
+import { createSharedReads, type SharedReads } from './shared-reads.ts';
 import { readEpoch, readVersions } from './versions.ts';
 
 const WAITERS_MAX = 20_000;
 const WAITERS_PER_CALLER_MAX = 64;
 const RETRY_AFTER_MS = 1_000;
 
-/** Something whose changes can be waited for: where news of it appears, and what it looks like now. */
+/**
+ * Something whose changes can be waited for: where news of it appears, and what it looks like now. Whoever asks with the
+ * same key, as JSON, sees the same view: who asks belongs into the key when it makes a difference.
+ */
 export interface Watchable<Key, View> {
   topic(key: Key): string;
   read(key: Key): Promise<View>;
@@ -63,10 +67,20 @@ export async function openWatch(queries: Queries, feed: Feed, hold_ms: number): 
   const epoch = await readEpoch(queries);
   const waiting_by_caller = new Map<string, number>();
   let waiting_in_all = 0;
+  const shareIndex = createSharedReads<string>();
+  const shared_views = new WeakMap<object, SharedReads<unknown>>();
 
-  async function readIndex(topic: string): Promise<string> {
-    const versions = await readVersions(queries, [topic]);
-    return `${epoch}.${versions.get(topic)}`;
+  const readIndex = (topic: string): Promise<string> =>
+    shareIndex(topic, async () => {
+      const versions = await readVersions(queries, [topic]);
+      return `${epoch}.${versions.get(topic)}`;
+    });
+
+  async function readView<Key, View>(watchable: Watchable<Key, View>, key: Key): Promise<View> {
+    const shareView = shared_views.get(watchable) ?? createSharedReads<unknown>();
+    shared_views.set(watchable, shareView);
+    // What is shared under a watchable are views of its own.
+    return (await shareView(JSON.stringify(key), () => watchable.read(key))) as View;
   }
 
   /** The number in an index of this database; NaN for any other text. */
@@ -123,7 +137,7 @@ export async function openWatch(queries: Queries, feed: Feed, hold_ms: number): 
       if (watch_index?.startsWith(`${epoch}.`)) await until(topic, hasChanged, { ...waiting, timeout_ms: hold_ms });
       // The index before the view: a view newer than its index costs one poll, the reverse would hide a change.
       const index = await readIndex(topic);
-      return { view: await watchable.read(key), watch: { index } };
+      return { view: await readView(watchable, key), watch: { index } };
     },
     async follow(growing, key, { watch_index, ...waiting }) {
       const number = readNumber(watch_index);

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { type Database, openDatabase } from '../../src/platform/database/database.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
+
+let opened: AsyncDisposableStack;
+let writer: Database;
+let near: WatchingNode;
+let far: WatchingNode;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const { address } = opened.use(await openTestDatabase());
+  writer = opened.use(openDatabase(address, 8));
+  near = opened.use(await openWatchingNode(address));
+  far = opened.use(await openWatchingNode(address));
+});
+afterAll(async () => {
+  await opened.disposeAsync();
+});
+
+interface Seen {
+  view: number;
+  number: number;
+}
+
+/** Watches a word, one answer after the other, until it is this number. Gives all that was seen. */
+async function follow(node: WatchingNode, name: string, until: number, waiter: string): Promise<Seen[]> {
+  const words = watchWords(node);
+  const seen: Seen[] = [];
+  let watch_index: string | undefined;
+  for (;;) {
+    const { view, watch } = await node.watch.answer(words, name, {
+      watch_index,
+      signal: AbortSignal.timeout(30_000),
+      waiter,
+    });
+    seen.push({ view, number: Number(watch.index.split('.')[1]) });
+    if (view === until) return seen;
+    if (watch.index === watch_index) throw new Error(`held in vain at ${view} of ${until}`);
+    watch_index = watch.index;
+  }
+}
+
+const failed = new Error('rolled back');
+const STEPS = {
+  raise: (name: string) => raiseWord({ database: writer }, name),
+  async raiseAndFail(name: string) {
+    const work = writer.transact(async (tx) => {
+      await touch(tx, [`word:${name}`]);
+      await tx.execute(sql`update words set word = word + 1000 where name = ${name}`);
+      throw failed;
+    });
+    await work.catch((error: unknown) => {
+      if (error !== failed) throw error;
+    });
+  },
+  async touchOnly(name: string) {
+    await writer.transact((tx) => touch(tx, [`word:${name}`]));
+  },
+};
+type Step = keyof typeof STEPS;
+
+const step = fc.constantFrom<Step>('raise', 'raise', 'raise', 'raiseAndFail', 'touchOnly');
+const writers = fc.array(fc.array(step, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 8 });
+
+test('whatever many writers do at once, all who watch see the last of it, nothing of what failed, and no step back', async () => {
+  await fc.assert(
+    fc.asyncProperty(writers, async (all) => {
+      const name = crypto.randomUUID();
+      const raises = all.flat().filter((what) => what === 'raise').length;
+      // The last change is one that is seen.
+      const write = async () => {
+        await Promise.all(
+          all.map(async (steps) => {
+            for (const what of steps) await STEPS[what](name);
+          }),
+        );
+        await STEPS.raise(name);
+      };
+      const watching = [near, near, near, far, far, far].map((node, number) =>
+        follow(node, name, raises + 1, `watcher ${number}`),
+      );
+      const [histories] = await Promise.all([Promise.all(watching), write()]);
+      for (const seen of histories) {
+        for (const [before, after] of seen.slice(1).map((now, number) => [seen[number] ?? now, now] as const)) {
+          expect(after.number).toBeGreaterThan(before.number);
+          expect(after.view).toBeGreaterThanOrEqual(before.view);
+        }
+      }
+    }),
+    { numRuns: 8 },
+  );
+  // Nobody was saved by comparing versions.
+  expect([...near.events, ...far.events]).toEqual([]);
+}, 30_000);
+
+test('whoever watches while nobody can tell him of changes for long sees the last of them too', async () => {
+  const name = crypto.randomUUID();
+  const raises = 40;
+  const watching = [near, far].map((node) => follow(node, name, raises, 'patient'));
+  for (let times = 0; times < raises; times += 1) {
+    // The connections on which both nodes listen are ended, and not only once.
+    if (times % 4 === 0) {
+      await writer.queries.execute(
+        sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and query ilike 'listen %'`,
+      );
+    }
+    await STEPS.raise(name);
+  }
+  const histories = await Promise.all(watching);
+  expect(histories.map((seen) => seen.at(-1)?.view)).toEqual([raises, raises]);
+  expect(new Set([...near.events, ...far.events].map(({ event }) => event))).toEqual(new Set(['feed_reconnected']));
+}, 30_000);

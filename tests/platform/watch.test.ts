@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { DatabaseAddress } from '../../src/platform/database/database.ts';
+import { ServiceError } from '../../src/platform/errors.ts';
+import type { Watched } from '../../src/platform/watch/watch.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
+
+const FOR_EVER = new AbortController().signal;
+const INDEX = /^[0-9a-f]{8}\.\d+$/;
+
+let opened: AsyncDisposableStack;
+let address: DatabaseAddress;
+let node: WatchingNode;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  ({ address } = opened.use(await openTestDatabase()));
+  node = opened.use(await openWatchingNode(address));
+});
+afterAll(async () => {
+  await opened.disposeAsync();
+});
+
+const newName = (): string => crypto.randomUUID();
+
+function answer(
+  { watch }: WatchingNode,
+  words: ReturnType<typeof watchWords>,
+  name: string,
+  {
+    watch_index,
+    signal = FOR_EVER,
+    waiter = name,
+  }: { watch_index?: string; signal?: AbortSignal; waiter?: string } = {},
+): Promise<Watched<number>> {
+  return watch.answer(words, name, { watch_index, signal, waiter });
+}
+
+/** Whether an answer is still waited for after another has gone the whole way. */
+async function isWaiting(pending: Promise<unknown>, on = node): Promise<boolean> {
+  const words = watchWords(on);
+  const name = newName();
+  const { watch } = await answer(on, words, name);
+  const other = answer(on, words, name, { watch_index: watch.index });
+  await raiseWord(on, name);
+  await other;
+  return Bun.peek.status(pending) === 'pending';
+}
+
+describe('an answer', () => {
+  test('to who has seen nothing comes at once, with an index to come back with', async () => {
+    const { view, watch } = await answer(node, watchWords(node), newName());
+    expect(view).toBe(0);
+    expect(watch.index).toMatch(INDEX);
+    expect(watch.index).toEndWith('.0');
+  });
+
+  test('to who has seen what there is comes with the next change, and with the view after it', async () => {
+    const words = watchWords(node);
+    const name = newName();
+    const first = await answer(node, words, name);
+    const next = answer(node, words, name, { watch_index: first.watch.index });
+    expect(await isWaiting(next)).toBe(true);
+    await raiseWord(node, name);
+    expect(await next).toEqual({ view: 1, watch: { index: first.watch.index.replace(/\.0$/, '.1') } });
+  });
+
+  test('to who has missed changes comes at once', async () => {
+    const words = watchWords(node);
+    const name = newName();
+    const { watch } = await answer(node, words, name);
+    await raiseWord(node, name);
+    await raiseWord(node, name);
+    expect(await answer(node, words, name, { watch_index: watch.index })).toMatchObject({ view: 2 });
+  });
+
+  test('is not woken by changes of something else', async () => {
+    const words = watchWords(node);
+    const [name, other] = [newName(), newName()];
+    const { watch } = await answer(node, words, name);
+    const next = answer(node, words, name, { watch_index: watch.index });
+    await raiseWord(node, other);
+    expect(await isWaiting(next)).toBe(true);
+    await raiseWord(node, name);
+    expect((await next).view).toBe(1);
+  });
+
+  test('after the hold time is the view of now, with the same index', async () => {
+    await using hasty = await openWatchingNode(address, { hold_ms: 20 });
+    const words = watchWords(hasty);
+    const name = newName();
+    await raiseWord(hasty, name);
+    const first = await answer(hasty, words, name);
+    expect(await answer(hasty, words, name, { watch_index: first.watch.index })).toEqual(first);
+  });
+
+  const FOREIGN = [
+    { what: 'of another database', of: (index: string) => index.replace(/^.{8}/, '00000000') },
+    { what: 'of a later time, after a database was restored', of: (index: string) => index.replace(/\d+$/, '999') },
+    { what: 'without a number', of: (index: string) => index.replace(/\d+$/, '') },
+    { what: 'with a number that is none', of: (index: string) => index.replace(/\d+$/, 'ten') },
+    { what: 'with more than a number', of: (index: string) => `${index}.1` },
+    { what: 'that is empty', of: () => '' },
+    { what: 'that nobody can read', of: () => '\u0000{"$ne":1}'.repeat(1_000) },
+  ];
+  for (const { what, of } of FOREIGN) {
+    test(`to an index ${what} comes at once, and its own index is good`, async () => {
+      const words = watchWords(node);
+      const name = newName();
+      const now = await answer(node, words, name);
+      const again = await answer(node, words, name, { watch_index: of(now.watch.index) });
+      expect(again).toEqual(now);
+      const next = answer(node, words, name, { watch_index: again.watch.index });
+      expect(await isWaiting(next)).toBe(true);
+      await raiseWord(node, name);
+      expect((await next).view).toBe(1);
+    });
+  }
+
+  test('waits on another process, and after a restart, for what it has not seen on this one', async () => {
+    const name = newName();
+    await raiseWord(node, name);
+    const first = await answer(node, watchWords(node), name);
+    await using other = await openWatchingNode(address);
+    const next = answer(other, watchWords(other), name, { watch_index: first.watch.index });
+    expect(await isWaiting(next, other)).toBe(true);
+    await raiseWord(node, name);
+    expect(await next).toEqual({ view: 2, watch: { index: first.watch.index.replace(/1$/, '2') } });
+  });
+
+  test('to who has gone is not waited for any longer', async () => {
+    const words = watchWords(node);
+    const name = newName();
+    const { watch } = await answer(node, words, name);
+    const gone = new AbortController();
+    const next = answer(node, words, name, { watch_index: watch.index, signal: gone.signal });
+    expect(await isWaiting(next)).toBe(true);
+    gone.abort();
+    expect(await next).toEqual({ view: 0, watch });
+    expect(await answer(node, words, name, { watch_index: watch.index, signal: gone.signal })).toEqual({
+      view: 0,
+      watch,
+    });
+  });
+
+  test('that fails leaves nobody waiting, and the next is none the worse for it', async () => {
+    const name = newName();
+    const failing = { topic: () => `word:${name}`, read: () => Promise.reject(new ServiceError('GAME_NOT_FOUND', {})) };
+    const waiting = { watch_index: undefined, signal: FOR_EVER, waiter: name };
+    const { code } = await rejectionOf(ServiceError, node.watch.answer(failing, name, waiting));
+    expect(code).toBe('GAME_NOT_FOUND');
+    expect((await answer(node, watchWords(node), name)).view).toBe(0);
+  });
+});
+
+test('one change is read once for all who wait for it', async () => {
+  const words = watchWords(node);
+  const name = newName();
+  const { watch } = await answer(node, words, name);
+  const waiting = Array.from({ length: 500 }, (_, number) =>
+    answer(node, words, name, { watch_index: watch.index, waiter: `player ${number}` }),
+  );
+  expect(await isWaiting(Promise.race(waiting))).toBe(true);
+  words.reads = 0;
+  await raiseWord(node, name);
+  const answers = await Promise.all(waiting);
+  expect(new Set(answers.map(({ view }) => view))).toEqual(new Set([1]));
+  expect(words.reads).toBe(1);
+});
+
+test('who asks differently does not see what another sees', async () => {
+  const reads: unknown[] = [];
+  const sights = {
+    topic: () => 'sights',
+    async read(key: { name: string; identity_id: string }) {
+      reads.push(key);
+      return key.identity_id;
+    },
+  };
+  const ask = (identity_id: string) =>
+    node.watch.answer(
+      sights,
+      { name: 'one', identity_id },
+      { watch_index: undefined, signal: FOR_EVER, waiter: identity_id },
+    );
+  const answers = await Promise.all(['ann', 'bob', 'ann', 'bob'].map(ask));
+  expect(answers.map(({ view }) => view)).toEqual(['ann', 'bob', 'ann', 'bob']);
+  expect(reads).toHaveLength(2);
+});

@@ -1,0 +1,53 @@
+import { sql } from 'drizzle-orm';
+import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { type Feed, openFeed } from '../../src/platform/watch/feed.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
+import { openWatch, type Watch, type Watchable } from '../../src/platform/watch/watch.ts';
+
+/** What one process on a database has to watch with. */
+export interface WatchingNode extends AsyncDisposable {
+  database: Database;
+  feed: Feed;
+  watch: Watch;
+  events: ServiceEvent[];
+}
+
+/**
+ * Opens the node of a process; several on one database are what several processes are.
+ * Unless told otherwise it holds and rechecks so seldom that nobody can be saved by it.
+ */
+export async function openWatchingNode(
+  address: DatabaseAddress,
+  { hold_ms = 60_000, recheck_every_ms = 60_000 } = {},
+): Promise<WatchingNode> {
+  await using opened = new AsyncDisposableStack();
+  const events: ServiceEvent[] = [];
+  const database = opened.use(openDatabase(address, 4));
+  await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
+  const feed = opened.use(await openFeed(database, { emit: (event) => events.push(event) }, recheck_every_ms));
+  const watch = await openWatch(database.queries, feed, hold_ms);
+  const everything = opened.move();
+  return { database, feed, watch, events, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+}
+
+/** A number under a name, which can be watched; `reads` counts how often it was read. */
+export function watchWords({ database }: WatchingNode): Watchable<string, number> & { reads: number } {
+  return {
+    reads: 0,
+    topic: (name) => `word:${name}`,
+    async read(name) {
+      this.reads += 1;
+      const [row] = await database.queries.execute<{ word: number }>(sql`select word from words where name = ${name}`);
+      return row?.word ?? 0;
+    },
+  };
+}
+
+/** Raises the number under a name, and tells of it. */
+export async function raiseWord({ database }: Pick<WatchingNode, 'database'>, name: string): Promise<void> {
+  await database.transact(async (tx) => {
+    await touch(tx, [`word:${name}`]);
+    await tx.execute(sql`insert into words values (${name}, 1) on conflict (name) do update set word = words.word + 1`);
+  });
+}
