@@ -6,7 +6,7 @@ import type { Watchable } from '../../platform/watch/watch.ts';
 import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
-import { isListed, type Listed, type PeopleList, selectPeople } from './members-store.ts';
+import { isListed, type Listed, type PeopleList, selectPeople, touchGroup } from './members-store.ts';
 import { createMembership, MEMBERS_MAX, requireOwner } from './membership.ts';
 import { type GroupChange, groupProblems } from './rules.ts';
 import * as store from './store.ts';
@@ -126,14 +126,21 @@ export function createGroups(dependencies: GroupsDependencies) {
       return problem ? [{ path: [problem === 'invalid' ? 'display-name-invalid' : problem] }] : [];
     },
     validateProfile: (change: GroupChange): ContentProblem[] => groupProblems(change),
-    /** Changes what others see of a group; for its owner. Opened, it takes in all who would like to be members. */
+    /** Changes what others see of a group; for its owner. A closed one that is opened takes in all who had asked. */
     async updateProfile({ group_id, identity_id }: Sight, change: GroupChange): Promise<void> {
       refuseProblems(groupProblems(change));
-      requireOwner(await get(group_id), identity_id);
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
       const members = await store.selectMemberIds(queries, group_id);
-      await database.transact((tx) => store.updateGroup(tx, group_id, Object.fromEntries(given), members));
-      if (change.publicity !== 'open') return;
+      const before = await database.transact(async (tx) => {
+        await touchGroup(tx, group_id, members);
+        const group = await store.selectGroup(tx, group_id);
+        if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
+        requireOwner(group, identity_id);
+        await store.updateGroup(tx, group_id, Object.fromEntries(given));
+        return group;
+      });
+      // Only opening it says yes to those who wait: in an open group each waits for an answer of his own.
+      if (before.publicity === 'open' || change.publicity !== 'open') return;
       for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: MEMBERS_MAX })) {
         await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
       }
@@ -142,7 +149,10 @@ export function createGroups(dependencies: GroupsDependencies) {
     async setAvatar({ group_id, identity_id }: Sight, avatar_upload_id: string): Promise<void> {
       requireOwner(await get(group_id), identity_id);
       const members = await store.selectMemberIds(queries, group_id);
-      await database.transact((tx) => store.updateGroup(tx, group_id, { avatar_upload_id }, members));
+      await database.transact(async (tx) => {
+        await touchGroup(tx, group_id, members);
+        await store.updateGroup(tx, group_id, { avatar_upload_id });
+      });
     },
     /** Throws GROUP_NOT_FOUND, or GROUP_INSUFFICIENT_PERMISSIONS for everybody but the owner. */
     async requireOwner({ group_id, identity_id }: Sight): Promise<void> {

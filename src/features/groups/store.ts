@@ -2,7 +2,6 @@ import { asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { touchGroup } from './members-store.ts';
 import { type CountedGroup, type GroupRow, groupMembers, groups } from './tables.ts';
 
 export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
@@ -40,14 +39,8 @@ export async function selectGroupsOf(queries: Queries, identity_id: string): Pro
     .limit(GROUPS_MAX);
 }
 
-/** Changes a group; its members' lists of games name it. */
-export async function updateGroup(
-  tx: Tx,
-  group_id: string,
-  values: Partial<GroupRow>,
-  members: string[],
-): Promise<void> {
-  await touchGroup(tx, group_id, members);
+/** Changes a group; whoever does so has told of it. */
+export async function updateGroup(tx: Tx, group_id: string, values: Partial<GroupRow>): Promise<void> {
   await tx
     .update(groups)
     .set({ group_id, ...values })

@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import type { Outcome } from '../servers/servers.ts';
@@ -87,14 +88,14 @@ export function toPastLobby(
   region_ids: ReadonlyMap<string, string>,
 ): PastLobbySummary {
   const { lobby_id, namespace_id, game_mode, region, create_ts, ready_ts, stop_ts } = lobby;
-  const { started_at, exit_code, failure } = outcome ?? { started_at: null, exit_code: null, failure: null };
+
   return {
     lobby_id,
     namespace_id,
     lobby_group_name_id: game_mode,
     region_id: region_ids.get(region) ?? UNKNOWN_REGION,
     create_ts: create_ts.toISOString(),
-    ...(started_at ? { start_ts: started_at.toISOString() } : {}),
+    ...(outcome?.started_at ? { start_ts: outcome.started_at.toISOString() } : {}),
     ...(ready_ts ? { ready_ts: ready_ts.toISOString() } : {}),
     status: {
       running: {},
@@ -102,11 +103,24 @@ export function toPastLobby(
         ? {
             stopped: {
               stop_ts: stop_ts.toISOString(),
-              failed: failure !== null || (exit_code ?? 0) !== 0,
-              exit_code: exit_code ?? 0,
+              failed: hasFailed(lobby, outcome),
+              exit_code: exitCodeOf(outcome),
             },
           }
         : {}),
     },
   };
+}
+
+/** A server that we ended did what it should, however it went; one that ended by itself had to say that all was well. */
+function hasFailed({ stop_reason }: LobbyRow, outcome: Outcome | undefined): boolean {
+  if (stop_reason === 'not_ready_in_time' || (outcome?.failure ?? null) !== null) return true;
+  return stop_reason === 'server_ended' && exitCodeOf(outcome) !== 0;
+}
+
+/** As a shell has it: 128 and the number of the signal that ended the process. */
+function exitCodeOf(outcome: Outcome | undefined): number {
+  const signal = outcome?.exit_signal;
+  if (signal) return 128 + (Object.entries(constants.signals).find(([name]) => name === signal)?.[1] ?? 0);
+  return outcome?.exit_code ?? 0;
 }

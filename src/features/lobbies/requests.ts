@@ -76,7 +76,7 @@ export function checkCreate(
   checkTags(tags, [mode]);
   if (max_players !== undefined) checkMaxPlayers(max_players, [mode]);
   const { create } = mode;
-  if (!create) throw new ServiceError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED', {});
+  if (!create?.enabled) throw new ServiceError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED', {});
   checkIdentity(create);
   const { enable_public = false, enable_private = true } = create;
   const publicity = body.publicity ?? (enable_public ? 'public' : 'private');

@@ -154,7 +154,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
   };
 }
 
-export type Outcome = Pick<ServerRow, 'started_at' | 'exit_code' | 'failure'>;
+export type Outcome = Pick<ServerRow, 'started_at' | 'exit_code' | 'exit_signal' | 'failure'>;
 
 /** Lines as the wire has them: their bytes in base64, their times in RFC 3339, old to new. */
 export interface LogView {

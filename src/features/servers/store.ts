@@ -217,6 +217,7 @@ export async function selectOutcomes(queries: Queries, server_ids: string[]) {
       server_id: servers.server_id,
       started_at: servers.started_at,
       exit_code: servers.exit_code,
+      exit_signal: servers.exit_signal,
       failure: servers.failure,
     })
     .from(servers)

@@ -25,6 +25,11 @@ export function toServiceError(error: unknown): ServiceError | undefined {
   return undefined;
 }
 
+/** Whether PostgreSQL refused because the user lacks a right (SQLSTATE 42501). */
+export function isForbidden(error: unknown): boolean {
+  return causesOf(error).some((cause) => codeOf(cause) === '42501');
+}
+
 export function isWorthRetrying(error: unknown): boolean {
   return causesOf(error).some((cause) => RETRY.test(codeOf(cause)));
 }

@@ -99,7 +99,8 @@ export function createApp(options: AppOptions) {
     const answer = createPipeline(route, { ...options, origins: sites });
     const respond = (request: Request, params: Record<string, string> | undefined, server: ServerLike | null) =>
       serve(request, route.path, async (ray_id) => {
-        if (stopping.aborted) throw new ServiceError('SERVICE_STOPPING', {});
+        // Whether it lives is another question than whether it takes work.
+        if (stopping.aborted && !route.path.startsWith('/health/')) throw new ServiceError('SERVICE_STOPPING', {});
         const limit = limitTime(request, route, request_timeout_ms, stopping);
         const idle_s = route.body_kind === 'stream' ? IDLE_TIMEOUT_S : Math.ceil(request_timeout_ms / 1_000) + 5;
         server?.timeout(request, Math.min(IDLE_TIMEOUT_MAX_S, idle_s));

@@ -115,6 +115,14 @@ describe('asking to be a member', () => {
     expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toEqual([]);
   });
 
+  test('is not answered by a change of something else, nor by opening what is open', async () => {
+    const { token, identity_id } = await guest();
+    await call('POST', `${group}/join-request`, token);
+    await call('POST', `${group}/profile`, owner(), { bio: 'Hello', publicity: 'open' });
+    expect(await members()).not.toContain(identity_id);
+    expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toHaveLength(1);
+  });
+
   test('of a closed one is refused; opened again, it takes in all who had asked', async () => {
     const [early, late] = [await guest(), await guest()];
     await call('POST', `${group}/join-request`, early.token);

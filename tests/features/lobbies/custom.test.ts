@@ -50,6 +50,12 @@ describe('a lobby that is not created', () => {
     const plain = await makeRoomGame(opened, { source: QUIET_SOURCE });
     const without = await opened.api.post('/matchmaker/lobbies/create', plain.public_token, { game_mode: 'default' });
     expect(without.body.code).toBe('MATCHMAKER_CUSTOM_LOBBIES_DISABLED');
+    const off = { actions: { create: { enabled: false, enable_public: true } } };
+    const switched_off = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: off });
+    const refused = await opened.api.post('/matchmaker/lobbies/create', switched_off.public_token, {
+      game_mode: 'default',
+    });
+    expect(refused.body.code).toBe('MATCHMAKER_CUSTOM_LOBBIES_DISABLED');
     const mode = { actions: { create: { enabled: true } } };
     const restricted = await makeRoomGame(opened, { source: QUIET_SOURCE, mode });
     const body = { game_mode: 'default', publicity: 'public' };

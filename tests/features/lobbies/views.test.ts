@@ -117,6 +117,19 @@ describe('what players and developers see of lobbies', () => {
     expect((await asDeveloper(`${namespace}/logs/lobbies?before_create_ts=${before}`)).lobbies).toEqual([]);
   });
 
+  test('a lobby whose server crashed has failed', async () => {
+    const source = `${QUIET_SOURCE}\nprocess.kill(process.pid, 'SIGSEGV');`;
+    const crashing = await makeRoomGame(opened, { source });
+    const body = { game_modes: ['default'] };
+    await opened.api.call('POST', '/matchmaker/lobbies/find', { token: crashing.public_token, body });
+    const path = `/cloud/games/${crashing.game_id}/namespaces/${crashing.namespace_id}/logs/lobbies`;
+    const stopped = await waitFor(async () => {
+      const { lobbies } = await opened.api.ok('GET', path, { token: crashing.cloud_token });
+      return lobbies[0]?.status.stopped;
+    }, 'the lobby to have stopped');
+    expect(stopped).toMatchObject({ failed: true, exit_code: 139 });
+  });
+
   test("another game's lobby is nobody's to see or to end", async () => {
     const other = await makeGame(opened.api, opened.administrator_token);
     const { lobby } = await find();
