@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { CallerKind } from '../../src/platform/tokens/caller.ts';
+import { listServers, makeGame, type TestGame } from '../support/game.ts';
+import { fillPath, listOperations, type Operation } from '../support/operations.ts';
+import { makeGuest } from '../support/people.ts';
+import { find, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { openTestService, type TestService } from '../support/service.ts';
+
+let muster: TestService;
+/** Operations on something of a game. */
+let operations: Operation[];
+let own: TestGame;
+/** Somebody else's game, which has one of everything. */
+let foreign: Record<string, string>;
+/** Tokens of the own game and its people. */
+let tokens: Partial<Record<CallerKind, string>>;
+
+beforeAll(async () => {
+  muster = await openTestService();
+  const { api, administrator_token } = muster;
+  operations = (await listOperations(api)).filter(({ names }) => names.includes('game_id'));
+  own = await makeGame(api, administrator_token);
+  tokens = {
+    cloud: own.cloud_token,
+    service: own.service_token,
+    identity: (await makeGuest(api, own)).token,
+  };
+
+  const other = await makePuppetGame(muster);
+  const { lobby_id } = await seatOf(find(muster, other));
+  const [server] = await listServers(muster, other);
+  const builds = `/games/${other.game_id}/environments/${other.namespace_id}/builds`;
+  const image_file = { path: 'server.js', content_length: 1 };
+  const { upload_id } = await api.ok('POST', `/cloud/games/${other.game_id}/builds`, {
+    token: other.cloud_token,
+    body: { display_name: 'Test build', kind: 'javascript', image_file, name: 'Test build' },
+  });
+  foreign = {
+    game_id: other.game_id,
+    namespace_id: other.namespace_id,
+    environment_id: other.namespace_id,
+    version_id: other.version_id,
+    build_id: other.build_id,
+    lobby_id,
+    server_id: server.id,
+    upload_id,
+  };
+  expect((await api.get(`${builds}/${foreign.build_id}`, other.cloud_token)).status).toBe(200);
+});
+afterAll(() => muster[Symbol.asyncDispose]());
+
+/** What some operations need besides, so that the ids in their paths are looked at. */
+const BODIES: Record<string, unknown> = {
+  'PATCH /games/{game_id}/environments/{environment_id}/builds/{build_id}/tags': { tags: { a: 'b' } },
+  'POST /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs/export': { stream: 'std_out' },
+};
+const STREAM = '?stream=std_out';
+
+interface Seen {
+  status: number;
+  body: string;
+  headers: string;
+}
+
+/** All that a caller can see of an answer, but for the id of his request and the time. */
+async function see(operation: Operation, ids: Record<string, string>, token: string): Promise<Seen> {
+  const body = BODIES[`${operation.method} ${operation.path}`];
+  const path = fillPath(operation, ids) + (operation.path.endsWith('/logs') ? STREAM : '');
+  const answer = await muster.api.call(operation.method, path, { token, body });
+  const { ray_id: _ray_id, ...rest } = answer.body;
+  const headers = [...answer.headers].filter(([name]) => name !== 'rvt-ray-id' && name !== 'date');
+  return { status: answer.status, body: JSON.stringify(rest), headers: JSON.stringify(headers) };
+}
+
+/** Calls operations with foreign ids, and with ids that nobody has. Gives the answers to the former, when both look alike. */
+async function compare(
+  among: Operation[],
+  kind: CallerKind,
+  idsOf: (operation: Operation) => { foreign: Record<string, string>; missing: Record<string, string> },
+): Promise<{ name: string; status: number; code: string }[]> {
+  const token = tokens[kind];
+  if (token === undefined) throw new Error(`there is no ${kind} token`);
+  const answers: { name: string; status: number; code: string }[] = [];
+  for (const operation of among) {
+    const name = `${operation.method} ${operation.path}`;
+    const ids = idsOf(operation);
+    const seen = await see(operation, ids.foreign, token);
+    expect({ name, ...seen }).toEqual({ name, ...(await see(operation, ids.missing, token)) });
+    answers.push({ name, status: seen.status, code: JSON.parse(seen.body).code });
+  }
+  return answers;
+}
+
+describe.each(['cloud', 'service', 'identity'] as const)('a %s token of another game', (kind) => {
+  test('is told of a game that is there what it is told of one that is not', async () => {
+    const among = operations.filter(({ kinds }) => kinds?.includes(kind));
+    expect(among.length).toBeGreaterThan(8);
+    const answers = await compare(among, kind, () => ({ foreign, missing: {} }));
+    expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_NOT_FOUND')).toEqual([]);
+  });
+});
+
+describe('a token of a game is told the same of what another game has and of what nobody has:', () => {
+  test('a namespace, which is an environment', async () => {
+    const among = operations.filter(({ names }) => names.includes('namespace_id') || names.includes('environment_id'));
+    expect(among.length).toBeGreaterThan(20);
+    const { game_id } = own;
+    const answers = await compare(among, 'cloud', () => ({ foreign: { ...foreign, game_id }, missing: { game_id } }));
+    expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_ENVIRONMENT_NOT_FOUND')).toEqual([]);
+  });
+
+  test('whatever else a path names', async () => {
+    const ours = { game_id: own.game_id, namespace_id: own.namespace_id, environment_id: own.namespace_id };
+    const among = operations.filter(({ names }) => names.some((name) => !(name in ours) && name in foreign));
+    expect(among.length).toBeGreaterThan(8);
+    const answers = await compare(among, 'cloud', () => ({ foreign: { ...foreign, ...ours }, missing: ours }));
+    // Whoever removes a lobby that is not there has got what he wanted.
+    const removed = answers.filter(({ status }) => status === 200).map(({ name }) => name);
+    expect(removed).toEqual(['DELETE /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}']);
+    const refused = answers.filter(({ name }) => !removed.includes(name));
+    expect(refused.filter(({ status, code }) => status !== 404 || !code.endsWith('_NOT_FOUND'))).toEqual([]);
+  });
+
+  test('an environment of the same game, if the token is for one', async () => {
+    const among = operations.filter(({ kinds }) => kinds?.includes('service'));
+    const { game_id, staging_id } = own;
+    const answers = await compare(among, 'service', () => ({
+      foreign: { game_id, environment_id: staging_id },
+      missing: { game_id },
+    }));
+    expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_NOT_FOUND')).toEqual([]);
+  });
+});
+
+test('what other games have is still there after all that', async () => {
+  const { game_id, environment_id, server_id, build_id } = foreign;
+  const token = muster.administrator_token;
+  const environment = `/games/${game_id}/environments/${environment_id}`;
+  const { server } = await muster.api.ok('GET', `${environment}/servers/${server_id}`, { token });
+  expect(server.destroyed_at).toBeUndefined();
+  const { build } = await muster.api.ok('GET', `${environment}/builds/${build_id}`, { token });
+  expect(build.tags).toEqual({});
+});
