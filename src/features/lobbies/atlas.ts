@@ -72,7 +72,10 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
     /** Looks again at lobbies that did not take whom we had in mind for them: they are noted as if they had. */
     async lookAgain(namespace_id: string, lobby_ids: string[]): Promise<void> {
       const page = pages.get(namespace_id);
-      if (page) note(page, await store.selectLobbies(database.queries, lobby_ids));
+      if (!page) return;
+      const rows = await store.selectAlive(database.queries, lobby_ids);
+      for (const lobby_id of lobby_ids) page.places.delete(lobby_id);
+      note(page, rows);
     },
     /** What was noted of a namespace may be wrong: it is read anew. */
     forget: (namespace_id: string) => pages.delete(namespace_id),

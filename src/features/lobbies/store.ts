@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
 import { CHANGES_CHANNEL, raiseVersions, touch } from '../../platform/watch/versions.ts';
@@ -14,12 +14,12 @@ export async function selectLobby(queries: Queries, lobby_id: string): Promise<L
   return row;
 }
 
-/** Those of the lobbies that there are. */
-export async function selectLobbies(queries: Queries, lobby_ids: string[]): Promise<LobbyRow[]> {
+/** Those of the lobbies that run, on a server that is not going. */
+export async function selectAlive(queries: Queries, lobby_ids: string[]): Promise<LobbyRow[]> {
   return await queries
     .select()
     .from(lobbies)
-    .where(inArray(lobbies.lobby_id, lobby_ids))
+    .where(and(inArray(lobbies.lobby_id, lobby_ids), isNull(lobbies.stop_ts), not(isEnding(lobbies.server_id))))
     .orderBy(asc(lobbies.lobby_id))
     .limit(LOBBIES_MAX);
 }
@@ -93,9 +93,10 @@ export interface ProposedSeat {
 }
 
 /**
- * Takes many seats in one statement. For each lobby, all who were proposed or nobody: it must run, have room for them
- * (finds by its normal maximum, joins by the direct one) and, if anybody came by find, be open. This is the only place
- * that fills lobbies after their founding (I-M1), and the only one that decides whether a closed one is found (I-M4).
+ * Takes many seats in one statement. For each lobby, all who were proposed or nobody: it and its server must not be
+ * ending (I-M5), it must have room for them (finds by its normal maximum, joins by the direct one) and, if anybody came by
+ * find, be open. This is the only place that fills lobbies after their founding (I-M1), and the only one that decides
+ * whether a closed one is found (I-M4).
  */
 export async function takeSeats(
   queries: Queries,
@@ -128,6 +129,7 @@ export async function takeSeats(
         changed = (select version from told where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
       from wanted
       where ${lobbies.lobby_id} = wanted.lobby_id and ${lobbies.namespace_id} = wanted.namespace_id and stop_ts is null
+        and not ${isEnding(lobbies.server_id)}
         -- Those with the lower maximum come first; only the others count them.
         and (finds = 0 or (not is_closed and player_count + finds
           + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal))

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { createAtlas } from '../../../src/features/lobbies/atlas.ts';
 import { createRounds } from '../../../src/features/lobbies/rounds.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
@@ -124,5 +125,25 @@ describe('a machine that hears of no change', () => {
     // While the first is decided, the others wait to be decided together.
     const outcomes = await Promise.allSettled([seat(other), ...Array.from({ length: 9 }, () => seat(game))]);
     expect(outcomes.slice(1).filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+  });
+
+  test('gives nobody a lobby whose server is to end, before anybody noticed', async () => {
+    const game = await makePuppetGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const rounds = openRounds();
+    const one = request(game, game.version_id, false);
+    await rounds.seat(one);
+    await database.queries.execute(sql`
+      update servers set destroyed_at = now() where namespace_id = ${game.namespace_id}`);
+    const { game_id, namespace_id, address } = one;
+    const joining = { kind: 'join', game_id, namespace_id, address, lobby_id, player_id: Bun.randomUUIDv7() } as const;
+    const outcomes = await Promise.allSettled([
+      rounds.seat(request(game, game.version_id, false)),
+      rounds.seat(joining),
+    ]);
+    expect(outcomes).toMatchObject([
+      { status: 'rejected', reason: { code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' } },
+      { status: 'rejected', reason: { code: 'MATCHMAKER_LOBBY_STOPPED' } },
+    ]);
   });
 });
