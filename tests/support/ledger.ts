@@ -61,6 +61,17 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
           (select sum(version) from topics where topic like 'lobb%') as versions`);
       return row;
     },
+    /** Writes copies of a lobby into the database, empty since it was made, in turn of the game modes. */
+    async copyAsEmpty(lobby_id: string, game_modes: string[], copies: number): Promise<void> {
+      const modes = sql.param(game_modes);
+      await queries.execute(sql`
+        insert into lobbies
+        select (jsonb_populate_record(lobbies, jsonb_build_object(
+          'lobby_id', gen_random_uuid(), 'player_count', 0, 'idle_ts', create_ts,
+          'game_mode', (${modes}::text[])[1 + number % ${game_modes.length}::int]))).*
+        from lobbies cross join generate_series(1, ${copies}::int) as number
+        where lobby_id = ${lobby_id}`);
+    },
     /** Lets nobody sit down or leave in a namespace until the given function is called. */
     async holdSeats(namespace_id: string): Promise<() => Promise<void>> {
       const held = Promise.withResolvers<void>();

@@ -79,6 +79,7 @@ export const isOverdue = (created_before: Date): SQL => sql`create_ts <= ${at(cr
 /** Namespaces in which players meet a condition. */
 export async function selectNamespacesWith(queries: Queries, condition: SQL): Promise<string[]> {
   const rows = await queries.execute<{ namespace_id: string }>(sql`
-    select distinct namespace_id from ${players} where remove_ts is null and ${condition} limit ${NAMESPACES_MAX}`);
+    select distinct namespace_id from ${players} where remove_ts is null and ${condition}
+    order by namespace_id limit ${NAMESPACES_MAX}`);
   return rows.map(({ namespace_id }) => namespace_id);
 }

@@ -233,14 +233,14 @@ export async function selectLate(queries: Queries, created_before: Date): Promis
     .limit(DUE_MAX);
 }
 
-/** Running lobbies that everybody has left. */
+/** Running lobbies that everybody has left: all, because those that are kept stay in front of those that are not. */
 export async function selectIdle(queries: Queries): Promise<LobbyRow[]> {
   return await queries
     .select()
     .from(lobbies)
     .where(and(isNull(lobbies.stop_ts), isNotNull(lobbies.idle_ts), eq(lobbies.player_count, 0)))
     .orderBy(asc(lobbies.idle_ts))
-    .limit(DUE_MAX);
+    .limit(LOBBIES_MAX);
 }
 
 /** Tells of a change of a lobby; gives the version of its namespace's list. */

@@ -123,6 +123,21 @@ describe('a player', () => {
     expect(await muster.ledger.stopReason(kept.lobby_id)).toBeUndefined();
     expect((await seatOf(find(muster, keeping))).lobby_id).toBe(kept.lobby_id);
   });
+
+  test('ends his lobby, however many others are kept that have been empty for longer', async () => {
+    const names = Array.from({ length: 32 }, (_, number) => `mode_${number}`);
+    const keeps = { idle_lobbies: { min: 0, max: 32 } };
+    const keeping = await makePuppetGame(muster, {
+      game_modes: Object.fromEntries(names.map((name) => [name, keeps])),
+    });
+    const { lobby_id } = await seatOf(find(muster, keeping, { game_modes: names }));
+    await muster.ledger.copyAsEmpty(lobby_id, names, 32 * 32);
+    const leaving = await makePuppetGame(muster);
+    const last = await seatOf(find(muster, leaving));
+    await (await hostOf(muster, leaving, last.lobby_id)).disconnected(last.player_token);
+    expect(await waitFor(() => muster.ledger.stopReason(last.lobby_id), 'the lobby to end')).toBe('idle');
+    expect(await muster.ledger.lobbiesOf(keeping.namespace_id)).toHaveLength(1 + 32 * 32);
+  });
 });
 
 async function developmentPlayer(): Promise<string> {
