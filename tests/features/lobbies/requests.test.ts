@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'bun:test';
+import { checkFind } from '../../../src/features/lobbies/requests.ts';
+import type { FindBody } from '../../../src/features/lobbies/wire.ts';
+import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
+
+/** The one to recommend first. */
+const REGIONS = ['near', 'far', 'moon'];
+
+const MODES = resolveMatchmaker(
+  {
+    game_modes: {
+      everywhere: { max_players: 4, max_players_direct: 6, max_players_party: 5 },
+      away: { regions: { moon: {}, far: {} } },
+      on_the_moon: { regions: { moon: {} } },
+      dynamic: { allow_dynamic_max_players: true },
+      not_found: { actions: { find: { enabled: false } } },
+    },
+  },
+  REGIONS,
+);
+
+interface Case {
+  promise: string;
+  body: FindBody;
+  /** Regions in which is looked, and game mode and region of the lobby that is made. */
+  searched: string[];
+  creates: [string, string] | undefined;
+}
+
+const CASES: Case[] = [
+  {
+    promise: 'without regions, the recommended one',
+    body: { game_modes: ['everywhere'] },
+    searched: ['near'],
+    creates: ['everywhere', 'near'],
+  },
+  {
+    promise: 'without regions, the first that one of the game modes is offered in',
+    body: { game_modes: ['away'] },
+    searched: ['far'],
+    creates: ['away', 'far'],
+  },
+  {
+    promise: 'the first of several game modes that is offered in the region that suits any',
+    body: { game_modes: ['on_the_moon', 'away'] },
+    searched: ['far'],
+    creates: ['away', 'far'],
+  },
+  {
+    promise: 'all regions that were asked for, and a lobby in the first of them where the game mode is',
+    body: { game_modes: ['away'], regions: ['near', 'moon', 'far'] },
+    searched: ['near', 'moon', 'far'],
+    creates: ['away', 'moon'],
+  },
+  {
+    promise: 'the game modes come before the regions',
+    body: { game_modes: ['on_the_moon', 'everywhere'], regions: ['near', 'moon'] },
+    searched: ['near', 'moon'],
+    creates: ['on_the_moon', 'moon'],
+  },
+  {
+    promise: 'a game mode that must not be found may stand beside the one of which a lobby is made',
+    body: { game_modes: ['everywhere', 'not_found'] },
+    searched: ['near'],
+    creates: ['everywhere', 'near'],
+  },
+  {
+    promise: 'nothing is made when that is not wanted',
+    body: { game_modes: ['everywhere'], prevent_auto_create_lobby: true },
+    searched: ['near'],
+    creates: undefined,
+  },
+];
+
+describe('where a find looks, and what it makes', () => {
+  test.each(CASES)('$promise', ({ body, searched, creates }) => {
+    const search = checkFind(body, MODES, REGIONS);
+    expect(search.regions).toEqual(searched);
+    expect(search.creates && [search.creates.game_mode, search.creates.region]).toEqual(creates);
+  });
+
+  test('a new lobby has the maxima of its game mode', () => {
+    expect(checkFind({ game_modes: ['everywhere'] }, MODES, REGIONS).creates).toMatchObject({
+      max_players_normal: 4,
+      max_players_direct: 6,
+      max_players_party: 5,
+    });
+  });
+
+  test('or the one of the player for all three', () => {
+    expect(checkFind({ game_modes: ['dynamic'], max_players: 2 }, MODES, REGIONS).creates).toMatchObject({
+      max_players_normal: 2,
+      max_players_direct: 2,
+      max_players_party: 2,
+    });
+  });
+
+  const UNMAKEABLE: { promise: string; body: FindBody; known: string[] }[] = [
+    { promise: 'in no region at all', body: { game_modes: ['on_the_moon'] }, known: [] },
+    {
+      promise: 'in none of those asked for',
+      body: { game_modes: ['on_the_moon'], regions: ['near', 'far'] },
+      known: REGIONS,
+    },
+  ];
+  test.each(UNMAKEABLE)('a game mode that is offered $promise cannot be made', ({ body, known }) => {
+    const refusal = expect.objectContaining({ code: 'MATCHMAKER_AUTO_CREATE_FAILED' });
+    expect(() => checkFind(body, MODES, known)).toThrow(refusal);
+  });
+});
