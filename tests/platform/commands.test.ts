@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { join, resolve } from 'node:path';
+import manifest from '../../package.json' with { type: 'json' };
+import { Settings } from '../../src/config.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
+import { findFreePort } from '../support/service.ts';
+
+const ROOT = resolve(import.meta.dir, '../..');
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+
+let home: Home;
+beforeAll(async () => {
+  home = await makeHome();
+});
+afterAll(() => home[Symbol.asyncDispose]());
+
+const run = (args: string[], settings: Record<string, string> = {}) =>
+  home.run({ command: [...COMMAND, ...args], settings });
+
+test('the program ends with 2 and says where to look, when it is asked for what it does not know', async () => {
+  const HINT = 'settings come from the environment, and "muster --help" lists everything.\n';
+  const WRONG: [args: string[], said: string][] = [
+    [['sreve'], `There is no command "sreve": ${HINT}`],
+    [['constructor'], `There is no command "constructor": ${HINT}`],
+    [['serve', '--port=80'], `"serve" takes no "--port=80": ${HINT}`],
+  ];
+  const runs = await Promise.all(WRONG.map(([args]) => run(args)));
+  expect(runs).toEqual(WRONG.map(([, output]) => ({ exit_code: 2, output })));
+});
+
+describe('the program ends with 1 and one sentence, when', () => {
+  test('a setting is unknown or wrong, whatever is asked of it that needs settings', async () => {
+    const [unknown, wrong] = await Promise.all([
+      run(['serve'], { MUSTER_PROT: '80' }),
+      run(['migrate'], { MUSTER_PORT: 'http' }),
+    ]);
+    expect(unknown).toEqual({
+      exit_code: 1,
+      output: 'MUSTER_PROT is not a setting; "muster --help" lists them all.\n',
+    });
+    expect(wrong).toEqual({
+      exit_code: 1,
+      output:
+        'MUSTER_PORT is "http", which cannot be used (expected a whole number from 1 to 65535). Port to listen on.\n',
+    });
+  });
+
+  test('its database cannot be reached, without its password', async () => {
+    const DATABASE_URL = `postgres://muster:hunter2@127.0.0.1:${findFreePort()}/muster`;
+    const runs = await Promise.all([['serve'], ['migrate']].map((args) => run(args, { DATABASE_URL })));
+    for (const { exit_code, output } of runs) {
+      expect(exit_code).toBe(1);
+      expect(output).toMatch(/^[^\n]*DATABASE_URL[^\n]*\n$/);
+      expect(output).not.toContain('hunter2');
+    }
+  });
+});
+
+describe('the program says', () => {
+  test('all there is to set, and what it is if it is not set', async () => {
+    const [help, also] = await Promise.all([run(['--help'], { MUSTER_PORT: 'wrong' }), run(['serve', '-h'])]);
+    expect(help.exit_code).toBe(0);
+    expect(also).toEqual(help);
+    for (const command of ['serve', 'migrate', 'openapi', 'version', '--help']) {
+      expect(help.output).toMatch(new RegExp(`^ {2}${command} +\\S`, 'm'));
+    }
+    const text = help.output.replace(/\s+/g, ' ');
+    for (const [name, { description = '', default: fallback }] of Object.entries(Settings.properties)) {
+      expect(text).toContain(` ${name} ${description}${fallback === undefined ? '' : ` Default: ${fallback}.`}`);
+    }
+    expect(help.output.split('\n').filter((line) => line.length > 100)).toEqual([]);
+  });
+
+  test('which version it is, and what its API is', async () => {
+    const [version, openapi] = await Promise.all([run(['--version']), run(['openapi'])]);
+    expect(version).toEqual({ exit_code: 0, output: `${manifest.version}\n` });
+    expect(openapi.exit_code).toBe(0);
+    expect(JSON.parse(openapi.output)).toEqual(await Bun.file(join(ROOT, 'docs/openapi.json')).json());
+  });
+});
+
+test('migrate makes a new database ready, and does nothing to one that is', async () => {
+  await using database = await openExternalDatabase();
+  const settings = { DATABASE_URL: database.url };
+  const said = { exit_code: 0, output: 'The database has the form of this release.\n' };
+  expect(await run(['migrate'], settings)).toEqual(said);
+  expect(await run(['migrate'], settings)).toEqual(said);
+});
