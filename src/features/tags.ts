@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../platform/errors.ts';
+import { isKept } from '../platform/http/body.ts';
 
 /** The field's limits for tags of builds and servers (field-behaviour 7.2). */
 export const TAGS_MAX = 8;
@@ -34,6 +35,11 @@ export function parseTags(tags_json: string | undefined): Record<string, string>
   }
   if (typeof tags !== 'object' || tags === null || Array.isArray(tags)) throw refuse();
   const pairs = Object.entries(tags);
-  if (!pairs.every((pair): pair is [string, string] => typeof pair[1] === 'string')) throw refuse();
+  if (!pairs.every((pair): pair is [string, string] => pair.every(isText))) throw refuse();
   return Object.fromEntries(pairs);
+}
+
+/** A text that the database could hold: JSON can write others. */
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && isKept(value);
 }

@@ -148,7 +148,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
       build_id: string,
       patch: { tags: Record<string, string>; exclusive_tags: string[] },
     ): Promise<void> {
-      const missing = patch.exclusive_tags.find((key) => !(key in patch.tags));
+      const missing = patch.exclusive_tags.find((key) => !Object.hasOwn(patch.tags, key));
       if (missing !== undefined) throw new ServiceError('BUILDS_TAGS_MISSING_EXCLUSIVE_KEY', { key: missing });
       await database.transact(async (tx) => {
         // Within the transaction: the other builds keep their tags when there is no such build.

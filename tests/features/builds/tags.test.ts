@@ -1,0 +1,131 @@
+import { beforeEach, describe, expect, test } from 'bun:test';
+import { buildsOf } from '../../support/builds.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { prepareScript } from '../../support/uploads.ts';
+
+const muster = shareService();
+let game: TestGame;
+let builds: ReturnType<typeof buildsOf>;
+beforeEach(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  builds = buildsOf(muster, game);
+});
+
+const tagsOf = async (id: string): Promise<Record<string, string>> => (await builds.get(id)).body.build.tags;
+const CURRENT = { tags: { current: 'true' }, exclusive_tags: ['current'] };
+
+describe('tags are refused, and nothing is changed,', () => {
+  const eight = (letter: string) => Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`${letter}${n}`, 'x']));
+  const MISSING = 'BUILDS_TAGS_MISSING_EXCLUSIVE_KEY';
+  const CASES: [what: string, body: object, code: string][] = [
+    ['that are none', {}, 'API_BAD_BODY'],
+    ['that are a list', { tags: ['a'] }, 'API_BAD_BODY'],
+    ['with a value that is no text', { tags: { a: 1 } }, 'API_BAD_BODY'],
+    ['with a value that is null', { tags: { a: null } }, 'API_BAD_BODY'],
+    ['with an empty value', { tags: { a: '' } }, 'API_BAD_BODY'],
+    ['with a value of 1025 letters', { tags: { a: 'x'.repeat(1_025) } }, 'API_BAD_BODY'],
+    ['without a name', { tags: { '': 'a' } }, 'API_BAD_BODY'],
+    ['with a name of 33 letters', { tags: { ['x'.repeat(33)]: 'a' } }, 'API_BAD_BODY'],
+    ['with the character zero', { tags: { a: 'a\0' } }, 'API_BAD_BODY'],
+    ['of which there are nine', { tags: { ...eight('a'), b: 'x' } }, 'API_BAD_BODY'],
+    ['when nine are to be exclusive', { tags: eight('a'), exclusive_tags: Array(9).fill('a1') }, 'API_BAD_BODY'],
+    ['when an exclusive one is not among them', { tags: { a: 'b' }, exclusive_tags: ['b'] }, MISSING],
+    ['when an exclusive one is among those it had', { tags: { a: 'b' }, exclusive_tags: ['mine'] }, MISSING],
+    ['when an exclusive one is what all objects have', { tags: { a: 'b' }, exclusive_tags: ['toString'] }, MISSING],
+    ['when an exclusive one is where objects come from', { tags: { a: 'b' }, exclusive_tags: ['__proto__'] }, MISSING],
+  ];
+  test.each(CASES)('%s', async (_, body, code) => {
+    const [id, other] = [await builds.make(), await builds.make()];
+    for (const build_id of [id, other]) await builds.setTags(build_id, { tags: { mine: 'yes', a: 'b' } });
+    expect(outcomeOf(await builds.setTags(id, body))).toBe(`400 ${code}`);
+    for (const build_id of [id, other]) expect(await tagsOf(build_id)).toEqual({ mine: 'yes', a: 'b' });
+  });
+
+  test('of a build that is not there: those that have them keep them', async () => {
+    const id = await builds.make();
+    await builds.setTags(id, CURRENT);
+    const staging = buildsOf(muster, game, { environment_id: game.staging_id });
+    for (const missing of [crypto.randomUUID(), await staging.make()]) {
+      expect(outcomeOf(await builds.setTags(missing, CURRENT))).toBe('404 BUILDS_BUILD_NOT_FOUND');
+      expect(await tagsOf(id)).toEqual({ current: 'true' });
+    }
+  });
+});
+
+describe('tags', () => {
+  test('are added to those that there are, and take the place of those of their names', async () => {
+    const id = await builds.make();
+    const answer = await builds.setTags(id, { tags: { os: 'linux', arch: 'arm' } });
+    expect([answer.status, answer.body]).toEqual([200, {}]);
+    await builds.setTags(id, { tags: { arch: 'x64', mood: 'calm' } });
+    expect(await tagsOf(id)).toEqual({ os: 'linux', arch: 'x64', mood: 'calm' });
+    await builds.setTags(id, { tags: {} });
+    expect(await tagsOf(id)).toEqual({ os: 'linux', arch: 'x64', mood: 'calm' });
+  });
+
+  test('may be anything that is text', async () => {
+    const id = await builds.make();
+    const tags = { '"': "'; drop table builds; --", '%_\\': '\u202e\n', 地图: '沙漠'.repeat(512), constructor: '{}' };
+    expect(outcomeOf(await builds.setTags(id, { tags, exclusive_tags: Object.keys(tags) }))).toBe('200');
+    expect(await tagsOf(id)).toEqual(tags);
+    expect(await builds.idsWith(tags)).toEqual([id]);
+  });
+
+  test('are set before a build is complete', async () => {
+    const id = await builds.make();
+    expect(outcomeOf(await builds.complete(id))).toBe('400 UPLOAD_INCOMPLETE');
+    expect(outcomeOf(await builds.setTags(id, CURRENT))).toBe('200');
+    expect(await builds.idsWith({ current: 'true' })).toEqual([id]);
+  });
+
+  test('of a build of the whole game are not set in an environment', async () => {
+    const { build_id } = await prepareScript(muster, game);
+    expect(outcomeOf(await builds.setTags(build_id, CURRENT))).toBe('404 BUILDS_BUILD_NOT_FOUND');
+    expect(await tagsOf(build_id)).toEqual({});
+  });
+});
+
+describe('an exclusive tag', () => {
+  test('is taken from the other builds of the environment that have the same pair', async () => {
+    const [old, draft, fresh] = [await builds.make(), await builds.make(), await builds.make()];
+    await builds.setTags(old, { tags: { current: 'true', os: 'linux' } });
+    await builds.setTags(draft, { tags: { current: 'maybe' } });
+    expect(outcomeOf(await builds.setTags(fresh, CURRENT))).toBe('200');
+    expect(await tagsOf(old)).toEqual({ os: 'linux' });
+    expect(await tagsOf(draft)).toEqual({ current: 'maybe' });
+    expect(await tagsOf(fresh)).toEqual({ current: 'true' });
+    expect(outcomeOf(await builds.setTags(fresh, CURRENT))).toBe('200');
+    expect(await builds.idsWith({ current: 'true' })).toEqual([fresh]);
+  });
+
+  test('is not taken from builds of other environments and games', async () => {
+    const stranger = await makeGame(muster.api, muster.administrator_token);
+    const elsewhere = [buildsOf(muster, game, { environment_id: game.staging_id }), buildsOf(muster, stranger)];
+    for (const place of elsewhere) await place.setTags(await place.make(), CURRENT);
+    await builds.setTags(await builds.make(), CURRENT);
+    for (const place of [builds, ...elsewhere]) expect(await place.idsWith({ current: 'true' })).toHaveLength(1);
+  });
+
+  test('is on one build, when many ask for it at once', async () => {
+    const ids: string[] = [];
+    while (ids.length < 8) ids.push(await builds.make());
+    for (let round = 0; round < 5; round += 1) {
+      const answers = await Promise.all(ids.map((id) => builds.setTags(id, CURRENT)));
+      expect(answers.map(outcomeOf)).toEqual(ids.map(() => '200'));
+      expect(await builds.idsWith({ current: 'true' })).toHaveLength(1);
+    }
+  });
+
+  test('goes where it is asked for, when several are taken crosswise', async () => {
+    const [one, other] = [await builds.make(), await builds.make()];
+    const ask = (id: string, exclusive_tags: string[]) =>
+      builds.setTags(id, { tags: { a: 'x', b: 'x' }, exclusive_tags });
+    for (let round = 0; round < 5; round += 1) {
+      const answers = await Promise.all([ask(one, ['a', 'b']), ask(other, ['b', 'a'])]);
+      expect(answers.map(outcomeOf)).toEqual(['200', '200']);
+      expect(await builds.idsWith({ a: 'x' })).toHaveLength(1);
+      expect(await builds.idsWith({ b: 'x' })).toEqual(await builds.idsWith({ a: 'x' }));
+    }
+  });
+});

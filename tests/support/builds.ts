@@ -1,0 +1,34 @@
+import type { Answer, Api } from './api.ts';
+import type { TestGame } from './game.ts';
+
+/** A javascript build of one byte, as it is announced. */
+export const SCRIPT = { name: 'Build', kind: 'javascript', image_file: { path: 'server.js', content_length: 1 } };
+
+/** The builds of an environment, prod unless it says otherwise, as somebody with a token sees them. */
+export function buildsOf(
+  { api }: { api: Api },
+  { game_id, namespace_id, cloud_token }: TestGame,
+  { environment_id = namespace_id, token = cloud_token } = {},
+) {
+  const path = `/games/${game_id}/environments/${environment_id}/builds`;
+  const list = (tags_json?: string): Promise<Answer> =>
+    api.get(tags_json === undefined ? path : `${path}?tags_json=${encodeURIComponent(tags_json)}`, token);
+  return {
+    path,
+    list,
+    /** The ids of those that have all of the tags, the newest first. */
+    async idsWith(tags: Record<string, string>): Promise<string[]> {
+      const { builds } = (await list(JSON.stringify(tags))).body;
+      return builds.map(({ id }: { id: string }) => id);
+    },
+    get: (build_id: string): Promise<Answer> => api.get(`${path}/${build_id}`, token),
+    prepare: (body: object): Promise<Answer> => api.post(`${path}/prepare`, token, body),
+    complete: (build_id: string): Promise<Answer> => api.post(`${path}/${build_id}/complete`, token),
+    setTags: (build_id: string, body: object): Promise<Answer> =>
+      api.call('PATCH', `${path}/${build_id}/tags`, { token, body }),
+    /** Announces one, and gives its id. */
+    async make(body: object = SCRIPT): Promise<string> {
+      return (await api.ok('POST', `${path}/prepare`, { token, body })).build;
+    },
+  };
+}
