@@ -5,7 +5,6 @@ import { DEADLINES, withDeadlines } from './deadlines.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isWorthRetrying } from './failures.ts';
 import { openSocket } from './socket.ts';
-import { withWholeTransactions } from './transactions.ts';
 
 const STATEMENT_TIMEOUT_MS = 10_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
@@ -100,10 +99,6 @@ function connect(address: DatabaseAddress, max: number): postgres.Sql {
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     },
   };
-  return withWholeTransactions(postgresAt(address, options));
-}
-
-function postgresAt(address: DatabaseAddress, options: ClientOptions): postgres.Sql {
   if (!('url' in address)) return postgres({ ...address, ...options });
   // With several hosts postgres.js goes from one to the next by itself.
   const own_socket = SEVERAL_HOSTS.test(address.url) ? {} : { socket: openSocket };

@@ -1,6 +1,5 @@
 import type postgres from 'postgres';
 import { ServiceError } from '../errors.ts';
-import { replace } from './transactions.ts';
 
 export interface Deadlines {
   /** A statement's own limit is in PostgreSQL; this one also counts the wait for a connection and a server that is silent. */
@@ -75,4 +74,11 @@ async function limit<Value>(promise: PromiseLike<Value>, deadline_ms: number, on
 
 function busy(): ServiceError<'DATABASE_BUSY'> {
   return new ServiceError('DATABASE_BUSY', {});
+}
+
+/** The same object with some of its members replaced. */
+function replace<Target extends object>(target: Target, replaced: Record<string, unknown>): Target {
+  return new Proxy(target, {
+    get: (original, key) => (typeof key === 'string' && key in replaced ? replaced[key] : Reflect.get(original, key)),
+  });
 }

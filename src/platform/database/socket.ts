@@ -17,7 +17,9 @@ interface Target {
 export function openSocket({ host: [host = 'localhost'], port: [port = 5432], path }: Target): Socket {
   const socket = new Socket();
   socket.on('close', (had_error) => {
-    if (!had_error && socket.bytesRead === 0) socket.emit('error', new ClosedError('the connection was closed'));
+    // Nobody listens to a socket that the driver has given up.
+    const is_awaited = socket.listenerCount('error') > 0;
+    if (!had_error && is_awaited && socket.bytesRead === 0) socket.emit('error', new ClosedError('it was closed'));
   });
   return path === false ? Object.assign(socket.connect(port, host), { host, port }) : socket.connect(path);
 }
