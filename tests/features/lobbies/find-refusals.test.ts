@@ -97,7 +97,7 @@ const REFUSALS: Refusal[] = [
     promise: `a maximum of ${max_players} where it may be from 1 to 6`,
     body: { game_modes: ['dynamic'], max_players },
     outcome: '400 MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
-    message: 'from 1 to 6 in the game mode "dynamic"',
+    message: 'from 1 to 6',
   })),
   {
     promise: 'half a player',
