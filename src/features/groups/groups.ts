@@ -132,7 +132,7 @@ export function createGroups(dependencies: GroupsDependencies) {
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
       const members = await store.selectMemberIds(queries, group_id);
       const before = await database.transact(async (tx) => {
-        await touchGroup(tx, group_id, members);
+        await touchGroup(tx, group_id, { people: members, members });
         const group = await store.selectGroup(tx, group_id);
         if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
         requireOwner(group, identity_id);
@@ -150,7 +150,7 @@ export function createGroups(dependencies: GroupsDependencies) {
       requireOwner(await get(group_id), identity_id);
       const members = await store.selectMemberIds(queries, group_id);
       await database.transact(async (tx) => {
-        await touchGroup(tx, group_id, members);
+        await touchGroup(tx, group_id, { people: members, members });
         await store.updateGroup(tx, group_id, { avatar_upload_id });
       });
     },

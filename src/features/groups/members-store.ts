@@ -52,11 +52,19 @@ export async function isListed(
   return rows.length > 0;
 }
 
-/** Tells of a change of a group; whoever else changes it waits until this transaction has ended. */
-export async function touchGroup(tx: Tx, group_id: string, people: string[]): Promise<void> {
+/**
+ * Tells of a change of a group; whoever else changes it waits until this transaction has ended. `people` have another
+ * profile by it; the lists of games of `members` name the group.
+ */
+export async function touchGroup(
+  tx: Tx,
+  group_id: string,
+  { people, members }: { people: string[]; members: string[] },
+): Promise<void> {
   await touch(tx, [
     topics.group(group_id),
-    ...people.flatMap((identity_id) => [topics.gamesOf(identity_id), topics.identity(identity_id)]),
+    ...people.map(topics.identity),
+    ...[...people, ...members].map(topics.gamesOf),
   ]);
 }
 

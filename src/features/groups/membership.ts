@@ -2,7 +2,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import * as store from './members-store.ts';
-import { selectGroup } from './store.ts';
+import { selectGroup, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
 /** The field's (field-behaviour 8.11). */
@@ -30,13 +30,16 @@ interface ActOnPerson extends Act {
 
 /** How people come into groups and out of them. Each step joins the group's order of changes, so none sees half of another. */
 export function createMembership({ database, clock }: MembershipDependencies) {
+  /** `people`: who comes, goes or gets another place. */
   async function change(
     group_id: string,
     people: string[],
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
     await database.transact(async (tx) => {
-      await store.touchGroup(tx, group_id, people);
+      // How many they are, and who the owner is, stands in the list of games of each.
+      const members = people.length === 0 ? [] : await selectMemberIds(tx, group_id);
+      await store.touchGroup(tx, group_id, { people, members });
       const group = await selectGroup(tx, group_id);
       if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
       await work(tx, group);

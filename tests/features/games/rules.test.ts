@@ -30,7 +30,7 @@ describe("a game's name id", () => {
   test('is one, whatever the name', () => {
     fc.assert(
       fc.property(
-        fc.string({ unit: 'binary' }),
+        fc.string({ unit: 'grapheme' }),
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         (name, chance) => {
           expect(isNameId(makeNameId(name, () => chance))).toBe(true);

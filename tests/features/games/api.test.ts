@@ -1,0 +1,192 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { contractProblems } from '../../support/contract.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makeGuest, type Person } from '../../support/people.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+
+const muster = shareService();
+let game: TestGame;
+let guest: Person;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  guest = await makeGuest(muster.api, game);
+});
+
+const create = (body: object, token = muster.administrator_token) =>
+  muster.api.post('/cloud/games', token, { display_name: 'Game', developer_group_id: game.group_id, ...body });
+const read = async (game_id: string) =>
+  (await muster.api.ok('GET', `/cloud/games/${game_id}`, { token: muster.administrator_token })).game;
+const listOwn = (token: string) => muster.api.ok('GET', '/cloud/games', { token });
+const joinGroup = async ({ group_id }: TestGame, { token }: Person) => {
+  const path = `/group/groups/${group_id}/invites`;
+  const { code } = await muster.api.ok('POST', path, { token: muster.administrator_token });
+  await muster.api.ok('POST', `/group/invites/${code}/consume`, { token });
+};
+
+describe('a game is refused', () => {
+  const NAMES: [object, string[]][] = [
+    [{ display_name: '' }, ['display-name.too-short']],
+    [{ display_name: 'x'.repeat(25) }, ['display-name.too-long']],
+    [{ display_name: 'x ' }, ['display-name.invalid']],
+  ];
+  for (const [names, problems] of NAMES) {
+    test(`by its name: ${problems}`, async () => {
+      const before = (await listOwn(muster.administrator_token)).games.length;
+      const answer = await create(names);
+      expect(outcomeOf(answer)).toBe('400 VALIDATION_ERROR');
+      expect(answer.body.metadata.errors.map(({ path }: { path: string[] }) => path.join('.'))).toEqual(problems);
+      expect((await listOwn(muster.administrator_token)).games).toHaveLength(before);
+    });
+  }
+
+  test('to a group that is missing, and to whoever is not of the group, alike', async () => {
+    const missing = await create({ developer_group_id: crypto.randomUUID() });
+    expect(outcomeOf(missing)).toBe('404 GROUP_NOT_FOUND');
+    const foreign = await create({}, guest.token);
+    expect(foreign.body).toEqual({ ...missing.body, ray_id: expect.any(String) });
+  });
+
+  test('to tokens of other kinds, and without a body that says enough', async () => {
+    for (const token of [game.cloud_token, game.public_token, game.service_token]) {
+      expect(outcomeOf(await create({}, token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
+    }
+    for (const body of [{ display_name: 1 }, { developer_group_id: 'mine' }, { display_name: null }]) {
+      expect(outcomeOf(await create(body))).toBe('400 API_BAD_BODY');
+    }
+  });
+});
+
+describe('names of a game that somebody only asks about', () => {
+  const validate = async (body: object) => {
+    const { errors } = await muster.api.ok('POST', '/cloud/games/validate', { token: game.cloud_token, body });
+    return errors.map(({ path }: { path: string[] }) => path.join('.'));
+  };
+
+  test('are judged by the rules of both', async () => {
+    expect(await validate({ display_name: 'Game' })).toEqual([]);
+    expect(await validate({ display_name: '', name_id: 'A' })).toEqual(['display-name.too-short', 'name-id.invalid']);
+  });
+
+  test('are not unique when a game has the name id', async () => {
+    const { name_id } = await read(game.game_id);
+    expect(await validate({ display_name: 'Game', name_id })).toEqual(['name-id.not-unique']);
+    expect(await validate({ display_name: 'Game', name_id: 'nobody-has-it' })).toEqual([]);
+  });
+});
+
+describe('a game', () => {
+  test('begins with a version and the namespaces prod and staging on it', async () => {
+    const { game_id } = (await create({ display_name: 'Two Tanks' })).body;
+    const answer = await muster.api.ok('GET', `/cloud/games/${game_id}`, { token: muster.administrator_token });
+    expect(contractProblems('CloudGamesGetGameByIdResponse', answer)).toEqual([]);
+    const [version] = answer.game.versions;
+    expect(answer.game).toEqual({
+      game_id,
+      create_ts: expect.any(String),
+      name_id: expect.stringMatching(/^two-tanks-[a-z0-9]{3}$/),
+      display_name: 'Two Tanks',
+      developer_group_id: game.group_id,
+      total_player_count: 0,
+      versions: [{ version_id: expect.any(String), display_name: '0.0.1', create_ts: expect.any(String) }],
+      namespaces: [
+        ['prod', 'Production'],
+        ['staging', 'Staging'],
+      ].map(([name_id, display_name]) => ({
+        namespace_id: expect.any(String),
+        name_id,
+        display_name,
+        version_id: version.version_id,
+        create_ts: expect.any(String),
+      })),
+      available_regions: [
+        {
+          region_id: expect.any(String),
+          region_name_id: 'local',
+          provider: 'muster',
+          provider_display_name: 'Muster',
+          universal_region: 'unknown',
+          region_display_name: expect.any(String),
+        },
+      ],
+    });
+  });
+
+  test('has a name id of its own, whatever it is called, and whoever comes at once', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, () => create({ display_name: 'Same', name_id: 'mine' })),
+    );
+    expect(answers.map(outcomeOf)).toEqual(Array(40).fill('200'));
+    const games = await Promise.all(answers.map(({ body }) => read(body.game_id)));
+    const name_ids = games.map(({ name_id }) => name_id);
+    for (const name_id of name_ids) expect(name_id).toMatch(/^same-[a-z0-9]{3}$/);
+    expect(new Set(name_ids).size).toBe(40);
+  });
+
+  test('is made by any member of its group', async () => {
+    const team = await makeGame(muster.api, muster.administrator_token);
+    const member = await makeGuest(muster.api, team);
+    await joinGroup(team, member);
+    const { body } = await create({ display_name: 'Mine', developer_group_id: team.group_id }, member.token);
+    expect((await read(body.game_id)).developer_group_id).toBe(team.group_id);
+  });
+});
+
+describe('the list of games', () => {
+  test("has the games of the caller's groups by name, and these groups", async () => {
+    const team = await makeGame(muster.api, muster.administrator_token);
+    const member = await makeGuest(muster.api, team);
+    expect(await listOwn(member.token)).toMatchObject({ games: [], groups: [] });
+    await joinGroup(team, member);
+    await create({ display_name: 'A game', developer_group_id: team.group_id });
+    const list = await listOwn(member.token);
+    expect(contractProblems('CloudGamesGetGamesResponse', list)).toEqual([]);
+    expect(list.games.map(({ display_name }: { display_name: string }) => display_name)).toEqual([
+      'A game',
+      'Test game',
+    ]);
+    const developer = {
+      group_id: team.group_id,
+      display_name: 'Test team',
+      is_developer: true,
+      external: { profile: `${muster.config.public_url}/groups/${team.group_id}` },
+    };
+    expect(list.games[1]).toEqual({
+      game_id: team.game_id,
+      name_id: (await read(team.game_id)).name_id,
+      display_name: 'Test game',
+      url: '',
+      developer,
+      total_player_count: 0,
+    });
+    expect(list.groups).toEqual([
+      {
+        ...developer,
+        bio: '',
+        is_current_identity_member: true,
+        member_count: 2,
+        owner_identity_id: expect.any(String),
+        publicity: 'open',
+      },
+    ]);
+  });
+
+  test('is that one game for a cloud token, which does not wait for more', async () => {
+    const list = await listOwn(game.cloud_token);
+    expect(contractProblems('CloudGamesGetGamesResponse', list)).toEqual([]);
+    expect(list.games.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
+    expect(list.groups).toEqual([]);
+    const waiting = await muster.api.get('/cloud/games?watch_index=1', game.cloud_token);
+    expect(outcomeOf(waiting)).toBe('403 API_FORBIDDEN');
+  });
+});
+
+test('a token says whose it is', async () => {
+  const inspect = async (token: string) => (await muster.api.ok('GET', '/cloud/auth/inspect', { token })).agent;
+  expect(await inspect(game.cloud_token)).toEqual({ game_cloud: { game_id: game.game_id } });
+  expect(await inspect(guest.token)).toEqual({ identity: { identity_id: guest.identity_id } });
+  const { token } = await muster.api.ok('POST', `/cloud/games/${game.game_id}/tokens/cloud`, {
+    token: game.cloud_token,
+  });
+  expect(token).toStartWith('cloud.');
+  expect(await inspect(token)).toEqual({ game_cloud: { game_id: game.game_id } });
+});
