@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { ServiceError } from '../../src/platform/errors.ts';
+import { createSignedLinks } from '../../src/platform/objects/links.ts';
 import { createPresigner, type Presigner, type UploadPart } from '../../src/platform/objects/presign.ts';
 import { refusalOf } from '../support/refusal.ts';
 
@@ -105,6 +106,17 @@ describe('an address for an upload is refused', () => {
       status: 403,
     });
   });
+});
+
+test('an address for an upload is no link to read, nor is a link an address for an upload', () => {
+  const clock = { now: () => new Date() };
+  const links = createSignedLinks(KEY, clock, PUBLIC_URL);
+  const uploads = createPresigner(KEY, clock, PUBLIC_URL);
+  const link = links.sign(`/uploads/${PART.upload_id}`, { length: '5' });
+  expect(links.verify(link).get('length')).toBe('5');
+  expect(refusalOf(ServiceError, () => uploads.verify(link)).code).toBe('UPLOAD_SIGNATURE_INVALID');
+  const { code, status } = refusalOf(ServiceError, () => links.verify(uploads.sign(PART, false)));
+  expect([code, status]).toEqual(['LINK_INVALID', 403]);
 });
 
 test('an address says all that it allows, whatever the file is called', () => {

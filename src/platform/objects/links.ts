@@ -1,10 +1,9 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
+import { createSignedAddresses } from './signed-addresses.ts';
 
 const LIFETIME_MS = 3_600_000;
-const SIGNATURE = '&signature=';
 
 /** Addresses that allow one GET for an hour, to whoever has them: what was asked for with a token, to be opened without. */
 export interface SignedLinks {
@@ -14,25 +13,14 @@ export interface SignedLinks {
   verify(url: string): URLSearchParams;
 }
 
-/** The signature is an HMAC-SHA256 over the method and the address as it is written, as for uploads. */
 export function createSignedLinks(key: JWK, clock: Clock, public_url: string): SignedLinks {
-  const secret = Buffer.from(key.k ?? '', 'base64url');
-  const signatureOf = (text: string) => createHmac('sha256', secret).update(`GET ${text}`).digest('base64url');
+  const addresses = createSignedAddresses({ method: 'GET', key, clock, public_url });
   return {
-    sign(path, parameters) {
-      const expires = String(clock.now().getTime() + LIFETIME_MS);
-      const signed = `${path}?${new URLSearchParams({ ...parameters, expires })}`;
-      return `${public_url}${signed}${SIGNATURE}${signatureOf(signed)}`;
-    },
+    sign: (path, parameters) => addresses.sign(path, parameters, LIFETIME_MS),
     verify(url) {
-      const { pathname, search, searchParams } = new URL(url);
-      const [signed = '', given = '', ...more] = `${pathname}${search}`.split(SIGNATURE);
-      const [actual, expected] = [Buffer.from(given), Buffer.from(signatureOf(signed))];
-      const is_signed = more.length === 0 && actual.length === expected.length && timingSafeEqual(actual, expected);
-      if (!is_signed || clock.now().getTime() > Number(searchParams.get('expires'))) {
-        throw new ServiceError('LINK_INVALID', {});
-      }
-      return searchParams;
+      const address = addresses.verify(url);
+      if (!address) throw new ServiceError('LINK_INVALID', {});
+      return address.parameters;
     },
   };
 }

@@ -1,13 +1,11 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { Clock } from '../clock.ts';
-import { assert, ServiceError } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
+import { createSignedAddresses } from './signed-addresses.ts';
 
 const SINGLE_LIFETIME_MS = 3_600_000;
 const MULTIPART_LIFETIME_MS = 6 * SINGLE_LIFETIME_MS;
-const SIGNATURE = '&signature=';
-/** Of HMAC-SHA256 (RFC 7518, 3.2). */
-const SECRET_BYTES_MIN = 32;
+const UPLOADS = '/uploads/';
 
 /** One PUT of one part of one file: everything that an address allows. */
 export interface UploadPart {
@@ -28,55 +26,33 @@ export interface Presigner {
   verify(url: string): UploadPart;
 }
 
-/**
- * The signature is an HMAC-SHA256 over the method and the address as it is written, up to the signature itself: there is
- * no second spelling of an address that is also good.
- */
 export function createPresigner(key: JWK, clock: Clock, public_url: string): Presigner {
-  const secret = Buffer.from(key.k ?? '', 'base64url');
-  assert(secret.length >= SECRET_BYTES_MIN, 'the key of upload addresses is a secret');
-
-  function signatureOf(path_and_query: string): string {
-    return createHmac('sha256', secret).update(`PUT ${path_and_query}`).digest('base64url');
-  }
-
+  const addresses = createSignedAddresses({ method: 'PUT', key, clock, public_url });
   return {
     sign(part, is_multipart) {
-      const expires = clock.now().getTime() + (is_multipart ? MULTIPART_LIFETIME_MS : SINGLE_LIFETIME_MS);
-      const query = new URLSearchParams({
+      const parameters = {
         file: String(part.file_number),
         part: String(part.part_number),
         path: part.path,
         offset: String(part.byte_offset),
         length: String(part.content_length),
-        expires: String(expires),
-      });
-      const signed = `/uploads/${part.upload_id}?${query}`;
-      return `${public_url}${signed}${SIGNATURE}${signatureOf(signed)}`;
+      };
+      const lifetime_ms = is_multipart ? MULTIPART_LIFETIME_MS : SINGLE_LIFETIME_MS;
+      return addresses.sign(`${UPLOADS}${part.upload_id}`, parameters, lifetime_ms);
     },
     verify(url) {
-      const { pathname, search, searchParams } = new URL(url);
-      const written = `${pathname}${search}`;
-      const [signed = '', given = '', ...more] = written.split(SIGNATURE);
-      // What a reader of addresses leaves out, a fragment or a tab for one, was not in it when it was given.
-      const is_signed = url.endsWith(written) && more.length === 0 && isSame(given, signatureOf(signed));
-      const integer = (name: string) => Number(searchParams.get(name));
-      if (!is_signed || clock.now().getTime() > integer('expires'))
-        throw new ServiceError('UPLOAD_SIGNATURE_INVALID', {});
+      const address = addresses.verify(url);
+      if (!address) throw new ServiceError('UPLOAD_SIGNATURE_INVALID', {});
+      const { path, parameters } = address;
+      const integer = (name: string) => Number(parameters.get(name));
       return {
-        upload_id: pathname.slice('/uploads/'.length),
+        upload_id: path.slice(UPLOADS.length),
         file_number: integer('file'),
         part_number: integer('part'),
-        path: searchParams.get('path') ?? '',
+        path: parameters.get('path') ?? '',
         byte_offset: integer('offset'),
         content_length: integer('length'),
       };
     },
   };
-}
-
-/** Takes the same time wherever the texts differ. */
-function isSame(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

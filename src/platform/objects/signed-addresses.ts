@@ -1,0 +1,60 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { JWK } from 'jose';
+import type { Clock } from '../clock.ts';
+import { assert } from '../errors.ts';
+
+const SIGNATURE = '&signature=';
+/** Of HMAC-SHA256 (RFC 7518, 3.2). */
+const SECRET_BYTES_MIN = 32;
+
+interface SignedAddressesOptions {
+  /** The only method that the addresses are good for. */
+  method: 'GET' | 'PUT';
+  key: JWK;
+  clock: Clock;
+  public_url: string;
+}
+
+/** Addresses that are themselves the permission to use them, for a while. */
+export interface SignedAddresses {
+  /** `path` with the parameters, an end and a signature. */
+  sign(path: string, parameters: Record<string, string>, lifetime_ms: number): string;
+  /** What such an address says; undefined when a character of it was changed, or late. */
+  verify(url: string): { path: string; parameters: URLSearchParams } | undefined;
+}
+
+/**
+ * The signature is an HMAC-SHA256 over the method and the address as it is written, up to the signature itself: there is
+ * no second spelling of an address that is also good.
+ */
+export function createSignedAddresses({ method, key, clock, public_url }: SignedAddressesOptions): SignedAddresses {
+  const secret = Buffer.from(key.k ?? '', 'base64url');
+  assert(secret.length >= SECRET_BYTES_MIN, 'the key of signed addresses is a secret');
+
+  function signatureOf(path_and_query: string): string {
+    return createHmac('sha256', secret).update(`${method} ${path_and_query}`).digest('base64url');
+  }
+
+  return {
+    sign(path, parameters, lifetime_ms) {
+      const expires = String(clock.now().getTime() + lifetime_ms);
+      const signed = `${path}?${new URLSearchParams({ ...parameters, expires })}`;
+      return `${public_url}${signed}${SIGNATURE}${signatureOf(signed)}`;
+    },
+    verify(url) {
+      const { pathname, search, searchParams } = new URL(url);
+      const written = `${pathname}${search}`;
+      const [signed = '', given = '', ...more] = written.split(SIGNATURE);
+      // What a reader of addresses leaves out, a fragment or a tab for one, was not in it when it was given.
+      const is_signed = url.endsWith(written) && more.length === 0 && isSame(given, signatureOf(signed));
+      if (!is_signed || clock.now().getTime() > Number(searchParams.get('expires'))) return undefined;
+      return { path: pathname, parameters: searchParams };
+    },
+  };
+}
+
+/** Takes the same time wherever the texts differ. */
+function isSame(given: string, expected: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
