@@ -5,8 +5,11 @@ import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Answer } from '../support/api.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
 import { fillPath, listOperations, type Operation } from '../support/operations.ts';
+import { sendRaw } from '../support/raw-http.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { openServiceTokens } from '../support/service-tokens.ts';
+
+const PRINTABLE = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
 
 /** Whoever adds to these has thought of what strangers can do with it. */
 const OPEN_TO_ANYONE = [
@@ -148,10 +151,9 @@ test('a good token of somebody we do not know opens nothing that a path names, a
 });
 
 test('no header at all makes the service fail', async () => {
-  const text = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
   const header = fc.oneof(
-    text,
-    text.map((token) => `Bearer ${token}`),
+    PRINTABLE,
+    PRINTABLE.map((token) => `Bearer ${token}`),
     fc.array(fc.base64String(), { minLength: 3, maxLength: 4 }).map((parts) => `Bearer ${parts.join('.')}`),
   );
   await fc.assert(
@@ -161,6 +163,52 @@ test('no header at all makes the service fail', async () => {
       expect(['API_UNAUTHORIZED', 'TOKEN_INVALID']).toContain(body.code);
     }),
     { numRuns: 200 },
+  );
+});
+
+test('no origin at all makes the service fail, or lets its page in without a token', async () => {
+  const origin = fc.oneof(
+    fc.webUrl(),
+    fc.webAuthority(),
+    fc.domain(),
+    fc.constantFrom('null', '*', '://', 'https://'),
+    PRINTABLE,
+  );
+  await fc.assert(
+    fc.asyncProperty(origin, async (name) => {
+      const { status, body } = await muster.api.call('GET', '/matchmaker/regions', { headers: { origin: name } });
+      expect([status, body.code]).toEqual([401, 'API_UNAUTHORIZED']);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('no host at all makes the service fail, be it ours, a site that could be, or none', async () => {
+  const label = fc.oneof(
+    fc.domain(),
+    fc.constantFrom('game--prod', 'sites.localhost', '..', '-', '[', ']', ':', '@', '%', '::1'),
+  );
+  const host = fc.oneof(
+    fc.array(label, { maxLength: 4 }).map((labels) => labels.join('.')),
+    PRINTABLE,
+    fc.ipV6(),
+    fc.webAuthority(),
+  );
+  await fc.assert(
+    fc.asyncProperty(host, fc.constantFrom('/cloud/games', '/nothing', '/health/live'), async (name, path) => {
+      const request = `GET ${path} HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`;
+      const { status } = await sendRaw(muster.api.base_url, request);
+      expect(status).toBeLessThan(500);
+    }),
+    {
+      numRuns: 300,
+      examples: [
+        ['[::1', '/nothing'],
+        ['a b', '/nothing'],
+        ['x:99999', '/nothing'],
+        ['%zz', '/nothing'],
+      ],
+    },
   );
 });
 

@@ -90,8 +90,7 @@ export function createApp(options: AppOptions) {
   }
 
   const own_hosts = new Set([public_url, local_url].map((url) => new URL(url).host));
-  const isElsewhere = ({ headers, url }: Request) =>
-    url.startsWith('http') && !own_hosts.has(headers.get('host') ?? '');
+  const isElsewhere = ({ headers, url }: Request) => !own_hosts.has(headers.get('host') ?? '') && URL.canParse(url);
   // Elysia reads this function's text too. What it gives is the answer; undefined goes on to the routes.
   app.onRequest(({ request }) => (isElsewhere(request) ? serveSite(request) : undefined));
 
