@@ -23,6 +23,7 @@ export type ServiceEvent =
       exit_signal: string | null;
       failure: string | null;
     }
+  | { event: 'server_leftover_removed'; server_id: string }
   | { event: 'lobby_created'; lobby_id: string; namespace_id: string; game_mode: string; region: string }
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }
@@ -53,6 +54,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   server_started: 'info',
   server_adopted: 'info',
   server_ended: 'info',
+  server_leftover_removed: 'warn',
   lobby_created: 'info',
   lobby_ready: 'info',
   lobby_stopped: 'info',
@@ -75,7 +77,7 @@ export function createLog(level: LogLevel): Events {
       messageKey: 'event',
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (name) => ({ level: name }) },
-      serializers: { cause: describeCause },
+      serializers: { cause: (cause: unknown) => describeCause(cause, CAUSES_MAX) },
     },
     destination,
   );
@@ -86,18 +88,36 @@ export function createLog(level: LogLevel): Events {
   };
 }
 
+/** The longest text of a log line: a message, or what stands around it in a stack. */
+const TEXT_MAX = 10_000;
+const CAUSES_MAX = 8;
+
 /** An error with its causes, as plain data, without the secrets it may quote. */
-function describeCause(cause: unknown): unknown {
+function describeCause(cause: unknown, depth_max: number): unknown {
   if (!(cause instanceof Error)) return blot(String(cause));
-  const below = cause.cause === undefined ? {} : { cause: describeCause(cause.cause) };
-  return { name: cause.name, message: blot(cause.message), stack: blot(cause.stack ?? ''), ...below };
+  const below =
+    cause.cause === undefined || depth_max === 0 ? {} : { cause: describeCause(cause.cause, depth_max - 1) };
+  return { name: cause.name, message: blot(cause.message), stack: describeStack(cause), ...below };
 }
 
-/** Takes out of a text what looks like a token, an upload's signature, a database password or a query's parameters. */
+/** A parameter may look like the beginning of the frames: what is the message and what is not is not guessed. */
+function describeStack({ message, stack = '' }: Error): string {
+  const start = stack.indexOf(message);
+  if (start < 0) return blot(stack);
+  return `${stack.slice(0, start)}${blot(message)}${stack.slice(start + message.length)}`;
+}
+
+/**
+ * Takes out of a text what looks like a token, an upload's signature, a database password or a query's parameters, and
+ * what is too long. Each piece of a pattern has a limit: what a failure quotes may be long, and others wait meanwhile.
+ */
 export function blot(text: string): string {
-  return text
-    .replace(/(\nparams: )[\s\S]*?(?=\n {4}at |$)/g, '$1[blotted]')
-    .replace(/[\w-]*\.?eyJ[\w-]+\.[\w-]+\.[\w-]+/g, '[token]')
-    .replace(/(signature=)[^&\s"']+/g, '$1[blotted]')
-    .replace(/(postgres(?:ql)?:\/\/)[^\s"'@]*@/g, '$1[blotted]@');
+  return (
+    (text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)} [cut]` : text)
+      .replace(/(\nparams: )[\s\S]*/, '$1[blotted]')
+      .replace(/(?:[\w-]{1,64}\.)?eyJ[\w-]{1,512}\.[\w-]+\.[\w-]+/g, '[token]')
+      .replace(/((?:signature|password)=)[^&\s"']+/g, '$1[blotted]')
+      // To the last @: a password may hold one, where it should be written %40.
+      .replace(/(postgres(?:ql)?:\/\/)[^\s"]{0,1024}@/g, '$1[blotted]@')
+  );
 }

@@ -1,0 +1,186 @@
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { blot, type LogLevel } from '../../src/platform/events.ts';
+
+const EVENTS = join(import.meta.dir, '../../src/platform/events.ts');
+
+/** What a service of this log level writes to stderr when a script tells its events by `log.emit`. */
+async function write(
+  level: LogLevel,
+  script: string,
+): Promise<{ lines: Record<string, unknown>[]; text: string; stdout: string }> {
+  const source = `
+    const { createLog } = await import(${JSON.stringify(EVENTS)});
+    const log = createLog(${JSON.stringify(level)});
+    ${script}`;
+  const child = Bun.spawn([process.execPath, '-e', source], { stdout: 'pipe', stderr: 'pipe', env: {} });
+  const [text, stdout] = await Promise.all([new Response(child.stderr).text(), new Response(child.stdout).text()]);
+  const lines = text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  return { lines, text, stdout };
+}
+
+describe('the log', () => {
+  test('is one JSON object for each event, on stderr, with a time and a level', async () => {
+    const { lines, stdout } = await write(
+      'info',
+      `log.emit({ event: 'server_started', server_id: 's', process_id: 7, ports: [26000] });
+       log.emit({ event: 'feed_reconnected' });`,
+    );
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(lines).toEqual([
+      { level: 'info', time, server_id: 's', process_id: 7, ports: [26000], event: 'server_started' },
+      { level: 'warn', time, event: 'feed_reconnected' },
+    ]);
+    expect(stdout).toBe('');
+  });
+
+  const LEVELS: { level: LogLevel; events: string[] }[] = [
+    { level: 'off', events: [] },
+    { level: 'error', events: ['loop_failed'] },
+    { level: 'warn', events: ['loop_failed', 'feed_reconnected'] },
+    { level: 'info', events: ['loop_failed', 'feed_reconnected', 'upload_abandoned'] },
+    { level: 'debug', events: ['loop_failed', 'feed_reconnected', 'upload_abandoned', 'database_started'] },
+  ];
+  for (const { level, events } of LEVELS) {
+    test(`of the level ${level} has ${events.join(', ') || 'nothing'}`, async () => {
+      const { lines } = await write(
+        level,
+        `log.emit({ event: 'loop_failed', loop: 'l', failures: 1, cause: new Error('it fails') });
+         log.emit({ event: 'feed_reconnected' });
+         log.emit({ event: 'upload_abandoned', upload_id: 'u' });
+         log.emit({ event: 'database_started', process_id: 7 });`,
+      );
+      expect(lines.map(({ event }) => event)).toEqual(events);
+    });
+  }
+
+  test('tells of a failure with all its causes, and where it happened', async () => {
+    const { lines } = await write(
+      'error',
+      `const root = new TypeError('the root');
+       const cause = new Error('the query', { cause: new Error('the driver', { cause: root }) });
+       log.emit({ event: 'request_failed', ray_id: 'r', method: 'GET', route: '/games/:game_id', cause });
+       log.emit({ event: 'unexpected_failure', cause: 'a word' });
+       root.cause = cause;
+       log.emit({ event: 'unexpected_failure', cause });`,
+    );
+    const stack = expect.stringMatching(/\n\s+at /);
+    expect(lines[0]).toMatchObject({
+      event: 'request_failed',
+      ray_id: 'r',
+      method: 'GET',
+      route: '/games/:game_id',
+      cause: {
+        name: 'Error',
+        message: 'the query',
+        stack,
+        cause: {
+          name: 'Error',
+          message: 'the driver',
+          stack,
+          cause: { name: 'TypeError', message: 'the root', stack },
+        },
+      },
+    });
+    expect(lines[1]).toMatchObject({ event: 'unexpected_failure', cause: 'a word' });
+    // Even one that is its own cause.
+    expect(lines[2]).toMatchObject({
+      event: 'unexpected_failure',
+      cause: { cause: { cause: { message: 'the root' } } },
+    });
+  });
+
+  test('holds nothing of a failed query but its text: no parameters, whatever they hold', async () => {
+    const { lines, text } = await write(
+      'error',
+      `const { DrizzleQueryError } = await import('drizzle-orm/errors');
+       const driver = Object.assign(new Error('duplicate key'), { detail: 'Key (name)=(hidden-1) already exists.', parameters: ['hidden-2'] });
+       const params = ['hidden-3', 'two\\nlines', 'a stack\\n    at hidden-4 (file.ts:1:2)\\n    at more', 'hidden-5'];
+       const cause = new DrizzleQueryError('insert into keys (private) values ($1)', params, driver);
+       log.emit({ event: 'request_failed', ray_id: 'r', method: 'GET', route: '/', cause });`,
+    );
+    expect(text).not.toContain('hidden');
+    expect(lines[0]).toMatchObject({
+      cause: {
+        message: 'Failed query: insert into keys (private) values ($1)\nparams: [blotted]',
+        stack: expect.stringMatching(
+          /^(Error: )?Failed query: insert into keys \(private\) values \(\$1\)\nparams: \[blotted\]\n\s+at /,
+        ),
+        cause: { message: 'duplicate key' },
+      },
+    });
+  });
+});
+
+describe('a secret that a failure quotes is blotted out', () => {
+  const JWS = 'eyJhbGciOiJFZERTQSJ9.aGlkZGVuLXBheWxvYWQ.aGlkZGVuLXNpZ25hdHVyZQ';
+  const CASES = [
+    { what: 'a token', text: `refused ${JWS} here`, blotted: 'refused [token] here' },
+    { what: 'a token with its label', text: `Bearer cloud.${JWS}`, blotted: 'Bearer [token]' },
+    { what: 'a token with a label of several words', text: `"dev_team-1.${JWS}"`, blotted: '"[token]"' },
+    { what: 'two tokens', text: `a.${JWS} b.${JWS}`, blotted: '[token] [token]' },
+    {
+      what: 'the signature of an upload',
+      text: 'PUT http://h/uploads/1?offset=0&signature=c2VjcmV0&expires=9',
+      blotted: 'PUT http://h/uploads/1?offset=0&signature=[blotted]&expires=9',
+    },
+    {
+      what: 'a password',
+      text: 'to postgres://user:secret@host:5432/db',
+      blotted: 'to postgres://[blotted]@host:5432/db',
+    },
+    {
+      what: 'a password, in the long form',
+      text: 'postgresql://user:secret@host/db',
+      blotted: 'postgresql://[blotted]@host/db',
+    },
+    { what: 'a password with an @', text: 'postgres://user:sec@ret@host/db', blotted: 'postgres://[blotted]@host/db' },
+    {
+      what: 'a password with a quote',
+      text: "postgres://user:sec'ret@host/db",
+      blotted: 'postgres://[blotted]@host/db',
+    },
+    {
+      what: 'a password as a parameter',
+      text: 'postgres://host/db?user=u&password=secret&x=1',
+      blotted: 'postgres://host/db?user=u&password=[blotted]&x=1',
+    },
+    {
+      what: 'passwords of two addresses',
+      text: 'postgres://a:b@c/d, postgres://e:f@g/h',
+      blotted: 'postgres://[blotted]@c/d, postgres://[blotted]@g/h',
+    },
+    {
+      what: 'the parameters of a query',
+      text: 'Failed query: select $1\nparams: one,\ntwo',
+      blotted: 'Failed query: select $1\nparams: [blotted]',
+    },
+  ];
+  for (const { what, text, blotted } of CASES) {
+    test(what, () => {
+      expect(blot(text)).toBe(blotted);
+    });
+  }
+
+  test('without keeping others waiting, however long the text and whatever it is made of', () => {
+    for (const piece of ['a', 'a.', 'eyJ', 'eyJ.', 'postgres://', 'postgres://a:b', '\nparams: ', '@']) {
+      const length = 2_000_000;
+      // With a pattern that goes back and forth one of these takes longer than the universe is old.
+      expect(blot(piece.repeat(length / piece.length)).length).toBeLessThan(10_100);
+    }
+  });
+
+  test('also where the text is cut in the middle of a token', () => {
+    const text = `${'a '.repeat(4_950)}${JWS}${'hidden'.repeat(100)}`;
+    expect(blot(text)).toEndWith(' a [token] [cut]');
+  });
+
+  test('but nothing else', () => {
+    for (const text of ['', 'postgres://host/db', 'mail ann@example.com', 'eyJ is how they begin', 'GET /a?b=c&d=e']) {
+      expect(blot(text)).toBe(text);
+    }
+  });
+});

@@ -1,0 +1,216 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { type Loop, startLoop } from '../../src/platform/loop.ts';
+import { waitFor } from '../support/wait.ts';
+
+const NEVER_MS = 600_000;
+
+let events: ServiceEvent[];
+let stopping: AbortController;
+beforeEach(() => {
+  events = [];
+  stopping = new AbortController();
+});
+afterEach(() => stopping.abort());
+
+function start(step: (signal: AbortSignal) => Promise<number>, every_ms = NEVER_MS): Loop {
+  const { signal } = stopping;
+  return startLoop({ name: 'test', every_ms, signal, events: { emit: (event) => events.push(event) }, step });
+}
+
+/** A step that a test lets end, one after the other. */
+function makeGate() {
+  let begun = 0;
+  let at_work = 0;
+  let most = 0;
+  let end = Promise.withResolvers<void>();
+  return {
+    async step() {
+      begun += 1;
+      at_work += 1;
+      most = Math.max(most, at_work);
+      await end.promise;
+      at_work -= 1;
+      return 0;
+    },
+    begun: () => begun,
+    most: () => most,
+    /** Lets the step that is at work end; the next waits again. */
+    endStep() {
+      end.resolve();
+      end = Promise.withResolvers();
+    },
+  };
+}
+
+/** Everything that can happen without time passing has happened. */
+async function settle(): Promise<void> {
+  for (let times = 0; times < 5; times += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('a loop', () => {
+  test('takes its first step at once, and the next when it is woken', async () => {
+    const gate = makeGate();
+    const loop = start(gate.step);
+    expect(gate.begun()).toBe(1);
+    gate.endStep();
+    await settle();
+    expect(gate.begun()).toBe(1);
+    loop.wake();
+    await waitFor(() => gate.begun() === 2, 'the second step');
+    gate.endStep();
+  });
+
+  test('takes one step at a time, however often it is woken', async () => {
+    const gate = makeGate();
+    const loop = start(gate.step);
+    for (let times = 0; times < 20; times += 1) loop.wake();
+    await settle();
+    expect(gate.begun()).toBe(1);
+    gate.endStep();
+    await waitFor(() => gate.begun() === 2, 'the second step');
+    gate.endStep();
+    await settle();
+    expect([gate.begun(), gate.most()]).toEqual([2, 1]);
+  });
+
+  test('does not lose a wake that comes at any moment of a step', async () => {
+    let wanted = 0;
+    let done = 0;
+    const loop = start(async () => {
+      done = wanted;
+      await Promise.resolve();
+      return 0;
+    });
+    for (let times = 0; times < 200; times += 1) {
+      wanted += 1;
+      loop.wake();
+      for (let turns = 0; turns < times % 7; turns += 1) await Promise.resolve();
+    }
+    await waitFor(() => done === wanted, 'the last wake to be heard');
+  });
+
+  test('goes on by itself after its time, and tells what nobody woke it for', async () => {
+    let steps = 0;
+    start(async () => {
+      steps += 1;
+      return steps % 2;
+    }, 1);
+    await waitFor(() => events.length >= 2, 'two corrections');
+    // The first step is the one of the start, which is no correction.
+    expect(events.slice(0, 2)).toEqual(Array(2).fill({ event: 'loop_corrected', loop: 'test', count: 1 }));
+    expect(steps).toBeGreaterThanOrEqual(5);
+  });
+
+  test('tells nothing of what it mended when it was woken for it', async () => {
+    let steps = 0;
+    const loop = start(async () => {
+      steps += 1;
+      return 3;
+    });
+    for (let times = 2; times < 5; times += 1) {
+      loop.wake();
+      await waitFor(() => steps === times, 'the step');
+    }
+    expect(events).toEqual([]);
+  });
+
+  test('that fails tells why, tries again after a pause that no wake cuts short, and goes on', async () => {
+    let steps = 0;
+    const pauses: number[] = [];
+    let failed_at = 0;
+    const loop = start(async () => {
+      steps += 1;
+      if (failed_at > 0) pauses.push(performance.now() - failed_at);
+      failed_at = performance.now();
+      if (steps < 3) throw new Error(`failure ${steps}`);
+      return 0;
+    });
+    await waitFor(() => events.length === 1, 'the first failure');
+    for (let times = 0; times < 20; times += 1) loop.wake();
+    await settle();
+    expect(steps).toBe(1);
+    await waitFor(() => steps === 3, 'the step that does not fail');
+    expect(events).toMatchObject([
+      { event: 'loop_failed', loop: 'test', failures: 1, cause: { message: 'failure 1' } },
+      { event: 'loop_failed', loop: 'test', failures: 2, cause: { message: 'failure 2' } },
+    ]);
+    // Each pause is at least as long as it should be; how much longer is the machine's business.
+    expect(pauses.map((pause, number) => pause >= 199 * 2 ** number)).toEqual([true, true]);
+    await settle();
+    loop.wake();
+    await waitFor(() => steps === 4, 'a step after a wake');
+    expect(events).toHaveLength(2);
+  });
+
+  test('that fails at once, before its first promise, is none the worse for it', async () => {
+    let steps = 0;
+    start(() => {
+      steps += 1;
+      if (steps === 1) throw new Error('at once');
+      return Promise.resolve(0);
+    });
+    await waitFor(() => steps === 2, 'the second step');
+    expect(events).toMatchObject([{ event: 'loop_failed', failures: 1 }]);
+  });
+});
+
+describe('a loop that is told to stop', () => {
+  test('has stopped when the step at work has ended, and takes no other', async () => {
+    const gate = makeGate();
+    const loop = start(gate.step);
+    loop.wake();
+    stopping.abort();
+    await settle();
+    expect(Bun.peek.status(loop.stopped)).toBe('pending');
+    gate.endStep();
+    await loop.stopped;
+    loop.wake();
+    await settle();
+    expect(gate.begun()).toBe(1);
+  });
+
+  test('tells its step so', async () => {
+    const loop = start(async (signal) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return 0;
+    });
+    stopping.abort();
+    await loop.stopped;
+    expect(events).toEqual([]);
+  });
+
+  const PAUSES = [
+    { name: 'waits for its time', step: async () => 0 },
+    { name: 'waits to try again', step: () => Promise.reject(new Error('it fails')) },
+  ];
+  for (const { name, step } of PAUSES) {
+    test(`has stopped at once when it ${name}`, async () => {
+      const loop = start(step);
+      await settle();
+      stopping.abort();
+      await settle();
+      expect(Bun.peek.status(loop.stopped)).toBe('fulfilled');
+    });
+  }
+
+  test('does not tell of a step that fails because of it', async () => {
+    const loop = start(async (signal) => {
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      return 0;
+    });
+    stopping.abort();
+    await loop.stopped;
+    expect(events).toEqual([]);
+  });
+
+  test('before it has begun takes no step', async () => {
+    stopping.abort();
+    let steps = 0;
+    await start(async () => {
+      steps += 1;
+      return 0;
+    }).stopped;
+    expect(steps).toBe(0);
+  });
+});

@@ -1,0 +1,172 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { chmodSync, copyFileSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Subprocess } from 'bun';
+import {
+  findProcessesByEnvironment,
+  findProcessesByUser,
+  identifyProcess,
+  isErrno,
+  isRunning,
+  sessionOf,
+  signalProcess,
+  workingDirectoryOf,
+} from '../../src/platform/processes.ts';
+import { makeDataDirectory } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
+
+const IS_ROOT = process.getuid?.() === 0;
+/** Of no user of this machine. */
+const STRANGE_UID = 61_234;
+
+const started: Subprocess[] = [];
+afterEach(async () => {
+  for (const child of started.splice(0)) {
+    child.kill('SIGKILL');
+    await child.exited;
+  }
+});
+
+function start(
+  command: string[],
+  options: { env?: Record<string, string>; uid?: number; detached?: boolean; cwd?: string } = {},
+): Subprocess {
+  const child = Bun.spawn(command, { env: {}, ...options, stdio: ['ignore', 'ignore', 'ignore'] });
+  started.push(child);
+  return child;
+}
+
+function identify(pid: number) {
+  const identity = identifyProcess(pid);
+  if (!identity) throw new Error(`there is no process ${pid}`);
+  return identity;
+}
+
+/** The numbers of a process's children, as the kernel has them. */
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+
+describe('a process', () => {
+  test('is known by its number, the moment it started and the boot', () => {
+    const { pid } = start(['/bin/sleep', '60']);
+    const identity = identify(pid);
+    expect(identity).toEqual({
+      pid,
+      start_ticks: expect.any(Number),
+      boot_id: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
+    });
+    expect(identity.start_ticks).toBeGreaterThanOrEqual(identify(process.pid).start_ticks);
+    expect(identifyProcess(pid)).toEqual(identity);
+    expect(isRunning(identity)).toBe(true);
+  });
+
+  test('is not running when it has ended', async () => {
+    const child = start(['/bin/sleep', '60']);
+    const identity = identify(child.pid);
+    child.kill('SIGKILL');
+    await child.exited;
+    expect(isRunning(identity)).toBe(false);
+    expect(identifyProcess(child.pid)).toBeUndefined();
+  });
+
+  const LOOKALIKES = [
+    { name: 'a later one of the same number', alter: { start_ticks: 1 } },
+    { name: 'one of the same number and moment, of another boot', alter: { boot_id: crypto.randomUUID() } },
+  ];
+  for (const { name, alter } of LOOKALIKES) {
+    test(`is not taken for ${name}`, () => {
+      const identity = identify(start(['/bin/sleep', '60']).pid);
+      expect(isRunning({ ...identity, ...alter })).toBe(false);
+    });
+  }
+
+  test('is gone when it is dead, although nobody has collected it', async () => {
+    // The shell becomes a program that does not care about the child that the shell had.
+    const parent = start(['/bin/sh', '-c', '/bin/sleep 0.01 & exec /bin/sleep 60']);
+    const [child = 0] = await waitFor(() => {
+      const children = childrenOf(parent.pid);
+      return children.length === 1 && children;
+    }, 'the child');
+    await waitFor(() => readFileSync(`/proc/${child}/stat`, 'utf8').includes(') Z '), 'its end');
+    expect(identifyProcess(child)).toBeUndefined();
+    expect(() => process.kill(child, 0)).not.toThrow();
+  });
+
+  test('may have any name, blanks and brackets too', async () => {
+    const directory = await makeDataDirectory();
+    const program = join(directory, 'x) Z 1 (y');
+    copyFileSync('/bin/sleep', program);
+    chmodSync(program, 0o755);
+    const { pid } = start([program, '60'], { detached: true });
+    await waitFor(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes('(x) Z 1 (y)'), 'it to have its name');
+    expect(isRunning(identify(pid))).toBe(true);
+    expect(sessionOf(pid)).toBe(pid);
+    rmSync(directory, { recursive: true });
+  });
+
+  test('has a session, its own or that of who started it', () => {
+    expect(sessionOf(start(['/bin/sleep', '60']).pid)).toBe(sessionOf(process.pid) ?? -1);
+    const { pid } = start(['/bin/sleep', '60'], { detached: true });
+    expect(sessionOf(pid)).toBe(pid);
+  });
+
+  test('stands in a directory', async () => {
+    const directory = await makeDataDirectory();
+    expect(workingDirectoryOf(start(['/bin/sleep', '60'], { cwd: directory }).pid)).toBe(directory);
+    rmSync(directory, { recursive: true });
+  });
+});
+
+describe('a process that is not there', () => {
+  // Above the largest number that Linux gives.
+  const NOBODY = 2 ** 22 + 1;
+  test('has no identity, no session and no directory', () => {
+    expect([identifyProcess(NOBODY), sessionOf(NOBODY), workingDirectoryOf(NOBODY)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test('is none to complain about when it is sent a signal', () => {
+    expect(() => signalProcess(NOBODY, 'SIGTERM')).not.toThrow();
+  });
+});
+
+describe('processes are found', () => {
+  test('by what stands in their environment, as a whole', async () => {
+    const mark = crypto.randomUUID();
+    const { pid } = start(['/bin/sleep', '60'], { env: { MUSTER_SERVER_ID: mark, OTHER: 'x' } });
+    start(['/bin/sleep', '60'], { env: { MUSTER_SERVER_ID: `${mark}0`, X_MUSTER_SERVER_ID: mark } });
+    expect(findProcessesByEnvironment(`MUSTER_SERVER_ID=${mark}`)).toEqual([pid]);
+    expect(findProcessesByEnvironment(`MUSTER_SERVER_ID=${crypto.randomUUID()}`)).toEqual([]);
+  });
+
+  test('with those that they started, also in sessions of their own', async () => {
+    const mark = crypto.randomUUID();
+    const { pid } = start(['/bin/sh', '-c', '/usr/bin/setsid /bin/sleep 60 & wait'], { env: { MARK: mark } });
+    const found = await waitFor(() => {
+      const pids = findProcessesByEnvironment(`MARK=${mark}`);
+      return pids.length >= 2 && pids.some((other) => sessionOf(other) === other) && pids;
+    }, 'the child in its own session');
+    expect(found).toContain(pid);
+    for (const other of found) signalProcess(other, 'SIGKILL');
+    await waitFor(() => findProcessesByEnvironment(`MARK=${mark}`).length === 0, 'all to end');
+  });
+
+  test.skipIf(!IS_ROOT)('by their user', async () => {
+    expect(findProcessesByUser(STRANGE_UID)).toEqual([]);
+    const { pid } = start(['/bin/sleep', '60'], { uid: STRANGE_UID });
+    expect(findProcessesByUser(STRANGE_UID)).toEqual([pid]);
+    expect(findProcessesByUser(STRANGE_UID / 2)).toEqual([]);
+  });
+});
+
+test('an error is known by its code', () => {
+  const error = Object.assign(new Error('it is taken'), { code: 'EADDRINUSE' });
+  expect([
+    isErrno(error, 'EADDRINUSE'),
+    isErrno(error, 'EACCES'),
+    isErrno({ code: 'EADDRINUSE' }, 'EADDRINUSE'),
+  ]).toEqual([true, false, false]);
+});
