@@ -3,8 +3,11 @@ import { Type } from '@sinclair/typebox';
 import { type Call, type Route, route } from '../../src/platform/http/route.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 import { sendRaw } from '../support/raw-http.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { openTestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
+const WAITERS_PER_CALLER_MAX = 64;
 const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
 
 /** A request that waits in its handler, as a long poll does. */
@@ -100,6 +103,22 @@ describe('when the service stops', () => {
     expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'SERVICE_STOPPING', '1']);
     expect(waiting).toEqual([]);
   });
+});
+
+test('a whole service that stops answers all who hold a long poll, and then nobody', async () => {
+  const muster = await openTestService();
+  const { api, administrator_token: token } = muster;
+  const { watch } = await api.ok('GET', '/cloud/games', { token });
+  const polls = Array.from({ length: WAITERS_PER_CALLER_MAX + 1 }, () =>
+    api.get(`/cloud/games?watch_index=${watch.index}`, token),
+  );
+  // One is too many: when it is refused, all others are held.
+  expect((await Promise.race(polls)).body.code).toBe('TOO_MANY_WATCHERS');
+  await muster[Symbol.asyncDispose]();
+  const held = (await Promise.all(polls)).filter(({ status }) => status !== 429);
+  expect(held).toHaveLength(WAITERS_PER_CALLER_MAX);
+  for (const { status, body } of held) expect([status, body.watch]).toEqual([200, watch]);
+  expect((await rejectionOf(Error, api.get('/health/live'))).message).toContain('Unable to connect');
 });
 
 test('a client that has gone ends its wait', async () => {
