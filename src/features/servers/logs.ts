@@ -43,17 +43,36 @@ export type Logs = ReturnType<typeof createLogs>;
  */
 export function createLogs({ database, clock }: { database: Database; clock: Clock }) {
   const cursors = new LRUCache<string, Cursor>({ max: CURSORS_MAX });
+  const turns = new Map<string, Promise<void>>();
 
-  async function findCursor(name: LogName): Promise<Cursor> {
+  /** Does work on each log one after the other: a piece begins where the one before ended. */
+  async function inTurn<Result>(name: LogName, work: (cursor: Cursor) => Promise<Result>): Promise<Result> {
     const key = `${name.server_id} ${name.stream}`;
-    const known = cursors.get(key);
-    if (known) return known;
+    const turn = (turns.get(key) ?? Promise.resolve()).then(async () => {
+      const cursor = cursors.get(key) ?? (await readCursor(name));
+      // When it fails, only the database knows whether the piece was added.
+      cursors.delete(key);
+      const result = await work(cursor);
+      cursors.set(key, cursor);
+      return result;
+    });
+    const settled = turn.then(
+      () => {},
+      () => {},
+    );
+    turns.set(key, settled);
+    try {
+      return await turn;
+    } finally {
+      if (turns.get(key) === settled) turns.delete(key);
+    }
+  }
+
+  async function readCursor(name: LogName): Promise<Cursor> {
     const last = await store.selectLastChunk(database.queries, name);
-    const cursor = last
+    return last
       ? { offset: last.end_offset, next_line: last.first_line + last.line_count, total_bytes: last.total_bytes }
       : { offset: 0, next_line: 0, total_bytes: 0 };
-    cursors.set(key, cursor);
-    return cursor;
   }
 
   async function add(name: LogName, cursor: Cursor, content: Uint8Array, line_count: number, end_offset: number) {
@@ -74,32 +93,34 @@ export function createLogs({ database, clock }: { database: Database; clock: Clo
     }
   }
 
+  async function collect(name: LogName, cursor: Cursor, file: string, has_ended: boolean): Promise<boolean> {
+    const { size } = Bun.file(file);
+    // The server emptied it: whoever writes to /dev/stdout may do so without knowing.
+    if (size < cursor.offset) cursor.offset = 0;
+    if (size - cursor.offset > BACKLOG_BYTES_MAX) {
+      const dropped = size - READ_BYTES_MAX - cursor.offset;
+      const line = Buffer.from(
+        `[muster] ${dropped} bytes dropped: the server writes faster than its log can be kept\n`,
+      );
+      await add(name, cursor, line, 1, cursor.offset + dropped);
+    }
+    if (size <= cursor.offset) return false;
+    const output = await readPiece(file, cursor.offset);
+    const is_all = cursor.offset + output.length >= size;
+    const { content, line_count, consumed_bytes } = takeLines(output, LINE_BYTES_MAX, has_ended && is_all);
+    if (line_count === 0) return false;
+    await add(name, cursor, content, line_count, cursor.offset + consumed_bytes);
+    giveBack(file, cursor.offset);
+    return !is_all;
+  }
+
   return {
     /** Moves what a server wrote since the last time into the database. Gives whether there may be more. */
-    async collect(name: LogName, file: string, has_ended: boolean): Promise<boolean> {
-      const cursor = await findCursor(name);
-      const { size } = Bun.file(file);
-      if (size - cursor.offset > BACKLOG_BYTES_MAX) {
-        const dropped = size - READ_BYTES_MAX - cursor.offset;
-        const line = Buffer.from(
-          `[muster] ${dropped} bytes dropped: the server writes faster than its log can be kept\n`,
-        );
-        await add(name, cursor, line, 1, cursor.offset + dropped);
-      }
-      if (size <= cursor.offset) return false;
-      const output = await readPiece(file, cursor.offset);
-      const is_all = cursor.offset + output.length >= size;
-      const { content, line_count, consumed_bytes } = takeLines(output, LINE_BYTES_MAX, has_ended && is_all);
-      if (line_count === 0) return false;
-      await add(name, cursor, content, line_count, cursor.offset + consumed_bytes);
-      giveBack(file, cursor.offset);
-      return !is_all;
-    },
+    collect: (name: LogName, file: string, has_ended: boolean): Promise<boolean> =>
+      inTurn(name, (cursor) => collect(name, cursor, file, has_ended)),
     /** Adds a line of our own. */
-    async addLine(name: LogName, text: string): Promise<void> {
-      const cursor = await findCursor(name);
-      await add(name, cursor, Buffer.from(`${text}\n`), 1, cursor.offset);
-    },
+    addLine: (name: LogName, text: string): Promise<void> =>
+      inTurn(name, (cursor) => add(name, cursor, Buffer.from(`${text}\n`), 1, cursor.offset)),
     /** The lines from a number on, as many as fit into an answer. What is no longer kept is passed over. */
     async linesFrom(name: LogName, line: number): Promise<LogLines> {
       const chunks = await store.selectChunksFrom(database.queries, name, {

@@ -1,8 +1,9 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
+import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
+import type { ProcessIdentity } from '../../platform/processes.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Builds } from '../builds/builds.ts';
@@ -18,6 +19,7 @@ import { LOG_STREAMS, type ServerRow } from './tables.ts';
 const EVERY_MS = 500;
 const COLLECT_EVERY_MS = 250;
 const FORGET_EVERY_MS = 60_000;
+const CLEAN_EVERY_MS = 60_000;
 
 export interface ReconcileDependencies {
   database: Database;
@@ -90,22 +92,34 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   async function start(server: ServerRow): Promise<void> {
+    const { server_id } = server;
+    const process = await launch(server);
+    if (!process) return;
+    // When this fails it is adopted in the next step.
+    await database.transact((tx) => store.setStarted(tx, server_id, { process, started_at: clock.now() }));
+    const ports = Object.values(server.ports).flatMap(({ public_port }) => public_port ?? []);
+    events.emit({ event: 'server_started', server_id, process_id: process.pid, ports });
+  }
+
+  /** Its process; undefined when it cannot be started, which is noted. Throws what may be better the next time. */
+  async function launch(server: ServerRow): Promise<ProcessIdentity | undefined> {
     const { server_id, game_id, user_id, ports } = server;
     try {
       // Whether it may run here was decided when it was created.
       const build = await builds.unpacked({ game_id }, server.build_id);
-      const process = await runtime.start({
+      return await runtime.start({
         server_id,
         build,
         arguments: server.arguments,
         environment: { ...server.environment, ...(await ownVariables(server)), ...portVariables(ports) },
         user_id: user_id ?? undefined,
       });
-      await database.transact((tx) => store.setStarted(tx, server_id, { process, started_at: clock.now() }));
-      const numbers = Object.values(ports).flatMap(({ public_port }) => public_port ?? []);
-      events.emit({ event: 'server_started', server_id, process_id: process.pid, ports: numbers });
-    } catch (error) {
-      await database.transact((tx) => store.setFailed(tx, server_id, sentenceOf(error), clock.now()));
+    } catch (cause) {
+      const { status, message } = toServiceError(cause) ?? { status: 500, message: sentenceOf(cause) };
+      if (status === 503) throw cause;
+      events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
+      await database.transact((tx) => store.setFailed(tx, server_id, message, clock.now()));
+      return undefined;
     }
   }
 
@@ -123,7 +137,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const { server_id } = server;
     const { exit_code, exit_signal, failure } = end;
     await runtime.kill(handleOf(server));
-    await collect(server, true);
+    while (await collect(server, true));
     if (failure !== null) await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${failure}`);
     await database.transact((tx) => store.setEnded(tx, server_id, { exit_code, exit_signal, failure }, clock.now()));
     await runtime.remove(handleOf(server));
@@ -131,28 +145,44 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure });
   }
 
-  async function collect(server: ServerRow, has_ended: boolean): Promise<void> {
-    for (const stream of LOG_STREAMS) {
-      const name = { server_id: server.server_id, stream };
-      const file = runtime.outputFile(server.server_id, stream);
-      // As long as there is more.
-      while (await logs.collect(name, file, has_ended));
-    }
+  /** One piece of each stream. Gives whether there may be more. */
+  async function collect({ server_id }: ServerRow, has_ended: boolean): Promise<boolean> {
+    const more = LOG_STREAMS.map((stream) =>
+      logs.collect({ server_id, stream }, runtime.outputFile(server_id, stream), has_ended),
+    );
+    return (await Promise.all(more)).includes(true);
   }
 
   async function collectAll(): Promise<number> {
     // What is under way is read to its end there.
     const writing = known.filter(({ server_id }) => !in_flight.has(server_id));
-    await Promise.all(writing.map((server) => collect(server, false)));
+    const more = await Promise.all(writing.map((server) => collect(server, false)));
+    // In rounds: one that writes without end does not hold up the others.
+    if (more.includes(true)) log_loop.wake();
+    return 0;
+  }
+
+  /** Removes what is left of servers that nobody knows, or that have ended: we were killed in between. */
+  async function clean(): Promise<number> {
+    // Listed before they are asked for: a server has its row before it has anything else.
+    const listed = await runtime.list();
+    const going = new Set((await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id));
+    const left = listed.filter((server_id) => !going.has(server_id) && !in_flight.has(server_id));
+    for (const server_id of left) {
+      await runtime.remove({ server_id, process: undefined, user_id: undefined });
+      events.emit({ event: 'server_leftover_removed', server_id });
+    }
     return 0;
   }
 
   const every = { signal, events };
   const loop = startLoop({ ...every, name: 'servers', every_ms: EVERY_MS, step });
+  const log_loop = startLoop({ ...every, name: 'server-logs', every_ms: COLLECT_EVERY_MS, step: collectAll });
   const loops = [
     loop,
-    startLoop({ ...every, name: 'server-logs', every_ms: COLLECT_EVERY_MS, step: collectAll }),
+    log_loop,
     startLoop({ ...every, name: 'old-logs', every_ms: FORGET_EVERY_MS, step: logs.forgetOld }),
+    startLoop({ ...every, name: 'leftovers', every_ms: CLEAN_EVERY_MS, step: clean }),
   ];
   runtime.onChange(loop.wake);
   const unsubscribe = feed.subscribe(topics.work(node.datacenter_id), loop.wake);
@@ -169,8 +199,8 @@ function handleOf({ server_id, process: identity, user_id }: ServerRow) {
   return { server_id, process: identity ?? undefined, user_id: user_id ?? undefined };
 }
 
-/** Why a server cannot run, for its developer: what the catalogue says, or what the system said. */
+/** Why a server cannot run, for its developer; the whole of it, which may name our files, is for the log. */
 function sentenceOf(error: unknown): string {
-  if (error instanceof ServiceError) return error.message;
-  return error instanceof Error ? error.message : String(error);
+  const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+  return `the machine could not start it${reason}: tell whoever runs it`;
 }

@@ -18,6 +18,7 @@ describe.each(RUNTIMES)('after a restart of ours, the runtime $name', (kind) => 
     test(`finds a running server ${of} again, noted or not, and does not start it twice`, async () => {
       const server = await opened.run('echo once; exec sleep 600', { user_id: user() });
       const { process } = server;
+      await waitFor(async () => (await opened.output(server)) !== '', 'its words');
       const runtime = await opened.again();
       expect(runtime.observe(server)).toEqual({ is: 'running', process: identified(process) });
       expect(runtime.observe({ ...server, process: undefined })).toEqual({
@@ -26,7 +27,6 @@ describe.each(RUNTIMES)('after a restart of ours, the runtime $name', (kind) => 
       });
       const again = await orderOf(opened.directory, 'echo twice', server);
       expect(await runtime.start(again)).toEqual(identified(process));
-      await waitFor(async () => (await opened.output(server)) !== '', 'its words');
       expect(await opened.output(server)).toBe('once\n');
       await runtime.kill(server);
       expect(runtime.observe(server).is).toBe('ended');

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { chown, copyFile, link, mkdir, rename, rm, stat } from 'node:fs/promises';
+import { chown, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -125,6 +125,7 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
       await kill(server);
       await rm(folderOf(server.server_id), { recursive: true, force: true });
     },
+    list: () => readdir(directory),
     onChange(listener) {
       tell = listener;
     },

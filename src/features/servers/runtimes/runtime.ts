@@ -43,6 +43,8 @@ export interface Runtime {
   outputFile(server_id: string, stream: LogStream): string;
   /** Makes sure that nothing of it is left: no process, no file. */
   remove(server: ServerHandle): Promise<void>;
+  /** The servers of which something may be left. */
+  list(): Promise<string[]>;
   /** Calls when a server may have ended. */
   onChange(tell: () => void): void;
 }

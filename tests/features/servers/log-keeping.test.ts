@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { appendFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { LogName } from '../../../src/features/servers/log-store.ts';
+import { createLogs, type Logs } from '../../../src/features/servers/logs.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { endOf, serversOf } from '../../support/servers.ts';
+import { makeDataDirectory } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
+
+const MIB = 1024 ** 2;
+const muster = shareService();
+let game: TestGame;
+let directory: string;
+let database: Database;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  directory = await makeDataDirectory();
+  database = openDatabase(muster.database_address, 4);
+});
+
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** A server that has ended without a word: its log is for the test to write. */
+async function makeLog(): Promise<{ name: LogName; file: string }> {
+  const server_id = await serversOf(muster, game).run('exit 0');
+  await endOf(muster, server_id);
+  const file = join(directory, server_id);
+  writeFileSync(file, '');
+  return { name: { server_id, stream: 'std_out' }, file };
+}
+
+const openLogs = (on: Database = database): Logs => createLogs({ database: on, clock: muster.clock });
+
+async function linesOf(logs: Logs, name: LogName): Promise<string[]> {
+  const lines: string[] = [];
+  for (let from = 0; ; ) {
+    const piece = await logs.linesFrom(name, from);
+    if (piece.next_line === from) return lines;
+    lines.push(...piece.lines.map(({ bytes }) => Buffer.from(bytes).toString()));
+    from = piece.next_line;
+  }
+}
+
+const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => `line ${from + index}`);
+const write = (file: string, lines: string[]) => appendFileSync(file, lines.map((line) => `${line}\n`).join(''));
+
+describe('what servers write is kept', () => {
+  test('in order, once, whoever reads when', async () => {
+    const { name, file } = await makeLog();
+    for (let round = 0; round < 20; round += 1) {
+      write(file, numbered(round * 10, round * 10 + 10));
+      // Another process of ours each time, as after a restart.
+      await openLogs().collect(name, file, false);
+    }
+    expect(await linesOf(openLogs(), name)).toEqual(numbered(0, 200));
+  });
+
+  test('also when it is read twice at one time, as when a server ends while all logs are collected', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    const reading: Promise<unknown>[] = [];
+    for (let line = 0; line < 200; line += 1) {
+      write(file, numbered(line, line + 1));
+      reading.push(logs.collect(name, file, line % 2 === 0));
+      if (line % 10 === 0) reading.push(logs.addLine({ ...name, stream: 'std_err' }, 'noted'));
+      await new Promise(setImmediate);
+    }
+    await Promise.all(reading);
+    expect(await linesOf(logs, name)).toEqual(numbered(0, 200));
+    expect(await linesOf(logs, { ...name, stream: 'std_err' })).toEqual(Array(20).fill('noted'));
+  });
+
+  test('also when the database did what it was asked to and could not say so', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs(forgetful(database, 3));
+    for (let round = 0; round < 20; round += 1) {
+      write(file, numbered(round * 10, round * 10 + 10));
+      await logs.collect(name, file, false).catch(() => {});
+    }
+    while (await logs.collect(name, file, true).catch(() => true));
+    await logs.collect(name, file, true);
+    expect(await linesOf(logs, name)).toEqual(numbered(0, 200));
+  });
+
+  test('also after a server emptied the file by "> /dev/stdout"', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    write(file, numbered(0, 100));
+    await logs.collect(name, file, false);
+    truncateSync(file, 0);
+    write(file, numbered(100, 102));
+    await logs.collect(name, file, false);
+    write(file, numbered(102, 104));
+    await openLogs().collect(name, file, true);
+    expect(await linesOf(logs, name)).toEqual(numbered(0, 104));
+  });
+
+  test('a file that is gone is nothing new', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    write(file, numbered(0, 3));
+    await logs.collect(name, file, false);
+    expect(await logs.collect(name, join(directory, 'nowhere'), true)).toBe(false);
+    expect(await linesOf(logs, name)).toEqual(numbered(0, 3));
+  });
+
+  test('a server that writes faster than can be kept loses what lies between, and is told so', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    write(file, ['first']);
+    await logs.collect(name, file, false);
+    const line = `${'x'.repeat(99)}\n`;
+    appendFileSync(file, line.repeat((9 * MIB) / 64));
+    const written = statSync(file).size - 'first\n'.length;
+    while (await logs.collect(name, file, true));
+    const [first, notice, ...rest] = await linesOf(logs, name);
+    expect(first).toBe('first');
+    expect(notice).toBe(`[muster] ${written - MIB} bytes dropped: the server writes faster than its log can be kept`);
+    // The first is what was left of a line.
+    expect(new Set(rest.slice(1))).toEqual(new Set([line.trimEnd()]));
+    expect(rest.join('\n').length + 1).toBe(MIB);
+  });
+
+  test('of what is large only the end is kept, in the database and on the disk', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    const line = (number: number) => `${number} `.padEnd(1_023, 'x');
+    const count = 20 * 1_024;
+    for (let from = 0; from < count; from += 4_096) {
+      write(
+        file,
+        Array.from({ length: 4_096 }, (_, index) => line(from + index)),
+      );
+      while (await logs.collect(name, file, false));
+    }
+    expect(statSync(file).size).toBe(20 * MIB);
+    expect(statSync(file).blocks * 512).toBeLessThanOrEqual(2 * MIB);
+    const { lines } = await logs.linesFrom(name, 0);
+    const oldest = Number(
+      Buffer.from(lines[0]?.bytes ?? [])
+        .toString()
+        .split(' ')[0],
+    );
+    expect(oldest).toBeGreaterThan(2 * 1_024);
+    expect(oldest).toBeLessThanOrEqual(4 * 1_024);
+    const last = await logs.lastLines(name);
+    expect(last.next_line).toBe(count);
+    expect(Buffer.from(last.lines.at(-1)?.bytes ?? []).toString()).toBe(line(count - 1));
+  });
+
+  test('three days, and not one more', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    write(file, ['old']);
+    await logs.collect(name, file, false);
+    muster.clock.advance(3 * 24 * 3_600_000 - 60_000);
+    write(file, ['young']);
+    await logs.collect(name, file, false);
+    await logs.forgetOld();
+    expect(await linesOf(logs, name)).toEqual(['old', 'young']);
+    muster.clock.advance(120_000);
+    await logs.forgetOld();
+    expect((await logs.lastLines(name)).lines.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['young']);
+    // Whoever reads from the beginning gets what is left, by its own number.
+    expect((await logs.linesFrom(name, 0)).next_line).toBe(2);
+    write(file, ['next']);
+    await openLogs().collect(name, file, true);
+    expect((await logs.lastLines(name)).next_line).toBe(3);
+  });
+});
+
+/** A database whose every so many-th statement is done and answered by a lost connection. */
+function forgetful(to: Database, every: number): Database {
+  let count = 0;
+  const execute: Database['queries']['execute'] = Object.assign(to.queries.execute);
+  const queries = new Proxy(to.queries, {
+    get(target, key) {
+      if (key !== 'execute') return Reflect.get(target, key).bind(target);
+      return async (...statement: Parameters<typeof execute>) => {
+        const rows = await target.execute(...statement);
+        count += 1;
+        if (count % every === 0) throw new Error('the connection was lost');
+        return rows;
+      };
+    },
+  });
+  return { ...to, queries };
+}

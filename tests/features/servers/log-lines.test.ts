@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { splitLines, takeLines } from '../../../src/features/servers/log-lines.ts';
+
+const MAX = 8;
+const take = (text: string, has_ended = false) => {
+  const { content, ...counts } = takeLines(Buffer.from(text), MAX, has_ended);
+  return { content: Buffer.from(content).toString(), ...counts };
+};
+
+describe('whole lines of some output', () => {
+  const CASES = [
+    ['nothing', '', { content: '', line_count: 0, consumed_bytes: 0 }],
+    ['a beginning waits for its end', 'half', { content: '', line_count: 0, consumed_bytes: 0 }],
+    ['a line', 'one\n', { content: 'one\n', line_count: 1, consumed_bytes: 4 }],
+    [
+      'lines, and a beginning that waits',
+      'one\ntwo\nhalf',
+      { content: 'one\ntwo\n', line_count: 2, consumed_bytes: 8 },
+    ],
+    ['empty lines are lines', '\n\na\n', { content: '\n\na\n', line_count: 3, consumed_bytes: 4 }],
+    ['carriage returns belong to them', 'a\r\nb\rc\n', { content: 'a\r\nb\rc\n', line_count: 2, consumed_bytes: 7 }],
+    ['a line as long as it may be', '12345678\n', { content: '12345678\n', line_count: 1, consumed_bytes: 9 }],
+    ['one as long as that waits', '12345678', { content: '', line_count: 0, consumed_bytes: 0 }],
+    ['a longer one becomes two', '123456789\n', { content: '12345678\n9\n', line_count: 2, consumed_bytes: 10 }],
+    ['its beginning need not wait', '1234567890', { content: '12345678\n', line_count: 1, consumed_bytes: 8 }],
+    [
+      'a very long one becomes many',
+      `${'x'.repeat(17)}\n`,
+      { content: 'xxxxxxxx\nxxxxxxxx\nx\n', line_count: 3, consumed_bytes: 18 },
+    ],
+  ] as const;
+  test.each(CASES)('%s', (_, output, taken) => {
+    expect(take(output)).toEqual(taken);
+  });
+
+  test('when the server has ended, what is left is a line too', () => {
+    expect(take('one\nhalf', true)).toEqual({ content: 'one\nhalf\n', line_count: 2, consumed_bytes: 8 });
+    expect(take('123456789', true)).toEqual({ content: '12345678\n9\n', line_count: 2, consumed_bytes: 9 });
+    expect(take('', true)).toEqual({ content: '', line_count: 0, consumed_bytes: 0 });
+  });
+
+  test('however the output is cut into pieces, the same lines come out, byte for byte', () => {
+    const byte = fc.oneof(fc.constant(0x0a), fc.integer({ min: 0, max: 255 }));
+    const pieces = fc.array(fc.uint8Array({ maxLength: 30 }).chain((bytes) => fc.tuple(fc.constant(bytes), byte)));
+    fc.assert(
+      fc.property(pieces, (parts) => {
+        const output = Buffer.concat(parts.flatMap(([bytes, last]) => [bytes, Uint8Array.of(last)]));
+        const taken: Uint8Array[] = [];
+        let from = 0;
+        let lines = 0;
+        for (let to = 0; to <= output.length; to += 1 + (to % 7)) {
+          const one = takeLines(output.subarray(from, Math.max(from, to)), output.length, false);
+          taken.push(...splitLines(one.content));
+          lines += one.line_count;
+          from += one.consumed_bytes;
+        }
+        const rest = takeLines(output.subarray(from), output.length, true);
+        taken.push(...splitLines(rest.content));
+        expect(from + rest.consumed_bytes).toBe(output.length);
+        expect(lines + rest.line_count).toBe(taken.length);
+        const all = splitLines(output);
+        expect(taken.map((line) => Buffer.from(line).toString('hex'))).toEqual(
+          all.map((line) => Buffer.from(line).toString('hex')),
+        );
+      }),
+    );
+  });
+});

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { identifyProcess } from '../../../src/platform/processes.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { openRestartableService, type RestartableService } from '../../support/restart.ts';
+import { orderOf, RUNTIMES } from '../../support/runtimes.ts';
+import { endOf, serversOf } from '../../support/servers.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const LOST = 'the process was lost: the machine was restarted, or somebody else ended it';
+/** Counts until it is asked to end. */
+const COUNTING = `trap 'echo asked; exit 5' TERM; n=0; while :; do n=$((n+1)); echo $n; sleep 0.01; done`;
+
+let muster: RestartableService;
+let database: Database;
+let game: TestGame;
+beforeAll(async () => {
+  muster = await openRestartableService();
+  database = openDatabase(muster.database_address, 2);
+  game = await makeGame(muster.api, muster.administrator_token);
+}, 30_000);
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  await muster[Symbol.asyncDispose]();
+}, 30_000);
+
+/** Closes the service, lets something happen, and opens it again. */
+async function away(happens: () => Promise<unknown> | unknown = () => {}): Promise<void> {
+  await muster.close();
+  await happens();
+  await muster.open();
+}
+
+const adoptions = (server_id: string) =>
+  muster.events.filter((event) => event.event === 'server_adopted' && event.server_id === server_id);
+
+describe('a service that was away', () => {
+  test('finds its servers as they are: the same processes, no line lost or doubled, and ends them when it is told to', async () => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run(COUNTING);
+    await servers.lines(server_id, 10);
+    const before = await servers.get(server_id);
+    const processes = findProcessesOf(server_id);
+    let written = '';
+    await away(async () => {
+      const file = join(muster.config.data_directory, 'servers', server_id, 'std_out');
+      const length = (await Bun.file(file).text()).length;
+      written = await waitFor(async () => {
+        const text = await Bun.file(file).text();
+        return text.length > length + 20 && text;
+      }, 'words while nobody listens');
+    });
+    expect(await servers.get(server_id)).toEqual(before);
+    expect(findProcessesOf(server_id).filter((pid) => processes.includes(pid)).length).toBeGreaterThanOrEqual(2);
+    const lines = await servers.lines(server_id, written.split('\n').length);
+    expect(lines).toEqual(lines.map((_, index) => String(index + 1)));
+
+    await servers.destroy(server_id);
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 5, exit_signal: null, failure: null });
+    const last = await servers.linesOf(server_id);
+    expect(last.at(-1)).toBe('asked');
+    expect(last.slice(0, -1).map(Number)).toEqual(last.slice(0, -1).map((_, index) => Number(last[0]) + index));
+  }, 20_000);
+
+  const ENDS = [
+    ['exit 9', { exit_code: 9, exit_signal: null, failure: null }],
+    ['kill -SEGV $$', { exit_code: null, exit_signal: 'SIGSEGV', failure: null }],
+  ] as const;
+  test.each(ENDS)(
+    'learns how servers ended meanwhile: by "%s"',
+    async (last, end) => {
+      const servers = serversOf(muster, game);
+      const server_id = await servers.run(`echo up; until [ -e $HOME/end ]; do sleep 0.01; done; echo bye; ${last}`);
+      await servers.lines(server_id, 1);
+      await away(async () => {
+        await Bun.write(join(muster.config.data_directory, 'servers', server_id, 'work/end'), '');
+        await waitFor(() => findProcessesOf(server_id).length === 0, 'it to end');
+      });
+      expect(await endOf(muster, server_id)).toMatchObject(end);
+      expect(await servers.linesOf(server_id)).toEqual(['up', 'bye']);
+      expect(await servers.get(server_id)).toMatchObject({ destroyed_at: expect.any(Number) });
+      expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
+    },
+    20_000,
+  );
+
+  test('adopts a server that it started and could not note', async () => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run(COUNTING);
+    await servers.started(server_id);
+    const [shell = 0] = findProcessesOf(server_id);
+    await away(() => database.queries.execute(sql`update servers set process = null where server_id = ${server_id}`));
+    await waitFor(() => adoptions(server_id).length > 0, 'it to be adopted');
+    expect(adoptions(server_id)).toEqual([{ event: 'server_adopted', server_id, process_id: shell }]);
+    expect(findProcessesOf(server_id)).toContain(shell);
+    await servers.destroy(server_id);
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 5 });
+  }, 20_000);
+
+  test('asks once more what it had asked to end, and kills it when its time is over', async () => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run(`trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`);
+    await servers.lines(server_id, 1);
+    await servers.destroy(server_id);
+    await servers.lines(server_id, 2);
+    await away();
+    expect(await servers.lines(server_id, 3)).toEqual(['up', 'asked', 'asked']);
+    muster.clock.advance(30_000);
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
+  }, 20_000);
+
+  test('gives up a server of before a restart of the machine, and leaves the new owner of its number alone', async () => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run('echo up; exec sleep 600');
+    await servers.lines(server_id, 1);
+    await using stranger = Bun.spawn(['sleep', '600'], { detached: true });
+    await away(async () => {
+      for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
+      const other = JSON.stringify({ pid: stranger.pid, boot_id: crypto.randomUUID() });
+      await database.queries.execute(sql`
+        update servers set process = process || ${other}::jsonb where server_id = ${server_id}`);
+    });
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure: LOST });
+    expect(await servers.linesOf(server_id)).toEqual(['up']);
+    expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${LOST}`]);
+    expect((await servers.get(server_id)).destroyed_at).toBeNumber();
+    expect(identifyProcess(stranger.pid)).toBeDefined();
+  }, 20_000);
+
+  test('keeps the ports of those that run: nobody else gets them', async () => {
+    const servers = serversOf(muster, game);
+    const network = { ports: { game: { protocol: 'udp' } } };
+    const first = await servers.run('exec sleep 600', { network });
+    const { network: given } = await servers.started(first);
+    await away();
+    const held = await database.queries.execute(sql`
+      select port from server_ports where server_id = ${first} and release_ts is null`);
+    expect([...held]).toEqual([{ port: given.ports.game.public_port }]);
+    await servers.destroy(first, '?override_kill_timeout=0');
+    await endOf(muster, first);
+  }, 20_000);
+
+  test('removes what is left of servers that nobody knows: their processes and their files', async () => {
+    const [{ open }] = RUNTIMES;
+    const order = await orderOf(muster.config.data_directory, '(setsid sleep 600 &); exec sleep 600');
+    const { server_id } = order;
+    await away(async () => {
+      await (await open(muster.config.data_directory)).start(order);
+      await waitFor(() => findProcessesOf(server_id).length === 3, 'its processes to be there');
+    });
+    await waitFor(
+      () => muster.events.some((event) => event.event === 'server_leftover_removed' && event.server_id === server_id),
+      'it to be removed',
+    );
+    expect(findProcessesOf(server_id)).toEqual([]);
+    expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
+  }, 20_000);
+});

@@ -1,0 +1,58 @@
+import { rm } from 'node:fs/promises';
+import { type Config, readConfig } from '../../src/config.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { openService, type Service } from '../../src/service.ts';
+import { type Api, createApi } from './api.ts';
+import { createMovedClock } from './clock.ts';
+import { openTestDatabase } from './database.ts';
+import { findFreePort, makeDataDirectory, type TestService } from './service.ts';
+
+/** A service that is closed and opened again on the same database, directory and port, while its game servers go on. */
+export interface RestartableService extends Omit<TestService, 'service'> {
+  /** Closes it; its game servers are left alone. */
+  close(): Promise<void>;
+  /** Opens it again. What it tells from then on begins anew. */
+  open(): Promise<void>;
+}
+
+/** Opens such a service; settings by their names in the environment. Nothing is left of it when disposed of. */
+export async function openRestartableService(settings: Record<string, string> = {}): Promise<RestartableService> {
+  const database = await openTestDatabase();
+  const data_directory = await makeDataDirectory();
+  const own = { MUSTER_DATA: data_directory, MUSTER_PORT: String(findFreePort()), MUSTER_DEMO: 'off' };
+  const config: Config = readConfig({ ...own, ...settings });
+  const clock = createMovedClock();
+  const events: ServiceEvent[] = [];
+  const api: Api = createApi(config.public_url);
+  let service: Service | undefined;
+
+  async function open(): Promise<Service> {
+    events.length = 0;
+    const emit = (event: ServiceEvent) => void events.push(event);
+    service = await openService(config, { clock, events: { emit }, database_address: database.address });
+    return service;
+  }
+
+  async function close(): Promise<void> {
+    await service?.[Symbol.asyncDispose]();
+    service = undefined;
+  }
+
+  const { administrator_token } = (await open()).beginnings;
+  return {
+    config,
+    database_address: database.address,
+    api,
+    administrator_token,
+    clock,
+    events,
+    close,
+    open: async () => void (await open()),
+    async [Symbol.asyncDispose]() {
+      await (service ?? (await open())).stopServers();
+      await close();
+      await rm(data_directory, { recursive: true, force: true });
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}

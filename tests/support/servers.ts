@@ -1,0 +1,92 @@
+import { expect } from 'bun:test';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import type { Answer, Api } from './api.ts';
+import { type TestGame, uploadBuild } from './game.ts';
+import { findProcessesOf } from './processes.ts';
+import type { TestService } from './service.ts';
+import { packTar } from './tar.ts';
+import { waitFor } from './wait.ts';
+
+type Stream = 'std_out' | 'std_err';
+/** What is different about a server that is created. */
+type Changes = { runtime?: object; network?: object; tags?: object; resources?: object; lifecycle?: object };
+
+/** Uploads a shell script as an archive: a server that is there at once. Gives the build's id. */
+export async function uploadShell(api: Api, game: TestGame, script: string): Promise<string> {
+  const content = await packTar([{ name: 'run.sh', content: script }]);
+  return await uploadBuild(api, game, { kind: 'archive', path: 'server.tar', content, command: ['/bin/sh', 'run.sh'] });
+}
+
+/** A game's servers in prod, as its developer commands them. */
+export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
+  const { game_id, namespace_id, cloud_token: token } = game;
+  const path = `/games/${game_id}/environments/${namespace_id}/servers`;
+
+  const get = async (server_id: string) => (await api.ok('GET', `${path}/${server_id}`, { token })).server;
+  const log = (server_id: string, stream: Stream = 'std_out', watch_index?: string): Promise<Answer> => {
+    const watch = watch_index === undefined ? '' : `&watch_index=${watch_index}`;
+    return api.get(`${path}/${server_id}/logs?stream=${stream}${watch}`, token);
+  };
+  const linesOf = async (server_id: string, stream?: Stream): Promise<string[]> => {
+    const { status, body } = await log(server_id, stream);
+    expect(status).toBe(200);
+    return body.lines.map((line: string) => Buffer.from(line, 'base64').toString());
+  };
+
+  /** The body that creates a server of a build, with changes to it. */
+  async function bodyOf(build: string, { runtime, network, ...more }: Changes = {}) {
+    const environment = `/games/${game_id}/environments/${namespace_id}`;
+    const { datacenters } = await api.ok('GET', `${environment}/datacenters`, { token });
+    return {
+      datacenter: datacenters[0].id,
+      tags: {},
+      resources: { cpu: 100, memory: 64 },
+      ...more,
+      runtime: { build, ...runtime },
+      network: { ports: {}, ...network },
+    };
+  }
+
+  return {
+    path,
+    get,
+    log,
+    linesOf,
+    bodyOf,
+    create: (body: unknown): Promise<Answer> => api.post(path, token, body),
+    /** Runs a shell script as a server. Gives its id. */
+    async run(script: string, more: Changes = {}): Promise<string> {
+      const body = await bodyOf(await uploadShell(api, game, script), more);
+      return (await api.ok('POST', path, { token, body })).server.id;
+    },
+    destroy: (server_id: string, query = ''): Promise<Answer> =>
+      api.call('DELETE', `${path}/${server_id}${query}`, { token }),
+    /** Waits until it has started, and gives it. */
+    started: (server_id: string) =>
+      waitFor(async () => {
+        const server = await get(server_id);
+        return server.started_at !== undefined && server;
+      }, 'the server to start'),
+    /** Waits until it is gone, its processes too, and gives it. */
+    gone: (server_id: string) =>
+      waitFor(async () => {
+        const server = await get(server_id);
+        return server.destroyed_at !== undefined && findProcessesOf(server_id).length === 0 && server;
+      }, 'the server to be gone'),
+    /** Waits until it has written so many lines, and gives them. */
+    lines: (server_id: string, count: number, stream?: Stream) =>
+      waitFor(async () => {
+        const lines = await linesOf(server_id, stream);
+        return lines.length >= count && lines;
+      }, `${count} lines`),
+  };
+}
+
+type ServerEnded = Extract<ServiceEvent, { event: 'server_ended' }>;
+
+/** Waits for the word that a server has ended, and gives how. */
+export async function endOf({ events }: Pick<TestService, 'events'>, server_id: string): Promise<ServerEnded> {
+  const isEnd = (event: ServiceEvent): event is ServerEnded =>
+    event.event === 'server_ended' && event.server_id === server_id;
+  return await waitFor(() => events.find(isEnd), 'the server to end');
+}
