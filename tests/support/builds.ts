@@ -32,3 +32,30 @@ export function buildsOf(
     },
   };
 }
+
+/** An archive as a build of prod: announced, sent, and not yet completed. */
+export async function sendArchive(
+  muster: { api: Api },
+  game: TestGame,
+  content: Uint8Array<ArrayBuffer>,
+  command = ['./server'],
+) {
+  const builds = buildsOf(muster, game);
+  const image_file = { path: 'server.tar', content_length: content.length };
+  const body = { name: 'Build', kind: 'archive', command, image_file };
+  const { build, image_presigned_request } = await muster.api.ok('POST', `${builds.path}/prepare`, {
+    token: game.cloud_token,
+    body,
+  });
+  const send = async (bytes: Uint8Array<ArrayBuffer>) => {
+    const response = await fetch(image_presigned_request.url, { method: 'PUT', body: bytes });
+    if (!response.ok) throw new Error(`it is not taken: ${await response.text()}`);
+  };
+  await send(content);
+  return {
+    build_id: String(build),
+    /** Sends another content of the same length to the same address. */
+    send,
+    complete: () => builds.complete(build),
+  };
+}

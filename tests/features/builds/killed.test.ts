@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { openExternalDatabase } from '../../support/database.ts';
+import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
+import { type Home, makeHome, type Program } from '../../support/program.ts';
+import { serversOf } from '../../support/servers.ts';
+import { listTree, packTar } from '../../support/tar.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const HOOK_TIMEOUT_MS = 30_000;
+const FILES = 800;
+
+describe('the service is killed while it unpacks a build', () => {
+  let database: Awaited<ReturnType<typeof openExternalDatabase>>;
+  let home: Home;
+  let program: Program;
+  let game: TestGame;
+  beforeAll(async () => {
+    database = await openExternalDatabase();
+    home = await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: database.url });
+    program = await home.start();
+    game = await makeGame(program.api, program.administrator_token);
+  }, HOOK_TIMEOUT_MS);
+  afterAll(async () => {
+    await home[Symbol.asyncDispose]();
+    await database[Symbol.asyncDispose]();
+  }, HOOK_TIMEOUT_MS);
+
+  test('the next start unpacks it whole, leaves nothing of the half, and runs it', async () => {
+    const files = Array.from({ length: FILES }, (_, n) => ({ name: `map-${n}`, content: `${n}` }));
+    const server = { name: 'server', content: '#!/bin/sh\nset -- map-*; echo $#; exec sleep 600\n', mode: 0o755 };
+    const content = await packTar([server, ...files]);
+    const build_id = await uploadBuild(program.api, game, {
+      kind: 'archive',
+      path: 'server.tar',
+      content,
+      command: ['./server'],
+    });
+    const place = join(home.data_directory, 'builds', build_id);
+    const before = await listTree(place);
+
+    // As on a machine that has never run it.
+    rmSync(place, { recursive: true });
+    const servers = serversOf(program, game);
+    const { body } = await servers.create(await servers.bodyOf(build_id));
+    const half = `${place}.unfinished`;
+    await waitFor(() => existsSync(half) && readdirSync(half).length > 20, 'some of it to be unpacked');
+    await program.stop('SIGKILL');
+    expect(readdirSync(half).length).toBeLessThan(FILES);
+    expect(existsSync(place)).toBe(false);
+
+    program = await home.start();
+    expect(await serversOf(program, game).lines(body.server.id, 1)).toEqual([`${FILES}`]);
+    expect(await listTree(place)).toEqual(before);
+    expect(existsSync(half)).toBe(false);
+  }, 60_000);
+});
