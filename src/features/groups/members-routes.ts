@@ -67,7 +67,12 @@ export function groupMemberRoutes(groups: Groups, watch: Watch, { public_url }: 
     route(
       'POST',
       `${GROUP}/bans/:identity_id`,
-      { ...acting, summary: 'Bans somebody from a group. For the owner.', body: Empty, errors: OWNER_ERRORS },
+      {
+        ...acting,
+        summary: 'Bans somebody from a group. For the owner.',
+        body: Empty,
+        errors: [...OWNER_ERRORS, 'IDENTITY_NOT_FOUND', 'API_FORBIDDEN'],
+      },
       async ({ caller, params }) => {
         await groups.ban({ ...params, actor_id: caller.identity_id });
         return {};

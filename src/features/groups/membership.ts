@@ -1,6 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import type { Identities } from '../identities/identities.ts';
 import * as store from './members-store.ts';
 import { selectGroup, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
@@ -16,6 +17,7 @@ const CODE_LENGTH = 8;
 interface MembershipDependencies {
   database: Database;
   clock: Clock;
+  identities: Identities;
 }
 
 interface Act {
@@ -29,7 +31,7 @@ interface ActOnPerson extends Act {
 }
 
 /** How people come into groups and out of them. Each step joins the group's order of changes, so none sees half of another. */
-export function createMembership({ database, clock }: MembershipDependencies) {
+export function createMembership({ database, clock, identities }: MembershipDependencies) {
   /** `people`: who comes, goes or gets another place. */
   async function change(
     group_id: string,
@@ -79,14 +81,16 @@ export function createMembership({ database, clock }: MembershipDependencies) {
   return {
     leave: ({ group_id, actor_id }: Act) => change(group_id, [actor_id], (tx, group) => dismiss(tx, group, actor_id)),
     kick: (act: ActOnPerson) => changeAsOwner(act, (tx, group) => dismiss(tx, group, act.identity_id)),
-    /** Whoever is banned is no member, has no wish to be one, and cannot become one. Repeating it is harmless. */
-    ban: (act: ActOnPerson) =>
-      changeAsOwner(act, async (tx, group) => {
-        const { group_id, identity_id } = act;
+    /** Whoever is banned is no member, has no wish to be one, and cannot become one. Repeating it is harmless. Throws IDENTITY_NOT_FOUND. */
+    async ban(act: ActOnPerson) {
+      const { group_id, identity_id } = act;
+      await identities.get(identity_id);
+      await changeAsOwner(act, async (tx, group) => {
         if (await store.isListed(tx, 'members', group_id, identity_id)) await dismiss(tx, group, identity_id);
         await store.removePerson(tx, 'join_requests', group_id, identity_id);
         await store.addPerson(tx, 'bans', group_id, { identity_id, ts: clock.now() });
-      }),
+      });
+    },
     unban: (act: ActOnPerson) =>
       changeAsOwner(act, async (tx) => {
         await store.removePerson(tx, 'bans', act.group_id, act.identity_id);

@@ -1,0 +1,149 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { contractProblems } from '../../support/contract.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makeGuest } from '../../support/people.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+
+const MINUTE_MS = 60_000;
+const SELF = '/identity/identities/self/profile';
+
+const muster = shareService();
+let game: TestGame;
+let other: TestGame;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  other = await makeGame(muster.api, muster.administrator_token);
+});
+
+const setUp = (token: string | undefined, body: object = {}) => muster.api.post('/identity/identities', token, body);
+const goOn = (existing_identity_token: unknown) => setUp(game.public_token, { existing_identity_token });
+const read = (path: string, token: string) => muster.api.ok('GET', path, { token });
+
+describe('nobody is set up', () => {
+  test('without a token of a game’s clients', async () => {
+    expect(outcomeOf(await setUp(undefined))).toBe('401 API_UNAUTHORIZED');
+    for (const token of [game.cloud_token, game.service_token, muster.administrator_token]) {
+      expect(outcomeOf(await setUp(token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
+    }
+  });
+
+  test('from a token that is none, or not of a person', async () => {
+    const { token } = await makeGuest(muster.api, game);
+    for (const existing of ['', 'nonsense', `${token}x`, game.public_token, game.cloud_token]) {
+      expect(outcomeOf(await goOn(existing))).toBe('400 TOKEN_ERROR');
+    }
+    for (const existing of [null, 1, 'x'.repeat(8_193)])
+      expect(outcomeOf(await goOn(existing))).toBe('400 API_BAD_BODY');
+  });
+});
+
+describe('a client', () => {
+  test('is given a guest, and all that clients need of him', async () => {
+    const { body } = await setUp(game.public_token);
+    expect(contractProblems('IdentitySetupResponse', body)).toEqual([]);
+    expect(body).toMatchObject({ game_id: game.game_id, identity: { display_name: 'Guest', is_registered: false } });
+    expect(body.identity_token).toStartWith('usr.');
+    const { account_number } = body.identity;
+    expect(account_number >= 0 && account_number <= 9_999).toBe(true);
+  });
+
+  test('is given one in development too', async () => {
+    const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`;
+    const { token } = await muster.api.ok('POST', path, { token: game.cloud_token, body: { hostname: 'localhost' } });
+    expect((await setUp(token)).body.game_id).toBe(game.game_id);
+  });
+
+  test('goes on as who he was, in another game as well, with a token that is new', async () => {
+    const { identity_id, token } = await makeGuest(muster.api, game);
+    await muster.api.ok('POST', SELF, { token, body: { display_name: 'Ann' } });
+    const { body } = await setUp(other.public_token, { existing_identity_token: token });
+    expect(body).toMatchObject({ game_id: other.game_id, identity: { identity_id, display_name: 'Ann' } });
+    expect((await read(SELF, body.identity_token)).identity.identity_id).toBe(identity_id);
+  });
+
+  test('has a token that is good until the time it is said to be', async () => {
+    const before_ms = muster.clock.now().getTime();
+    const { body } = await setUp(game.public_token);
+    const lifetime_ms = Date.parse(body.identity_token_expire_ts) - before_ms;
+    expect(lifetime_ms >= 15 * MINUTE_MS && lifetime_ms < 16 * MINUTE_MS).toBe(true);
+    muster.clock.advance(14 * MINUTE_MS);
+    expect(outcomeOf(await muster.api.get(SELF, body.identity_token))).toBe('200');
+    muster.clock.advance(3 * MINUTE_MS);
+    expect(outcomeOf(await muster.api.get(SELF, body.identity_token))).toBe('401 CLAIMS_ENTITLEMENT_EXPIRED');
+    expect(outcomeOf(await goOn(body.identity_token))).toBe('400 TOKEN_ERROR');
+  });
+});
+
+describe('what clients need of people is there', () => {
+  test('of oneself, of others, of several', async () => {
+    const [one, two] = [await makeGuest(muster.api, game), await makeGuest(muster.api, game)];
+    const { code } = await muster.api.ok('POST', `/group/groups/${game.group_id}/invites`, {
+      token: muster.administrator_token,
+    });
+    await muster.api.ok('POST', `/group/invites/${code}/consume`, { token: one.token });
+    const self = await read(SELF, one.token);
+    expect(contractProblems('IdentityGetProfileResponse', self)).toEqual([]);
+    expect(self.identity.groups).toEqual([
+      {
+        group: {
+          group_id: game.group_id,
+          display_name: 'Test team',
+          external: { profile: `${muster.config.public_url}/groups/${game.group_id}` },
+          is_developer: true,
+        },
+      },
+    ]);
+    const seen = await read(`/identity/identities/${one.identity_id}/profile`, two.token);
+    expect(contractProblems('IdentityGetProfileResponse', seen)).toEqual([]);
+    expect(seen.identity).toEqual(self.identity);
+
+    const batch = (what: string) =>
+      read(
+        `/identity/identities/batch/${what}?identity_ids=${two.identity_id},${two.identity_id.toUpperCase()},`,
+        one.token,
+      );
+    const handles = await batch('handle');
+    expect(contractProblems('IdentityGetHandlesResponse', handles)).toEqual([]);
+    expect(handles.identities).toHaveLength(1);
+    const summaries = await batch('summary');
+    expect(contractProblems('IdentityGetSummariesResponse', summaries)).toEqual([]);
+    expect(summaries.identities).toMatchObject([handles.identities[0]]);
+  });
+
+  test('of what happens to them', async () => {
+    const { token } = await makeGuest(muster.api, game);
+    const first = await read('/identity/events/live', token);
+    expect(contractProblems('IdentityWatchEventsResponse', first)).toEqual([]);
+    expect(first.events).toEqual([]);
+    const next = read(`/identity/events/live?watch_index=${first.watch.index}`, token);
+    await muster.api.ok('POST', SELF, { token, body: { bio: 'Here' } });
+    expect(contractProblems('IdentityWatchEventsResponse', await next)).toEqual([]);
+    expect((await next).events).toHaveLength(1);
+  });
+
+  test('nothing of somebody who is not there', async () => {
+    const { token } = await makeGuest(muster.api, game);
+    const path = (identity_id: string) => `/identity/identities/${identity_id}/profile`;
+    expect(outcomeOf(await muster.api.get(path(crypto.randomUUID()), token))).toBe('404 IDENTITY_NOT_FOUND');
+    expect(outcomeOf(await muster.api.get(path('nobody'), token))).toBe('404 API_NOT_FOUND');
+    const nobody = await read(`/identity/identities/batch/handle?identity_ids=${crypto.randomUUID()}`, token);
+    expect(nobody.identities).toEqual([]);
+  });
+});
+
+describe('whoever wants to be forgotten', () => {
+  const wish = (method: 'POST' | 'DELETE', token: string) =>
+    muster.api.ok(method, '/identity/identities/self/delete-request', {
+      token,
+      ...(method === 'POST' ? { body: {} } : {}),
+    });
+
+  test('is told that it is waited for, until he changes his mind', async () => {
+    const { token } = await makeGuest(muster.api, game);
+    expect(await wish('POST', token)).toEqual({});
+    expect((await read(SELF, token)).identity.awaiting_deletion).toBe(true);
+    expect(await wish('POST', token)).toEqual({});
+    expect(await wish('DELETE', token)).toEqual({});
+    expect((await read(SELF, token)).identity).not.toHaveProperty('awaiting_deletion');
+  });
+});
