@@ -3,8 +3,8 @@ import { sql } from 'drizzle-orm';
 import { createAtlas } from '../../../src/features/lobbies/atlas.ts';
 import { createRounds } from '../../../src/features/lobbies/rounds.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
-import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/store.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { type ProposedSeat, stopLobby, takeSeats } from '../../../src/features/lobbies/store.ts';
+import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
 import { shareService } from '../../support/suite.ts';
@@ -65,19 +65,31 @@ describe('a lobby with one player takes all of a round or nobody', () => {
   ])('$mode: $finds finds and $joins joins: $is_taken', async ({ mode, finds, joins, is_taken }) => {
     const place = { lobby_id: lobby_ids.get(mode) ?? '', namespace_id: game.namespace_id };
     const seats = [...proposeSeats('find', finds, place), ...proposeSeats('join', joins, place)];
-    const taking = database.transact(async (tx) => {
-      const accepting = await takeSeats(tx, seats, NOW());
-      throw new RolledBack(accepting.map(({ player_count }) => player_count));
-    });
-    expect(await taking.catch((error: unknown) => error)).toEqual(new RolledBack(is_taken ? [1 + finds + joins] : []));
+    const accepting = await tryOut((tx) => takeSeats(tx, seats, NOW()));
+    expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
+  });
+
+  test('is not ended as an empty one when somebody has come since it was seen empty', async () => {
+    const lobby = { lobby_id: lobby_ids.get('even') ?? '', namespace_id: game.namespace_id };
+    const now = muster.clock.now();
+    const stop = (only_if_empty: boolean) =>
+      tryOut((tx) => stopLobby(tx, lobby, { reason: 'idle', now, only_if_empty }));
+    expect(await stop(true)).toBeUndefined();
+    expect(await stop(false)).toMatchObject({ ...lobby, stop_reason: 'idle', player_count: 0 });
   });
 });
 
-/** So that each case begins with the same lobby. */
-class RolledBack extends Error {
-  constructor(readonly player_counts: number[]) {
-    super(`rolled back with ${player_counts}`);
-  }
+class RolledBack extends Error {}
+
+/** What a transaction would do: it is rolled back. */
+async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
+  const tried = Promise.withResolvers<Result>();
+  const trying = database.transact(async (tx) => {
+    tried.resolve(await work(tx));
+    throw new RolledBack();
+  });
+  await expect(trying).rejects.toBeInstanceOf(RolledBack);
+  return await tried.promise;
 }
 
 describe('a machine that hears of no change', () => {
@@ -111,6 +123,19 @@ describe('a machine that hears of no change', () => {
     await expect(seat(false)).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
     await (await hostOf(muster, game, one.lobby_id)).disconnected(two.player_token);
     expect((await seat(true)).lobby_id).toBe(one.lobby_id);
+  });
+
+  test('finds no lobby that was closed, and finds it when it is open again', async () => {
+    const game = await makePuppetGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const host = await hostOf(muster, game, lobby_id);
+    const rounds = openRounds();
+    const seat = () => rounds.seat(request(game, game.version_id, false));
+    expect((await seat()).lobby_id).toBe(lobby_id);
+    await host.setClosed(true);
+    await expect(seat()).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+    await host.setClosed(false);
+    expect((await seat()).lobby_id).toBe(lobby_id);
   });
 
   test('forgets whom it had in mind for a lobby when that takes nobody: no free place is lost', async () => {
