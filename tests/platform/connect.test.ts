@@ -35,17 +35,6 @@ describe('whoever starts the service reads one sentence, without the password, w
       expect(Bun.inspect(refusal)).not.toMatch(/se\/?cret/);
     });
   }
-
-  test('leads to something that is no PostgreSQL', async () => {
-    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') });
-    const refusal = await rejectionOf(
-      StartError,
-      connectDatabase({ url: `postgres://user@127.0.0.1:${server.port}/things` }, 2),
-    );
-    expect(refusal.message).toMatch(
-      /^PostgreSQL cannot be reached at DATABASE_URL \(\w+\): start it, or correct DATABASE_URL\.$/,
-    );
-  });
 });
 
 describe('a server that can be used', () => {

@@ -85,8 +85,8 @@ export async function openWatch(queries: Queries, feed: Feed, hold_ms: number): 
 
   /** The number in an index of this database; NaN for any other text. */
   function readNumber(index: string | undefined): number {
-    const [life, number = ''] = index?.split('.') ?? [];
-    return life === epoch && /^\d{1,15}$/.test(number) ? Number(number) : Number.NaN;
+    const [life, number = '', ...more] = index?.split('.') ?? [];
+    return life === epoch && more.length === 0 && /^\d{1,15}$/.test(number) ? Number(number) : Number.NaN;
   }
 
   /** One place among the waiters; gives the function that gives it back. */

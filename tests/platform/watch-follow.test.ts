@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { touch } from '../../src/platform/watch/versions.ts';
+import type { Growing, Watched } from '../../src/platform/watch/watch.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { openWatchingNode, type WatchingNode } from '../support/watching.ts';
+
+const PIECES_MAX = 5;
+
+let opened: AsyncDisposableStack;
+let node: WatchingNode;
+let hasty: WatchingNode;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const { address } = opened.use(await openTestDatabase());
+  node = opened.use(await openWatchingNode(address));
+  hasty = opened.use(await openWatchingNode(address, { hold_ms: 20 }));
+});
+afterAll(async () => {
+  await opened.disposeAsync();
+});
+
+/** A log that a test writes; an answer has at most five pieces. */
+function makeLog() {
+  const pieces: string[] = [];
+  const topic = `log:${crypto.randomUUID()}`;
+  const cut = (first: number) => {
+    const view = pieces.slice(first, first + PIECES_MAX);
+    return { view, next: first + view.length };
+  };
+  const growing: Growing<string, string[]> = {
+    topic: () => topic,
+    last: async () => cut(Math.max(0, pieces.length - PIECES_MAX)),
+    from: async (_, number) => (number <= pieces.length ? cut(number) : { view: [], next: number }),
+  };
+  return {
+    growing,
+    async write(...more: string[]) {
+      pieces.push(...more);
+      await node.database.transact((tx) => touch(tx, [topic]));
+    },
+  };
+}
+
+describe('what grows', () => {
+  let log: ReturnType<typeof makeLog>;
+  beforeEach(() => {
+    log = makeLog();
+  });
+
+  const follow = (watch_index?: string, { watch } = node): Promise<Watched<string[]>> =>
+    watch.follow(log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), waiter: 'ann' });
+
+  test('is answered with its end to who has seen nothing', async () => {
+    await log.write('1', '2', '3', '4', '5', '6', '7');
+    const { view, watch } = await follow();
+    expect(view).toEqual(['3', '4', '5', '6', '7']);
+    expect(watch.index).toMatch(/^[0-9a-f]{8}\.7$/);
+  });
+
+  test('is answered with what came since, at once when there is something', async () => {
+    const first = await follow();
+    expect(first.view).toEqual([]);
+    await log.write('1', '2');
+    const second = await follow(first.watch.index);
+    expect(second.view).toEqual(['1', '2']);
+    const waiting = follow(second.watch.index);
+    await log.write('3');
+    expect((await waiting).view).toEqual(['3']);
+  });
+
+  test('is answered with nothing, and the same index, after the hold time', async () => {
+    await log.write('1');
+    const first = await follow();
+    expect(await follow(first.watch.index, hasty)).toEqual({ view: [], watch: first.watch });
+  });
+
+  const FOREIGN = ['', 'x', '00000000.1', '.1'];
+  for (const index of FOREIGN) {
+    test(`is answered with its end to an index of another database or of none: "${index}"`, async () => {
+      await log.write('1', '2');
+      expect((await follow(index)).view).toEqual(['1', '2']);
+    });
+  }
+  for (const tail of ['.-1', '.1.5', '.1e3', '.9999999999999999', '.', '. 1']) {
+    test(`is answered with its end to an index whose number is none: "${tail}"`, async () => {
+      await log.write('1', '2');
+      const { watch } = await follow();
+      expect((await follow(watch.index.replace(/\..*/, tail))).view).toEqual(['1', '2']);
+    });
+  }
+
+  test('comes whole and in order, however it is written, to who follows from the beginning', async () => {
+    const writes = fc.array(fc.array(fc.string(), { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 10 });
+    await fc.assert(
+      fc.asyncProperty(writes, async (all) => {
+        log = makeLog();
+        const wanted = all.flat();
+        let index = (await follow()).watch.index;
+        const writing = (async () => {
+          for (const pieces of all) await log.write(...pieces);
+        })();
+        const read: string[] = [];
+        while (read.length < wanted.length) {
+          const { view, watch } = await follow(index);
+          read.push(...view);
+          index = watch.index;
+        }
+        await writing;
+        expect(read).toEqual(wanted);
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
