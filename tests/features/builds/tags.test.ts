@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { buildsOf } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -7,7 +7,7 @@ import { prepareScript } from '../../support/uploads.ts';
 const muster = shareService();
 let game: TestGame;
 let builds: ReturnType<typeof buildsOf>;
-beforeEach(async () => {
+beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   builds = buildsOf(muster, game);
 });

@@ -1,0 +1,69 @@
+import { beforeAll, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createBuilds } from '../../../src/features/builds/builds.ts';
+import { createUploads } from '../../../src/features/uploads/uploads.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { createDiskObjects } from '../../../src/platform/objects/objects.ts';
+import { createPresigner } from '../../../src/platform/objects/presign.ts';
+import { buildsOf, sendArchive } from '../../support/builds.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { packTar } from '../../support/tar.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+const muster = shareService();
+let game: TestGame;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+});
+
+const folder = (name: string) => join(muster.config.data_directory, 'builds', name);
+
+/** Cleans up as the service does every ten minutes, until something is true. */
+async function cleanUp(isDone: () => boolean): Promise<void> {
+  await using database = openDatabase(muster.database_address, 2);
+  const { clock, config } = muster;
+  const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
+  const events: ServiceEvent[] = [];
+  const uploads = createUploads({
+    database,
+    clock,
+    events: { emit: (event) => void events.push(event) },
+    objects: createDiskObjects(join(config.data_directory, 'objects')),
+    presigner: createPresigner(key, clock, config.public_url),
+  });
+  createBuilds({ database, clock, uploads, directory: folder('.'), kinds: [] });
+  const stop = new AbortController();
+  const cleaning = uploads.startCleaning(stop.signal);
+  await waitFor(isDone, 'what is abandoned to be removed');
+  stop.abort();
+  await cleaning.stopped;
+  expect(events.filter(({ event }) => event !== 'upload_abandoned')).toEqual([]);
+}
+
+test('of a build that nobody completed within a day nothing is left, however far it had come', async () => {
+  const content = new Uint8Array(await packTar([{ name: 'server', content: '#!/bin/sh\n', mode: 0o755 }]));
+  const complete = await sendArchive(muster, game, content);
+  expect(outcomeOf(await complete.complete())).toBe('200');
+  const abandoned = await sendArchive(muster, game, content);
+  // Unpacked, and not noted as complete: the database went away; and half unpacked by one that was killed.
+  for (const name of [abandoned.build_id, `${abandoned.build_id}.unfinished`])
+    await mkdir(folder(`${name}/maps`), { recursive: true });
+  muster.clock.advance(DAY_MS + 1);
+  const young = await sendArchive(muster, game, content);
+
+  const names = [abandoned.build_id, `${abandoned.build_id}.unfinished`].map(folder);
+  await cleanUp(() => !names.some((name) => existsSync(name)));
+  await waitFor(
+    async () => (await buildsOf(muster, game).get(abandoned.build_id)).status === 404,
+    'it to be forgotten',
+  );
+  expect(outcomeOf(await abandoned.complete())).toBe('404 BUILDS_BUILD_NOT_FOUND');
+  expect(existsSync(folder(complete.build_id))).toBe(true);
+  expect(outcomeOf(await young.complete())).toBe('200');
+});
