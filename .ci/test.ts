@@ -1,0 +1,29 @@
+// Runs all suites: `bun test` in as many parts at once as there are processors, each part with a PostgreSQL of its own.
+// Prints what each says when it has ended, and the sum of all at the end, as `bun test` does.
+import { availableParallelism } from 'node:os';
+
+const PARTS_MAX = 4;
+const COUNTS = ['pass', 'skip', 'fail'] as const;
+
+const parts = Math.min(PARTS_MAX, availableParallelism());
+const sums = new Map<string, number>();
+let is_bad = false;
+
+async function runPart(part: number): Promise<void> {
+  const command = [process.execPath, 'test', '--timeout=30000', `--shard=${part}/${parts}`];
+  const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' });
+  const [out, err] = await Promise.all([new Response(running.stdout).text(), new Response(running.stderr).text()]);
+  process.stdout.write(out + err);
+  for (const what of COUNTS) {
+    const counted = Number(new RegExp(`^ *(\\d+) ${what}$`, 'm').exec(err)?.[1] ?? 0);
+    sums.set(what, (sums.get(what) ?? 0) + counted);
+  }
+  if ((await running.exited) !== 0) is_bad = true;
+}
+
+const started = performance.now();
+await Promise.all(Array.from({ length: parts }, (_, index) => runPart(index + 1)));
+const seconds = Math.round((performance.now() - started) / 1_000);
+console.log(`\nAll ${parts} parts, in ${seconds} s:`);
+for (const what of COUNTS) console.log(` ${sums.get(what) ?? 0} ${what}`);
+process.exit(is_bad ? 1 : 0);
