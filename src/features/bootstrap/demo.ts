@@ -25,18 +25,16 @@ export async function createDemo(
   const game_id =
     (await games.findByName(GAME_NAME))?.game_id ??
     (await games.create(caller, { display_name: 'Demo', developer_group_id, name_id: GAME_NAME }));
-  const its_versions = await versions.list(game_id);
   const demo_version =
-    its_versions.find(({ display_name }) => display_name === VERSION_NAME) ??
+    (await versions.list(game_id)).find(({ display_name }) => display_name === VERSION_NAME) ??
     (await createVersion(dependencies, game_id));
-  const [first_version] = its_versions;
-  for (const { namespace_id, version_id } of await namespaces.list(game_id)) {
-    // One that somebody has moved elsewhere is his business.
-    if (version_id === first_version?.version_id) {
-      await namespaces.setVersion({ game_id, namespace_id }, demo_version.version_id);
-    }
+  const its_namespaces = await namespaces.list(game_id);
+  for (const { namespace_id } of its_namespaces) {
+    // One that was moved, by an earlier start or by somebody, stays where it is.
+    const [, ...before] = await namespaces.versionHistory({ game_id, namespace_id }, 2);
+    if (before.length === 0) await namespaces.setVersion({ game_id, namespace_id }, demo_version.version_id);
   }
-  const prod = (await namespaces.list(game_id)).find(({ name_id }) => name_id === 'prod');
+  const prod = its_namespaces.find(({ name_id }) => name_id === 'prod');
   assert(prod, 'a game has the namespace prod');
   return { game_id, namespace_id: prod.namespace_id };
 }

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { outcomeOf } from '../../support/suite.ts';
+
+describe('the page of the demo', () => {
+  let muster: TestService;
+  beforeAll(async () => {
+    muster = await openTestService({ MUSTER_DEMO: 'on' });
+  }, 30_000);
+  afterAll(() => muster[Symbol.asyncDispose]());
+
+  test('has a token of the namespace prod, with which its script finds a lobby', async () => {
+    const { body: page } = await muster.api.get('/demo');
+    expect(page).not.toContain('{{');
+    const [, token] = /const token = '(pub_prod\.[A-Za-z0-9_.-]+)'/.exec(String(page)) ?? [];
+    const setup = await muster.api.ok('POST', '/identity/identities', { token });
+    expect(setup.game_id).toBe(muster.service.beginnings.demo?.game_id);
+  });
+
+  test('may load nothing from elsewhere, connects to lobbies only, and stands in no frame', async () => {
+    const { status, headers } = await muster.api.get('/demo');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(headers.get('rvt-ray-id')).toMatch(/^[0-9a-f-]{36}$/);
+    const policy = (headers.get('content-security-policy') ?? '').split(';').map((rule) => rule.trim());
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("connect-src 'self' ws: wss:");
+    expect(policy.join()).not.toMatch(/https?:|\*/);
+  });
+
+  test('is there to be read only', async () => {
+    expect(outcomeOf(await muster.api.post('/demo', undefined))).toBe('400 API_METHOD_NOT_ALLOWED');
+  });
+});
+
+test('there is no page where there is no demo', async () => {
+  await using muster = await openTestService({ MUSTER_DEMO: 'off' });
+  expect(outcomeOf(await muster.api.get('/demo'))).toBe('404 API_NOT_FOUND');
+});

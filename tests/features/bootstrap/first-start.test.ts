@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { stat } from 'node:fs/promises';
+import { sql } from 'drizzle-orm';
+import { type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
+import { createMovedClock } from '../../support/clock.ts';
+import { openExternalDatabase, openTestDatabase } from '../../support/database.ts';
+import { rejectionOf } from '../../support/refusal.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const WITH_DEMO = { MUSTER_DEMO: 'on' };
+
+/** A start on a database, as another machine or a later one makes it. */
+const start = (database_address: DatabaseAddress, settings: Record<string, string> = WITH_DEMO) =>
+  openTestService(settings, { beside: { database_address, clock: createMovedClock() } });
+
+/** Everything that was made, by where it is kept. */
+async function census(address: DatabaseAddress): Promise<Record<string, unknown>> {
+  await using database = openDatabase(address, 1);
+  const [row = {}] = await database.queries.execute(sql`
+    select (select count(*)::int from identities) as identities, (select count(*)::int from groups) as groups,
+      (select count(*)::int from group_members) as group_members, (select count(*)::int from games) as games,
+      (select count(*)::int from versions) as versions, (select count(*)::int from namespaces) as namespaces,
+      (select count(*)::int from builds where complete_ts is not null) as builds`);
+  return { ...row };
+}
+
+const NOTHING_BUT_PEOPLE = {
+  identities: 1,
+  groups: 1,
+  group_members: 1,
+  games: 0,
+  versions: 0,
+  namespaces: 0,
+  builds: 0,
+};
+const ALL = { ...NOTHING_BUT_PEOPLE, games: 1, versions: 2, namespaces: 2, builds: 1 };
+
+/** The demo game as its developer sees it. */
+async function readDemo({ api, administrator_token: token }: TestService) {
+  const { games } = await api.ok('GET', '/cloud/games', { token });
+  return (await api.ok('GET', `/cloud/games/${games[0].game_id}`, { token })).game;
+}
+
+describe('the first start', () => {
+  let muster: TestService;
+  beforeAll(async () => {
+    muster = await openTestService(WITH_DEMO);
+  }, 30_000);
+  afterAll(() => muster[Symbol.asyncDispose]());
+
+  test('makes an administrator, who owns a group', async () => {
+    const { api, administrator_token: token } = muster;
+    expect(muster.service.beginnings.is_first_start).toBe(true);
+    const { identity } = await api.ok('GET', '/identity/identities/self/profile', { token });
+    expect(identity).toMatchObject({ display_name: 'Administrator', is_admin: true, is_registered: true });
+    const { groups } = await api.ok('GET', '/cloud/games', { token });
+    expect(groups).toMatchObject([
+      { display_name: 'Developers', owner_identity_id: identity.identity_id, member_count: 1 },
+    ]);
+  });
+
+  test('makes the demo as its developer would: a version that runs an uploaded build, both namespaces on it', async () => {
+    const { api, administrator_token: token } = muster;
+    const demo = await readDemo(muster);
+    expect(demo).toMatchObject({ name_id: 'demo', display_name: 'Demo' });
+    const [first, room] = demo.versions;
+    expect([first.display_name, room.display_name]).toEqual(['0.0.1', 'Demo room']);
+    expect(demo.namespaces).toMatchObject([
+      { name_id: 'prod', version_id: room.version_id },
+      { name_id: 'staging', version_id: room.version_id },
+    ]);
+    const { builds } = await api.ok('GET', `/cloud/games/${demo.game_id}/builds`, { token });
+    const { size } = Bun.file('examples/room.ts');
+    expect(builds).toMatchObject([{ display_name: 'Demo room', complete: true, content_length: size }]);
+    const path = `/cloud/games/${demo.game_id}/versions`;
+    const { version } = await api.ok('GET', `${path}/${room.version_id}`, { token });
+    expect(version.config.matchmaker.docker.image_id).toBe(builds[0].build_id);
+    // By the rules for everybody's versions: the same could be made again under another name.
+    const body = { display_name: 'Again', config: version.config };
+    expect(await api.ok('POST', `${path}/validate`, { token, body })).toEqual({ errors: [] });
+  });
+
+  test("leaves the administrator's token in a file for nobody else, good for a year", async () => {
+    const { api, service, clock } = muster;
+    const { administrator_token_file } = service;
+    expect((await stat(administrator_token_file)).mode & 0o777).toBe(0o600);
+    const written = await Bun.file(administrator_token_file).text();
+    expect(written).toBe(`${muster.administrator_token}\n`);
+    const look = () => api.get('/cloud/auth/inspect', written.trim());
+    clock.advance(364 * DAY_MS);
+    expect((await look()).status).toBe(200);
+    clock.advance(2 * DAY_MS);
+    expect((await look()).body.code).toBe('CLAIMS_ENTITLEMENT_EXPIRED');
+  });
+});
+
+describe('another start', () => {
+  test('makes nothing twice, and gives another token beside the old one', async () => {
+    await using database = await openTestDatabase();
+    await using first = await start(database.address);
+    expect(await census(database.address)).toEqual(ALL);
+    const demo = await readDemo(first);
+    await using second = await start(database.address);
+    expect(second.service.beginnings).toEqual({
+      is_first_start: false,
+      administrator_token: expect.any(String),
+      demo: first.service.beginnings.demo,
+    });
+    expect(await census(database.address)).toEqual(ALL);
+    expect(await readDemo(second)).toEqual(demo);
+    for (const token of [first.administrator_token, second.administrator_token]) {
+      expect((await second.api.get('/cloud/games', token)).status).toBe(200);
+    }
+  });
+
+  test('at the same moment, by several, on a database with nothing in it, makes everything once', async () => {
+    await using database = await openExternalDatabase();
+    const address = { url: database.url };
+    const services = await Promise.all(Array.from({ length: 4 }, () => start(address)));
+    await using opened = new AsyncDisposableStack();
+    for (const service of services) opened.use(service);
+    expect(await census(address)).toEqual(ALL);
+    const beginnings = services.map(({ service }) => service.beginnings);
+    expect(beginnings.filter(({ is_first_start }) => is_first_start)).toHaveLength(1);
+    expect(new Set(beginnings.map(({ demo }) => demo?.game_id)).size).toBe(1);
+  }, 30_000);
+
+  test('without the demo makes none, and with it makes it later', async () => {
+    await using database = await openTestDatabase();
+    await using without = await start(database.address, { MUSTER_DEMO: 'off' });
+    expect(without.service.beginnings.demo).toBeUndefined();
+    expect(await census(database.address)).toEqual(NOTHING_BUT_PEOPLE);
+    await using with_demo = await start(database.address);
+    expect(with_demo.service.beginnings).toMatchObject({
+      is_first_start: false,
+      demo: { game_id: expect.any(String) },
+    });
+    expect(await census(database.address)).toEqual(ALL);
+  });
+
+  test('leaves alone what somebody has moved, also back to where it began', async () => {
+    await using database = await openTestDatabase();
+    await using first = await start(database.address);
+    const { api, administrator_token: token } = first;
+    const demo = await readDemo(first);
+    const [{ version_id }] = demo.versions;
+    const path = `/cloud/games/${demo.game_id}/namespaces/${demo.namespaces[1].namespace_id}/version`;
+    await api.ok('PUT', path, { token, body: { version_id } });
+    await using second = await start(database.address);
+    expect((await readDemo(second)).namespaces).toEqual((await readDemo(first)).namespaces);
+    expect((await readDemo(second)).namespaces[1].version_id).toBe(version_id);
+  });
+});
+
+test('a first start that fails at any step is completed by the next', async () => {
+  await using database = await openTestDatabase();
+  const STEPS = [
+    'insert on groups',
+    'insert on games',
+    "insert on namespaces for each row when (new.name_id = 'staging')",
+    'insert on uploads',
+    'update on builds',
+    "insert on versions for each row when (new.display_name = 'Demo room')",
+    'update on namespaces',
+    "update on namespaces for each row when (new.name_id = 'staging')",
+  ];
+  for (const step of STEPS) {
+    await using _broken = await breakDatabase(database.address, step);
+    const failure = await rejectionOf(Error, start(database.address));
+    expect(`${failure} ${failure.cause}`).toContain('cut short');
+  }
+  await using muster = await start(database.address);
+  // One more build: of the start that ended between the build and the version that was to run it.
+  expect(await census(database.address)).toEqual({ ...ALL, builds: 2 });
+  const demo = await readDemo(muster);
+  expect(demo.namespaces.map((one: { version_id: string }) => one.version_id)).toEqual(
+    Array(2).fill(demo.versions[1].version_id),
+  );
+}, 60_000);
+
+/** Lets every such step fail until it is disposed of. */
+async function breakDatabase(address: DatabaseAddress, step: string): Promise<AsyncDisposable> {
+  const run = async (statement: string) => {
+    await using database = openDatabase(address, 1);
+    await database.queries.execute(sql.raw(statement));
+  };
+  const [table] = step.replace(/^\w+ on /, '').split(' ');
+  const rows = step.includes('for each row') ? '' : 'for each row';
+  await run(`create or replace function cut_short() returns trigger language plpgsql as
+    $$ begin raise exception 'cut short'; end $$`);
+  await run(`create trigger cut_short before ${step} ${rows} execute function cut_short()`);
+  return { [Symbol.asyncDispose]: () => run(`drop trigger cut_short on ${table}`) };
+}
