@@ -67,6 +67,12 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
         const server = await get(server_id);
         return server.started_at !== undefined && server;
       }, 'the server to start'),
+    /** Waits until it has started, or will never, and gives it. */
+    settled: (server_id: string) =>
+      waitFor(async () => {
+        const server = await get(server_id);
+        return (server.started_at !== undefined || server.destroyed_at !== undefined) && server;
+      }, 'the server to start or to fail'),
     /** Waits until it is gone, its processes too, and gives it. */
     gone: (server_id: string) =>
       waitFor(async () => {

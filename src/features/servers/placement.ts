@@ -1,6 +1,6 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
+import { assert, ServiceError } from '../../platform/errors.ts';
 import { findFreePorts } from './free-ports.ts';
 import { assignPorts, countPorts } from './rules.ts';
 import * as store from './store.ts';
@@ -75,7 +75,8 @@ async function givePorts(
   try {
     const free = await findFreePorts(server_ports, taken, countPorts(ports));
     for (const port of free) taken.add(port);
-    await store.takePorts(tx, { node_id, server_id }, free, rested_since);
+    const are_ours = await store.takePorts(tx, { node_id, server_id }, free, rested_since);
+    assert(are_ours, 'ports that nobody has can be taken');
     return assignPorts(ports, free, server_host);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;

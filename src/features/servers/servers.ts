@@ -87,16 +87,15 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Checks and creates; a machine of the datacenter takes it from there. */
     async create(scope: store.ServerScope, wanted: CreateServer): Promise<ServerRow> {
       const ports = checkServer(wanted);
-      const all_datacenters = await datacenters.list();
-      if (!all_datacenters.some(({ datacenter_id }) => datacenter_id === wanted.datacenter)) {
-        throw new ServiceError('CLUSTER_DATACENTER_NOT_FOUND', {});
-      }
+      const wanted_datacenter = wanted.datacenter.toLowerCase();
+      const datacenter = (await datacenters.list()).find(({ datacenter_id }) => datacenter_id === wanted_datacenter);
+      if (!datacenter) throw new ServiceError('CLUSTER_DATACENTER_NOT_FOUND', {});
       const build = await builds.get(scope, wanted.runtime.build);
       if (!build.complete_ts) throw new ServiceError('BUILDS_BUILD_NOT_COMPLETE', {});
       return await database.transact((tx) =>
         insert(tx, {
           ...scope,
-          datacenter_id: wanted.datacenter,
+          datacenter_id: datacenter.datacenter_id,
           build_id: build.build_id,
           tags: wanted.tags,
           arguments: wanted.runtime.arguments ?? [],

@@ -1,4 +1,4 @@
-import { and, asc, type Column, desc, eq, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, type Column, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
 import type { ProcessIdentity } from '../../platform/processes.ts';
@@ -63,8 +63,8 @@ export async function selectServers(
 }
 
 /**
- * Decides that a server ends, unless that was decided. `override_kill_timeout_ms` replaces its own. Gives the server as
- * it is now; undefined when there is none.
+ * Decides that a server ends. `override_kill_timeout_ms` replaces its own; where that was decided before, it can only
+ * shorten the time that is left. Gives the server as it is now; undefined when there is none.
  */
 export async function destroyServer(
   tx: Tx,
@@ -73,13 +73,19 @@ export async function destroyServer(
   { now, override_kill_timeout_ms }: { now: Date; override_kill_timeout_ms: number | undefined },
 ): Promise<ServerRow | undefined> {
   const known = await selectServer(tx, scope, server_id);
-  if (!known || known.destroyed_at) return known;
+  const is_decided = known?.destroyed_at && override_kill_timeout_ms === undefined;
+  if (!known || known.ended_at || is_decided) return known;
   await touch(tx, [topics.server(server_id), topics.serversEnding(), topics.work(known.datacenter_id)]);
-  const kill_at = new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms));
+  const kill_at = at(new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms)));
+  const { destroyed_at } = servers;
   const [row] = await tx
     .update(servers)
-    .set({ destroyed_at: now, kill_at })
-    .where(and(eq(servers.server_id, server_id), isNull(servers.destroyed_at)))
+    .set({
+      destroyed_at: sql`coalesce(${destroyed_at}, ${at(now)})`,
+      kill_at: sql`case when ${destroyed_at} is null then ${kill_at} else least(${servers.kill_at}, ${kill_at}) end`,
+    })
+    // One that failed has no time left.
+    .where(and(eq(servers.server_id, server_id), or(isNull(destroyed_at), isNotNull(servers.kill_at))))
     .returning();
   return row ?? known;
 }

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { findFreePorts } from '../../../src/features/servers/free-ports.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import { makeGame } from '../../support/game.ts';
+import { rejectionOf } from '../../support/refusal.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+
+const NONE: ReadonlySet<number> = new Set();
+const listen = (hostname: string, port = 0) => Bun.listen({ hostname, port, socket: { data() {} } });
+
+describe('free ports of a machine', () => {
+  const TAKERS = [
+    ['a program that listens everywhere', () => listen('0.0.0.0')],
+    ['one that listens on this machine only', () => listen('127.0.0.1')],
+    ['one that listens on every address of both kinds', () => listen('::')],
+    ['one that receives datagrams', () => Bun.udpSocket({ hostname: '0.0.0.0', port: 0 })],
+    ['one that receives datagrams on this machine only', () => Bun.udpSocket({ hostname: '127.0.0.1', port: 0 })],
+  ] as const;
+  test.each(TAKERS)('are not those of %s', async (_, open) => {
+    const taker = await open();
+    const { port } = taker;
+    const refusal = await rejectionOf(ServiceError, findFreePorts({ min: port, max: port }, NONE, 1));
+    expect(refusal).toMatchObject({ code: 'SERVERS_NO_PORTS', status: 503, retry_after_ms: 1_000 });
+    if ('stop' in taker) taker.stop(true);
+    else taker.close();
+    expect(await findFreePorts({ min: port, max: port }, NONE, 1)).toEqual([port]);
+  });
+
+  test('are none that was given away, each another, and all that there are if so many are wanted', async () => {
+    const { min, max } = await findRange(6);
+    const taken = new Set([min + 1, max]);
+    const range = { min, max };
+    for (let time = 0; time < 10; time += 1) {
+      const found = await findFreePorts(range, taken, 4);
+      expect(found.sort((one, other) => one - other)).toEqual([min, min + 2, min + 3, min + 4]);
+    }
+    expect((await rejectionOf(ServiceError, findFreePorts(range, taken, 5))).code).toBe('SERVERS_NO_PORTS');
+    expect(await findFreePorts(range, taken, 0)).toEqual([]);
+  });
+});
+
+describe('a service with few ports', () => {
+  const PORTS = 6;
+  const NO_PORTS = 'This machine has no free game server port left. Try again.';
+  let muster: TestService;
+  let foreign: ReturnType<typeof listen>;
+  let servers: ReturnType<typeof serversOf>;
+  let body: object;
+  beforeAll(async () => {
+    const { min, max } = await findRange(PORTS);
+    foreign = listen('0.0.0.0', min + 2);
+    muster = await openTestService({ MUSTER_SERVER_PORTS: `${min}-${max}` });
+    const game = await makeGame(muster.api, muster.administrator_token);
+    servers = serversOf(muster, game);
+    const build = await uploadShell(muster.api, game, 'echo $PORT_game; exec sleep 600');
+    body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp', routing: { host: {} } } } } });
+  }, 30_000);
+  afterAll(async () => {
+    await muster[Symbol.asyncDispose]();
+    foreign.stop(true);
+  }, 30_000);
+
+  const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
+  /** The port that a server was given; undefined when it ended for want of one. */
+  async function portOf(server_id: string): Promise<number | undefined> {
+    const { network, started_at } = await servers.settled(server_id);
+    return started_at === undefined ? undefined : network.ports.game.public_port;
+  }
+  let given: { server_id: string; port: number | undefined }[];
+
+  test('gives each to one server, none that another program has, and says so when there are no more', async () => {
+    const created = await Promise.all(Array.from({ length: PORTS + 2 }, create));
+    given = await Promise.all(created.map(async (server_id) => ({ server_id, port: await portOf(server_id) })));
+    const { min, max } = muster.config.server_ports;
+    const free = Array.from({ length: max - min + 1 }, (_, index) => min + index).filter(
+      (port) => port !== foreign.port,
+    );
+    expect(given.flatMap(({ port }) => port ?? []).sort()).toEqual(free);
+    for (const { server_id, port } of given) {
+      if (port === undefined) {
+        expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure: NO_PORTS });
+        expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${NO_PORTS}`]);
+      } else expect(await servers.lines(server_id, 1)).toEqual([String(port)]);
+    }
+  });
+
+  test('lets a port rest for a minute after its server has gone', async () => {
+    const running = given.find(({ port }) => port !== undefined);
+    await servers.destroy(running?.server_id ?? '', '?override_kill_timeout=0');
+    await endOf(muster, running?.server_id ?? '');
+    expect(await portOf(await create())).toBeUndefined();
+    muster.clock.advance(59_000);
+    expect(await portOf(await create())).toBeUndefined();
+    muster.clock.advance(1_000);
+    expect(await portOf(await create())).toBe(running?.port);
+  });
+
+  test('starts a server without ports even then', async () => {
+    const server_id = await servers.run('exec sleep 600');
+    expect((await servers.started(server_id)).network.ports).toEqual({});
+  });
+});
+
+/** As many ports in a row that nobody has, below those that services give out unless they are told otherwise. */
+async function findRange(count: number): Promise<{ min: number; max: number }> {
+  for (;;) {
+    const min = 20_000 + Math.floor(Math.random() * 5_900);
+    const range = { min, max: min + count - 1 };
+    const free = await findFreePorts(range, NONE, count).catch(() => []);
+    if (free.length === count) return range;
+  }
+}
