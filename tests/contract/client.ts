@@ -1,5 +1,5 @@
 import type { Api } from '../support/api.ts';
-import { deviations, OPERATIONS } from './contract.ts';
+import { contractProblems, OPERATIONS } from '../support/contract.ts';
 
 interface Request {
   /** Values for the placeholders of the path. */
@@ -33,7 +33,7 @@ export function createContractClient(api: Api) {
       if (status !== 200) throw new Error(`${name}: ${status} ${JSON.stringify(body)}`);
       // The field promises 204 for empty answers, and sends 200 with {}.
       const shape = operation.response['200'] ?? operation.response['204'] ?? 'any';
-      const different = deviations(body, shape);
+      const different = contractProblems(shape, body);
       if (different.length > 0) throw new Error(`${name}: ${different.slice(0, 5).join('; ')}`);
       walked.add(name);
       return body;

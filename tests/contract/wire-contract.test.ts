@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { CATALOGUE } from '../../src/platform/errors.ts';
+import { contractProblems, OPERATIONS } from '../support/contract.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { createContractClient } from './client.ts';
-import { deviations, OPERATIONS } from './contract.ts';
 import { walkCloud } from './walk-cloud.ts';
 import { walkMatchmaker } from './walk-matchmaker.ts';
 import { walkPeople } from './walk-people.ts';
@@ -32,7 +32,7 @@ describe("a client of the field's contract", () => {
     test(`${operation} without a token is refused by an error of the catalogue`, async () => {
       const url = path.replace(/\{\w+\}/g, crypto.randomUUID());
       const { status, body } = await opened.api.call(method, url, method === 'GET' ? {} : { body: {} });
-      expect(deviations(body, 'ErrorBody')).toEqual([]);
+      expect(contractProblems('ErrorBody', body)).toEqual([]);
       expect({ status, code: body.code }).toEqual({ status: 401, code: 'API_UNAUTHORIZED' });
       expect(Object.keys(CATALOGUE)).toContain(body.code);
     });

@@ -59,7 +59,7 @@ describe('a namespace is refused', () => {
     test(`${JSON.stringify(names).slice(0, 40)}: ${problems.join(', ')}`, async () => {
       const body = { display_name: 'Canary', name_id: 'canary', ...names };
       const asked = await muster.api.post(`${namespacesOf(game)}/validate`, game.cloud_token, body);
-      expect(contractProblems('ValidationErrors', asked.body)).toEqual([]);
+      expect(contractProblems('CloudGamesNamespacesValidateGameNamespaceResponse', asked.body)).toEqual([]);
       expect(asked.body.errors.map(({ path }: { path: string[] }) => path.join('.'))).toEqual(problems);
       const answer = await create(names);
       expect(outcomeOf(answer)).toBe('400 VALIDATION_ERROR');
@@ -153,7 +153,7 @@ describe('another version', () => {
     expect(await history()).toEqual([first, second, first]);
     expect(await history('?limit=2')).toEqual([first, second]);
     const answer = await muster.api.ok('GET', `${prodOf(game)}/version-history`, { token: game.cloud_token });
-    expect(contractProblems('NamespaceVersions', answer)).toEqual([]);
+    expect(contractProblems('CloudGamesNamespacesGetGameNamespaceVersionHistoryResponse', answer)).toEqual([]);
     expect(answer.versions[0].namespace_id).toBe(game.namespace_id);
     for (const limit of ['0', '-1', '1001', '1.5', 'many']) {
       const refused = await muster.api.get(`${prodOf(game)}/version-history?limit=${limit}`, game.cloud_token);
