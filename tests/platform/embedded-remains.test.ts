@@ -1,5 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { connectEmbedded } from '../../src/platform/database/connect.ts';
@@ -85,11 +95,13 @@ describe('what an earlier start left behind', () => {
 
   test('a directory whose name is too long for a socket has it elsewhere, and nothing stays there', async () => {
     const directory = join(place.directory, 'a'.repeat(100));
+    mkdirSync(directory, { mode: 0o711 });
+    renameSync(place.cluster, join(directory, 'cluster'));
     const server = await place.open({ directory });
     const elsewhere = dirname(server.connection.path);
     expect(elsewhere).toStartWith(join(tmpdir(), 'muster-'));
     expect((statSync(elsewhere).mode & 0o777).toString(8)).toBe('700');
-    expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(await query(server, 'select * from kept')).toEqual([{ word: 'committed' }]);
     await server[Symbol.asyncDispose]();
     expect(() => statSync(elsewhere)).toThrow('ENOENT');
   });
