@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, spyOn, test } from 'bun:test';
 import { contractProblems } from '../../support/contract.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest, type Person } from '../../support/people.ts';
@@ -120,6 +120,24 @@ describe('a game', () => {
     const name_ids = games.map(({ name_id }) => name_id);
     for (const name_id of name_ids) expect(name_id).toMatch(/^same-[a-z0-9]{3}$/);
     expect(new Set(name_ids).size).toBe(40);
+  });
+
+  test('gets another name id when chance gives one that is taken, but does not try for ever', async () => {
+    const chance = spyOn(Math, 'random').mockReturnValue(0);
+    try {
+      const { body } = await create({ display_name: 'Dice' });
+      expect((await read(body.game_id)).name_id).toBe('dice-aaa');
+      const refused = await create({ display_name: 'Dice' });
+      expect(outcomeOf(refused)).toBe('400 VALIDATION_ERROR');
+      expect(refused.body.metadata.errors).toEqual([{ path: ['name-id', 'not-unique'] }]);
+      for (let letter = 0; letter < 3; letter += 1) chance.mockReturnValueOnce(0);
+      chance.mockReturnValue(0.999);
+      const { body: another } = await create({ display_name: 'Dice' });
+      // Of three letters each: had it kept the first three, they would be taken.
+      expect((await read(another.game_id)).name_id).toMatch(/^dice-(?!aaa)[a9]{3}$/);
+    } finally {
+      chance.mockRestore();
+    }
   });
 
   test('is made by any member of its group', async () => {
