@@ -47,6 +47,7 @@ describe.each(RUNTIMES)('a server by the runtime $name', (kind) => {
     ['exit 3', { exit_code: 3, exit_signal: null }],
     ['exit 255', { exit_code: 255, exit_signal: null }],
     ['kill -SEGV $$', { exit_code: null, exit_signal: 'SIGSEGV' }],
+    ['kill -ABRT $$', { exit_code: null, exit_signal: 'SIGABRT' }],
     ['kill -KILL $$', { exit_code: null, exit_signal: 'SIGKILL' }],
     ['kill -TERM $$', { exit_code: null, exit_signal: 'SIGTERM' }],
   ] as const;

@@ -160,7 +160,12 @@ function readExit(file: string): { exit_code: number | null; exit_signal: string
   return signal ? { exit_code: null, exit_signal: signal } : { exit_code: status, exit_signal: null };
 }
 
-const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+/** Of several names of one number the first is the usual one: SIGABRT, then SIGIOT. */
+const SIGNALS = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+);
 
 /** Our own executable. As root, another name of it in a place that other users can enter (npx installs into /root). */
 async function findBun(programs_directory: string): Promise<string> {

@@ -1,0 +1,168 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+let game: TestGame;
+let servers: ReturnType<typeof serversOf>;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  servers = serversOf(muster, game);
+});
+
+const DEAF = `trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`;
+const folder = (server_id: string) => join(muster.config.data_directory, 'servers', server_id);
+
+describe('a server is destroyed', () => {
+  const QUERIES = ['-1', '7200000', '1.5', 'soon', ''];
+  test.each(QUERIES)('not with a time of "%s"', async (time) => {
+    const answer = await servers.destroy(crypto.randomUUID(), `?override_kill_timeout=${time}`);
+    expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
+    expect(answer.body.message).toContain('"override_kill_timeout"');
+  });
+
+  test('not one that is not there, nor one of another environment', async () => {
+    expect(outcomeOf(await servers.destroy(crypto.randomUUID()))).toBe('404 SERVERS_SERVER_NOT_FOUND');
+    const server_id = await servers.run(DEAF);
+    const other = await makeGame(muster.api, muster.administrator_token);
+    for (const place of [other, { ...game, namespace_id: game.staging_id }]) {
+      const elsewhere = serversOf(muster, place);
+      expect(outcomeOf(await elsewhere.destroy(server_id))).toBe('404 SERVERS_SERVER_NOT_FOUND');
+      expect(outcomeOf(await elsewhere.log(server_id))).toBe('404 SERVERS_SERVER_NOT_FOUND');
+      const answer = await muster.api.get(`${elsewhere.path}/${server_id}`, place.cloud_token);
+      expect(outcomeOf(answer)).toBe('404 SERVERS_SERVER_NOT_FOUND');
+    }
+    expect((await servers.started(server_id)).destroyed_at).toBeUndefined();
+    await servers.destroy(server_id, '?override_kill_timeout=0');
+  });
+
+  test('by SIGTERM, in its own time, and nothing of it is left but what it said', async () => {
+    const server_id = await servers.run(
+      `trap 'echo bye; exit 3' TERM; (setsid sleep 600 &); echo up; while :; do sleep 0.01; done`,
+    );
+    await servers.lines(server_id, 1);
+    const running = await servers.get(server_id);
+    const answer = await servers.destroy(server_id);
+    expect(answer.body).toEqual({});
+    const { destroyed_at, ...rest } = await servers.get(server_id);
+    expect(rest).toEqual(running);
+    expect(destroyed_at).toBeGreaterThanOrEqual(running.started_at);
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 3, exit_signal: null, failure: null });
+    expect(findProcessesOf(server_id)).toEqual([]);
+    expect(existsSync(folder(server_id))).toBe(false);
+    expect(await servers.linesOf(server_id)).toEqual(['up', 'bye']);
+    expect(await servers.get(server_id)).toEqual({ ...running, destroyed_at });
+  });
+
+  test('by SIGKILL when its own time is over, and not before', async () => {
+    const server_id = await servers.run(DEAF, { lifecycle: { kill_timeout: 60_000 } });
+    await servers.lines(server_id, 1);
+    await servers.destroy(server_id);
+    expect(await servers.lines(server_id, 2)).toEqual(['up', 'asked']);
+    muster.clock.advance(50_000);
+    // Others end meanwhile: whoever looks after servers has seen it again.
+    await endOf(muster, await servers.run('exit 0'));
+    expect(findProcessesOf(server_id)).not.toEqual([]);
+    muster.clock.advance(10_000);
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
+    // It was asked once, however often it was looked at.
+    expect(await servers.linesOf(server_id)).toEqual(['up', 'asked']);
+  });
+
+  test('at once without being asked when its time is nothing', async () => {
+    const server_id = await servers.run(DEAF, { lifecycle: { kill_timeout: 0 } });
+    await servers.lines(server_id, 1);
+    await servers.destroy(server_id);
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
+    expect(await servers.linesOf(server_id)).toEqual(['up']);
+  });
+
+  test('once: the second word changes nothing, but may shorten the time that is left, and not lengthen it', async () => {
+    const server_id = await servers.run(DEAF);
+    await servers.lines(server_id, 1);
+    await servers.destroy(server_id, '?override_kill_timeout=7199999');
+    const { destroyed_at } = await servers.get(server_id);
+    await servers.lines(server_id, 2);
+    expect((await servers.destroy(server_id)).body).toEqual({});
+    muster.clock.advance(60_000);
+    expect((await servers.destroy(server_id, '?override_kill_timeout=30000')).body).toEqual({});
+    expect((await servers.destroy(server_id, '?override_kill_timeout=7199999')).body).toEqual({});
+    await endOf(muster, await servers.run('exit 0'));
+    expect(findProcessesOf(server_id)).not.toEqual([]);
+    muster.clock.advance(30_000);
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
+    for (const query of ['', '?override_kill_timeout=0']) {
+      const answer = await servers.destroy(server_id, query);
+      expect([outcomeOf(answer), answer.body]).toEqual(['200', {}]);
+    }
+    expect((await servers.get(server_id)).destroyed_at).toBe(destroyed_at);
+    expect(
+      muster.events.filter((event) => event.event === 'server_ended' && event.server_id === server_id),
+    ).toHaveLength(1);
+  });
+
+  test('by many at once as by one', async () => {
+    const server_id = await servers.run(`trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done`);
+    await servers.lines(server_id, 1);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => servers.destroy(server_id)));
+    expect(new Set(answers.map(outcomeOf))).toEqual(new Set(['200']));
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 0 });
+    expect(await servers.linesOf(server_id)).toEqual(['up', 'asked']);
+  });
+
+  test('as soon as it is created: nothing of it is left', async () => {
+    const ids = await Promise.all(Array.from({ length: 6 }, () => servers.run('exec sleep 600')));
+    await Promise.all(ids.map((server_id) => servers.destroy(server_id)));
+    for (const server_id of ids) {
+      await endOf(muster, server_id);
+      expect(findProcessesOf(server_id)).toEqual([]);
+      expect(existsSync(folder(server_id))).toBe(false);
+    }
+  });
+});
+
+describe('a server ends by itself', () => {
+  const ENDS = [
+    ['exit 0', { exit_code: 0, exit_signal: null }],
+    ['exit 42', { exit_code: 42, exit_signal: null }],
+    ['kill -ABRT $$', { exit_code: null, exit_signal: 'SIGABRT' }],
+  ] as const;
+  test.each(ENDS)('by "%s": that is seen, and it is destroyed', async (last, end) => {
+    const server_id = await servers.run(`echo last words; (setsid sleep 600 &); ${last}`);
+    expect(await endOf(muster, server_id)).toEqual({ event: 'server_ended', server_id, failure: null, ...end });
+    const server = await servers.get(server_id);
+    expect(server.destroyed_at).toBeGreaterThanOrEqual(server.started_at);
+    expect(findProcessesOf(server_id)).toEqual([]);
+    expect(await servers.linesOf(server_id)).toEqual(['last words']);
+  });
+
+  test('when somebody else kills all of it: that is said to its developer', async () => {
+    const server_id = await servers.run('echo up; exec sleep 600');
+    await servers.lines(server_id, 1);
+    for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
+    const failure = 'the process was lost: the machine was restarted, or somebody else ended it';
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
+    expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
+  });
+
+  test('before it began, where its build is lost: its developer reads no path of ours, whoever runs us does', async () => {
+    const build = await uploadShell(muster.api, game, 'exec sleep 600');
+    const body = await servers.bodyOf(build);
+    rmSync(join(muster.config.data_directory, 'builds', build), { recursive: true });
+    rmSync(join(muster.config.data_directory, 'objects'), { recursive: true });
+    const { id: server_id } = (await servers.create(body)).body.server;
+    const failure = 'the machine could not start it (ENOENT): tell whoever runs it';
+    expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
+    expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
+    const told = await waitFor(
+      () => muster.events.find((event) => event.event === 'server_step_failed' && event.server_id === server_id),
+      'word of it',
+    );
+    expect(told).toMatchObject({ step: 'start', cause: expect.any(Error) });
+  });
+});

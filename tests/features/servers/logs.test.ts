@@ -1,0 +1,193 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { endOf, serversOf } from '../../support/servers.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
+let game: TestGame;
+let servers: ReturnType<typeof serversOf>;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  servers = serversOf(muster, game);
+});
+
+/** Says what it is told to by files in its place, so that the test decides when. */
+const OBEDIENT = `cd "$HOME"; echo up; while :; do
+  for f in say.*; do [ -e "$f" ] && mv "$f" said && cat said; done
+  [ -e end ] && exit 0
+  sleep 0.01
+done`;
+const say = (server_id: string, text: string) => {
+  const file = `${muster.config.data_directory}/servers/${server_id}/work/`;
+  return Bun.write(`${file}new`, text).then(() => Bun.spawn(['mv', `${file}new`, `${file}say.${count++}`]).exited);
+};
+let count = 0;
+
+const textOf = (lines: string[]) => lines.map((line) => Buffer.from(line, 'base64').toString());
+const bytesOf = (lines: string[]) => lines.map((line) => Buffer.from(line, 'base64').toString('latin1'));
+
+describe('what a server writes', () => {
+  const REFUSALS = [
+    ['no stream', ''],
+    ['a stream of another name', '?stream=stdout'],
+    ['both streams', '?stream=std_out,std_err'],
+    ['an index that is too long', `?stream=std_out&watch_index=${'1'.repeat(65)}`],
+  ] as const;
+  test.each(REFUSALS)('is not answered for %s', async (_, query) => {
+    const answer = await muster.api.get(`${servers.path}/${crypto.randomUUID()}/logs${query}`, game.cloud_token);
+    expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
+  });
+
+  test('is not for those who only have the token of a service', async () => {
+    const server_id = await servers.run('exit 0');
+    const answer = await muster.api.get(`${servers.path}/${server_id}/logs?stream=std_out`, game.service_token);
+    expect(outcomeOf(answer)).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
+  });
+
+  test('is answered by stream, old to new, each line with its time, also after the end', async () => {
+    const server_id = await servers.run('echo one; echo oops >&2; echo; printf "no newline"; exit 1');
+    await endOf(muster, server_id);
+    const { body } = await servers.log(server_id);
+    expect(textOf(body.lines)).toEqual(['one', '', 'no newline']);
+    expect(body.timestamps).toHaveLength(3);
+    const times = body.timestamps.map((time: string) => new Date(time).toISOString());
+    expect(times).toEqual(body.timestamps);
+    expect(times.toSorted()).toEqual(times);
+    expect(Math.abs(Date.parse(times[0]) - Date.now())).toBeLessThan(60_000);
+    expect(await servers.linesOf(server_id, 'std_err')).toEqual(['oops']);
+  });
+
+  test('is answered byte for byte, whatever it is', async () => {
+    // printf reads octal numbers.
+    const server_id = await servers.run(String.raw`printf 'a\000b\n\377\376\n\033[31mred\r\nhalf \303\n\200\n'`);
+    await endOf(muster, server_id);
+    const { body } = await servers.log(server_id);
+    expect(bytesOf(body.lines)).toEqual(['a\0b', '\xff\xfe', '\x1b[31mred\r', 'half \xc3', '\x80']);
+  });
+
+  test('is cut where a line is longer than 16 KiB, and nothing of it is lost', async () => {
+    const server_id = await servers.run(`head -c 40000 /dev/zero | tr '\\0' x; echo; echo end`);
+    await endOf(muster, server_id);
+    expect((await servers.linesOf(server_id)).map((line) => line.length)).toEqual([16_384, 16_384, 7_232, 3]);
+  });
+
+  test('is answered by its last 256 lines', async () => {
+    const server_id = await servers.run('seq 1 1000');
+    await endOf(muster, server_id);
+    expect(await servers.linesOf(server_id)).toEqual(Array.from({ length: 256 }, (_, index) => String(745 + index)));
+  });
+
+  test('is nothing yet, and nothing for a server that says nothing', async () => {
+    const server_id = await servers.run('exec sleep 600');
+    const { body } = await servers.log(server_id);
+    expect(body).toEqual({ lines: [], timestamps: [], watch: { index: expect.any(String) } });
+    await servers.destroy(server_id, '?override_kill_timeout=0');
+    await endOf(muster, server_id);
+    expect((await servers.log(server_id)).body).toEqual(body);
+  });
+});
+
+describe('whoever follows what a server writes', () => {
+  test('waits for the next line, gets it as soon as it is written, and gets each once', async () => {
+    const server_id = await servers.run(OBEDIENT);
+    await servers.lines(server_id, 1);
+    let { index } = (await servers.log(server_id)).body.watch;
+    const got: string[] = [];
+    for (const words of ['first\n', 'second\nthird\n', 'fourth\n']) {
+      const next = servers.log(server_id, 'std_out', index);
+      await say(server_id, words);
+      const { body } = await next;
+      got.push(...textOf(body.lines));
+      expect(body.watch.index).not.toBe(index);
+      index = body.watch.index;
+    }
+    // What came in pieces is there with the next.
+    while (got.length < 4) {
+      const { body } = await servers.log(server_id, 'std_out', index);
+      got.push(...textOf(body.lines));
+      index = body.watch.index;
+    }
+    expect(got).toEqual(['first', 'second', 'third', 'fourth']);
+    // Of an old index, all since then.
+    const begin = (await servers.log(server_id)).body;
+    expect(textOf(begin.lines)).toEqual(['up', ...got]);
+  });
+
+  test('is answered with nothing and the same index when nothing comes', async () => {
+    const server_id = await servers.run('echo one; exit 0');
+    await endOf(muster, server_id);
+    const { index } = (await servers.log(server_id)).body.watch;
+    expect((await servers.log(server_id, 'std_out', index)).body).toEqual({
+      lines: [],
+      timestamps: [],
+      watch: { index },
+    });
+  });
+
+  test('hears the last words of a server that ends', async () => {
+    const server_id = await servers.run(`trap 'printf bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`);
+    await servers.lines(server_id, 1);
+    const { index } = (await servers.log(server_id)).body.watch;
+    const next = servers.log(server_id, 'std_out', index);
+    await servers.destroy(server_id);
+    expect(textOf((await next).body.lines)).toEqual(['bye']);
+  });
+
+  test('reads a long log from its beginning, piece by piece, with nothing left out', async () => {
+    const server_id = await servers.run(OBEDIENT);
+    await servers.lines(server_id, 1);
+    let { index } = (await servers.log(server_id)).body.watch;
+    await say(server_id, Array.from({ length: 1_000 }, (_, number) => `${number}\n`).join(''));
+    await say(server_id, 'last\n');
+    const got: string[] = [];
+    await waitFor(async () => {
+      const { body } = await servers.log(server_id, 'std_out', index);
+      expect(body.lines.length).toBeLessThanOrEqual(256);
+      expect(body.timestamps.length).toBe(body.lines.length);
+      got.push(...textOf(body.lines));
+      index = body.watch.index;
+      return got.at(-1) === 'last';
+    }, 'all of it');
+    expect(got).toEqual([...Array.from({ length: 1_000 }, (_, number) => String(number)), 'last']);
+  });
+
+  const INDEXES = ['', '0', 'abc', '-1', '1.5', '99999999.3', '1795249016577000000'];
+  test.each(INDEXES)('with an index that is none of ours, "%s", sees what there is', async (index) => {
+    const server_id = await servers.run('echo one');
+    await endOf(muster, server_id);
+    const { body } = await servers.log(server_id, 'std_out', encodeURIComponent(index));
+    expect(textOf(body.lines)).toEqual(['one']);
+  });
+
+  test('many at once each hear the same', async () => {
+    const server_id = await servers.run(OBEDIENT);
+    await servers.lines(server_id, 1);
+    const { index } = (await servers.log(server_id)).body.watch;
+    const all = Array.from({ length: 30 }, () => servers.log(server_id, 'std_out', index));
+    await say(server_id, 'heard\n');
+    const heard = await Promise.all(all);
+    expect(new Set(heard.map(({ body }) => textOf(body.lines).join()))).toEqual(new Set(['heard']));
+  });
+});
+
+test('a server that writes as fast as it can is limited, and holds nobody up', async () => {
+  const line = 'this line is written again and again and again and again';
+  const loud = await servers.run(`echo up >&2; yes "${line}" | head -c 300000000; echo done >&2; exec sleep 600`);
+  await servers.lines(loud, 1, 'std_err');
+  const quiet = await servers.run('echo quiet; exec sleep 600');
+  expect(await servers.lines(quiet, 1)).toEqual(['quiet']);
+  await servers.lines(loud, 2, 'std_err');
+  await servers.destroy(loud, '?override_kill_timeout=0');
+  await endOf(muster, loud);
+  await using database = openDatabase(muster.database_address, 1);
+  const [kept] = await database.queries.execute<{ bytes: number; dropped: number }>(sql`
+    select sum(length(content))::int as bytes,
+      sum((convert_from(content, 'utf8') ~ '^\\[muster\\] \\d+ bytes dropped')::int)::int as dropped
+    from server_log_chunks where server_id = ${loud}`);
+  expect(kept?.bytes).toBeLessThanOrEqual(17 * 1024 ** 2);
+  expect(kept?.dropped).toBeGreaterThan(0);
+  expect((await servers.linesOf(loud)).at(-2)).toBe(line);
+}, 30_000);
