@@ -1,9 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Uuid } from '../../platform/http/shapes.ts';
+import { named, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import type { ServerPort } from '../servers/servers.ts';
 
 const NAME_LENGTH_MAX = 64;
+/** Far more than are allowed: how many these are is another question. */
+const TAGS_SENT_MAX = 256;
 
 const ClientResponse = Type.Object({ client_response: Type.String({ maxLength: 8_192 }) });
 const Captcha = Type.Object({ hcaptcha: Type.Optional(ClientResponse), turnstile: Type.Optional(ClientResponse) });
@@ -17,7 +19,7 @@ export const FindBody = Type.Object({
   game_modes: Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { maxItems: 32 }),
   regions: Type.Optional(Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { minItems: 1, maxItems: 32 })),
   prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
-  tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+  tags: Type.Optional(named(Type.String(), TAGS_SENT_MAX)),
   max_players: Type.Optional(Type.Integer()),
   ...CheckMembers,
 });
@@ -27,7 +29,7 @@ export const CreateBody = Type.Object({
   game_mode: Type.String({ maxLength: NAME_LENGTH_MAX }),
   region: Type.Optional(Type.String({ maxLength: NAME_LENGTH_MAX })),
   publicity: Type.Optional(Type.Union([Type.Literal('public'), Type.Literal('private')])),
-  tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+  tags: Type.Optional(named(Type.String(), TAGS_SENT_MAX)),
   max_players: Type.Optional(Type.Integer()),
   lobby_config: Type.Optional(Type.Unknown({ description: 'Any JSON; the lobby finds it as SERVICE_LOBBY_CONFIG.' })),
   ...CheckMembers,

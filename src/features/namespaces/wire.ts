@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
+import { named, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
 import { type DevelopmentPort, PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
 import type { DomainRow, NamespaceRow, NamespaceVersionRow } from './tables.ts';
 
@@ -104,7 +104,7 @@ export const DevelopmentTokenBody = Type.Object({
   hostname: Hostname,
   ports: Type.Optional(
     // Without a pattern, values under labels with line breaks would pass unseen.
-    Type.Record(Type.String({ pattern: '.*' }), DevelopmentPortBody, { maxProperties: LISTED_PORTS_MAX }),
+    named(DevelopmentPortBody, LISTED_PORTS_MAX),
   ),
   lobby_ports: Type.Optional(LobbyPorts),
 });

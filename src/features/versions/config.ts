@@ -1,14 +1,12 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { Uuid } from '../../platform/http/shapes.ts';
+import { named, Uuid } from '../../platform/http/shapes.ts';
 import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
 
 /** Above every limit of the rules, which say by name what is too many; what is far beyond is not even looked at. */
 const ENTRIES_MAX = 256;
 
 const optional = <Shape extends TSchema>(shape: Shape) => Type.Optional(shape);
-// Without a pattern, values under names with line breaks would pass unseen.
-const record = <Shape extends TSchema>(shape: Shape) =>
-  Type.Record(Type.String({ pattern: '.*' }), shape, { maxProperties: ENTRIES_MAX });
+const record = <Shape extends TSchema>(shape: Shape) => named(shape, ENTRIES_MAX);
 const Count = Type.Integer({ minimum: 0, maximum: 4_294_967_295 });
 
 export const PortRange = Type.Object({ min: Count, max: Count });

@@ -20,6 +20,9 @@ export const WatchQuery = Type.Object({
     Type.String({ maxLength: 64, description: 'The index of an earlier answer: waits for the next change.' }),
   ),
 });
+/** Any names, with values of a shape. Without a pattern, values under names with line breaks would pass unseen. */
+export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) =>
+  Type.Record(Type.String({ pattern: '.*' }), shape, { maxProperties: entries_max });
 /** Where in a request the content is wrong (specification: Validation error). */
 export const ValidationErrors = Type.Object({ errors: Type.Array(Type.Object({ path: Type.Array(Type.String()) })) });
 
