@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
@@ -15,6 +15,9 @@ import { unpackArchive } from './unpack.ts';
 import type { PrepareBuild } from './wire.ts';
 
 export type { BuildKind } from './tables.ts';
+
+/** How the names of directories end that are not yet builds. */
+const UNFINISHED = '.unfinished';
 
 /** A build as a runtime starts it: files on this machine. */
 export interface UnpackedBuild {
@@ -40,6 +43,7 @@ export type Builds = ReturnType<typeof createBuilds>;
 /** Game servers as their developers uploaded them. */
 export function createBuilds({ database, clock, uploads, directory, kinds }: BuildsDependencies) {
   const unpacking = new Map<string, Promise<void>>();
+  let swept: Promise<void> | undefined;
 
   const placeOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
 
@@ -58,9 +62,12 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
 
   /** A build that has its own name is whole: written beside it, then to the disk, and only then renamed. */
   async function unpack(build: BuildRow, place: string): Promise<void> {
-    const unfinished = unfinishedOf(place);
-    // Of a process that was killed here: nobody else unpacks into our data directory.
-    await remove(unfinished);
+    swept ??= sweep().catch((error: unknown) => {
+      swept = undefined;
+      throw error;
+    });
+    await swept;
+    const unfinished = `${place}.${crypto.randomUUID()}${UNFINISHED}`;
     await mkdir(unfinished, { mode: 0o755 });
     try {
       const file = uploads.read(build.upload_id, 0);
@@ -78,6 +85,13 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     }
   }
 
+  /** Removes what a killed process had half unpacked. Nobody else unpacks into our data directory, and we have not begun. */
+  async function sweep(): Promise<void> {
+    for (const name of await readdir(directory)) {
+      if (name.endsWith(UNFINISHED)) await remove(join(directory, name));
+    }
+  }
+
   uploads.setPurpose('build', {
     async inspect(upload_id) {
       const build = await store.selectBuildByUpload(database.queries, upload_id);
@@ -91,9 +105,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     },
     async discard(upload_id) {
       const build = await store.selectBuildByUpload(database.queries, upload_id);
-      if (!build) return;
-      await remove(placeOf(build));
-      await remove(unfinishedOf(placeOf(build)));
+      if (build) await remove(placeOf(build));
     },
   });
 
@@ -164,7 +176,5 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     },
   };
 }
-
-const unfinishedOf = (place: string) => `${place}.unfinished`;
 
 const remove = (path: string) => rm(path, { recursive: true, force: true });

@@ -165,14 +165,16 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const purpose = purposes.get(upload.kind);
       assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
       const is_done = await alone(upload_id, async () => {
-        for (const file of await store.selectFiles(database.queries, upload_id)) {
-          await assemble(file, upload.is_multipart);
-        }
+        const files = await store.selectFiles(database.queries, upload_id);
+        for (const file of files) await assemble(file, upload.is_multipart);
         await purpose.inspect(upload_id);
         await database.transact(async (tx) => {
           await purpose.complete(tx, upload_id, clock.now());
           await store.markComplete(tx, upload_id, clock.now());
         });
+        // Sent once more while we were at it. What comes from now on is removed by whoever receives it.
+        const parts = files.flatMap((file) => partsOf(file, upload.is_multipart));
+        await Promise.all(parts.map((part) => objects.remove(partKey(part))));
       });
       if (!is_done && !(await get(upload_id)).complete_ts) throw new ServiceError('UPLOAD_BUSY', {});
     },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openExternalDatabase } from '../../support/database.ts';
 import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
@@ -27,6 +27,12 @@ describe('the service is killed while it unpacks a build', () => {
     await database[Symbol.asyncDispose]();
   }, HOOK_TIMEOUT_MS);
 
+  const builds = () => join(home.data_directory, 'builds');
+  const halves = () =>
+    readdirSync(builds())
+      .filter((name) => name.endsWith('.unfinished'))
+      .map((name) => join(builds(), name));
+
   test('the next start unpacks it whole, leaves nothing of the half, and runs it', async () => {
     const files = Array.from({ length: FILES }, (_, n) => ({ name: `map-${n}`, content: `${n}` }));
     const server = { name: 'server', content: '#!/bin/sh\nset -- map-*; echo $#; exec sleep 600\n', mode: 0o755 };
@@ -37,22 +43,26 @@ describe('the service is killed while it unpacks a build', () => {
       content,
       command: ['./server'],
     });
-    const place = join(home.data_directory, 'builds', build_id);
+    const place = join(builds(), build_id);
     const before = await listTree(place);
 
     // As on a machine that has never run it.
     rmSync(place, { recursive: true });
     const servers = serversOf(program, game);
     const { body } = await servers.create(await servers.bodyOf(build_id));
-    const half = `${place}.unfinished`;
-    await waitFor(() => existsSync(half) && readdirSync(half).length > 20, 'some of it to be unpacked');
+    const half = await waitFor(
+      () => halves().find((path) => readdirSync(path).length > 20),
+      'some of it to be unpacked',
+    );
     await program.stop('SIGKILL');
     expect(readdirSync(half).length).toBeLessThan(FILES);
     expect(existsSync(place)).toBe(false);
+    // Of another build, that nobody wants any more.
+    mkdirSync(join(builds(), `${crypto.randomUUID()}.${crypto.randomUUID()}.unfinished`));
 
     program = await home.start();
     expect(await serversOf(program, game).lines(body.server.id, 1)).toEqual([`${FILES}`]);
     expect(await listTree(place)).toEqual(before);
-    expect(existsSync(half)).toBe(false);
+    expect(readdirSync(builds())).toEqual([build_id]);
   }, 60_000);
 });

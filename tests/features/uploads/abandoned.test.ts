@@ -35,6 +35,8 @@ afterAll(() => opened.disposeAsync());
 const clock = createMovedClock();
 const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
 let uploads: Uploads;
+/** Where the parts of an upload are sent. */
+const urls = new Map<string, string[]>();
 let events: ServiceEvent[];
 /** What the purpose does when it is asked to look at an upload, or to throw one away. */
 let inspect: (upload_id: string) => Promise<void>;
@@ -67,6 +69,10 @@ const prepare = (tx: Tx) =>
 /** An upload that has arrived. */
 async function send(): Promise<string> {
   const { upload_id, presigned_requests } = await database.transact(prepare);
+  urls.set(
+    upload_id,
+    presigned_requests.map(({ url }) => url),
+  );
   for (const { url } of presigned_requests) await uploads.receive(url, new Blob(['x']).stream());
   return upload_id;
 }
@@ -184,6 +190,19 @@ describe('an upload that somebody is completing', () => {
     expect(await refusal(upload)).toBe('UPLOAD_BUSY');
     clock.advance(6_000);
     await uploads.complete(upload);
+  });
+
+  test('is sent again meanwhile for nothing: what it held counts, and nothing else is left', async () => {
+    const upload = await send();
+    const [part = ''] = urls.get(upload) ?? [];
+    inspect = async () => await uploads.receive(part, new Blob(['y']).stream());
+    await uploads.complete(upload);
+    expect(await readdir(join(directory, upload))).toEqual(['0']);
+    expect(await new Response(uploads.read(upload, 0)).text()).toBe('x');
+    expect((await rejectionOf(ServiceError, uploads.receive(part, new Blob(['z']).stream()))).code).toBe(
+      'UPLOAD_INVALID',
+    );
+    expect(await readdir(join(directory, upload))).toEqual(['0']);
   });
 
   test('and that is refused for what it holds, may be sent and completed again', async () => {
