@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { outcomeOf } from '../../support/suite.ts';
+
+const ROOM = 3;
+
+describe('two machines of one datacenter', () => {
+  let one: TestService;
+  let other: TestService;
+  let game: TestGame;
+  let servers: ReturnType<typeof serversOf>;
+  let body: object;
+  const ids: string[] = [];
+  beforeAll(async () => {
+    const settings = { MUSTER_SERVERS_MAX: String(ROOM) };
+    one = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '24000-24499' });
+    other = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '24500-24999' }, { beside: one });
+    game = await makeGame(one.api, one.administrator_token);
+    servers = serversOf(one, game);
+    const build = await uploadShell(one.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
+    // A machine keeps what was uploaded to it to itself.
+    const placeOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
+    await cp(placeOf(one), placeOf(other), { recursive: true });
+    body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp' } } } });
+  }, 30_000);
+  afterAll(async () => {
+    await other[Symbol.asyncDispose]();
+    await one[Symbol.asyncDispose]();
+  }, 30_000);
+
+  const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
+  const startedBy = ({ events }: TestService) =>
+    events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
+
+  test('share the servers that are wanted: each is started once, by the one that has room for it', async () => {
+    ids.push(...(await Promise.all(Array.from({ length: 2 * ROOM }, create))));
+    const started = await Promise.all(ids.map(servers.started));
+    expect(startedBy(one)).toHaveLength(ROOM);
+    expect(startedBy(other)).toHaveLength(ROOM);
+    expect([...startedBy(one), ...startedBy(other)].sort()).toEqual(ids.toSorted());
+    const ports: number[] = started.map(({ network }) => network.ports.game.public_port);
+    expect(new Set(ports).size).toBe(2 * ROOM);
+    const in_first = started.filter(({ id }) => startedBy(one).includes(id));
+    expect(in_first.every(({ network }) => network.ports.game.public_port < 24_500)).toBe(true);
+  });
+
+  test('let a server wait that neither has room for, until one has', async () => {
+    const waiting = await create();
+    const [first = ''] = startedBy(other);
+    await servers.destroy(first);
+    expect(await endOf(other, first)).toMatchObject({ exit_code: 0 });
+    await servers.started(waiting);
+    expect(startedBy(other)).toContain(waiting);
+    expect(startedBy(one)).toHaveLength(ROOM);
+  });
+
+  test('leave each other alone: the end of all servers of one is not the end of any of the other', async () => {
+    await other.service.stopServers();
+    for (const server_id of startedBy(other)) expect(findProcessesOf(server_id)).toEqual([]);
+    for (const server_id of startedBy(one)) {
+      expect((await servers.get(server_id)).destroyed_at).toBeUndefined();
+      expect(findProcessesOf(server_id).length).toBeGreaterThanOrEqual(2);
+    }
+    // Whoever has room takes what comes next.
+    const next = await create();
+    await servers.started(next);
+    expect(startedBy(other)).toContain(next);
+  });
+
+  test('one ends what the other was told to end', async () => {
+    const [server_id = ''] = startedBy(one);
+    expect(outcomeOf(await serversOf(other, game).destroy(server_id))).toBe('200');
+    expect(await endOf(one, server_id)).toMatchObject({ exit_code: 0 });
+    expect(findProcessesOf(server_id)).toEqual([]);
+    // What it wrote is read there, too.
+    expect(outcomeOf(await serversOf(other, game).log(server_id))).toBe('200');
+  });
+});
