@@ -136,6 +136,23 @@ describe('those who wait for a change', () => {
     expect(looks).toBe(3);
   });
 
+  test('see a change of which they hear while they look', async () => {
+    let value = 'old';
+    const look = async () => {
+      const seen = value;
+      if (seen === 'new') return seen;
+      const heard = Promise.withResolvers<void>();
+      const unsubscribe = node.feed.subscribe('word:eve', () => heard.resolve());
+      value = 'new';
+      await raiseWord(node, 'eve');
+      await heard.promise;
+      unsubscribe();
+      return undefined;
+    };
+    const waiting = { signal: everybody.signal, waiter: 'ann', timeout_ms: 600_000 };
+    expect(await node.watch.until('word:eve', look, waiting)).toBe('new');
+  });
+
   test('until a time is over look once more at its end, and give nothing', async () => {
     let looks = 0;
     const look = async () => {
