@@ -4,23 +4,25 @@ import { type DatabaseAddress, openDatabase } from '../../src/platform/database/
 import { DEADLINES } from '../../src/platform/database/deadlines.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 import { openTestDatabase } from '../support/database.ts';
+import { openProxied } from '../support/proxied.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 
 const SHORT = { query_ms: 100, pool_wait_ms: 100, transaction_ms: 100 };
 
 describe('nobody waits for the database for ever', () => {
-  let opened: AsyncDisposable;
+  let opened: AsyncDisposableStack;
   let address: DatabaseAddress;
+  let proxied: Awaited<ReturnType<typeof openProxied>>;
   beforeAll(async () => {
-    const own = await openTestDatabase();
-    opened = own;
-    address = own.address;
+    opened = new AsyncDisposableStack();
+    ({ address } = opened.use(await openTestDatabase()));
+    proxied = opened.use(await openProxied(address));
     await using database = openDatabase(address, 1);
     await database.queries.execute(sql`create table done (name text)`);
   });
   afterAll(async () => {
-    await opened[Symbol.asyncDispose]();
+    await opened.disposeAsync();
   });
 
   const codeOf = async (work: PromiseLike<unknown>) => toServiceError(await rejectionOf(Error, work))?.code;
@@ -29,18 +31,20 @@ describe('nobody waits for the database for ever', () => {
     expect(DEADLINES).toEqual({ query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 });
   });
 
-  test('a statement that takes too long: DATABASE_BUSY, and PostgreSQL is told to stop', async () => {
-    await using database = openDatabase(address, 1, SHORT);
-    await using onlooker = openDatabase(address, 1);
-    expect(await codeOf(database.queries.execute(sql`select pg_sleep(60)`))).toBe('DATABASE_BUSY');
-    await waitFor(async () => {
-      const rows = await onlooker.queries.execute(
-        sql`select 1 from pg_stat_activity where state = 'active' and datname = current_database() and query like 'select pg_sleep%'`,
-      );
-      return rows.length === 0;
-    }, 'the statement to be stopped');
-    expect([...(await database.queries.execute(sql`select 1 as one`))]).toEqual([{ one: 1 }]);
-  });
+  for (const way of ['by its own way', 'over TCP'] as const) {
+    test(`a statement that takes too long, ${way}: DATABASE_BUSY, and PostgreSQL is told to stop`, async () => {
+      await using database = openDatabase(way === 'over TCP' ? { url: proxied.url } : address, 1, SHORT);
+      await using onlooker = openDatabase(address, 1);
+      expect(await codeOf(database.queries.execute(sql`select pg_sleep(60)`))).toBe('DATABASE_BUSY');
+      await waitFor(async () => {
+        const rows = await onlooker.queries.execute(
+          sql`select 1 from pg_stat_activity where state = 'active' and datname = current_database() and query like 'select pg_sleep%'`,
+        );
+        return rows.length === 0;
+      }, 'the statement to be stopped');
+      expect([...(await database.queries.execute(sql`select 1 as one`))]).toEqual([{ one: 1 }]);
+    });
+  }
 
   test('a statement and a transaction for which no connection is free: DATABASE_BUSY, and they are not done later', async () => {
     await using database = openDatabase(address, 2, { ...SHORT, transaction_ms: 60_000 });

@@ -8,6 +8,9 @@ interface Target {
   path: string | false;
 }
 
+/** No other first message is as short, but the eight bytes that ask for TLS. PostgreSQL documentation, 54.7. */
+const CANCEL_REQUEST_BYTES = 16;
+
 /**
  * Connects as postgres.js does itself, but a connection that is closed without a word fails whoever waits for it.
  * postgres.js would connect again at once, for ever, hundreds of times a second, and leave the query waiting
@@ -17,8 +20,8 @@ interface Target {
 export function openSocket({ host: [host = 'localhost'], port: [port = 5432], path }: Target): Socket {
   const socket = new Socket();
   socket.on('close', (had_error) => {
-    // Nobody listens to a socket that the driver has given up.
-    const is_awaited = socket.listenerCount('error') > 0;
+    // Nobody listens to a socket that the driver has given up; and PostgreSQL answers a request to cancel by closing.
+    const is_awaited = socket.listenerCount('error') > 0 && socket.bytesWritten !== CANCEL_REQUEST_BYTES;
     if (!had_error && is_awaited && socket.bytesRead === 0) socket.emit('error', new ClosedError('it was closed'));
   });
   return path === false ? Object.assign(socket.connect(port, host), { host, port }) : socket.connect(path);
