@@ -13,7 +13,7 @@ async function runPart(part: number): Promise<void> {
   const command = [process.execPath, 'test', '--timeout=30000', `--shard=${part}/${parts}`];
   const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' });
   const [out, err] = await Promise.all([new Response(running.stdout).text(), new Response(running.stderr).text()]);
-  process.stdout.write(out + err);
+  await Bun.write(Bun.stdout, out + err);
   for (const what of COUNTS) {
     const counted = Number(new RegExp(`^ *(\\d+) ${what}$`, 'm').exec(err)?.[1] ?? 0);
     sums.set(what, (sums.get(what) ?? 0) + counted);
@@ -24,6 +24,6 @@ async function runPart(part: number): Promise<void> {
 const started = performance.now();
 await Promise.all(Array.from({ length: parts }, (_, index) => runPart(index + 1)));
 const seconds = Math.round((performance.now() - started) / 1_000);
-console.log(`\nAll ${parts} parts, in ${seconds} s:`);
-for (const what of COUNTS) console.log(` ${sums.get(what) ?? 0} ${what}`);
+const counted = COUNTS.map((what) => ` ${sums.get(what) ?? 0} ${what}\n`);
+await Bun.write(Bun.stdout, `\nAll ${parts} parts, in ${seconds} s:\n${counted.join('')}`);
 process.exit(is_bad ? 1 : 0);

@@ -1,14 +1,9 @@
-import { createWatchedCache } from '../../platform/watch/cache.ts';
-import type { Feed } from '../../platform/watch/feed.ts';
 import type { Games } from '../games/games.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
-import { topics } from '../topics.ts';
 
-const HOSTS_MAX = 10_000;
 const PROD = 'prod';
 
 interface HostsDependencies {
-  feed: Feed;
   games: Games;
   namespaces: Namespaces;
   sites_domain: string;
@@ -21,15 +16,9 @@ export type Hosts = ReturnType<typeof createHosts>;
  * Which namespace a host name belongs to: `game--namespace.DOMAIN`, `game.DOMAIN` for prod, or a domain of its own
  * (field-behaviour 9.1). Everything else is the API's.
  */
-export function createHosts({ feed, games, namespaces, sites_domain, public_url }: HostsDependencies) {
+export function createHosts({ games, namespaces, sites_domain, public_url }: HostsDependencies) {
   const suffix = `.${sites_domain}`;
   const own_host = new URL(public_url).hostname;
-  const domains = createWatchedCache({
-    feed,
-    topic: topics.siteHost,
-    load: (domain: string) => namespaces.cdn.findByDomain(domain),
-    entries_max: HOSTS_MAX,
-  });
 
   async function findByName(label: string): Promise<string | undefined> {
     const [game_name = '', namespace_name = PROD, ...more] = label.split('--');
@@ -47,7 +36,7 @@ export function createHosts({ feed, games, namespaces, sites_domain, public_url 
       }
       // Addresses of machines and names without a dot are nobody's domain.
       const is_ours = hostname === own_host || !hostname.includes('.') || /[\d\]]$/.test(hostname);
-      const namespace_id = is_ours ? undefined : await domains.get(hostname);
+      const namespace_id = is_ours ? undefined : await namespaces.cdn.findByDomain(hostname);
       return { is_site: namespace_id !== undefined, namespace_id };
     },
   };

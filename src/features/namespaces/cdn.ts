@@ -1,6 +1,9 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { createWatchedCache } from '../../platform/watch/cache.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
+import { topics } from '../topics.ts';
 import * as store from './cdn-store.ts';
 import { isDomain, isPasswordHash, isUserName } from './rules.ts';
 import type { NamespacePlace } from './store.ts';
@@ -8,10 +11,12 @@ import type { NamespaceRow } from './tables.ts';
 
 const DOMAINS_MAX = 10;
 const USERS_MAX = 32;
+const REMEMBERED_DOMAINS_MAX = 10_000;
 
 interface CdnSettingsDependencies {
   database: Database;
   clock: Clock;
+  feed: Feed;
   sites_domain: string;
   public_url: string;
   /** Throws NAMESPACE_NOT_FOUND. */
@@ -21,8 +26,16 @@ interface CdnSettingsDependencies {
 }
 
 /** How a namespace's site is reached, and by whom (field-behaviour 8.3 and 8.4). */
-export function createCdnSettings({ database, clock, sites_domain, public_url, get, change }: CdnSettingsDependencies) {
+export function createCdnSettings(dependencies: CdnSettingsDependencies) {
+  const { database, clock, feed, sites_domain, public_url, get, change } = dependencies;
   const own_host = new URL(public_url).hostname;
+  // Every request that does not name the API's own host asks whose the name is.
+  const remembered = createWatchedCache({
+    feed,
+    topic: topics.siteHost,
+    load: async (domain: string) => (await store.selectDomain(database.queries, domain))?.namespace_id,
+    entries_max: REMEMBERED_DOMAINS_MAX,
+  });
 
   const update = (place: NamespacePlace, settings: Partial<NamespaceRow>) =>
     change(place, (tx) => store.updateSettings(tx, place, settings));
@@ -49,12 +62,15 @@ export function createCdnSettings({ database, clock, sites_domain, public_url, g
       const { namespace_id } = await get(place);
       const row = { domain, namespace_id, create_ts: clock.now() };
       const outcome = await database.transact((tx) => store.insertDomain(tx, place, row, DOMAINS_MAX));
+      remembered.forget(domain);
       if (outcome === 'taken') throw new ServiceError('CLOUD_HOSTNAME_TAKEN', {});
       if (outcome === 'too_many') throw new ServiceError('CDN_TOO_MANY_DOMAINS', { max: DOMAINS_MAX });
     },
-    async removeDomain(place: NamespacePlace, domain: string): Promise<void> {
+    async removeDomain(place: NamespacePlace, text: string): Promise<void> {
+      const domain = text.toLowerCase();
       await get(place);
-      await database.transact((tx) => store.deleteDomain(tx, place, domain.toLowerCase()));
+      await database.transact((tx) => store.deleteDomain(tx, place, domain));
+      remembered.forget(domain);
     },
     /** Throws CDN_INVALID_AUTH_USER_PASSWORD when the password is no bcrypt hash, or CDN_TOO_MANY_AUTH_USERS. */
     async setUser(place: NamespacePlace, user: { user: string; password: string }): Promise<void> {
@@ -71,8 +87,6 @@ export function createCdnSettings({ database, clock, sites_domain, public_url, g
     /** Names and password hashes of those who may see the site. */
     users: (namespace_id: string) => store.selectUsers(database.queries, namespace_id),
     /** The namespace that a domain belongs to. */
-    async findByDomain(domain: string): Promise<string | undefined> {
-      return (await store.selectDomain(database.queries, domain))?.namespace_id;
-    },
+    findByDomain: (domain: string) => remembered.get(domain),
   };
 }
