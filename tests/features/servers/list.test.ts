@@ -15,6 +15,7 @@ beforeAll(async () => {
   const TAGS = [{}, { mode: 'a' }, { mode: 'a', map: 'x' }, { mode: 'b', '%': "' or 1=1 --" }];
   for (const tags of TAGS) {
     const { server } = (await servers.create({ ...body, tags })).body;
+    await servers.started(server.id);
     ids.push(server.id);
     muster.clock.advance(1_000);
   }

@@ -7,24 +7,27 @@ import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 
 const NONE: ReadonlySet<number> = new Set();
-const listen = (hostname: string, port = 0) => Bun.listen({ hostname, port, socket: { data() {} } });
+const listen = (hostname: string, port: number) => Bun.listen({ hostname, port, socket: { data() {} } });
 
 describe('free ports of a machine', () => {
+  const receive = async (hostname: string, port: number) => {
+    const socket = await Bun.udpSocket({ hostname, port });
+    return { stop: () => socket.close() };
+  };
   const TAKERS = [
-    ['a program that listens everywhere', () => listen('0.0.0.0')],
-    ['one that listens on this machine only', () => listen('127.0.0.1')],
-    ['one that listens on every address of both kinds', () => listen('::')],
-    ['one that receives datagrams', () => Bun.udpSocket({ hostname: '0.0.0.0', port: 0 })],
-    ['one that receives datagrams on this machine only', () => Bun.udpSocket({ hostname: '127.0.0.1', port: 0 })],
+    ['a program that listens everywhere', '0.0.0.0', listen],
+    ['one that listens on this machine only', '127.0.0.1', listen],
+    ['one that listens on every address of both kinds', '::', listen],
+    ['one that receives datagrams', '0.0.0.0', receive],
+    ['one that receives datagrams on this machine only', '127.0.0.1', receive],
   ] as const;
-  test.each(TAKERS)('are not those of %s', async (_, open) => {
-    const taker = await open();
-    const { port } = taker;
-    const refusal = await rejectionOf(ServiceError, findFreePorts({ min: port, max: port }, NONE, 1));
+  test.each(TAKERS)('are not those of %s', async (_, hostname, open) => {
+    const range = await findRange(1);
+    const taker = await open(hostname, range.min);
+    const refusal = await rejectionOf(ServiceError, findFreePorts(range, NONE, 1));
     expect(refusal).toMatchObject({ code: 'SERVERS_NO_PORTS', status: 503, retry_after_ms: 1_000 });
-    if ('stop' in taker) taker.stop(true);
-    else taker.close();
-    expect(await findFreePorts({ min: port, max: port }, NONE, 1)).toEqual([port]);
+    taker.stop();
+    expect(await findFreePorts(range, NONE, 1)).toEqual([range.min]);
   });
 
   test('are none that was given away, each another, and all that there are if so many are wanted', async () => {

@@ -105,7 +105,9 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
     // What left the group is found by its traces; what was being born meanwhile, in the next sweep.
     for (let sweep = 0; sweep < SWEEPS_MAX; sweep += 1) {
       const left = findAll(server);
-      if (left.length === 0) return;
+      // One that is just dying has no environment any more.
+      const is_dying = server.process !== undefined && isRunning(server.process);
+      if (left.length === 0 && !is_dying) return;
       for (const pid of left) signalProcess(pid, 'SIGKILL');
       await Bun.sleep(SWEEP_PAUSE_MS);
     }
