@@ -81,7 +81,8 @@ describe.each(RUNTIMES)('around a server by the runtime $name', (kind) => {
     const folder = join(opened.directory, 'servers', server_id);
     const pids = await waitFor(() => {
       const found = findProcessesOf(server_id);
-      return found.length === 2 && found;
+      const names = found.map((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim());
+      return names.sort().join() === 'sh,sleep' && found;
     }, 'the server and the shell in front of it');
     const open = pids.map((pid) =>
       readdirSync(`/proc/${pid}/fd`).map((file) => readlinkSync(`/proc/${pid}/fd/${file}`)),
