@@ -154,6 +154,15 @@ describe('what servers write is kept', () => {
     expect(Buffer.from(last.lines.at(-1)?.bytes ?? []).toString()).toBe(line(count - 1));
   });
 
+  test('in whole lines also when it is read in pieces after the end', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    const line = 'x'.repeat(99);
+    appendFileSync(file, `${line}\n`.repeat((3 * MIB) / 100));
+    while (await logs.collect(name, file, true));
+    expect(new Set(await linesOf(logs, name))).toEqual(new Set([line]));
+  });
+
   test('three days, and not one more', async () => {
     const { name, file } = await makeLog();
     const logs = openLogs();
