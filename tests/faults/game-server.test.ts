@@ -69,7 +69,7 @@ describe('a game server is killed', () => {
     await third.close();
   }, 30_000);
 
-  test('does not touch those of another Muster on the machine, although they may run as the same user', async () => {
+  test('does not touch those of another Muster on the machine', async () => {
     const neighbour = await openHome(opened);
     const other_program = await neighbour.start();
     const game = await makeRoomGame(program, { max_players: 4 });
