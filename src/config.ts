@@ -3,9 +3,12 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
+import { readS3Settings, S3_SHAPES, type S3Settings } from './platform/objects/s3-settings.ts';
 
 const PORT_MAX = 65_535;
 const WEEK_MS = 7 * 24 * 3_600_000;
+/** Settings whose values are not repeated; a database address holds a password. */
+const SECRETS = ['DATABASE_URL', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'];
 
 /** Every setting of the service, as the environment names it. This shape is the only list: `--help` prints it. */
 export const Settings = Type.Object({
@@ -33,6 +36,7 @@ export const Settings = Type.Object({
       description: 'PostgreSQL 15 or later to use instead of the embedded one: postgres://user:password@host/database.',
     }),
   ),
+  ...S3_SHAPES,
   MUSTER_DATABASE_POOL: Type.Integer({
     default: 10,
     minimum: 2,
@@ -111,6 +115,30 @@ export const Settings = Type.Object({
     maximum: 240_000,
     description: 'Time a long poll waits for a change before it answers with what is.',
   }),
+  MUSTER_WATCHERS_MAX: Type.Integer({
+    default: 20_000,
+    minimum: 1,
+    maximum: 10_000_000,
+    description: 'Long polls and subscriptions of WebSockets that may wait at one time.',
+  }),
+  MUSTER_WATCHERS_PER_CALLER_MAX: Type.Integer({
+    default: 128,
+    minimum: 1,
+    maximum: 10_000_000,
+    description: 'The same for each caller: for each address, where a token is shared by all players.',
+  }),
+  MUSTER_SOCKETS_MAX: Type.Integer({
+    default: 20_000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'WebSockets that may be open at one time.',
+  }),
+  MUSTER_SOCKETS_PER_CALLER_MAX: Type.Integer({
+    default: 64,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'The same for each address, and for each caller.',
+  }),
 });
 
 export type Settings = Static<typeof Settings>;
@@ -127,6 +155,8 @@ export interface Config {
   local_url: string;
   database_url: string | undefined;
   database_pool: number;
+  /** Undefined: objects are files in the data directory. */
+  s3: S3Settings | undefined;
   log: Settings['MUSTER_LOG'];
   demo: boolean;
   datacenter: { slug: string; name: string };
@@ -139,6 +169,10 @@ export interface Config {
   player_timeout_ms: number;
   request_timeout_ms: number;
   watch_hold_ms: number;
+  watchers_max: number;
+  watchers_per_caller_max: number;
+  sockets_max: number;
+  sockets_per_caller_max: number;
 }
 
 /** Reads the settings. Throws {@link StartError} for a value that is wrong and for a MUSTER_ name that does not exist. */
@@ -169,6 +203,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     local_url,
     database_url: settings.DATABASE_URL,
     database_pool: settings.MUSTER_DATABASE_POOL,
+    s3: readS3Settings(settings, environment),
     log: settings.MUSTER_LOG,
     demo: settings.MUSTER_DEMO === 'on',
     datacenter: { slug: settings.MUSTER_DATACENTER, name: settings.MUSTER_DATACENTER_NAME },
@@ -181,6 +216,10 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     player_timeout_ms: settings.MUSTER_PLAYER_TIMEOUT_MS,
     request_timeout_ms: settings.MUSTER_REQUEST_TIMEOUT_MS,
     watch_hold_ms: settings.MUSTER_WATCH_HOLD_MS,
+    watchers_max: settings.MUSTER_WATCHERS_MAX,
+    watchers_per_caller_max: settings.MUSTER_WATCHERS_PER_CALLER_MAX,
+    sockets_max: settings.MUSTER_SOCKETS_MAX,
+    sockets_per_caller_max: settings.MUSTER_SOCKETS_PER_CALLER_MAX,
   };
 }
 
@@ -201,8 +240,7 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
   if (problem) {
     const name = problem.path.slice(1);
     const shape = Settings.properties[name as keyof Settings];
-    // A database address holds a password: it is not repeated.
-    const shown = name === 'DATABASE_URL' ? '' : ` is "${blotUser(String(given[name]))}", which`;
+    const shown = SECRETS.includes(name) ? '' : ` is "${blotUser(String(given[name]))}", which`;
     throw new StartError(`${name}${shown} cannot be used (${expectation(shape)}). ${shape.description}`);
   }
   return Value.Decode(Settings, completed);

@@ -13,6 +13,7 @@ import { createDatacenters } from './features/datacenters/datacenters.ts';
 import { datacenterRoutes } from './features/datacenters/routes.ts';
 import { createDevices } from './features/devices/devices.ts';
 import { deviceRoutes } from './features/devices/routes.ts';
+import { EXAMPLES, KEY_EXAMPLES } from './features/examples.ts';
 import { createExports } from './features/exports/exports.ts';
 import { exportRoutes } from './features/exports/routes.ts';
 import { createGames } from './features/games/games.ts';
@@ -53,13 +54,16 @@ import { migrateDatabase } from './platform/database/migrate.ts';
 import { StartError } from './platform/errors.ts';
 import { createLog, type Events } from './platform/events.ts';
 import { type App, createApp } from './platform/http/app.ts';
+import { createCors } from './platform/http/cors.ts';
 import { documentRoutes } from './platform/http/documents.ts';
 import { healthRoutes } from './platform/http/health.ts';
 import { createRays, rayRoutes } from './platform/http/rays.ts';
+import { createDiskObjects } from './platform/objects/disk.ts';
 import { createSignedLinks } from './platform/objects/links.ts';
-import { createDiskObjects } from './platform/objects/objects.ts';
 import { createPresigner } from './platform/objects/presign.ts';
+import { openS3Objects } from './platform/objects/s3.ts';
 import { isErrno } from './platform/processes.ts';
+import { createSockets, type Sockets } from './platform/socket/sockets.ts';
 import { loadKey } from './platform/tokens/keys.ts';
 import { createTokens } from './platform/tokens/tokens.ts';
 import { openFeed } from './platform/watch/feed.ts';
@@ -101,12 +105,12 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   await migrateDatabase(database);
   const { queries } = database;
   const feed = opened.use(await openFeed(database, events));
-  const watch = await openWatch(queries, feed, config.watch_hold_ms);
+  const watch = await openWatch(queries, feed, config);
   const tokens = await createTokens(await loadKey(queries, clock, 'token'), clock);
   const upload_key = await loadKey(queries, clock, 'upload');
   const presigner = createPresigner(upload_key, clock, public_url);
   const links = createSignedLinks(upload_key, clock, public_url);
-  const objects = createDiskObjects(data.folder('objects'));
+  const objects = config.s3 ? await openS3Objects(config.s3) : createDiskObjects(data.folder('objects'));
   const runtime = await createProcessRuntime({
     directory: data.folder('servers'),
     programs_directory: data.folder('programs'),
@@ -179,51 +183,45 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const rays = createRays();
   const routes = [
     ...lobbyRoutes(lobbies),
-    ...lobbyCloudRoutes(lobbies, servers, watch),
+    ...lobbyCloudRoutes(lobbies, servers),
     ...exportRoutes(exports),
     ...billingRoutes(createBilling({ ...base, groups, games, servers })),
-    ...serverRoutes(servers, watch),
+    ...serverRoutes(servers),
     ...buildRoutes(builds),
     ...siteRoutes(sites),
     ...uploadRoutes(uploads, games.tenants),
-    ...gameRoutes(games, watch),
+    ...gameRoutes(games),
     ...mediaRoutes({ media, games, groups, identities, public_url }),
     ...namespaceRoutes(namespaces, config),
     ...namespaceSettingsRoutes(namespaces),
     ...versionRoutes(versions),
     ...datacenterRoutes(datacenters),
-    ...groupRoutes(groups, watch, config),
-    ...groupMemberRoutes(groups, watch, config),
+    ...groupRoutes(groups, config),
+    ...groupMemberRoutes(groups, config),
     ...sessionRoutes(identities, config),
     ...identityRoutes({
       identities,
-      watch,
       public_url,
       groupsOf: async (identity_id) =>
         (await groups.listOf(identity_id)).map((group) => toGroupHandle(group, public_url)),
       gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,
     }),
     ...bootstrapRoutes(namespaces, () => beginnings.demo, { ...config, version: VERSION }),
-    ...deviceRoutes(devices, watch),
-    ...documentRoutes(describe, VERSION),
+    ...deviceRoutes(devices),
+    ...documentRoutes(describe, VERSION, { values: EXAMPLES, keys: KEY_EXAMPLES }),
     ...rayRoutes(rays),
     ...healthRoutes([
       () => checkDatabase(database),
       async () => (stopping.signal.aborted ? 'it is stopping' : undefined),
     ]),
   ];
-  const app = createApp({
-    ...base,
-    ...config,
-    routes,
-    rays,
-    sites: cdn,
-    tenants: games.tenants,
-    stopping: stopping.signal,
-  });
-  listen(app, config);
+  const admission = { ...base, ...config, routes, sites: cdn, tenants: games.tenants };
+  const sockets = createSockets({ ...admission, cors: createCors([public_url, local_url]) });
+  const app = createApp({ ...admission, sockets, rays, stopping: stopping.signal });
+  listen(app, config, sockets.handlers);
   opened.defer(async () => {
     stopping.abort();
+    sockets.stop();
     // Connections that are idle are closed at once, those at work when they are done or out of time.
     await Promise.race([app.server?.stop(false), Bun.sleep(DRAIN_MS)]);
     await app.server?.stop(true);
@@ -249,9 +247,9 @@ export async function openDatabase(
   return await connectEmbedded({ directory: data.folder('postgres'), is_durable: true, events }, database_pool);
 }
 
-function listen(app: App, { host, port }: Config): void {
+function listen(app: App, { host, port }: Config, websocket: Sockets['handlers']): void {
   try {
-    app.listen({ hostname: host, port });
+    app.listen({ hostname: host, port, websocket });
   } catch (cause) {
     const is_taken = isErrno(cause, 'EADDRINUSE');
     const what = is_taken

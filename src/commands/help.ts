@@ -15,7 +15,7 @@ Settings, from the environment:
 `;
 
 const WIDTH = 96;
-const INDENT = ' '.repeat(30);
+const INDENT = ' '.repeat(Math.max(...Object.keys(Settings.properties).map(({ length }) => length)) + 4);
 
 /** Prints the commands and every setting there is. */
 export async function help(): Promise<number> {

@@ -4,8 +4,10 @@ import { isKept } from '../platform/http/body.ts';
 
 /** The field's limits for tags of builds and servers (field-behaviour 7.2). */
 export const TAGS_MAX = 8;
-const TAG_NAME_LENGTH_MAX = 32;
+export const TAG_NAME_LENGTH_MAX = 32;
 const TAG_LENGTH_MAX = 1_024;
+/** Room for all of them, within the 16 KiB that the first line and the headers of a request may have. */
+const TAGS_JSON_LENGTH_MAX = 12_288;
 
 export const Tags = Type.Record(
   Type.String({ pattern: `^[\\s\\S]{1,${TAG_NAME_LENGTH_MAX}}$` }),
@@ -16,7 +18,7 @@ export const Tags = Type.Record(
 export const TagsQuery = Type.Object({
   tags_json: Type.Optional(
     Type.String({
-      maxLength: 16_384,
+      maxLength: TAGS_JSON_LENGTH_MAX,
       description: 'A JSON object of texts: only what has all of these tags, {"current":"true"} for one.',
     }),
   ),

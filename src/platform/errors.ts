@@ -150,6 +150,7 @@ export const CATALOGUE = {
   },
   MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'At most {max} tags may be given.' },
   NAMESPACE_NOT_FOUND: { status: 404, message: 'There is no such namespace in this game.' },
+  OBJECTS_UNAVAILABLE: { status: 503, message: 'The object storage cannot be used at the moment. Try again.' },
   SERVERS_MUST_SPECIFY_ROUTING_TYPE: {
     status: 400,
     message: 'The routing of port "{port}" must have exactly one of game_guard and host.',
@@ -167,6 +168,7 @@ export const CATALOGUE = {
   TOKEN_INVALID: { status: 401, message: 'The token cannot be read or was not signed by this service.' },
   TOKEN_REFRESH_NOT_FOUND: { status: 403, message: 'The refresh token is not known here. Log in again.' },
   TOKEN_REVOKED: { status: 403, message: 'The token was used or taken back. Log in again.' },
+  TOO_MANY_SOCKETS: { status: 429, message: 'Too many WebSockets of this caller, or in all, are open. Close some.' },
   TOO_MANY_WATCHERS: { status: 429, message: 'Too many requests of this caller are waiting for a change. Close some.' },
   UPLOAD_BUSY: { status: 503, message: 'The upload is being completed by another request. Ask again in a moment.' },
   UPLOAD_INCOMPLETE: {
@@ -189,6 +191,20 @@ export const CATALOGUE = {
   },
   VALIDATION_ERROR: { status: 400, message: 'The request has invalid content: {error}.' },
   VERSION_NOT_FOUND: { status: 404, message: 'There is no such version in this game.' },
+  WATCH_BAD_FRAME: { status: 400, message: 'The frame is not as expected: {error}.' },
+  WATCH_NOT_WATCHABLE: {
+    status: 400,
+    message: 'The path exists, but it cannot be watched. Those that can have the query parameter watch_index.',
+  },
+  WATCH_SUBPROTOCOL_REQUIRED: {
+    status: 400,
+    message: 'The WebSocket does not offer the subprotocol muster.watch.v1. Offer it (docs/watch.md).',
+  },
+  WATCH_TOO_MANY_FRAMES: {
+    status: 429,
+    message: 'The client sends more than {limit} frames a second. Send less, after a pause.',
+  },
+  WATCH_UPGRADE_REQUIRED: { status: 400, message: 'This path speaks WebSocket. Ask for an upgrade of the connection.' },
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof CATALOGUE;

@@ -10,6 +10,7 @@ export type ServiceEvent =
   | { event: 'database_lost'; cause: unknown }
   | { event: 'feed_reconnected' }
   | { event: 'request_served'; ray_id: string; method: string; route: string; status: number; duration_ms: number }
+  | { event: 'socket_closed'; duration_ms: number }
   | { event: 'request_failed'; ray_id: string; method: string; route: string; cause: unknown }
   | { event: 'loop_failed'; loop: string; failures: number; cause: unknown }
   | { event: 'loop_corrected'; loop: string; count: number }
@@ -47,6 +48,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   database_lost: 'error',
   feed_reconnected: 'warn',
   request_served: 'debug',
+  socket_closed: 'debug',
   request_failed: 'error',
   loop_failed: 'error',
   loop_corrected: 'debug',

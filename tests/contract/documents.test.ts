@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import Ajv from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import { writeApi, writeErrors } from '../../.ci/documents.ts';
 import { findAsset } from '../../src/platform/assets.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -41,6 +43,38 @@ describe('what the code says of itself is what is written down', () => {
     expect(document.openapi).toStartWith('3.1');
   });
 
+  test('the API document shows what is sent and answered, each as its shape wants it, and every error', async () => {
+    const { paths, components } = await opened.api.ok('GET', '/openapi.json');
+    const validator = addFormats(new Ajv({ strict: false }));
+    let examples = 0;
+    const expectExample = (place: string, { schema, example }: Shown) => {
+      validator.validate(schema, example);
+      expect({ place, example, errors: validator.errors }).toEqual({ place, example: expect.anything(), errors: null });
+      examples += 1;
+    };
+    for (const [path, operations] of Object.entries(paths)) {
+      for (const [method, operation] of Object.entries(operations as Record<string, Operation>)) {
+        const place = `${method} ${path}`;
+        for (const parameter of operation.parameters ?? []) expectExample(`${place} ${parameter.name}`, parameter);
+        const sent = operation.requestBody?.content?.['application/json'];
+        if (sent?.schema.type === 'object') expectExample(`${place} body`, sent);
+        const { '200': answered, ...refused } = operation.responses;
+        const answer = answered?.content?.['application/json'];
+        if (answer?.schema.type === 'object') expectExample(`${place} 200`, answer);
+        for (const [status, response] of Object.entries(refused)) {
+          const shown = Object.keys(response.content?.['application/json']?.examples ?? {});
+          expect([place, status, shown]).toEqual([
+            place,
+            status,
+            String(response.content?.['application/json']?.schema.description ?? response.description).split(', '),
+          ]);
+          for (const code of shown) expect(components.examples[code].value.code).toBe(code);
+        }
+      }
+    }
+    expect(examples).toBeGreaterThan(300);
+  });
+
   test('the pages to read work without anything from elsewhere', async () => {
     for (const path of ['/swagger', '/docs/errors', '/swagger/ui.js', '/swagger/ui.css']) {
       const { status, body } = await opened.api.get(path);
@@ -59,8 +93,16 @@ describe('what the code says of itself is what is written down', () => {
   });
 });
 
+interface Shown {
+  schema: { type?: string; description?: string };
+  example?: unknown;
+  examples?: Record<string, unknown>;
+}
+
 interface Operation {
   operationId: string;
   summary: string;
-  responses: Record<string, unknown>;
+  parameters?: (Shown & { name: string })[];
+  requestBody?: { content?: Record<string, Shown> };
+  responses: Record<string, { description: string; content?: Record<string, Shown> }>;
 }

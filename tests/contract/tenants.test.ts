@@ -79,7 +79,7 @@ async function listCases(mine: Tenant, other: Tenant): Promise<Case[]> {
       for (const ids of mixtures(names, mine, other)) {
         const filled = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name] ?? 'nobody'));
         const query = 'cursor' in ids ? `?cursor=${ids.cursor}&include_destroyed=true` : '';
-        const stream = template.endsWith('/logs') ? '?stream=std_out' : '';
+        const stream = /\/(logs|log-lines)$/.test(template) ? '?stream=std_out' : '';
         const named = new Set(Object.values(ids).filter((id) => Object.values(other.ids).includes(id)));
         for (const token of Object.values(mine.tokens)) {
           for (const path of new Set([`${filled}${query}${stream}`, `${upperCaseIds(filled)}${query}${stream}`])) {

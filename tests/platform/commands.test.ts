@@ -48,8 +48,9 @@ describe('the program ends with 1 and one sentence, when', () => {
 
   test('its database cannot be reached, without its password', async () => {
     const DATABASE_URL = `postgres://muster:hunter2@127.0.0.1:${findFreePort()}/muster`;
-    const runs = await Promise.all([['serve'], ['migrate']].map((args) => run(args, { DATABASE_URL })));
-    for (const { exit_code, output } of runs) {
+    // One after the other: they share the data directory.
+    for (const args of [['serve'], ['migrate']]) {
+      const { exit_code, output } = await run(args, { DATABASE_URL });
       expect(exit_code).toBe(1);
       expect(output).toMatch(/^[^\n]*DATABASE_URL[^\n]*\n$/);
       expect(output).not.toContain('hunter2');

@@ -19,6 +19,12 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['MUSTER_PUBLIC_URL', 'ftp://play.example.com', 'expected the form ^https?://[^/?#@]+/?$'],
   ['MUSTER_PUBLIC_URL', 'https://play.example.com/api', 'expected the form ^https?://[^/?#@]+/?$'],
   ['MUSTER_PUBLIC_URL', 'https://play.example.com?x', 'expected the form ^https?://[^/?#@]+/?$'],
+  ['S3_ENDPOINT', 's3.example.com', 'expected the form ^https?://[^/?#@]+/?$'],
+  ['S3_ENDPOINT', 'https://s3.example.com/bucket', 'expected the form ^https?://[^/?#@]+/?$'],
+  ['S3_BUCKET', 'My Bucket', 'expected the form ^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$'],
+  ['S3_REGION', 'eu central', 'expected the form ^[A-Za-z0-9-]+$'],
+  ['S3_PREFIX', '../up', 'expected the form ^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*/?$'],
+  ['S3_ADDRESSING', 'virtual', 'expected one of path, host'],
   ['MUSTER_DATABASE_POOL', '1', 'expected a whole number from 2 to 100'],
   ['MUSTER_DATABASE_POOL', '101', 'expected a whole number from 2 to 100'],
   ['MUSTER_LOG', 'verbose', 'expected one of error, warn, info, debug, off'],
@@ -37,6 +43,10 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['MUSTER_PLAYER_TIMEOUT_MS', '8h', 'expected a whole number from 1000 to 31449600000'],
   ['MUSTER_REQUEST_TIMEOUT_MS', '240001', 'expected a whole number from 1000 to 240000'],
   ['MUSTER_WATCH_HOLD_MS', 'Infinity', 'expected a whole number from 1000 to 240000'],
+  ['MUSTER_WATCHERS_MAX', '0', 'expected a whole number from 1 to 10000000'],
+  ['MUSTER_WATCHERS_PER_CALLER_MAX', 'many', 'expected a whole number from 1 to 10000000'],
+  ['MUSTER_SOCKETS_MAX', '1000001', 'expected a whole number from 1 to 1000000'],
+  ['MUSTER_SOCKETS_PER_CALLER_MAX', '-1', 'expected a whole number from 1 to 1000000'],
 ];
 
 describe('a setting that cannot be used is refused, with its name, its value and what to do:', () => {
@@ -48,7 +58,8 @@ describe('a setting that cannot be used is refused, with its name, its value and
   test('and the cases above try every setting whose value can be wrong by itself', () => {
     const tried = new Set<string>(WRONG.map(([name]) => name));
     const others = Object.keys(Settings.properties).filter((name) => !tried.has(name));
-    expect(others).toEqual(['MUSTER_DATA', 'DATABASE_URL']);
+    // Those of secrets are tried below.
+    expect(others).toEqual(['MUSTER_DATA', 'DATABASE_URL', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY']);
   });
 
   const IMPOSSIBLE: [settings: Record<string, string>, said: string][] = [
@@ -105,6 +116,9 @@ describe('what is said repeats no password', () => {
     { DATABASE_URL: 'muster:hunter2@database/muster' },
     { MUSTER_PUBLIC_URL: 'https://muster:hunter2@play.example.com' },
     { MUSTER_HOST: 'http://muster:hunter2@play.example.com' },
+    { S3_ENDPOINT: 'https://key:hunter2@s3.example.com' },
+    { S3_ACCESS_KEY_ID: 'hunter2 ' },
+    { S3_SECRET_ACCESS_KEY: 'hunter2 ' },
   ];
   test.each(SECRETIVE)('%j', (settings) => {
     const said = refusal(settings);
@@ -130,6 +144,7 @@ describe('settings that can be used', () => {
       public_url: 'http://127.0.0.1:8080',
       local_url: 'http://127.0.0.1:8080',
       database_url: undefined,
+      s3: undefined,
       demo: true,
       datacenter: { slug: 'local', name: 'Local' },
       server_host: '127.0.0.1',
@@ -139,6 +154,10 @@ describe('settings that can be used', () => {
       player_timeout_ms: 28_800_000,
       request_timeout_ms: 50_000,
       watch_hold_ms: 40_000,
+      watchers_max: 20_000,
+      watchers_per_caller_max: 128,
+      sockets_max: 20_000,
+      sockets_per_caller_max: 64,
     });
   });
 

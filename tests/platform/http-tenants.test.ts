@@ -65,7 +65,7 @@ interface Seen {
 /** All that a caller can see of an answer, but for the id of his request and the time. */
 async function see(operation: Operation, ids: Record<string, string>, token: string): Promise<Seen> {
   const body = BODIES[`${operation.method} ${operation.path}`];
-  const path = fillPath(operation, ids) + (operation.path.endsWith('/logs') ? STREAM : '');
+  const path = fillPath(operation, ids) + (/\/(logs|log-lines)$/.test(operation.path) ? STREAM : '');
   const answer = await muster.api.call(operation.method, path, { token, body });
   const { ray_id: _ray_id, ...rest } = answer.body;
   const headers = [...answer.headers].filter(([name]) => name !== 'rvt-ray-id' && name !== 'date');

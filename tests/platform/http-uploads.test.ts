@@ -133,7 +133,7 @@ describe('a file is taken', () => {
     const { url, files, complete } = await prepare();
     expect(await put(url, SOURCE.toUpperCase())).toBe('200 taken');
     expect(await put(url, SOURCE)).toBe('200 taken');
-    expect(files()).toEqual(['0.0.part']);
+    expect(files()).toHaveLength(1);
     expect(await complete()).toBe('200 complete');
   });
 

@@ -7,7 +7,7 @@ import { rejectionOf } from '../support/refusal.ts';
 import { openTestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
-const WAITERS_PER_CALLER_MAX = 64;
+const WAITERS_PER_CALLER_MAX = 128;
 const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
 
 /** A request that waits in its handler, as a long poll does. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import type { Growing } from '../../src/platform/watch/sights.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
-import type { Growing, Watched } from '../../src/platform/watch/watch.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { openWatchingNode, type WatchingNode } from '../support/watching.ts';
+import { followingOf, openWatchingNode, type Watched, type WatchingNode } from '../support/watching.ts';
 
 const PIECES_MAX = 5;
 
@@ -29,7 +29,7 @@ function makeLog() {
     return { view, next: first + view.length };
   };
   const growing: Growing<string, string[]> = {
-    topic: () => topic,
+    topics: () => [topic],
     last: async () => cut(Math.max(0, pieces.length - PIECES_MAX)),
     from: async (_, number) => (number <= pieces.length ? cut(number) : { view: [], next: number }),
   };
@@ -48,8 +48,8 @@ describe('what grows', () => {
     log = makeLog();
   });
 
-  const follow = (watch_index?: string, { watch } = node): Promise<Watched<string[]>> =>
-    watch.follow(log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), waiter: 'ann' });
+  const follow = (watch_index?: string, on = node): Promise<Watched<string[]>> =>
+    followingOf(on, log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), waiter: 'ann' });
 
   test('is answered with its end to who has seen nothing', async () => {
     await log.write('1', '2', '3', '4', '5', '6', '7');

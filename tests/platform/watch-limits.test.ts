@@ -3,7 +3,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
-import { openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
+import { answerOf, openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
 
 const PER_CALLER_MAX = 64;
 const IN_ALL_MAX = 20_000;
@@ -55,8 +55,8 @@ describe('those who wait for a change', () => {
       async end() {
         const words = watchWords(node);
         const asking = { watch_index: undefined, signal: everybody.signal, waiter: 'ann' };
-        const { watch } = await node.watch.answer(words, 'ann', asking);
-        const answered = node.watch.answer(words, 'ann', { ...asking, watch_index: watch.index });
+        const { watch } = await answerOf(node, words, 'ann', asking);
+        const answered = answerOf(node, words, 'ann', { ...asking, watch_index: watch.index });
         await expectFull();
         await raiseWord(node, 'ann');
         await answered;
@@ -114,7 +114,7 @@ describe('those who wait for a change', () => {
   test('who only look take no place', async () => {
     const waiting = Array.from({ length: PER_CALLER_MAX }, () => wait('ann'));
     const looking = { watch_index: undefined, signal: everybody.signal, waiter: 'ann' };
-    expect((await node.watch.answer(watchWords(node), 'untouched', looking)).view).toBe(0);
+    expect((await answerOf(node, watchWords(node), 'untouched', looking)).view).toBe(0);
     everybody.abort();
     await Promise.all(waiting);
   });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
+import { answerOf, openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
 
 let opened: AsyncDisposableStack;
 let writer: Database;
@@ -32,7 +32,7 @@ async function follow(node: WatchingNode, name: string, until: number, waiter: s
   const seen: Seen[] = [];
   let watch_index: string | undefined;
   for (;;) {
-    const { view, watch } = await node.watch.answer(words, name, {
+    const { view, watch } = await answerOf(node, words, name, {
       watch_index,
       signal: AbortSignal.timeout(30_000),
       waiter,

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
-import type { Watched } from '../../src/platform/watch/watch.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
+import {
+  answerOf,
+  openWatchingNode,
+  raiseWord,
+  type Watched,
+  type WatchingNode,
+  watchWords,
+} from '../support/watching.ts';
 
 const FOR_EVER = new AbortController().signal;
 const INDEX = /^[0-9a-f]{8}\.\d+$/;
@@ -24,7 +30,7 @@ afterAll(async () => {
 const newName = (): string => crypto.randomUUID();
 
 function answer(
-  { watch }: WatchingNode,
+  on: WatchingNode,
   words: ReturnType<typeof watchWords>,
   name: string,
   {
@@ -33,7 +39,7 @@ function answer(
     waiter = name,
   }: { watch_index?: string; signal?: AbortSignal; waiter?: string } = {},
 ): Promise<Watched<number>> {
-  return watch.answer(words, name, { watch_index, signal, waiter });
+  return answerOf(on, words, name, { watch_index, signal, waiter });
 }
 
 /** Whether an answer is still waited for after another has gone the whole way. */
@@ -145,9 +151,12 @@ describe('an answer', () => {
 
   test('that fails leaves nobody waiting, and the next is none the worse for it', async () => {
     const name = newName();
-    const failing = { topic: () => `word:${name}`, read: () => Promise.reject(new ServiceError('GAME_NOT_FOUND', {})) };
+    const failing = {
+      topics: () => [`word:${name}`],
+      read: () => Promise.reject(new ServiceError('GAME_NOT_FOUND', {})),
+    };
     const waiting = { watch_index: undefined, signal: FOR_EVER, waiter: name };
-    const { code } = await rejectionOf(ServiceError, node.watch.answer(failing, name, waiting));
+    const { code } = await rejectionOf(ServiceError, answerOf(node, failing, name, waiting));
     expect(code).toBe('GAME_NOT_FOUND');
     expect((await answer(node, watchWords(node), name)).view).toBe(0);
   });
@@ -171,14 +180,15 @@ test('one change is read once for all who wait for it', async () => {
 test('who asks differently does not see what another sees', async () => {
   const reads: unknown[] = [];
   const sights = {
-    topic: () => 'sights',
+    topics: () => ['sights'],
     async read(key: { name: string; identity_id: string }) {
       reads.push(key);
       return key.identity_id;
     },
   };
   const ask = (identity_id: string) =>
-    node.watch.answer(
+    answerOf(
+      node,
       sights,
       { name: 'one', identity_id },
       { watch_index: undefined, signal: FOR_EVER, waiter: identity_id },

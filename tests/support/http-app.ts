@@ -5,6 +5,7 @@ import type { Tenants } from '../../src/platform/http/pipeline.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
+import type { Watch } from '../../src/platform/watch/watch.ts';
 import { type Api, createApi } from './api.ts';
 import { makeTokenMaker } from './token-maker.ts';
 
@@ -30,7 +31,16 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   const events: ServiceEvent[] = [];
   const record = (event: ServiceEvent) => void events.push(event);
   const stopping = new AbortController();
-  const outside = { routes, tokens, tenants: { admit }, sites: NO_SITES, rays: createRays(), events: { emit: record } };
+  const outside = {
+    routes,
+    tokens,
+    tenants: { admit, newsOf: () => undefined },
+    watch: NO_WATCH,
+    sockets: NO_SOCKETS,
+    sites: NO_SITES,
+    rays: createRays(),
+    events: { emit: record },
+  };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
   app.listen({ hostname: '127.0.0.1', port: 0 });
@@ -45,6 +55,9 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   };
 }
 
+/** No route of mine can be watched. */
+const NO_WATCH: Pick<Watch, 'answer'> = { answer: () => Promise.reject(new Error('nothing can be watched here')) };
+const NO_SOCKETS = { upgrade: () => Promise.reject(new Error('there are no sockets here')) };
 const NO_SITES = { respond: async () => undefined, findByOrigin: async () => undefined };
 
 async function refuse(): Promise<never> {

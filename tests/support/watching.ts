@@ -2,8 +2,9 @@ import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { type Feed, openFeed } from '../../src/platform/watch/feed.ts';
+import { follow, type Growing, see, type Watchable } from '../../src/platform/watch/sights.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
-import { openWatch, type Watch, type Watchable } from '../../src/platform/watch/watch.ts';
+import { openWatch, type Watch } from '../../src/platform/watch/watch.ts';
 
 /** What one process on a database has to watch with. */
 export interface WatchingNode extends AsyncDisposable {
@@ -12,6 +13,8 @@ export interface WatchingNode extends AsyncDisposable {
   watch: Watch;
   events: ServiceEvent[];
 }
+
+const LIMITS = { watchers_max: 20_000, watchers_per_caller_max: 64 };
 
 /**
  * Opens the node of a process; several on one database are what several processes are.
@@ -26,7 +29,7 @@ export async function openWatchingNode(
   const database = opened.use(openDatabase(address, 4));
   await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
   const feed = opened.use(await openFeed(database, { emit: (event) => events.push(event) }, recheck_every_ms));
-  const watch = await openWatch(database.queries, feed, hold_ms);
+  const watch = await openWatch(database.queries, feed, { watch_hold_ms: hold_ms, ...LIMITS });
   const everything = opened.move();
   return { database, feed, watch, events, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }
@@ -35,13 +38,55 @@ export async function openWatchingNode(
 export function watchWords({ database }: WatchingNode): Watchable<string, number> & { reads: number } {
   return {
     reads: 0,
-    topic: (name) => `word:${name}`,
+    topics: (name) => [`word:${name}`],
     async read(name) {
       this.reads += 1;
       const [row] = await database.queries.execute<{ word: number }>(sql`select word from words where name = ${name}`);
       return row?.word ?? 0;
     },
   };
+}
+
+/** A view with the index to come back with. */
+export interface Watched<View> {
+  view: View;
+  watch: { index: string };
+}
+
+interface Asking {
+  watch_index: string | undefined;
+  signal: AbortSignal;
+  waiter: string;
+}
+
+/** The answer to somebody who watches, as he reads it. */
+export async function answerOf<Key, View>(
+  { watch }: Pick<WatchingNode, 'watch'>,
+  watchable: Watchable<Key, View>,
+  key: Key,
+  asking: Asking,
+): Promise<Watched<View>> {
+  return JSON.parse(
+    await watch.answer(
+      see(watchable, key, (view) => ({ view })),
+      asking,
+    ),
+  );
+}
+
+/** The same for what grows. */
+export async function followingOf<Key, View>(
+  { watch }: Pick<WatchingNode, 'watch'>,
+  growing: Growing<Key, View>,
+  key: Key,
+  asking: Asking,
+): Promise<Watched<View>> {
+  return JSON.parse(
+    await watch.answer(
+      follow(growing, key, (view) => ({ view })),
+      asking,
+    ),
+  );
 }
 
 /** Raises the number under a name, and tells of it. */

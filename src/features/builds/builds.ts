@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
+import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
 import { syncPath, syncTree } from './durable.ts';
@@ -70,7 +72,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     const unfinished = `${place}.${crypto.randomUUID()}${UNFINISHED}`;
     await mkdir(unfinished, { mode: 0o755 });
     try {
-      const file = uploads.read(build.upload_id, 0);
+      const file = await uploads.read(build.upload_id, 0);
       if (build.kind === 'archive') await unpackArchive(file, unfinished);
       else await Bun.write(join(unfinished, build.file_name), new Response(file));
       if (build.kind === 'archive') await checkProgram(unfinished, build.command);
@@ -101,7 +103,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     async complete(tx, upload_id, now) {
       const build = await store.selectBuildByUpload(tx, upload_id);
       assert(build, 'an upload for a build has its build');
-      await store.setComplete(tx, build.build_id, now);
+      await store.setComplete(tx, build, now);
     },
     async discard(upload_id) {
       const build = await store.selectBuildByUpload(database.queries, upload_id);
@@ -115,9 +117,22 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     return build;
   }
 
+  /** A build within a scope. Watchable. */
+  const one: Watchable<store.BuildScope & { build_id: string }, BuildRow> = {
+    topics: ({ game_id }) => [topics.buildsOf(game_id)],
+    read: ({ build_id, ...scope }) => get(scope, build_id),
+  };
+
+  /** Those within a scope that have all of the tags. Watchable. */
+  const many: Watchable<store.BuildScope & { tags: Record<string, string> }, BuildRow[]> = {
+    topics: ({ game_id }) => [topics.buildsOf(game_id)],
+    read: ({ tags, ...scope }) => store.selectBuilds(database.queries, scope, tags),
+  };
+
   return {
     get,
-    list: (scope: store.BuildScope, tags: Record<string, string>) => store.selectBuilds(database.queries, scope, tags),
+    one,
+    many,
     /** Those of the builds that are the game's and can be run. */
     completeAmong: (game_id: string, build_ids: string[]) => store.selectComplete(database.queries, game_id, build_ids),
     /** Announces a build. Gives it with the requests that send its file. */

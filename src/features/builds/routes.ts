@@ -1,5 +1,6 @@
-import { route } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { see } from '../../platform/watch/sights.ts';
 import { parseTags, TagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
 import * as wire from './wire.ts';
@@ -12,7 +13,13 @@ const PREPARE_ERRORS = [
   'UPLOAD_TOO_LARGE',
   'VALIDATION_ERROR',
 ] as const;
-const COMPLETE_ERRORS = ['BUILDS_BUILD_NOT_FOUND', 'BUILDS_BUILD_INVALID', 'UPLOAD_BUSY', 'UPLOAD_INCOMPLETE'] as const;
+const COMPLETE_ERRORS = [
+  'BUILDS_BUILD_NOT_FOUND',
+  'BUILDS_BUILD_INVALID',
+  'UPLOAD_BUSY',
+  'UPLOAD_INCOMPLETE',
+  'OBJECTS_UNAVAILABLE',
+] as const;
 
 export function buildRoutes(builds: Builds) {
   const inEnvironment = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({
@@ -20,8 +27,7 @@ export function buildRoutes(builds: Builds) {
     namespace_id: environment_id,
   });
   return [
-    route(
-      'GET',
+    watched(
       '/games/:game_id/environments/:environment_id/builds',
       {
         summary: 'Lists the builds of an environment, the newest first.',
@@ -31,13 +37,12 @@ export function buildRoutes(builds: Builds) {
         response: wire.BuildsAnswer,
         errors: ENVIRONMENT_ERRORS,
       },
-      async ({ params, query }) => {
-        const found = await builds.list(inEnvironment(params), parseTags(query.tags_json));
-        return { builds: found.map(wire.toBuild) };
-      },
+      ({ params, query }) =>
+        see(builds.many, { ...inEnvironment(params), tags: parseTags(query.tags_json) }, (rows) => ({
+          builds: rows.map(wire.toBuild),
+        })),
     ),
-    route(
-      'GET',
+    watched(
       '/games/:game_id/environments/:environment_id/builds/:build_id',
       {
         summary: 'A build of an environment.',
@@ -47,7 +52,8 @@ export function buildRoutes(builds: Builds) {
         response: wire.BuildAnswer,
         errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],
       },
-      async ({ params }) => ({ build: wire.toBuild(await builds.get(inEnvironment(params), params.build_id)) }),
+      ({ params: { build_id, ...environment } }) =>
+        see(builds.one, { ...inEnvironment(environment), build_id }, (row) => ({ build: wire.toBuild(row) })),
     ),
     route(
       'POST',
@@ -114,8 +120,7 @@ export function buildRoutes(builds: Builds) {
         return { build_id, upload_id, ...wire.toImageRequests(presigned_requests, body.multipart_upload ?? false) };
       },
     ),
-    route(
-      'GET',
+    watched(
       '/cloud/games/:game_id/builds',
       {
         summary: 'Lists all builds of a game, the newest first.',
@@ -124,7 +129,7 @@ export function buildRoutes(builds: Builds) {
         response: wire.GameBuildsAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      async ({ params }) => ({ builds: (await builds.list(params, {})).map(wire.toBuildSummary) }),
+      ({ params }) => see(builds.many, { ...params, tags: {} }, (rows) => ({ builds: rows.map(wire.toBuildSummary) })),
     ),
   ];
 }

@@ -1,5 +1,7 @@
 import { and, desc, eq, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
 import { type BuildRow, builds } from './tables.ts';
 
 const BUILDS_MAX = 1_000;
@@ -13,6 +15,7 @@ export interface BuildScope {
 }
 
 export async function insertBuild(tx: Tx, row: BuildRow): Promise<void> {
+  await touch(tx, [topics.buildsOf(row.game_id)]);
   await tx.insert(builds).values(row);
 }
 
@@ -63,7 +66,12 @@ export async function selectComplete(queries: Queries, game_id: string, build_id
   return new Set(rows.map(({ build_id }) => build_id));
 }
 
-export async function setComplete(tx: Tx, build_id: string, now: Date): Promise<void> {
+export async function setComplete(
+  tx: Tx,
+  { build_id, game_id }: Pick<BuildRow, 'build_id' | 'game_id'>,
+  now: Date,
+): Promise<void> {
+  await touch(tx, [topics.buildsOf(game_id)]);
   await tx.update(builds).set({ complete_ts: now }).where(eq(builds.build_id, build_id));
 }
 
@@ -75,6 +83,7 @@ export async function mergeTags(
   { tags, exclusive_tags }: { tags: Record<string, string>; exclusive_tags: string[] },
 ): Promise<BuildRow | undefined> {
   const own = and(eq(builds.game_id, scope.game_id), eq(builds.namespace_id, scope.namespace_id));
+  await touch(tx, [topics.buildsOf(scope.game_id)]);
   // One after the other: of two at once, each would take the pair from the builds that have it, and not from the other's.
   if (exclusive_tags.length > 0) {
     await tx.execute(sql`select pg_advisory_xact_lock(${EXCLUSIVE_TAGS_LOCK}, hashtext(${scope.namespace_id}))`);

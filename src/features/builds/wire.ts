@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
-import { TAGS_MAX, Tags } from '../tags.ts';
+import { Text, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { TAG_NAME_LENGTH_MAX, TAGS_MAX, Tags } from '../tags.ts';
 import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
@@ -35,7 +35,7 @@ const PrepareMembers = {
 
 /** A build of an environment. */
 export const PrepareBuildBody = Type.Object({
-  name: Type.String(),
+  name: Text,
   ...PrepareMembers,
   prewarm_datacenters: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
 });
@@ -46,7 +46,7 @@ export const PrepareBuildAnswer = Type.Object({
 });
 
 /** A build of a game. */
-export const CreateGameBuildBody = Type.Object({ display_name: Type.String(), ...PrepareMembers });
+export const CreateGameBuildBody = Type.Object({ display_name: Text, ...PrepareMembers });
 export const CreateGameBuildAnswer = Type.Object({
   build_id: Uuid,
   upload_id: Uuid,
@@ -58,7 +58,7 @@ export type PrepareBuild = Omit<Static<typeof PrepareBuildBody>, 'prewarm_datace
 
 export const PatchTagsBody = Type.Object({
   tags: Tags,
-  exclusive_tags: Type.Optional(Type.Array(Type.String(), { maxItems: TAGS_MAX })),
+  exclusive_tags: Type.Optional(Type.Array(Type.String({ maxLength: TAG_NAME_LENGTH_MAX }), { maxItems: TAGS_MAX })),
 });
 
 const Build = Type.Object({

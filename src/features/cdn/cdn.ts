@@ -40,13 +40,18 @@ export function createCdn({ hosts, namespaces, versions, sites, uploads }: CdnDe
     const path = filePathOf(new URL(request.url).pathname);
     const file = site && path !== undefined ? (await sites.files(site)).get(path) : undefined;
     if (!site || path === undefined || !file) return plain(404, 'There is no such file on this site.');
-    return send(request, { path, file, upload_id: site.upload_id, custom: customHeaders(path, cdn?.routes ?? []) });
+    return await send(request, {
+      path,
+      file,
+      upload_id: site.upload_id,
+      custom: customHeaders(path, cdn?.routes ?? []),
+    });
   }
 
-  function send(
+  async function send(
     request: Request,
     { path, file, upload_id, custom }: { path: string; file: SiteFile; upload_id: string; custom: [string, string][] },
-  ): Response {
+  ): Promise<Response> {
     const content_type = contentTypeOf(path, file.content_type);
     const { content_length, file_number } = file;
     const encoding = request.headers.has('range')
@@ -75,7 +80,7 @@ export function createCdn({ hosts, namespaces, versions, sites, uploads }: CdnDe
     if (range) headers.set('content-range', `bytes ${range.start}-${range.end}/${content_length}`);
     const status = range ? 206 : 200;
     if (request.method === 'HEAD') return new Response(null, { status, headers });
-    const content = uploads.read(upload_id, file_number, range);
+    const content = await uploads.read(upload_id, file_number, range);
     return new Response(encoding ? compress(content, encoding) : content, {
       status,
       headers,

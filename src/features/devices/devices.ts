@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
-import type { Watchable } from '../../platform/watch/watch.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Games } from '../games/games.ts';
 import { topics } from '../topics.ts';
 import { insertLink, selectLink } from './store.ts';
@@ -26,7 +26,7 @@ export type Devices = ReturnType<typeof createDevices>;
 export function createDevices({ database, clock, tokens, games, public_url }: DevicesDependencies) {
   /** A link as the tool sees it. Watchable, by the link's id. */
   const link: Watchable<string, DeviceLink> = {
-    topic: topics.deviceLink,
+    topics: (device_link_id) => [topics.deviceLink(device_link_id)],
     async read(device_link_id) {
       const row = await selectLink(database.queries, device_link_id);
       return row ? { cloud_token: await games.createCloudToken(row.game_id) } : {};

@@ -1,12 +1,12 @@
 import { findAsset } from '../../platform/assets.ts';
 import { htmlPage } from '../../platform/http/answers.ts';
-import { route } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
+import { see } from '../../platform/watch/sights.ts';
 import type { Devices } from './devices.ts';
-import { CompleteBody, LinkAnswer, LinkQuery, PreparedLink } from './wire.ts';
+import { CompleteBody, DeviceLink, LinkQuery, PreparedLink } from './wire.ts';
 
-export function deviceRoutes(devices: Devices, watch: Watch) {
+export function deviceRoutes(devices: Devices) {
   return [
     route(
       'POST',
@@ -19,21 +19,18 @@ export function deviceRoutes(devices: Devices, watch: Watch) {
       },
       async () => await devices.prepare(),
     ),
-    route(
-      'GET',
+    watched(
       '/cloud/devices/links',
       {
         summary: 'The cloud token of a link, once somebody has completed it. The token in the query is the permission.',
         allow: 'anyone',
         query: LinkQuery,
-        response: LinkAnswer,
-        errors: ['TOKEN_ERROR', 'TOO_MANY_WATCHERS'],
+        response: DeviceLink,
+        errors: ['TOKEN_ERROR'],
       },
-      async ({ query: { device_link_token, watch_index }, signal }) => {
-        const { device_link_id } = await devices.readToken(device_link_token);
-        const waiting = { watch_index, signal, waiter: `device_link:${device_link_id}` };
-        const { view, watch: seen } = await watch.answer(devices.link, device_link_id, waiting);
-        return { ...view, watch: seen };
+      async ({ query }) => {
+        const { device_link_id } = await devices.readToken(query.device_link_token);
+        return see(devices.link, device_link_id, (link) => link);
       },
     ),
     route(

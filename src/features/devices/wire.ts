@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Uuid, WatchIndex, WatchQuery } from '../../platform/http/shapes.ts';
+import { Uuid } from '../../platform/http/shapes.ts';
 
 const Token = Type.String({ maxLength: 8_192 });
 
@@ -10,12 +10,10 @@ export const PreparedLink = Type.Object({
 });
 export type PreparedLink = Static<typeof PreparedLink>;
 
-const LinkMembers = {
+export const DeviceLink = Type.Object({
   cloud_token: Type.Optional(Type.String({ description: 'There when the link is complete.' })),
-};
-const DeviceLink = Type.Object(LinkMembers);
+});
 export type DeviceLink = Static<typeof DeviceLink>;
 
-export const LinkQuery = Type.Object({ device_link_token: Token, ...WatchQuery.properties });
-export const LinkAnswer = Type.Object({ ...LinkMembers, watch: WatchIndex });
+export const LinkQuery = Type.Object({ device_link_token: Token });
 export const CompleteBody = Type.Object({ device_link_token: Token, game_id: Uuid });

@@ -60,8 +60,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     for (let next = 0; ; ) {
       const found = await servers.log.from({ server_id, stream }, next);
       if (found.next === next) return;
-      const { lines, timestamps } = found.view;
-      yield lines.map((line, index) => [timestamps[index] ?? '', Buffer.from(line, 'base64').toString()]);
+      yield found.view.map(({ bytes, ts }) => [ts.toISOString(), Buffer.from(bytes).toString()]);
       next = found.next;
     }
   }

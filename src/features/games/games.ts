@@ -5,7 +5,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Tenants } from '../../platform/http/pipeline.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
-import type { Watchable } from '../../platform/watch/watch.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Groups } from '../groups/groups.ts';
 import { toGroupSummary } from '../groups/wire.ts';
@@ -75,6 +75,8 @@ export function createGames(dependencies: GamesDependencies) {
       const namespace = await namespaces.find(namespace_id);
       if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});
     },
+    /** Members come and go; what a token itself says does not change. */
+    newsOf: (caller) => (caller.kind === 'identity' ? topics.gamesOf(caller.identity_id) : undefined),
   };
 
   /** A game with a first version and the namespaces prod and staging, or nothing of it. */
@@ -94,7 +96,7 @@ export function createGames(dependencies: GamesDependencies) {
 
   /** A game as its developers see it. Watchable. */
   const game: Watchable<string, ReturnType<typeof toGame>> = {
-    topic: topics.game,
+    topics: (game_id) => [topics.game(game_id), topics.datacenters()],
     async read(game_id) {
       const [row, its_namespaces, its_versions, all_datacenters] = await Promise.all([
         get(game_id),
@@ -113,7 +115,7 @@ export function createGames(dependencies: GamesDependencies) {
 
   /** The games of all groups of an identity, and these groups. Watchable. */
   const gamesOf: Watchable<string, Awaited<ReturnType<typeof readGamesOf>>> = {
-    topic: topics.gamesOf,
+    topics: (identity_id) => [topics.gamesOf(identity_id)],
     read: readGamesOf,
   };
 
@@ -130,19 +132,34 @@ export function createGames(dependencies: GamesDependencies) {
     };
   }
 
-  return {
-    tenants,
-    game,
-    gamesOf,
-    get,
-    findByName: (name_id: string) => store.selectGameByName(database.queries, name_id),
-    listOfGroup: (group_id: string) => store.selectGamesOf(database.queries, [group_id]),
-    /** The one game of a cloud token, as a list. */
-    async listForCloud(game_id: string) {
+  /** The one game of a cloud token, as a list. Watchable. */
+  const gameOfCloud: typeof gamesOf = {
+    topics: (game_id) => [topics.game(game_id)],
+    async read(game_id) {
       const row = await get(game_id);
       const group = await groups.get(row.developer_group_id);
       return { games: [toGameSummary(row, group, public_url)], groups: [] };
     },
+  };
+
+  /** A game as players see it. Watchable, by its id and its group's. */
+  const profile: Watchable<Pick<GameRow, 'game_id' | 'developer_group_id'>, ReturnType<typeof toGameProfile>> = {
+    topics: ({ game_id, developer_group_id }) => [topics.game(game_id), topics.group(developer_group_id)],
+    async read({ game_id }) {
+      const row = await get(game_id);
+      return toGameProfile(row, await groups.get(row.developer_group_id), public_url);
+    },
+  };
+
+  return {
+    tenants,
+    game,
+    gamesOf,
+    gameOfCloud,
+    profile,
+    get,
+    findByName: (name_id: string) => store.selectGameByName(database.queries, name_id),
+    listOfGroup: (group_id: string) => store.selectGamesOf(database.queries, [group_id]),
     async validate(wanted: { display_name: string; name_id?: string | undefined }): Promise<ContentProblem[]> {
       const problems = gameProblems(wanted);
       const is_taken =
@@ -164,11 +181,11 @@ export function createGames(dependencies: GamesDependencies) {
         }
       }
     },
-    /** A game as players see it, by its name id. Throws GAME_NOT_FOUND. */
-    async profile(name_id: string) {
+    /** Throws GAME_NOT_FOUND. */
+    async getByName(name_id: string): Promise<GameRow> {
       const row = await store.selectGameByName(database.queries, name_id);
       if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
-      return toGameProfile(row, await groups.get(row.developer_group_id), public_url);
+      return row;
     },
     /** Makes an upload the game's logo or banner. */
     async setPicture(

@@ -1,34 +1,22 @@
-import { ServiceError } from '../../platform/errors.ts';
-import { route } from '../../platform/http/route.ts';
-import { Empty, ValidationErrors, WatchQuery } from '../../platform/http/shapes.ts';
-import { nameCaller } from '../../platform/tokens/caller.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
+import { route, watched } from '../../platform/http/route.ts';
+import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
+import { see } from '../../platform/watch/sights.ts';
 import type { Games } from './games.ts';
 import * as wire from './wire.ts';
 
-export function gameRoutes(games: Games, watch: Watch) {
+export function gameRoutes(games: Games) {
   return [
-    route(
-      'GET',
+    watched(
       '/cloud/games',
       {
         summary: "Lists the games of the caller's groups, and these groups.",
         allow: ['identity', 'cloud'],
-        query: WatchQuery,
         response: wire.GamesAnswer,
-        errors: ['API_FORBIDDEN', 'TOO_MANY_WATCHERS'],
       },
-      async ({ caller, query, signal }) => {
-        if (caller.kind === 'cloud') {
-          if (query.watch_index !== undefined) {
-            throw new ServiceError('API_FORBIDDEN', { reason: 'the list of games is watched with an identity token' });
-          }
-          return { ...(await games.listForCloud(caller.game_id)), watch: { index: '' } };
-        }
-        const waiting = { ...query, watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.answer(games.gamesOf, caller.identity_id, waiting);
-        return { ...view, watch: seen };
-      },
+      ({ caller }) =>
+        caller.kind === 'cloud'
+          ? see(games.gameOfCloud, caller.game_id, (list) => list)
+          : see(games.gamesOf, caller.identity_id, (list) => list),
     ),
     route(
       'POST',
@@ -55,22 +43,16 @@ export function gameRoutes(games: Games, watch: Watch) {
       },
       async ({ body }) => ({ errors: await games.validate(body) }),
     ),
-    route(
-      'GET',
+    watched(
       '/cloud/games/:game_id',
       {
         summary: 'A game with its namespaces, versions and regions.',
         allow: ['identity', 'cloud'],
         access: 'read',
-        query: WatchQuery,
         response: wire.GameAnswer,
-        errors: ['GAME_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+        errors: ['GAME_NOT_FOUND'],
       },
-      async ({ caller, params, query, signal }) => {
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.answer(games.game, params.game_id, waiting);
-        return { game: view, watch: seen };
-      },
+      ({ params }) => see(games.game, params.game_id, (game) => ({ game })),
     ),
     route(
       'POST',
@@ -85,19 +67,19 @@ export function gameRoutes(games: Games, watch: Watch) {
       },
       async ({ params }) => ({ token: await games.createCloudToken(params.game_id) }),
     ),
-    route(
-      'GET',
+    watched(
       '/portal/games/:game_name_id/profile',
       {
         summary: 'A game as players see it, by its name id.',
         allow: ['identity', 'public'],
         free_params: ['game_name_id'],
-        query: WatchQuery,
         response: wire.GameProfileAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      // It seldom changes; its index is never waited for.
-      async ({ params }) => ({ game: await games.profile(params.game_name_id), watch: { index: '' } }),
+      async ({ params }) => {
+        const { game_id, developer_group_id } = await games.getByName(params.game_name_id);
+        return see(games.profile, { game_id, developer_group_id }, (game) => ({ game }));
+      },
     ),
     route(
       'GET',

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, U32, Uuid, WatchIndex } from '../../platform/http/shapes.ts';
+import { Text, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
 import type { CountedGroup } from '../groups/groups.ts';
 import { GroupHandle, GroupSummary, toGroupHandle, toGroupSummary } from '../groups/wire.ts';
@@ -7,12 +7,12 @@ import { NamespaceSummary } from '../namespaces/wire.ts';
 import { VersionSummary } from '../versions/wire.ts';
 import type { GameRow } from './tables.ts';
 
-export const GameNames = Type.Object({ display_name: Type.String(), name_id: Type.Optional(Type.String()) });
+export const GameNames = Type.Object({ display_name: Text, name_id: Type.Optional(Text) });
 
 export const CreateGameBody = Type.Object({
-  display_name: Type.String(),
+  display_name: Text,
   developer_group_id: Uuid,
-  name_id: Type.Optional(Type.String({ description: 'Not used: the name id is made from the display name.' })),
+  name_id: Type.Optional(Type.String({ ...Text, description: 'Not used: the name id is made from the display name.' })),
 });
 export const CreateGameAnswer = Type.Object({ game_id: Uuid });
 
@@ -38,7 +38,7 @@ export const Game = Type.Object({
   versions: Type.Array(VersionSummary),
   available_regions: Type.Array(RegionSummary),
 });
-export const GameAnswer = Type.Object({ game: Game, watch: WatchIndex });
+export const GameAnswer = Type.Object({ game: Game });
 
 const GameSummary = Type.Object({
   game_id: Uuid,
@@ -53,7 +53,6 @@ const GameSummary = Type.Object({
 export const GamesAnswer = Type.Object({
   games: Type.Array(GameSummary),
   groups: Type.Array(GroupSummary),
-  watch: WatchIndex,
 });
 
 const GameProfile = Type.Object({
@@ -71,7 +70,7 @@ const GameProfile = Type.Object({
   identity_leaderboard_categories: Type.Array(Type.Unknown()),
   group_leaderboard_categories: Type.Array(Type.Unknown()),
 });
-export const GameProfileAnswer = Type.Object({ game: GameProfile, watch: WatchIndex });
+export const GameProfileAnswer = Type.Object({ game: GameProfile });
 
 export const TokenAnswer = Type.Object({ token: Type.String() });
 

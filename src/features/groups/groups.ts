@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
-import type { Watchable } from '../../platform/watch/watch.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
@@ -71,7 +71,7 @@ export function createGroups(dependencies: GroupsDependencies) {
 
   /** A page of one of its lists. Watchable. */
   const people: Watchable<PeopleSight, PeoplePage> = {
-    topic: ({ group_id }) => topics.group(group_id),
+    topics: ({ group_id }) => [topics.group(group_id)],
     async read(sight) {
       const group = await get(sight.group_id);
       await requireSight(group, sight);
@@ -84,7 +84,7 @@ export function createGroups(dependencies: GroupsDependencies) {
 
   /** A group as somebody sees it. Watchable. */
   const profile: Watchable<Sight, GroupProfile> = {
-    topic: ({ group_id }) => topics.group(group_id),
+    topics: ({ group_id }) => [topics.group(group_id)],
     async read({ group_id, identity_id }) {
       const group = await get(group_id);
       const [is_member, is_requesting] = await Promise.all([
@@ -99,10 +99,24 @@ export function createGroups(dependencies: GroupsDependencies) {
     },
   };
 
+  /** Groups that anybody may ask to join, as somebody sees them. Watchable. */
+  const suggested: Watchable<string, { group: CountedGroup; is_member: boolean }[]> = {
+    topics: (identity_id) => [topics.openGroups(), topics.gamesOf(identity_id)],
+    async read(identity_id) {
+      const [open, own] = await Promise.all([
+        store.selectOpenGroups(queries),
+        store.selectGroupsOf(queries, identity_id),
+      ]);
+      const own_ids = new Set(own.map(({ group_id }) => group_id));
+      return open.map((group) => ({ group, is_member: own_ids.has(group.group_id) }));
+    },
+  };
+
   return {
     ...createMembership(dependencies),
     people,
     profile,
+    suggested,
     /** A group owned by the caller. Only administrators make groups, so only they decide who may own games here. */
     async create({ identity_id }: CallerOf<'identity'>, display_name: string): Promise<GroupRow> {
       const identity = await identities.find(identity_id);
@@ -162,8 +176,6 @@ export function createGroups(dependencies: GroupsDependencies) {
     get,
     isMember,
     listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
-    /** Groups that anybody may ask to join, the newest first. */
-    listOpen: () => store.selectOpenGroups(queries),
     /** Who is told when something of the group changes. */
     memberIds: (transaction: Queries, group_id: string) => store.selectMemberIds(transaction, group_id),
     /** Whether an identity may do with the group's things what its members may. */

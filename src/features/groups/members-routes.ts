@@ -1,7 +1,6 @@
-import { route } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
-import { nameCaller } from '../../platform/tokens/caller.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
+import { see } from '../../platform/watch/sights.ts';
 import type { Groups } from './groups.ts';
 import * as wire from './wire.ts';
 
@@ -10,59 +9,60 @@ const OWNER_ERRORS = ['GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'] as co
 const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BANNED'] as const;
 
 /** Who is a member, who would like to be one, and who may not. */
-export function groupMemberRoutes(groups: Groups, watch: Watch, { public_url }: { public_url: string }) {
+export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: string }) {
   const acting = { allow: ['identity'], response: Empty } as const;
   const reading = { allow: ['identity'], query: wire.PeopleQuery } as const;
   return [
-    route(
-      'GET',
+    watched(
       `${GROUP}/members`,
       {
         ...reading,
         summary: 'The members of a group, those longest in it first.',
         response: wire.MembersAnswer,
-        errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER', 'TOO_MANY_WATCHERS'],
+        errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER'],
       },
-      async ({ caller, params, query, signal }) => {
-        const sight = { ...query, ...params, identity_id: caller.identity_id, list: 'members' } as const;
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.answer(groups.people, sight, waiting);
-        const members = view.people.map(({ identity }) => ({ identity }));
-        return { members, ...toAnchor(view.anchor), watch: seen };
-      },
+      ({ caller, params, query }) =>
+        see(
+          groups.people,
+          { ...query, ...params, identity_id: caller.identity_id, list: 'members' },
+          ({ people, anchor }) => ({
+            members: people.map(({ identity }) => ({ identity })),
+            ...toAnchor(anchor),
+          }),
+        ),
     ),
-    route(
-      'GET',
+    watched(
       `${GROUP}/join-requests`,
       {
         ...reading,
         summary: 'Who would like to be a member. For the owner.',
         response: wire.JoinRequestsAnswer,
-        errors: [...OWNER_ERRORS, 'TOO_MANY_WATCHERS'],
+        errors: [...OWNER_ERRORS],
       },
-      async ({ caller, params, query, signal }) => {
-        const sight = { ...query, ...params, identity_id: caller.identity_id, list: 'join_requests' } as const;
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.answer(groups.people, sight, waiting);
-        return { join_requests: view.people, ...toAnchor(view.anchor), watch: seen };
-      },
+      ({ caller, params, query }) =>
+        see(
+          groups.people,
+          { ...query, ...params, identity_id: caller.identity_id, list: 'join_requests' },
+          ({ people, anchor }) => ({ join_requests: people, ...toAnchor(anchor) }),
+        ),
     ),
-    route(
-      'GET',
+    watched(
       `${GROUP}/bans`,
       {
         ...reading,
         summary: 'Who may not be a member. For the owner.',
         response: wire.BansAnswer,
-        errors: [...OWNER_ERRORS, 'TOO_MANY_WATCHERS'],
+        errors: [...OWNER_ERRORS],
       },
-      async ({ caller, params, query, signal }) => {
-        const sight = { ...query, ...params, identity_id: caller.identity_id, list: 'bans' } as const;
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.answer(groups.people, sight, waiting);
-        const banned_identities = view.people.map(({ identity, ts }) => ({ identity, ban_ts: ts }));
-        return { banned_identities, ...toAnchor(view.anchor), watch: seen };
-      },
+      ({ caller, params, query }) =>
+        see(
+          groups.people,
+          { ...query, ...params, identity_id: caller.identity_id, list: 'bans' },
+          ({ people, anchor }) => ({
+            banned_identities: people.map(({ identity, ts }) => ({ identity, ban_ts: ts })),
+            ...toAnchor(anchor),
+          }),
+        ),
     ),
     route(
       'POST',

@@ -63,6 +63,7 @@ export async function touchGroup(
 ): Promise<void> {
   await touch(tx, [
     topics.group(group_id),
+    topics.openGroups(),
     ...people.map(topics.identity),
     ...[...people, ...members].map(topics.gamesOf),
   ]);

@@ -1,32 +1,24 @@
-import { route } from '../../platform/http/route.ts';
-import { Empty, ValidationErrors, WatchQuery } from '../../platform/http/shapes.ts';
-import { nameCaller } from '../../platform/tokens/caller.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
+import { route, watched } from '../../platform/http/route.ts';
+import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
+import { see } from '../../platform/watch/sights.ts';
 import type { Groups } from './groups.ts';
 import * as wire from './wire.ts';
 
 const GROUP = '/group/groups/:group_id';
 
-/** A list of groups to join has no version of its own: its index is never waited for. */
-const NOT_WATCHABLE = { index: '' };
-
-export function groupRoutes(groups: Groups, watch: Watch, { public_url }: { public_url: string }) {
+export function groupRoutes(groups: Groups, { public_url }: { public_url: string }) {
   return [
-    route(
-      'GET',
+    watched(
       '/group/groups',
       {
         summary: 'Groups that anybody may ask to join.',
         allow: ['identity'],
-        query: WatchQuery,
         response: wire.SuggestedAnswer,
       },
-      async ({ caller }) => {
-        const [open, own] = await Promise.all([groups.listOpen(), groups.listOf(caller.identity_id)]);
-        const own_ids = new Set(own.map(({ group_id }) => group_id));
-        const summaries = open.map((group) => wire.toGroupSummary(group, own_ids.has(group.group_id), public_url));
-        return { groups: summaries, watch: NOT_WATCHABLE };
-      },
+      ({ caller }) =>
+        see(groups.suggested, caller.identity_id, (open) => ({
+          groups: open.map(({ group, is_member }) => wire.toGroupSummary(group, is_member, public_url)),
+        })),
     ),
     route(
       'POST',
@@ -65,22 +57,16 @@ export function groupRoutes(groups: Groups, watch: Watch, { public_url }: { publ
       },
       async ({ body }) => ({ errors: groups.validateProfile(body) }),
     ),
-    route(
-      'GET',
+    watched(
       `${GROUP}/profile`,
       {
         summary: 'A group as the caller sees it.',
         allow: ['identity'],
-        query: WatchQuery,
         response: wire.GroupProfileAnswer,
-        errors: ['GROUP_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+        errors: ['GROUP_NOT_FOUND'],
       },
-      async ({ caller, params, query, signal }) => {
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const sight = { ...params, identity_id: caller.identity_id };
-        const { view, watch: seen } = await watch.answer(groups.profile, sight, waiting);
-        return { group: view, watch: seen };
-      },
+      ({ caller, params }) =>
+        see(groups.profile, { ...params, identity_id: caller.identity_id }, (group) => ({ group })),
     ),
     route(
       'POST',

@@ -5,7 +5,7 @@ import { topics } from '../topics.ts';
 import { type CountedGroup, type GroupRow, groupMembers, groups } from './tables.ts';
 
 export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
-  await touch(tx, [topics.gamesOf(row.owner_identity_id)]);
+  await touch(tx, [topics.gamesOf(row.owner_identity_id), topics.openGroups()]);
   await tx.insert(groups).values(row);
   await tx
     .insert(groupMembers)

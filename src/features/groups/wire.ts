@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, Uuid, WatchIndex, WatchQuery } from '../../platform/http/shapes.ts';
+import { Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import type { IdentityRow } from '../identities/identities.ts';
 import { IdentityHandle, toHandle } from '../identities/wire.ts';
 import type { CountedGroup } from './tables.ts';
 
-export const CreateGroupBody = Type.Object({ display_name: Type.String() });
+export const CreateGroupBody = Type.Object({ display_name: Text });
 export const CreateGroupAnswer = Type.Object({ group_id: Uuid });
 
 const External = Type.Object({ profile: Type.String() });
@@ -35,7 +35,7 @@ export const GroupSummary = Type.Object({
 export type GroupSummary = Static<typeof GroupSummary>;
 
 export const GroupSummaryAnswer = Type.Object({ group: GroupSummary });
-export const SuggestedAnswer = Type.Object({ groups: Type.Array(GroupSummary), watch: WatchIndex });
+export const SuggestedAnswer = Type.Object({ groups: Type.Array(GroupSummary) });
 
 const Member = Type.Object({ identity: IdentityHandle });
 const JoinRequest = Type.Object({ identity: IdentityHandle, ts: Timestamp });
@@ -57,29 +57,30 @@ const GroupProfile = Type.Object({
   owner_identity_id: Uuid,
 });
 export type GroupProfile = Static<typeof GroupProfile>;
-export const GroupProfileAnswer = Type.Object({ group: GroupProfile, watch: WatchIndex });
+export const GroupProfileAnswer = Type.Object({ group: GroupProfile });
 
 export const GroupProfileBody = Type.Object({
-  display_name: Type.Optional(Type.String()),
-  bio: Type.Optional(Type.String()),
+  display_name: Type.Optional(Text),
+  bio: Type.Optional(Text),
   publicity: Type.Optional(Publicity),
 });
 
 export const PeopleQuery = Type.Object({
   anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The anchor of the page before.' })),
   count: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
-  ...WatchQuery.properties,
 });
-const PageMembers = { anchor: Type.Optional(Type.String()), watch: WatchIndex };
+const PageMembers = { anchor: Type.Optional(Type.String()) };
 export const MembersAnswer = Type.Object({ members: Type.Array(Member), ...PageMembers });
 export const JoinRequestsAnswer = Type.Object({ join_requests: Type.Array(JoinRequest), ...PageMembers });
 export const BansAnswer = Type.Object({ banned_identities: Type.Array(Banned), ...PageMembers });
 
 export const TransferBody = Type.Object({ new_owner_identity_id: Uuid });
 export const ResolveBody = Type.Object({ resolution: Type.Optional(Type.Boolean()) });
+/** Of any size that can be counted: which are too large, the door says by name. */
+const INVITE_LIMITS = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 export const CreateInviteBody = Type.Object({
-  ttl: Type.Optional(Type.Number({ description: 'Milliseconds.' })),
-  use_count: Type.Optional(Type.Number()),
+  ttl: Type.Optional(Type.Number({ ...INVITE_LIMITS, description: 'Milliseconds.' })),
+  use_count: Type.Optional(Type.Number(INVITE_LIMITS)),
 });
 export const CreateInviteAnswer = Type.Object({ code: Type.String() });
 export const InviteAnswer = Type.Object({ group: GroupHandle });

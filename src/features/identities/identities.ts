@@ -4,7 +4,10 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
+import { readVersions } from '../../platform/watch/versions.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
+import { topics } from '../topics.ts';
 import { type ProfileChange, profileProblems } from './rules.ts';
 import { createSessions } from './sessions.ts';
 import * as store from './store.ts';
@@ -62,9 +65,29 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     if (!updated) throw new ServiceError('IDENTITY_NOT_FOUND', {});
   }
 
+  /** Several people. Watchable. */
+  const people: Watchable<string[], IdentityRow[]> = { topics: (ids) => ids.map(topics.identity), read: list };
+
+  /** Those there are of up to 64. */
+  async function list(identity_ids: string[]): Promise<IdentityRow[]> {
+    if (identity_ids.length > BATCH_MAX) {
+      const error = `expected at most ${BATCH_MAX} ids`;
+      throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'identity_ids', error });
+    }
+    const rows = await store.selectIdentities(queries, identity_ids);
+    return rows.filter(({ is_deleted }) => !is_deleted);
+  }
+
   return {
     sessions,
     create,
+    people,
+    list,
+    /** How often somebody has changed. */
+    async changesOf(identity_id: string): Promise<number> {
+      const topic = topics.identity(identity_id);
+      return (await readVersions(queries, [topic])).get(topic) ?? 0;
+    },
     /** Somebody whom nobody knows. */
     createGuest: () => create(GUEST),
     /** Goes on as the identity of a token, or as a new guest. Throws TOKEN_ERROR or IDENTITY_NOT_FOUND. */
@@ -80,15 +103,6 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     /** Throws IDENTITY_NOT_FOUND. */
     get,
     find: (identity_id: string) => store.selectIdentity(queries, identity_id),
-    /** Those there are of up to 64. */
-    async list(identity_ids: string[]): Promise<IdentityRow[]> {
-      if (identity_ids.length > BATCH_MAX) {
-        const error = `expected at most ${BATCH_MAX} ids`;
-        throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'identity_ids', error });
-      }
-      const rows = await store.selectIdentities(queries, identity_ids);
-      return rows.filter(({ is_deleted }) => !is_deleted);
-    },
     findAdministrator: () => store.selectAdministrator(queries),
     validateProfile: (change: ProfileChange): ContentProblem[] => profileProblems(change),
     /** Throws VALIDATION_ERROR. What the change does not name stays. */

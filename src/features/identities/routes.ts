@@ -1,8 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
-import { route } from '../../platform/http/route.ts';
-import { Empty, isUuid, ValidationErrors, WatchQuery } from '../../platform/http/shapes.ts';
-import { type CallerOf, nameCaller } from '../../platform/tokens/caller.ts';
-import type { Watch, Watchable } from '../../platform/watch/watch.ts';
+import { route, watched } from '../../platform/http/route.ts';
+import { Empty, isUuid, ValidationErrors } from '../../platform/http/shapes.ts';
+import { follow, type Growing, see, type Watchable } from '../../platform/watch/sights.ts';
 import { topics } from '../topics.ts';
 import type { Identities } from './identities.ts';
 import * as wire from './wire.ts';
@@ -11,7 +10,6 @@ const SELF = '/identity/identities/self';
 
 interface IdentityRoutesDependencies extends wire.Addresses {
   identities: Identities;
-  watch: Watch;
   /** The groups that a profile names, as others show them. */
   groupsOf(identity_id: string): Promise<unknown[]>;
   /** The game of a namespace; undefined when there is no such namespace. */
@@ -20,24 +18,25 @@ interface IdentityRoutesDependencies extends wire.Addresses {
 
 /** People as clients of games and tools see them. */
 export function identityRoutes(dependencies: IdentityRoutesDependencies) {
-  const { identities, watch, groupsOf, gameOf } = dependencies;
+  const { identities, groupsOf, gameOf } = dependencies;
 
   const describe = async (identity_id: string) => {
     const [identity, groups] = await Promise.all([identities.get(identity_id), groupsOf(identity_id)]);
     return wire.toProfile(identity, groups, dependencies);
   };
-  const profile: Watchable<string, wire.IdentityProfile> = { topic: topics.identity, read: describe };
-
-  async function answerProfile(
-    caller: CallerOf<'identity'>,
-    identity_id: string,
-    waiting: { watch_index?: string | undefined; signal: AbortSignal },
-  ) {
-    const { watch_index, signal } = waiting;
-    const asking = { watch_index, signal, waiter: nameCaller(caller) };
-    const { view, watch: seen } = await watch.answer(profile, identity_id, asking);
-    return { identity: view, watch: seen };
-  }
+  const profile: Watchable<string, wire.IdentityProfile> = {
+    topics: (identity_id) => [topics.identity(identity_id)],
+    read: describe,
+  };
+  /** What happened to somebody since: his profile, when it has changed. */
+  const events: Growing<string, wire.IdentityProfile | undefined> = {
+    topics: profile.topics,
+    last: async (identity_id) => ({ view: undefined, next: await identities.changesOf(identity_id) }),
+    async from(identity_id, number) {
+      const next = await identities.changesOf(identity_id);
+      return next > number ? { view: await describe(identity_id), next } : { view: undefined, next: number };
+    },
+  };
 
   return [
     route(
@@ -62,17 +61,15 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         };
       },
     ),
-    route(
-      'GET',
+    watched(
       `${SELF}/profile`,
       {
         summary: 'The caller himself.',
         allow: ['identity'],
-        query: WatchQuery,
         response: wire.ProfileAnswer,
-        errors: ['IDENTITY_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+        errors: ['IDENTITY_NOT_FOUND'],
       },
-      async ({ caller, query, signal }) => await answerProfile(caller, caller.identity_id, { ...query, signal }),
+      ({ caller }) => see(profile, caller.identity_id, (identity) => ({ identity })),
     ),
     route(
       'POST',
@@ -129,8 +126,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         return {};
       },
     ),
-    route(
-      'GET',
+    watched(
       '/identity/identities/batch/handle',
       {
         summary: 'How others show several people.',
@@ -138,13 +134,12 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         query: wire.BatchQuery,
         response: wire.HandlesAnswer,
       },
-      async ({ query }) => {
-        const rows = await identities.list(readIds(query.identity_ids));
-        return { identities: rows.map((row) => wire.toHandle(row, dependencies)), watch: NOT_WATCHABLE };
-      },
+      ({ query }) =>
+        see(identities.people, readIds(query.identity_ids), (rows) => ({
+          identities: rows.map((row) => wire.toHandle(row, dependencies)),
+        })),
     ),
-    route(
-      'GET',
+    watched(
       '/identity/identities/batch/summary',
       {
         summary: 'The same, and how the caller stands to them.',
@@ -152,46 +147,36 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         query: wire.BatchQuery,
         response: wire.SummariesAnswer,
       },
-      async ({ query }) => {
-        const rows = await identities.list(readIds(query.identity_ids));
-        return { identities: rows.map((row) => wire.toSummary(row, dependencies)), watch: NOT_WATCHABLE };
-      },
+      ({ query }) =>
+        see(identities.people, readIds(query.identity_ids), (rows) => ({
+          identities: rows.map((row) => wire.toSummary(row, dependencies)),
+        })),
     ),
-    route(
-      'GET',
+    watched(
       '/identity/identities/:identity_id/profile',
       {
         summary: 'Somebody as others see him.',
         allow: ['identity'],
-        query: WatchQuery,
         response: wire.ProfileAnswer,
-        errors: ['IDENTITY_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+        errors: ['IDENTITY_NOT_FOUND'],
       },
-      async ({ caller, params, query, signal }) =>
-        await answerProfile(caller, params.identity_id, { ...query, signal }),
+      ({ params }) => see(profile, params.identity_id, (identity) => ({ identity })),
     ),
-    route(
-      'GET',
+    watched(
       '/identity/events/live',
       {
         summary: 'What happens to the caller: waits for the next change of his profile.',
         allow: ['identity'],
-        query: WatchQuery,
         response: wire.EventsAnswer,
-        errors: ['IDENTITY_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+        errors: ['IDENTITY_NOT_FOUND'],
       },
-      async ({ caller, query, signal }) => {
-        const { identity, watch: seen } = await answerProfile(caller, caller.identity_id, { ...query, signal });
-        const has_changed = query.watch_index !== undefined && query.watch_index !== seen.index;
-        const update = { ts: new Date().toISOString(), kind: { identity_update: { identity } } };
-        return { events: has_changed ? [update] : [], watch: seen };
-      },
+      ({ caller }) =>
+        follow(events, caller.identity_id, (identity) => ({
+          events: identity ? [{ ts: new Date().toISOString(), kind: { identity_update: { identity } } }] : [],
+        })),
     ),
   ];
 }
-
-/** A batch has no version of its own: its index is never waited for. */
-const NOT_WATCHABLE = { index: '' };
 
 function readIds(text: string): string[] {
   const ids = text.split(',').filter((id) => id !== '');

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { Timestamp, Uuid, WatchIndex } from '../../platform/http/shapes.ts';
+import { I32, Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import type { IdentityRow } from './tables.ts';
 
 const External = Type.Object({ profile: Type.String(), settings: Type.Optional(Type.String()) });
@@ -47,9 +47,9 @@ export type IdentityProfile = Static<typeof IdentityProfile>;
 
 const optional = <Shape extends TSchema>(shape: Shape) => Type.Optional(shape);
 export const ProfileBody = Type.Object({
-  display_name: optional(Type.String()),
-  account_number: optional(Type.Integer()),
-  bio: optional(Type.String()),
+  display_name: optional(Text),
+  account_number: optional(I32),
+  bio: optional(Text),
 });
 export const SetupBody = Type.Object({ existing_identity_token: optional(Type.String({ maxLength: 8_192 })) });
 export const SetupAnswer = Type.Object({
@@ -60,12 +60,12 @@ export const SetupAnswer = Type.Object({
 });
 export const RefreshBody = Type.Object({ logout: optional(Type.Boolean()) });
 export const RefreshAnswer = Type.Object({ token: Type.String(), exp: Timestamp, identity_id: Uuid });
-export const ProfileAnswer = Type.Object({ identity: IdentityProfile, watch: WatchIndex });
+export const ProfileAnswer = Type.Object({ identity: IdentityProfile });
 export const BatchQuery = Type.Object({
   identity_ids: Type.String({ maxLength: 4_096, description: 'Up to 64 ids, separated by commas.' }),
 });
-export const HandlesAnswer = Type.Object({ identities: Type.Array(IdentityHandle), watch: WatchIndex });
-export const SummariesAnswer = Type.Object({ identities: Type.Array(IdentitySummary), watch: WatchIndex });
+export const HandlesAnswer = Type.Object({ identities: Type.Array(IdentityHandle) });
+export const SummariesAnswer = Type.Object({ identities: Type.Array(IdentitySummary) });
 export const EventsAnswer = Type.Object({
   events: Type.Array(
     Type.Object({
@@ -73,7 +73,6 @@ export const EventsAnswer = Type.Object({
       kind: Type.Object({ identity_update: Type.Object({ identity: IdentityProfile }) }),
     }),
   ),
-  watch: WatchIndex,
 });
 
 /** Where people's pictures are; `public_url` without a slash at the end. */

@@ -1,10 +1,9 @@
 import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import { route } from '../../platform/http/route.ts';
-import { nameCaller } from '../../platform/tokens/caller.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
+import { route, watched } from '../../platform/http/route.ts';
+import { follow, see } from '../../platform/watch/sights.ts';
 import type { Servers } from '../servers/servers.ts';
-import { LogsAnswer, LogsQuery } from '../servers/wire.ts';
+import { LogsAnswer, LogsQuery, toLog } from '../servers/wire.ts';
 import * as wire from './history-wire.ts';
 import type { Lobbies } from './lobbies.ts';
 
@@ -13,18 +12,16 @@ const NAMESPACE = `${GAME}/namespaces/:namespace_id` as const;
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
 /** What developers ask of their lobbies. */
-export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers, watch: Watch) {
+export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
   const { history } = lobbies;
   const reading = { allow: ['identity', 'cloud'], access: 'read' } as const;
   return [
-    route(
-      'GET',
+    watched(
       `${NAMESPACE}/analytics/matchmaker/live`,
       { ...reading, summary: 'The running lobbies of a namespace.', response: wire.LiveAnswer, errors: NOT_FOUND },
-      async ({ params }) => ({ lobbies: await history.live(params) }),
+      ({ params }) => see(history.live, params, (lobbies) => ({ lobbies })),
     ),
-    route(
-      'GET',
+    watched(
       `${NAMESPACE}/logs/lobbies`,
       {
         ...reading,
@@ -33,10 +30,10 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers, watch: Watc
         response: wire.HistoryAnswer,
         errors: NOT_FOUND,
       },
-      async ({ params, query }) => ({ lobbies: await history.list(params, readMoment(query.before_create_ts)) }),
+      ({ params, query }) =>
+        see(history.list, { ...params, before: readMoment(query.before_create_ts) }, (lobbies) => ({ lobbies })),
     ),
-    route(
-      'GET',
+    watched(
       `${NAMESPACE}/logs/lobbies/:lobby_id`,
       {
         ...reading,
@@ -44,13 +41,14 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers, watch: Watc
         response: wire.PastLobbyAnswer,
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
-      async ({ params }) => ({
-        lobby: await history.get(params, params.lobby_id),
-        // Logs are exported on demand (logs/export); nothing lies ready.
-        stdout_presigned_urls: [],
-        stderr_presigned_urls: [],
-        perf_lists: [],
-      }),
+      ({ params }) =>
+        see(history.one, params, (lobby) => ({
+          lobby,
+          // Logs are exported on demand (logs/export); nothing lies ready.
+          stdout_presigned_urls: [],
+          stderr_presigned_urls: [],
+          perf_lists: [],
+        })),
     ),
     route(
       'DELETE',
@@ -64,22 +62,17 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers, watch: Watc
       },
       async ({ params }) => ({ did_remove: await history.remove(params) }),
     ),
-    route(
-      'GET',
+    watched(
       `${GAME}/matchmaker/lobbies/:lobby_id/logs`,
       {
         ...reading,
         summary: "What a lobby's server wrote: the last lines, or those after an index.",
         query: LogsQuery,
         response: LogsAnswer,
-        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND', 'TOO_MANY_WATCHERS'],
+        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
-      async ({ caller, params, query, signal }) => {
-        const name = { server_id: await lobbies.serverOf(params), stream: query.stream };
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.follow(servers.log, name, waiting);
-        return { ...view, watch: seen };
-      },
+      async ({ params, query }) =>
+        follow(servers.log, { server_id: await lobbies.serverOf(params), stream: query.stream }, toLog),
     ),
   ];
 }

@@ -39,7 +39,9 @@ const PastLobbySummary = Type.Object({
 export type PastLobbySummary = Static<typeof PastLobbySummary>;
 
 export const HistoryQuery = Type.Object({
-  before_create_ts: Type.Optional(Type.String({ description: 'RFC 3339: only lobbies that were made before.' })),
+  before_create_ts: Type.Optional(
+    Type.String({ maxLength: 40, description: 'RFC 3339: only lobbies that were made before.' }),
+  ),
 });
 export const HistoryAnswer = Type.Object({ lobbies: Type.Array(PastLobbySummary) });
 export const PastLobbyAnswer = Type.Object({

@@ -1,9 +1,11 @@
 import type { Database } from '../../platform/database/database.ts';
 import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
+import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import type { Ending } from './ending.ts';
 import type { LiveLobby, PastLobbySummary } from './history-wire.ts';
@@ -84,26 +86,46 @@ export function createHistory(
     };
   }
 
-  return {
-    /** The running lobbies of a namespace. */
-    async live(place: Place): Promise<LiveLobby[]> {
+  /** The running lobbies of a namespace. Watchable. */
+  const live: Watchable<Place, LiveLobby[]> = {
+    topics: ({ namespace_id }) => [
+      topics.lobbiesOf(namespace_id),
+      topics.playersOf(namespace_id),
+      topics.namespace(namespace_id),
+    ],
+    async read(place) {
       const { namespace_id, version_id } = await namespaces.get(place);
       const [regions, running] = await Promise.all([regionIds(), store.selectCounted(queries, namespace_id)]);
       return running.map((lobby) => toLiveLobby(lobby, regions, version_id));
     },
-    /** The newest 64 that were made before a moment. */
-    async list(place: Place, before: Date | undefined): Promise<PastLobbySummary[]> {
+  };
+
+  /** The newest 64 that were made before a moment. Watchable. */
+  const list: Watchable<Place & { before: Date | undefined }, PastLobbySummary[]> = {
+    // When a lobby's server started, or how it ended, is told by the servers.
+    topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.serversOf(namespace_id)],
+    async read({ before, ...place }) {
       const { namespace_id } = await namespaces.get(place);
       return await describe(await store.selectHistory(queries, namespace_id, before));
     },
-    /** Throws MATCHMAKER_LOBBY_NOT_FOUND. */
-    async get(place: Place, lobby_id: string): Promise<PastLobbySummary> {
+  };
+
+  /** A lobby, running or ended. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
+  const one: Watchable<Place & { lobby_id: string }, PastLobbySummary> = {
+    topics: ({ lobby_id, namespace_id }) => [topics.lobby(lobby_id), topics.serversOf(namespace_id)],
+    async read({ lobby_id, ...place }) {
       const { namespace_id } = await namespaces.get(place);
       const lobby = await selectLobby(queries, lobby_id);
       const [described] = lobby?.namespace_id === namespace_id ? await describe([lobby]) : [];
       if (!described) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return described;
     },
+  };
+
+  return {
+    live,
+    list,
+    one,
     /** All lobbies of a game that ran within a window (Unix milliseconds), with the names of what they were of. */
     async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };

@@ -2,6 +2,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
+import { createRounds } from '../../platform/rounds.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Servers } from '../servers/servers.ts';
@@ -22,6 +23,10 @@ export interface HostingDependencies {
 
 type Lobby = CallerOf<'lobby'>;
 
+/** How many arrivals are noted together at the most, and how many may wait for that. */
+const ROUND_MAX = 512;
+const WAITING_MAX = 10_000;
+
 /** What a lobby's server says: of the lobby, and of its players. */
 export function createHosting(dependencies: HostingDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
@@ -32,6 +37,16 @@ export function createHosting(dependencies: HostingDependencies) {
     if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
     return lobby;
   }
+
+  /** Notes that somebody has come; false when he may not. */
+  const connect = createRounds<playersStore.Arrival, boolean>({
+    round_max: ROUND_MAX,
+    waiting_max: WAITING_MAX,
+    async work(arrivals) {
+      const connected = await playersStore.setConnected(database.queries, arrivals, clock.now());
+      return arrivals.map(({ player_id }, index) => connected.has(player_id) && isFirst(arrivals, index));
+    },
+  });
 
   /** The player of a token, who must be one of the lobby's. */
   async function getPlayer({ lobby_id }: Lobby, player_token: string): Promise<PlayerRow> {
@@ -72,7 +87,7 @@ export function createHosting(dependencies: HostingDependencies) {
     /** A player has come with this token. Throws why he must be sent away. */
     async connected(caller: Lobby, player_token: string): Promise<void> {
       const player = await getPlayer(caller, player_token);
-      if (await playersStore.setConnected(database.queries, player, clock.now())) return;
+      if (await connect(player)) return;
       const { remove_ts, remove_reason, connect_ts } =
         (await playersStore.selectPlayer(database.queries, player.player_id)) ?? player;
       if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
@@ -98,4 +113,9 @@ export function createHosting(dependencies: HostingDependencies) {
     const is_running = await database.transact((tx) => store.updateLobby(tx, lobby, values));
     if (!is_running) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
   }
+}
+
+/** Of several who come with one token at the same moment, the first. */
+function isFirst(arrivals: playersStore.Arrival[], index: number): boolean {
+  return arrivals.findIndex(({ player_id }) => player_id === arrivals[index]?.player_id) === index;
 }

@@ -21,6 +21,10 @@ const ListedLobby = Type.Object({
   state: Type.Optional(Type.Unknown()),
 });
 
+const KnownLobby = Type.Object({ ...ListedLobby.properties, is_closed: Type.Boolean(), is_ready: Type.Boolean() });
+export type KnownLobby = Static<typeof KnownLobby>;
+export const LobbyAnswer = Type.Object({ lobby: KnownLobby });
+
 export const ListQuery = Type.Object({ include_state: Type.Optional(Type.Boolean()) });
 export const Listing = Type.Object({
   game_modes: Type.Array(Type.Object({ game_mode_id: Type.String() })),
@@ -30,6 +34,7 @@ export const Listing = Type.Object({
 export type Listing = Static<typeof Listing>;
 
 export const RegionsAnswer = Type.Object({ regions: Type.Array(Region) });
+export type Regions = Static<typeof RegionsAnswer>;
 
 const Count = Type.Object({ player_count: Type.Integer() });
 export const StatisticsQuery = Type.Object({ exclude_outdated: Type.Optional(Type.Boolean()) });
@@ -69,4 +74,8 @@ export function toListedLobby(
     total_player_count: connected_count,
     ...(include_state && state !== null ? { state: JSON.parse(state) } : {}),
   };
+}
+
+export function toKnownLobby(lobby: LobbyRow & { connected_count: number }): KnownLobby {
+  return { ...toListedLobby(lobby, true), is_closed: lobby.is_closed, is_ready: lobby.ready_ts !== null };
 }

@@ -1,10 +1,19 @@
 import type { Database } from '../../platform/database/database.ts';
-import type { CallerOf } from '../../platform/tokens/caller.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
+import { topics } from '../topics.ts';
 import type { GameModeSettings, Versions } from '../versions/versions.ts';
-import type { Listing, Statistics } from './listing-wire.ts';
-import { toListedLobby, toRegion } from './listing-wire.ts';
+import {
+  type KnownLobby,
+  type Listing,
+  type Regions,
+  type Statistics,
+  toKnownLobby,
+  toListedLobby,
+  toRegion,
+} from './listing-wire.ts';
 import { listedLobbies } from './rules.ts';
 import { requireNamespace } from './seating.ts';
 import * as store from './views-store.ts';
@@ -16,16 +25,24 @@ export interface ListingDependencies {
   datacenters: Datacenters;
 }
 
-/** What players may know of a namespace's lobbies (field-behaviour 4.10 and 4.11). */
+/** What players may know of a namespace's lobbies (field-behaviour 4.10 and 4.11). All but the regions are watchable. */
 export function createListing({ database, namespaces, versions, datacenters }: ListingDependencies) {
-  return {
-    /** The public lobbies of the current version; closed ones too, empty ones only where a game mode has no other. */
-    async list(caller: CallerOf<'public'>, include_state: boolean): Promise<Listing> {
-      const namespace = await requireNamespace(namespaces, caller.namespace_id);
+  const { queries } = database;
+
+  /** The public lobbies of the current version; closed ones too, empty ones only where a game mode has no other. */
+  const list: Watchable<{ namespace_id: string; include_state: boolean }, Listing> = {
+    topics: ({ namespace_id }) => [
+      topics.lobbiesOf(namespace_id),
+      topics.playersOf(namespace_id),
+      topics.namespace(namespace_id),
+      topics.datacenters(),
+    ],
+    async read({ namespace_id, include_state }) {
+      const namespace = await requireNamespace(namespaces, namespace_id);
       const [modes, regions, running] = await Promise.all([
         versions.gameModes(namespace),
         datacenters.list(),
-        store.selectCounted(database.queries, namespace.namespace_id),
+        store.selectCounted(queries, namespace_id),
       ]);
       const listed = running.filter(
         ({ version_id, game_mode, publicity }) =>
@@ -37,26 +54,47 @@ export function createListing({ database, namespaces, versions, datacenters }: L
         lobbies: listedLobbies(listed).map((lobby) => toListedLobby(lobby, include_state)),
       };
     },
-    async regions(): Promise<Pick<Listing, 'regions'>> {
-      return { regions: (await datacenters.list()).map(toRegion) };
+  };
+
+  /** A running lobby of a namespace, private ones too: whoever knows its id may join it. */
+  const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
+    topics: ({ lobby_id }) => [topics.lobby(lobby_id), topics.seats(lobby_id)],
+    async read({ namespace_id, lobby_id }) {
+      const known = await store.selectCountedLobby(queries, namespace_id, lobby_id);
+      if (!known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      if (known.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+      return toKnownLobby(known);
     },
-    /** Players with a seat. Each game mode and region of the current version is there, with a zero if need be. */
-    async statistics(caller: CallerOf<'public'>, exclude_outdated: boolean): Promise<Statistics> {
-      const namespace = await requireNamespace(namespaces, caller.namespace_id);
+  };
+
+  /** Players with a seat. Each game mode and region of the current version is there, with a zero if need be. */
+  const statistics: Watchable<{ namespace_id: string; exclude_outdated: boolean }, Statistics> = {
+    topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.namespace(namespace_id)],
+    async read({ namespace_id, exclude_outdated }) {
+      const namespace = await requireNamespace(namespaces, namespace_id);
       const [modes, counts] = await Promise.all([
         versions.gameModes(namespace),
-        store.selectPlayerCounts(database.queries, namespace.namespace_id),
+        store.selectPlayerCounts(queries, namespace_id),
       ]);
-      const statistics = emptyStatistics(modes);
+      const counted = emptyStatistics(modes);
       for (const { version_id, game_mode, region, player_count } of counts) {
         if (exclude_outdated && version_id !== namespace.version_id) continue;
-        statistics.player_count += player_count;
-        statistics.game_modes[game_mode] ??= { player_count: 0, regions: {} };
-        const mode = statistics.game_modes[game_mode];
+        counted.player_count += player_count;
+        counted.game_modes[game_mode] ??= { player_count: 0, regions: {} };
+        const mode = counted.game_modes[game_mode];
         mode.player_count += player_count;
         mode.regions[region] = { player_count: (mode.regions[region]?.player_count ?? 0) + player_count };
       }
-      return statistics;
+      return counted;
+    },
+  };
+
+  return {
+    list,
+    lobby,
+    statistics,
+    async regions(): Promise<Regions> {
+      return { regions: (await datacenters.list()).map(toRegion) };
     },
     /** The game modes as a development token sees them: a lobby of each. */
     async modesOf({ namespace_id }: { namespace_id: string }): Promise<GameModeSettings[]> {

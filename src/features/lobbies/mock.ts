@@ -1,8 +1,11 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
+import { topics } from '../topics.ts';
+import type { GameModeSettings } from '../versions/versions.ts';
 import type { createListing } from './listing.ts';
-import { type Listing, type Statistics, toRegion } from './listing-wire.ts';
+import { type KnownLobby, type Listing, type Statistics, toRegion } from './listing-wire.ts';
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from './wire.ts';
 
 /** The sign by which a developer sees that he talks to his own machine. */
@@ -13,37 +16,52 @@ const LISTED_REGION = {
   provider_display_name: 'Development',
 };
 
+const STATE = { foo: 'bar' };
+
 /**
  * What the matchmaker answers to development tokens (field-behaviour 1.8): as if a lobby ran at the host name and ports
  * that the token lists. It touches nothing.
  */
 export function createMock(tokens: Tokens, listing: Pick<ReturnType<typeof createListing>, 'modesOf'>) {
+  /** A lobby of each game mode of the namespace's version. Watchable. */
+  const list: Watchable<{ namespace_id: string; include_state: boolean }, Listing> = {
+    topics: ({ namespace_id }) => [topics.namespace(namespace_id)],
+    async read({ namespace_id, include_state }) {
+      const modes = await listing.modesOf({ namespace_id });
+      return {
+        game_modes: modes.map(({ name }) => ({ game_mode_id: name })),
+        regions: [LISTED_REGION],
+        lobbies: modes.map((mode) => ({ ...describe(mode), ...(include_state ? { state: STATE } : {}) })),
+      };
+    },
+  };
+
+  /** The lobby of the first game mode, by its id of zeros. Watchable. */
+  const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
+    topics: ({ namespace_id }) => [topics.namespace(namespace_id)],
+    async read({ namespace_id, lobby_id }) {
+      const [mode] = await listing.modesOf({ namespace_id });
+      if (!mode || lobby_id !== NO_LOBBY) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      return { ...describe(mode), state: STATE, is_closed: false, is_ready: true };
+    },
+  };
+
+  /** Nobody plays. Watchable. */
+  const statistics: Watchable<string, Statistics> = {
+    topics: () => [],
+    read: async () => ({ player_count: 0, game_modes: {} }),
+  };
+
   return {
     async join({ namespace_id, hostname, ports }: CallerOf<'development'>): Promise<JoinAnswer> {
       const player = { kind: 'development_player', namespace_id, player_id: Bun.randomUUIDv7() } as const;
       const player_token = await tokens.issue(player);
       return toJoinAnswer({ lobby_id: NO_LOBBY, region: REGION }, toDevelopmentPorts(hostname, ports), player_token);
     },
-    /** A lobby of each game mode of the namespace's version. */
-    async list(caller: CallerOf<'development'>, include_state: boolean): Promise<Listing> {
-      const modes = await listing.modesOf(caller);
-      return {
-        game_modes: modes.map(({ name }) => ({ game_mode_id: name })),
-        regions: [LISTED_REGION],
-        lobbies: modes.map(({ name, max_players_normal, max_players_direct, max_players_party }) => ({
-          region_id: REGION.region_id,
-          game_mode_id: name,
-          lobby_id: NO_LOBBY,
-          max_players_normal,
-          max_players_direct,
-          max_players_party,
-          total_player_count: 0,
-          ...(include_state ? { state: { foo: 'bar' } } : {}),
-        })),
-      };
-    },
+    list,
+    lobby,
+    statistics,
     regions: () => ({ regions: [LISTED_REGION] }),
-    statistics: (): Statistics => ({ player_count: 0, game_modes: {} }),
     /** A server under development tells of a player, whose token must be from a mock answer of the same namespace. */
     async checkPlayer({ namespace_id }: CallerOf<'development'>, player_token: string): Promise<void> {
       const player = await tokens.verifyKind(player_token, ['development_player']);
@@ -51,5 +69,17 @@ export function createMock(tokens: Tokens, listing: Pick<ReturnType<typeof creat
         throw new ServiceError('TOKEN_ERROR', { reason: 'it belongs to another namespace' });
       }
     },
+  };
+}
+
+function describe({ name, max_players_normal, max_players_direct, max_players_party }: GameModeSettings) {
+  return {
+    region_id: REGION.region_id,
+    game_mode_id: name,
+    lobby_id: NO_LOBBY,
+    max_players_normal,
+    max_players_direct,
+    max_players_party,
+    total_player_count: 0,
   };
 }

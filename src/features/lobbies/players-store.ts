@@ -1,4 +1,4 @@
-import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
 import { CHANGES_CHANNEL, raiseVersions } from '../../platform/watch/versions.ts';
@@ -12,26 +12,49 @@ export async function selectPlayer(queries: Queries, player_id: string): Promise
   return row;
 }
 
-/** Notes that a player has connected: once, to his own lobby, in time, while he has his seat (I-M3). */
-export async function setConnected(
-  queries: Queries,
-  { player_id, lobby_id }: { player_id: string; lobby_id: string },
-  now: Date,
-): Promise<boolean> {
-  const rows = await queries
-    .update(players)
-    .set({ connect_ts: now })
-    .where(
-      and(
-        eq(players.player_id, player_id),
-        eq(players.lobby_id, lobby_id),
-        isNull(players.connect_ts),
-        isNull(players.remove_ts),
-        sql`(${players.seat_deadline_ts} is null or ${players.seat_deadline_ts} > ${at(now)})`,
-      ),
+/** Somebody who has come to a lobby. */
+export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id' | 'namespace_id'>;
+
+/**
+ * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the ids of
+ * those of whom that is so.
+ */
+export async function setConnected(queries: Queries, arrivals: Arrival[], now: Date): Promise<Set<string>> {
+  const column = (key: keyof Arrival) => sql.param(arrivals.map((arrival) => arrival[key]));
+  const told = arrivals.flatMap(({ namespace_id, lobby_id }) => [
+    topics.playersOf(namespace_id),
+    topics.seats(lobby_id),
+  ]);
+  const rows = await queries.execute<{ player_id: string }>(sql`
+    with ${raiseVersions(told)},
+    told as (
+      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
     )
-    .returning({ player_id: players.player_id });
-  return rows.length > 0;
+    update ${players} set connect_ts = ${at(now)}
+    from unnest(${column('player_id')}::uuid[], ${column('lobby_id')}::uuid[]) as arrival (player_id, lobby_id)
+    where ${players.player_id} = arrival.player_id and ${players.lobby_id} = arrival.lobby_id
+      and connect_ts is null and remove_ts is null and (seat_deadline_ts is null or seat_deadline_ts > ${at(now)})
+      -- The count makes the versions the first rows that are locked, here as everywhere.
+      and (select count(*) from told) > 0
+    returning ${players.player_id}`);
+  return new Set(rows.map(({ player_id }) => player_id));
+}
+
+/**
+ * The common table expressions that tell of the seats of lobbies which another one has changed. Whoever changes seats has
+ * raised the version of their namespace's list before, so nobody waits for these in another order.
+ */
+export function raiseSeats(changed: string): SQL {
+  const prefix = topics.seats('');
+  return sql`raised_seats as (
+      insert into topics (topic, version)
+      select ${prefix}::text || lobby_id, 1 from (select distinct lobby_id from ${sql.raw(changed)} order by lobby_id) as changed
+      on conflict (topic) do update set version = topics.version + 1
+      returning topic, version
+    ),
+    told_seats as (
+      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised_seats
+    )`;
 }
 
 /**
@@ -45,7 +68,7 @@ export async function removePlayers(
   { reason, now }: { reason: RemoveReason; now: Date },
 ): Promise<{ removed: number; emptied: number }> {
   const [row] = await queries.execute<{ removed: string; emptied: string }>(sql`
-    with ${raiseVersions([topics.lobbiesOf(namespace_id)])},
+    with ${raiseVersions([topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id)])},
     told as (
       select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
     ),
@@ -59,12 +82,13 @@ export async function removePlayers(
       update ${lobbies} set
         player_count = player_count - seats,
         idle_ts = case when player_count = seats then ${at(now)} else idle_ts end,
-        changed = (select version from told)
+        changed = (select version from told where topic = ${topics.lobbiesOf(namespace_id)})
       from (select lobby_id, count(*) as seats from gone group by lobby_id) as left_by
       where ${lobbies.lobby_id} = left_by.lobby_id
-      returning player_count
-    )
-    select (select count(*) from gone) as removed, (select count(*) from freed where player_count = 0) as emptied`);
+      returning player_count, ${lobbies.lobby_id}
+    ),
+    ${raiseSeats('freed')}
+    select (select count(*) from told_seats) as told, (select count(*) from gone) as removed, (select count(*) from freed where player_count = 0) as emptied`);
   return { removed: Number(row?.removed ?? 0), emptied: Number(row?.emptied ?? 0) };
 }
 

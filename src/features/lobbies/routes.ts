@@ -1,6 +1,7 @@
 import { badBody, parseJson } from '../../platform/http/body.ts';
-import { route } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { see } from '../../platform/watch/sights.ts';
 import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';
 import * as wire from './wire.ts';
@@ -121,8 +122,7 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
 function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lobbies) {
   const listed = { allow: ['public', 'development'], is_tokenless: true, errors: ['NAMESPACE_NOT_FOUND'] } as const;
   return [
-    route(
-      'GET',
+    watched(
       `${prefix}/lobbies/list`,
       {
         ...listed,
@@ -130,10 +130,23 @@ function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lob
         query: listingWire.ListQuery,
         response: listingWire.Listing,
       },
-      async ({ caller, query: { include_state = false } }) =>
-        caller.kind === 'development'
-          ? await mock.list(caller, include_state)
-          : await listing.list(caller, include_state),
+      ({ caller, query: { include_state = false } }) =>
+        see(
+          caller.kind === 'development' ? mock.list : listing.list,
+          { namespace_id: caller.namespace_id, include_state },
+          (list) => list,
+        ),
+    ),
+    watched(
+      `${prefix}/lobbies/:lobby_id`,
+      {
+        ...listed,
+        summary: 'A running lobby, with its state.',
+        response: listingWire.LobbyAnswer,
+        errors: ['NAMESPACE_NOT_FOUND', ...LOBBY_ERRORS],
+      },
+      ({ caller: { kind, namespace_id }, params: { lobby_id } }) =>
+        see(kind === 'development' ? mock.lobby : listing.lobby, { namespace_id, lobby_id }, (lobby) => ({ lobby })),
     ),
     route(
       'GET',
@@ -141,8 +154,7 @@ function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lob
       { ...listed, summary: 'The regions in which lobbies can run.', response: listingWire.RegionsAnswer },
       async ({ caller }) => (caller.kind === 'development' ? mock.regions() : await listing.regions()),
     ),
-    route(
-      'GET',
+    watched(
       `${prefix}/players/statistics`,
       {
         ...listed,
@@ -151,8 +163,10 @@ function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lob
         query: listingWire.StatisticsQuery,
         response: listingWire.Statistics,
       },
-      async ({ caller, query: { exclude_outdated = false } }) =>
-        caller.kind === 'development' ? mock.statistics() : await listing.statistics(caller, exclude_outdated),
+      ({ caller: { kind, namespace_id }, query: { exclude_outdated = false } }) =>
+        kind === 'development'
+          ? see(mock.statistics, namespace_id, (statistics) => statistics)
+          : see(listing.statistics, { namespace_id, exclude_outdated }, (statistics) => statistics),
     ),
   ];
 }

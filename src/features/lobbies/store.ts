@@ -4,6 +4,7 @@ import { at } from '../../platform/database/moments.ts';
 import { CHANGES_CHANNEL, raiseVersions, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
+import { raiseSeats } from './players-store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, type PlayerRow, players, type StopReason } from './tables.ts';
 
 const LOBBIES_MAX = 100_000;
@@ -142,8 +143,9 @@ export async function takeSeats(
       select proposed.player_id, proposed.lobby_id, proposed.namespace_id, proposed.address, ${at(now)},
         case when accepting.ready_ts is null then null else ${at(deadline)} end
       from proposed join accepting on accepting.lobby_id = proposed.lobby_id
-    )
-    select * from accepting`);
+    ),
+    ${raiseSeats('accepting')}
+    select * from accepting where (select count(*) from told_seats) > 0`);
   return rows.map(toLobbyRow);
 }
 

@@ -26,6 +26,15 @@ export async function selectCounted(queries: Queries, namespace_id: string) {
     .limit(LISTED_MAX);
 }
 
+/** A lobby of a namespace, running or ended. */
+export async function selectCountedLobby(queries: Queries, namespace_id: string, lobby_id: string) {
+  const [row] = await queries
+    .select(counted)
+    .from(lobbies)
+    .where(and(eq(lobbies.namespace_id, namespace_id), eq(lobbies.lobby_id, lobby_id)));
+  return row;
+}
+
 /** Players with a seat, by version, game mode and region. */
 export async function selectPlayerCounts(queries: Queries, namespace_id: string) {
   return await queries

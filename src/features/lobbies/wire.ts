@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { named, Uuid } from '../../platform/http/shapes.ts';
+import { I32, named, Text, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import type { ServerPort } from '../servers/servers.ts';
 
@@ -19,8 +19,8 @@ export const FindBody = Type.Object({
   game_modes: Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { maxItems: 32 }),
   regions: Type.Optional(Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { minItems: 1, maxItems: 32 })),
   prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
-  tags: Type.Optional(named(Type.String(), TAGS_SENT_MAX)),
-  max_players: Type.Optional(Type.Integer()),
+  tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
+  max_players: Type.Optional(I32),
   ...CheckMembers,
 });
 export type FindBody = Static<typeof FindBody>;
@@ -29,8 +29,8 @@ export const CreateBody = Type.Object({
   game_mode: Type.String({ maxLength: NAME_LENGTH_MAX }),
   region: Type.Optional(Type.String({ maxLength: NAME_LENGTH_MAX })),
   publicity: Type.Optional(Type.Union([Type.Literal('public'), Type.Literal('private')])),
-  tags: Type.Optional(named(Type.String(), TAGS_SENT_MAX)),
-  max_players: Type.Optional(Type.Integer()),
+  tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
+  max_players: Type.Optional(I32),
   lobby_config: Type.Optional(Type.Unknown({ description: 'Any JSON; the lobby finds it as SERVICE_LOBBY_CONFIG.' })),
   ...CheckMembers,
 });

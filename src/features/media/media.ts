@@ -23,7 +23,7 @@ export function createMedia({ database, uploads }: MediaDependencies) {
       async inspect(upload_id) {
         const [file] = await uploads.files(upload_id);
         const type = imageTypeOf(file?.path ?? '');
-        if (type && looksLike(type, await readStart(uploads.read(upload_id, 0)))) return;
+        if (type && looksLike(type, await readStart(await uploads.read(upload_id, 0)))) return;
         throw new ServiceError('UPLOAD_INVALID', { error: 'its content is not the picture that its name says' });
       },
       // What refers to the picture is set after it; until then it is nobody's.
@@ -62,7 +62,7 @@ export function createMedia({ database, uploads }: MediaDependencies) {
       const [file] = await uploads.files(upload_id);
       const type = imageTypeOf(file?.path ?? '');
       if (upload.kind !== kind || !upload.complete_ts || !type) throw new ServiceError('UPLOAD_NOT_FOUND', {});
-      return { content: uploads.read(upload_id, 0), type };
+      return { content: await uploads.read(upload_id, 0), type };
     },
   };
 }

@@ -7,7 +7,13 @@ import type { Identities } from '../identities/identities.ts';
 import type { Media, PictureKind } from './media.ts';
 import * as wire from './wire.ts';
 
-const UPLOAD_ERRORS = ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_INVALID', 'UPLOAD_BUSY'] as const;
+const UPLOAD_ERRORS = [
+  'UPLOAD_NOT_FOUND',
+  'UPLOAD_INCOMPLETE',
+  'UPLOAD_INVALID',
+  'UPLOAD_BUSY',
+  'OBJECTS_UNAVAILABLE',
+] as const;
 const PREPARE_ERRORS = ['UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'] as const;
 
 /** In addresses, by kind. */

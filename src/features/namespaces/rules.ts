@@ -11,16 +11,22 @@ import {
 const PORTS_MAX = 16;
 /** The field's (field-behaviour 4.3). */
 const LOBBY_COUNT_MAX = 32_767;
+/** What the database can hold of them; nobody has as many. */
+const MAX_PLAYERS_MAX = 2_147_483_647;
 /** Each more doubles the work of a login; 12 is a quarter of a second. */
 const BCRYPT_COST_MAX = 12;
 
 /** What is wrong with the matchmaker's limits of a namespace: one number stands for the five kinds of client. */
 export function matchmakerLimitProblems(limits: { lobby_count_max: number; max_players: number }): ContentProblem[] {
-  const clients = ['client', 'vpn', 'proxy', 'tor', 'hosting'].map((kind) => ['max-players', kind, 'too-low']);
+  const playersProblem = (problem: string) => [
+    ['max-players', problem],
+    ...['client', 'vpn', 'proxy', 'tor', 'hosting'].map((kind) => ['max-players', kind, problem]),
+  ];
   return [
     ...(limits.lobby_count_max < 1 ? [['lobby-count', 'too-low']] : []),
     ...(limits.lobby_count_max > LOBBY_COUNT_MAX ? [['lobby-count', 'too-high']] : []),
-    ...(limits.max_players < 1 ? [['max-players', 'too-low'], ...clients] : []),
+    ...(limits.max_players < 1 ? playersProblem('too-low') : []),
+    ...(limits.max_players > MAX_PLAYERS_MAX ? playersProblem('too-high') : []),
   ].map((path) => ({ path }));
 }
 

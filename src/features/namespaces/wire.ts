@@ -1,13 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { named, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
+import { named, Text, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
 import { type DevelopmentPort, PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
 import type { DomainRow, NamespaceRow, NamespaceVersionRow } from './tables.ts';
 
-export const NamespaceNames = Type.Object({ display_name: Type.String(), name_id: Type.String() });
+export const NamespaceNames = Type.Object({ display_name: Text, name_id: Text });
 
 export const CreateNamespaceBody = Type.Object({
-  display_name: Type.String(),
-  name_id: Type.String(),
+  display_name: Text,
+  name_id: Text,
   version_id: Uuid,
 });
 export const CreateNamespaceAnswer = Type.Object({ namespace_id: Uuid });
@@ -60,10 +60,12 @@ export const NamespaceAnswer = Type.Object({
   ]),
 });
 
+/** Specification: u32 both. What is too much of one is content, which the rules say by its path. */
+/** `max_players`: kept in an integer of PostgreSQL, once for each kind of client. */
 export const MatchmakerLimitsBody = Type.Object({ lobby_count_max: U32, max_players: U32 });
 export const DomainPublicAuthBody = Type.Object({ enabled: Type.Boolean() });
 export const CdnAuthBody = Type.Object({ auth_type: AuthType });
-export const AuthUserBody = Type.Object({ user: Type.String(), password: Type.String({ maxLength: 255 }) });
+export const AuthUserBody = Type.Object({ user: Text, password: Type.String({ maxLength: 255 }) });
 export const DomainBody = Type.Object({ domain: Type.String({ maxLength: 1_024 }) });
 
 export const UpdateVersionBody = Type.Object({ version_id: Uuid });
@@ -90,7 +92,7 @@ const DevelopmentPortBody = Type.Object({
 /** The old way to list ports. */
 const LobbyPorts = Type.Array(
   Type.Object({
-    label: Type.String(),
+    label: Text,
     target_port: Type.Optional(Port),
     port_range: Type.Optional(Type.Object({ min: Port, max: Port })),
     proxy_protocol: Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol))),
@@ -102,10 +104,7 @@ const Hostname = Type.String({ minLength: 1, maxLength: 255 });
 
 export const DevelopmentTokenBody = Type.Object({
   hostname: Hostname,
-  ports: Type.Optional(
-    // Without a pattern, values under labels with line breaks would pass unseen.
-    named(DevelopmentPortBody, LISTED_PORTS_MAX),
-  ),
+  ports: Type.Optional(named(DevelopmentPortBody, LISTED_PORTS_MAX)),
   lobby_ports: Type.Optional(LobbyPorts),
 });
 export const ValidateDevelopmentTokenBody = Type.Object({ hostname: Hostname, lobby_ports: LobbyPorts });

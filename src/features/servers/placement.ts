@@ -67,9 +67,10 @@ export async function takeWaiting(
 async function givePorts(
   tx: Tx,
   { node_id, server_ports, server_host }: Node,
-  { server_id, ports, destroyed_at }: ServerRow,
+  server: ServerRow,
   { now, rested_since, taken }: { now: Date; rested_since: Date; taken: Set<number> },
 ): Promise<ServerRow['ports']> {
+  const { server_id, ports, destroyed_at } = server;
   // One that is to end before it began needs none any more.
   if (destroyed_at) return ports;
   try {
@@ -80,7 +81,7 @@ async function givePorts(
     return assignPorts(ports, free, server_host);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    await store.setFailed(tx, server_id, error.message, now);
+    await store.setFailed(tx, server, error.message, now);
     return ports;
   }
 }

@@ -78,7 +78,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
         return await start(server);
       case 'adopt': {
         const started_at = server.started_at ?? clock.now();
-        await database.transact((tx) => store.setStarted(tx, server_id, { process: next.process, started_at }));
+        await database.transact((tx) => store.setStarted(tx, server, { process: next.process, started_at }));
         return events.emit({ event: 'server_adopted', server_id, process_id: next.process.pid });
       }
       case 'stop':
@@ -96,7 +96,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const process = await launch(server);
     if (!process) return;
     // When this fails it is adopted in the next step.
-    await database.transact((tx) => store.setStarted(tx, server_id, { process, started_at: clock.now() }));
+    await database.transact((tx) => store.setStarted(tx, server, { process, started_at: clock.now() }));
     const ports = Object.values(server.ports).flatMap(({ public_port }) => public_port ?? []);
     events.emit({ event: 'server_started', server_id, process_id: process.pid, ports });
   }
@@ -118,7 +118,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const { status, message } = toServiceError(cause) ?? { status: 500, message: sentenceOf(cause) };
       if (status === 503) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
-      await database.transact((tx) => store.setFailed(tx, server_id, message, clock.now()));
+      await database.transact((tx) => store.setFailed(tx, server, message, clock.now()));
       return undefined;
     }
   }
@@ -139,7 +139,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     await runtime.kill(handleOf(server));
     while (await collect(server, true));
     if (failure !== null) await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${failure}`);
-    await database.transact((tx) => store.setEnded(tx, server_id, { exit_code, exit_signal, failure }, clock.now()));
+    await database.transact((tx) => store.setEnded(tx, server, { exit_code, exit_signal, failure }, clock.now()));
     await runtime.remove(handleOf(server));
     asked_to_stop.delete(server_id);
     events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure });

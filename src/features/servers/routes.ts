@@ -1,22 +1,35 @@
-import { route } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
-import { nameCaller } from '../../platform/tokens/caller.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
+import { follow, see } from '../../platform/watch/sights.ts';
 import { parseTags } from '../tags.ts';
-import type { Servers } from './servers.ts';
+import type { LogStream, Servers } from './servers.ts';
 import * as wire from './wire.ts';
 
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 const SERVERS = '/games/:game_id/environments/:environment_id/servers';
 
-export function serverRoutes(servers: Servers, watch: Watch) {
+export function serverRoutes(servers: Servers) {
   const scopeOf = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({
     game_id,
     namespace_id: environment_id,
   });
+  const readingLogs = {
+    allow: ['identity', 'cloud'],
+    access: 'read',
+    query: wire.LogsQuery,
+    errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
+  } as const;
+
+  async function logOf(
+    params: { game_id: string; environment_id: string; server_id: string },
+    { stream }: { stream: LogStream },
+  ) {
+    const { server_id } = await servers.get(scopeOf(params), params.server_id);
+    return { server_id, stream };
+  }
+
   return [
-    route(
-      'GET',
+    watched(
       SERVERS,
       {
         summary: 'Lists the servers of an environment, the newest first.',
@@ -26,10 +39,10 @@ export function serverRoutes(servers: Servers, watch: Watch) {
         response: wire.ServersAnswer,
         errors: NOT_FOUND,
       },
-      async ({ params, query }) => {
+      ({ params, query }) => {
         const { include_destroyed = false, cursor } = query;
         const filter = { tags: parseTags(query.tags_json), include_destroyed, cursor };
-        return { servers: (await servers.list(scopeOf(params), filter)).map(wire.toServer) };
+        return see(servers.many, { ...scopeOf(params), ...filter }, (rows) => ({ servers: rows.map(wire.toServer) }));
       },
     ),
     route(
@@ -53,8 +66,7 @@ export function serverRoutes(servers: Servers, watch: Watch) {
       },
       async ({ params, body }) => ({ server: wire.toServer(await servers.create(scopeOf(params), body)) }),
     ),
-    route(
-      'GET',
+    watched(
       `${SERVERS}/:server_id`,
       {
         summary: 'A server.',
@@ -63,7 +75,8 @@ export function serverRoutes(servers: Servers, watch: Watch) {
         response: wire.ServerAnswer,
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
       },
-      async ({ params }) => ({ server: wire.toServer(await servers.get(scopeOf(params), params.server_id)) }),
+      ({ params: { server_id, ...environment } }) =>
+        see(servers.one, { ...scopeOf(environment), server_id }, (row) => ({ server: wire.toServer(row) })),
     ),
     route(
       'DELETE',
@@ -81,24 +94,23 @@ export function serverRoutes(servers: Servers, watch: Watch) {
         return {};
       },
     ),
-    route(
-      'GET',
+    watched(
       `${SERVERS}/:server_id/logs`,
       {
-        summary: 'What a server wrote: the last lines, or those after an index.',
-        allow: ['identity', 'cloud'],
-        access: 'read',
-        query: wire.LogsQuery,
+        ...readingLogs,
+        summary: 'What a server wrote: the last lines, or those after an index. In base64.',
         response: wire.LogsAnswer,
-        errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND', 'TOO_MANY_WATCHERS'],
       },
-      async ({ caller, params, query, signal }) => {
-        const { server_id } = await servers.get(scopeOf(params), params.server_id);
-        const name = { server_id, stream: query.stream };
-        const waiting = { watch_index: query.watch_index, signal, waiter: nameCaller(caller) };
-        const { view, watch: seen } = await watch.follow(servers.log, name, waiting);
-        return { ...view, watch: seen };
+      async ({ params, query }) => follow(servers.log, await logOf(params, query), wire.toLog),
+    ),
+    watched(
+      `${SERVERS}/:server_id/log-lines`,
+      {
+        ...readingLogs,
+        summary: 'The same, as text.',
+        response: wire.LogTextAnswer,
       },
+      async ({ params, query }) => follow(servers.log, await logOf(params, query), wire.toLogText),
     ),
   ];
 }

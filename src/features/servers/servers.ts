@@ -1,7 +1,8 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Growing, Watch } from '../../platform/watch/watch.ts';
+import type { Growing, Watchable } from '../../platform/watch/sights.ts';
+import type { Watch } from '../../platform/watch/watch.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import { topics } from '../topics.ts';
@@ -80,8 +81,23 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     return server;
   }
 
+  /** A server of an environment. Watchable. */
+  const one: Watchable<store.ServerScope & { server_id: string }, ServerRow> = {
+    topics: ({ server_id }) => [topics.server(server_id)],
+    read: ({ server_id, ...scope }) => get(scope, server_id),
+  };
+
+  /** Those of an environment that a filter lets through. Watchable. */
+  const many: Watchable<store.ServerScope & store.ServerFilter, ServerRow[]> = {
+    topics: ({ namespace_id }) => [topics.serversOf(namespace_id)],
+    read: ({ game_id, namespace_id, ...filter }) =>
+      store.selectServers(database.queries, { game_id, namespace_id }, filter),
+  };
+
   return {
     get,
+    one,
+    many,
     /** For another feature's transaction: everything has been checked. */
     createWith: insert,
     /** Checks and creates; a machine of the datacenter takes it from there. */
@@ -110,10 +126,6 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
         }),
       );
     },
-    list: (
-      scope: store.ServerScope,
-      filter: { tags: Record<string, string>; include_destroyed: boolean; cursor: string | undefined },
-    ) => store.selectServers(database.queries, scope, filter),
     /** Decides that a server ends; it is gone a little later. Repeating it is harmless. */
     async destroy(scope: store.ServerScope, server_id: string, override_kill_timeout_ms?: number): Promise<void> {
       const how = { now: clock.now(), override_kill_timeout_ms };
@@ -146,27 +158,13 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     },
     /** What a server wrote. Grows. */
     log: {
-      topic: ({ server_id, stream }) => topics.log(server_id, stream),
-      last: async (name) => toLog(await logs.lastLines(name)),
-      from: async (name, line) => toLog(await logs.linesFrom(name, line)),
-    } satisfies Growing<LogName, LogView>,
+      topics: ({ server_id, stream }) => [topics.log(server_id, stream)],
+      last: async (name) => toPieces(await logs.lastLines(name)),
+      from: async (name, line) => toPieces(await logs.linesFrom(name, line)),
+    } satisfies Growing<LogName, LogLines['lines']>,
   };
 }
 
 export type Outcome = Pick<ServerRow, 'started_at' | 'exit_code' | 'exit_signal' | 'failure'>;
 
-/** Lines as the wire has them: their bytes in base64, their times in RFC 3339, old to new. */
-export interface LogView {
-  lines: string[];
-  timestamps: string[];
-}
-
-function toLog({ lines, next_line }: LogLines): { view: LogView; next: number } {
-  return {
-    view: {
-      lines: lines.map(({ bytes }) => Buffer.from(bytes).toString('base64')),
-      timestamps: lines.map(({ ts }) => ts.toISOString()),
-    },
-    next: next_line,
-  };
-}
+const toPieces = ({ lines, next_line }: LogLines) => ({ view: lines, next: next_line });

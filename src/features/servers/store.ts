@@ -12,11 +12,23 @@ export interface ServerScope {
   namespace_id: string;
 }
 
+export interface ServerFilter {
+  tags: Record<string, string>;
+  include_destroyed: boolean;
+  /** The id of the last server of the page before. */
+  cursor: string | undefined;
+}
+
+type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
+
+/** Where a change of a server is told. */
+const about = ({ server_id, namespace_id }: Named) => [topics.server(server_id), topics.serversOf(namespace_id)];
+
 const PAGE = 10_000;
 const PAGE_WITH_DESTROYED = 64;
 
 export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
-  await touch(tx, [topics.server(row.server_id), topics.work(row.datacenter_id)]);
+  await touch(tx, [...about(row), topics.work(row.datacenter_id)]);
   await tx.insert(servers).values(row);
 }
 
@@ -38,11 +50,7 @@ export async function selectServerById(queries: Queries, server_id: string): Pro
 }
 
 /** The newest first, after the cursor; an unknown cursor is after the end. */
-export async function selectServers(
-  queries: Queries,
-  scope: ServerScope,
-  filter: { tags: Record<string, string>; include_destroyed: boolean; cursor: string | undefined },
-): Promise<ServerRow[]> {
+export async function selectServers(queries: Queries, scope: ServerScope, filter: ServerFilter): Promise<ServerRow[]> {
   const cursor = queries
     .select({ created_at: servers.created_at, server_id: servers.server_id })
     .from(servers)
@@ -75,7 +83,7 @@ export async function destroyServer(
   const known = await selectServer(tx, scope, server_id);
   const is_decided = known?.destroyed_at && override_kill_timeout_ms === undefined;
   if (!known || known.ended_at || is_decided) return known;
-  await touch(tx, [topics.server(server_id), topics.serversEnding(), topics.work(known.datacenter_id)]);
+  await touch(tx, [...about(known), topics.serversEnding(), topics.work(known.datacenter_id)]);
   const kill_at = at(new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms)));
   const { destroyed_at } = servers;
   const [row] = await tx
@@ -94,7 +102,7 @@ export async function destroyServer(
 export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: Date): Promise<void> {
   const going = await selectOfNode(tx, node_id);
   const works = going.map(({ datacenter_id }) => topics.work(datacenter_id));
-  await touch(tx, [...going.map(({ server_id }) => topics.server(server_id)), topics.serversEnding(), ...works]);
+  await touch(tx, [...going.flatMap(about), topics.serversEnding(), ...works]);
   await tx
     .update(servers)
     .set({
@@ -142,16 +150,16 @@ export async function assignServer(
 
 export async function setStarted(
   tx: Tx,
-  server_id: string,
+  { server_id, namespace_id }: Named,
   { process, started_at }: { process: ProcessIdentity; started_at: Date },
 ): Promise<void> {
-  await touch(tx, [topics.server(server_id)]);
+  await touch(tx, about({ server_id, namespace_id }));
   await tx.update(servers).set({ process, started_at }).where(eq(servers.server_id, server_id));
 }
 
 /** Notes that a server cannot be started: it ends with this reason. */
-export async function setFailed(tx: Tx, server_id: string, failure: string, now: Date): Promise<void> {
-  await touch(tx, [topics.server(server_id), topics.serversEnding()]);
+export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, failure: string, now: Date): Promise<void> {
+  await touch(tx, [...about({ server_id, namespace_id }), topics.serversEnding()]);
   await tx
     .update(servers)
     .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${at(now)})` })
@@ -161,11 +169,11 @@ export async function setFailed(tx: Tx, server_id: string, failure: string, now:
 /** Notes that nothing of a server is left, and gives its ports back. */
 export async function setEnded(
   tx: Tx,
-  server_id: string,
+  { server_id, namespace_id }: Named,
   end: Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'>,
   now: Date,
 ): Promise<void> {
-  await touch(tx, [topics.server(server_id), topics.serversEnding()]);
+  await touch(tx, [...about({ server_id, namespace_id }), topics.serversEnding()]);
   await tx
     .update(servers)
     .set({

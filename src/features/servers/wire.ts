@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { U64, Uuid, WatchIndex, WatchQuery } from '../../platform/http/shapes.ts';
+import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
 import { Tags, TagsQuery } from '../tags.ts';
+import type { LogLines } from './logs.ts';
 import { LOG_STREAMS, type ServerPort, type ServerRow } from './tables.ts';
 
 const PORTS_MAX = 8;
@@ -93,15 +94,27 @@ export const ListServersQuery = Type.Object({
 
 export const DestroyServerQuery = Type.Object({ override_kill_timeout: Type.Optional(KillTimeout) });
 
-export const LogsQuery = Type.Object({
-  stream: Type.Union(LOG_STREAMS.map((stream) => Type.Literal(stream))),
-  ...WatchQuery.properties,
-});
+export const LogsQuery = Type.Object({ stream: Type.Union(LOG_STREAMS.map((stream) => Type.Literal(stream))) });
 export const LogsAnswer = Type.Object({
   lines: Type.Array(Type.String({ description: 'The bytes of a line, in base64.' })),
-  timestamps: Type.Array(Type.String()),
-  watch: WatchIndex,
+  timestamps: Type.Array(Timestamp),
 });
+export const LogTextAnswer = Type.Object({
+  lines: Type.Array(Type.Object({ ts: Timestamp, text: Type.String({ description: 'What is no UTF-8 is U+FFFD.' }) })),
+});
+
+/** Lines as the specification has them, old to new. */
+export function toLog(lines: LogLines['lines']): Static<typeof LogsAnswer> {
+  return {
+    lines: lines.map(({ bytes }) => Buffer.from(bytes).toString('base64')),
+    timestamps: lines.map(({ ts }) => ts.toISOString()),
+  };
+}
+
+/** Lines to be read by people. */
+export function toLogText(lines: LogLines['lines']): Static<typeof LogTextAnswer> {
+  return { lines: lines.map(({ bytes, ts }) => ({ ts: ts.toISOString(), text: Buffer.from(bytes).toString() })) };
+}
 
 export function toServer(row: ServerRow): Static<typeof Server> {
   return {

@@ -1,4 +1,5 @@
-import { route } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
+import { see } from '../../platform/watch/sights.ts';
 import type { Sites } from './sites.ts';
 import { CreateSiteAnswer, CreateSiteBody, SitesAnswer, toSiteSummary } from './wire.ts';
 
@@ -6,8 +7,7 @@ const SITES = '/cloud/games/:game_id/cdn/sites';
 
 export function siteRoutes(sites: Sites) {
   return [
-    route(
-      'GET',
+    watched(
       SITES,
       {
         summary: 'Lists the sites of a game, the newest first.',
@@ -16,7 +16,7 @@ export function siteRoutes(sites: Sites) {
         response: SitesAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      async ({ params }) => ({ sites: (await sites.list(params.game_id)).map(toSiteSummary) }),
+      ({ params }) => see(sites.all, params.game_id, (rows) => ({ sites: rows.map(toSiteSummary) })),
     ),
     route(
       'POST',

@@ -1,7 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
+import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import { checkFiles } from './rules.ts';
@@ -36,8 +38,14 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
     complete: (tx, upload_id, now) => store.setComplete(tx, upload_id, now),
   });
 
+  /** A game's. Watchable. */
+  const all: Watchable<string, SiteRow[]> = {
+    topics: (game_id) => [topics.sitesOf(game_id)],
+    read: (game_id) => store.selectSites(database.queries, game_id),
+  };
+
   return {
-    list: (game_id: string) => store.selectSites(database.queries, game_id),
+    all,
     /** Whether a game has such a site, and all of it has arrived. */
     async isComplete(game_id: string, site_id: string): Promise<boolean> {
       return (await store.selectSite(database.queries, game_id, site_id))?.complete_ts != null;

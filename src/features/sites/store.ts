@@ -1,10 +1,13 @@
 import { and, desc, eq } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
 import { type SiteRow, sites } from './tables.ts';
 
 const SITES_MAX = 1_000;
 
 export async function insertSite(tx: Tx, row: SiteRow): Promise<void> {
+  await touch(tx, [topics.sitesOf(row.game_id)]);
   await tx.insert(sites).values(row);
 }
 
@@ -27,5 +30,7 @@ export async function selectSite(queries: Queries, game_id: string, site_id: str
 }
 
 export async function setComplete(tx: Tx, upload_id: string, now: Date): Promise<void> {
+  const [site] = await tx.select({ game_id: sites.game_id }).from(sites).where(eq(sites.upload_id, upload_id));
+  if (site) await touch(tx, [topics.sitesOf(site.game_id)]);
   await tx.update(sites).set({ complete_ts: now }).where(eq(sites.upload_id, upload_id));
 }

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { Text, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import type { SiteRow } from './tables.ts';
 
@@ -14,7 +14,13 @@ const SiteSummary = Type.Object({
 });
 export const SitesAnswer = Type.Object({ sites: Type.Array(SiteSummary) });
 
-export const CreateSiteBody = Type.Object({ display_name: Type.String(), files: Type.Array(PrepareFile) });
+/** Above the limit of the rules, which say what is too many. */
+const LISTED_FILES_MAX = 16_384;
+
+export const CreateSiteBody = Type.Object({
+  display_name: Text,
+  files: Type.Array(PrepareFile, { maxItems: LISTED_FILES_MAX }),
+});
 export const CreateSiteAnswer = Type.Object({
   site_id: Uuid,
   upload_id: Uuid,

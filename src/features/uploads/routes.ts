@@ -15,7 +15,14 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
         allow: 'anyone',
         body_kind: 'stream',
         response: Empty,
-        errors: ['UPLOAD_SIGNATURE_INVALID', 'UPLOAD_LENGTH_MISMATCH', 'UPLOAD_INVALID', 'UPLOAD_NOT_FOUND'],
+        errors: [
+          'UPLOAD_SIGNATURE_INVALID',
+          'UPLOAD_LENGTH_MISMATCH',
+          'UPLOAD_INVALID',
+          'UPLOAD_NOT_FOUND',
+          'UPLOAD_BUSY',
+          'OBJECTS_UNAVAILABLE',
+        ],
       },
       async ({ request }) => {
         await uploads.receive(request.url, request.body ?? new ReadableStream({ start: (body) => body.close() }));
@@ -29,7 +36,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
         summary: 'Declares that all files of an upload have been sent.',
         allow: ['identity', 'cloud'],
         response: Empty,
-        errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_BUSY', 'BUILDS_BUILD_INVALID'],
+        errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_BUSY', 'BUILDS_BUILD_INVALID', 'OBJECTS_UNAVAILABLE'],
       },
       async ({ caller, params }) => {
         const { game_id } = await uploads.get(params.upload_id);

@@ -1,4 +1,6 @@
+import type { ByteRange } from '../../platform/objects/objects.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
+import type { UploadFileRow } from './tables.ts';
 
 /** The field's (field-behaviour 8.7). */
 export const PART_BYTES = 100 * 1024 ** 2;
@@ -21,12 +23,41 @@ export function partsOf(
   });
 }
 
-/** Where a part lies until the upload is complete. */
-export function partKey({ upload_id, file_number, part_number }: UploadPart): string {
-  return `${upload_id}/${file_number}.${part_number}.part`;
+/** Where a part lies, as it was sent one time. */
+export function partKey({ upload_id, file_number, part_number }: UploadPart, receipt: string): string {
+  return `${upload_id}/${file_number}.${part_number}.${receipt}`;
 }
 
-/** Where a file of a complete upload lies. */
-export function fileKey(upload_id: string, file_number: number): string {
-  return `${upload_id}/${file_number}`;
+/** An object that holds a part of a file; none as long as the part has not come. */
+export interface HeldPart {
+  part: UploadPart;
+  key: string | undefined;
+}
+
+/** Where the parts of a file lie, in order. */
+export function heldPartsOf(file: UploadFileRow, is_multipart: boolean): HeldPart[] {
+  return partsOf(file, is_multipart).map((part) => {
+    const receipt = file.receipts[part.part_number];
+    return { part, key: receipt ? partKey(part, receipt) : undefined };
+  });
+}
+
+/** A part of an object, or all of it. */
+export interface Piece {
+  key: string;
+  range?: ByteRange;
+}
+
+/** What is to be read, in order, for a file or a range of it. */
+export function piecesOf(file: UploadFileRow, is_multipart: boolean, range?: ByteRange): Piece[] {
+  const { upload_id, file_number, content_length, receipts } = file;
+  // Until migration 0009, the parts of a file were made one when it was complete.
+  if (receipts.length === 0) return [{ key: `${upload_id}/${file_number}`, ...(range && { range }) }];
+  const { start: first, end: last } = range ?? { start: 0, end: content_length };
+  return heldPartsOf(file, is_multipart).flatMap(({ part, key }) => {
+    const start = Math.max(first - part.byte_offset, 0);
+    const end = Math.min(last - part.byte_offset, part.content_length - 1);
+    if (key === undefined || (start > end && content_length > 0)) return [];
+    return start === 0 && end === part.content_length - 1 ? [{ key }] : [{ key, range: { start, end } }];
+  });
 }

@@ -1,13 +1,16 @@
 import { and, asc, desc, eq, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import type { UploadPart } from '../../platform/objects/presign.ts';
 import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
 
 const UPLOADS_MAX = 1_000;
 
-export async function insertUpload(tx: Tx, upload: UploadRow, files: UploadFileRow[]): Promise<void> {
+type NewUploadFile = Omit<UploadFileRow, 'receipts'>;
+
+export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFile[]): Promise<void> {
   await tx.insert(uploads).values(upload);
   // One array for each column: the statement's text does not depend on how many files there are.
-  const column = <Key extends keyof UploadFileRow>(key: Key) => sql.param(files.map((file) => file[key]));
+  const column = <Key extends keyof NewUploadFile>(key: Key) => sql.param(files.map((file) => file[key]));
   await tx.execute(sql`
     insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length)
     select ${upload.upload_id}::uuid, file.* from unnest(
@@ -27,6 +30,44 @@ export async function selectFiles(queries: Queries, upload_id: string): Promise<
     .from(uploadFiles)
     .where(eq(uploadFiles.upload_id, upload_id))
     .orderBy(asc(uploadFiles.file_number));
+}
+
+/** A file, and whether it comes in parts. */
+export async function selectFile(
+  queries: Queries,
+  upload_id: string,
+  file_number: number,
+): Promise<{ file: UploadFileRow; is_multipart: boolean } | undefined> {
+  const [row] = await queries
+    .select({ file: uploadFiles, is_multipart: uploads.is_multipart })
+    .from(uploadFiles)
+    .innerJoin(uploads, eq(uploads.upload_id, uploadFiles.upload_id))
+    .where(and(eq(uploadFiles.upload_id, upload_id), eq(uploadFiles.file_number, file_number)));
+  return row;
+}
+
+/**
+ * Notes which object holds a part from now on, unless the upload is complete or being completed: then it is not noted.
+ * Gives the receipt that counted until now.
+ */
+export async function recordReceipt(
+  queries: Queries,
+  { upload_id, file_number, part_number }: Pick<UploadPart, 'upload_id' | 'file_number' | 'part_number'>,
+  receipt: string,
+  now: Date,
+): Promise<{ is_recorded: boolean; previous: string | null }> {
+  const place = sql`${part_number + 1}::int`;
+  const rows = await queries.execute<{ previous: string | null }>(sql`
+    with before as (
+      select file.upload_id, file.file_number, file.receipts[${place}] as previous
+      from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}
+      where ${uploads.upload_id} = ${upload_id} and file.file_number = ${file_number} and ${isClaimable(now)}
+      for share of ${uploads} for no key update of file
+    )
+    update ${uploadFiles} as file set receipts[${place}] = ${receipt}::uuid
+    from before where file.upload_id = before.upload_id and file.file_number = before.file_number
+    returning before.previous`);
+  return { is_recorded: rows.length > 0, previous: rows[0]?.previous ?? null };
 }
 
 /** A game's uploads of a kind with their first files, the newest first. */

@@ -60,6 +60,8 @@ export const uploadFiles = pgTable(
     path: text().notNull(),
     content_type: text(),
     content_length: bigint({ mode: 'number' }).notNull(),
+    /** Of each part in its place: which of the times that it was sent counts. */
+    receipts: uuid().array().notNull().default([]),
   },
   (table) => [
     primaryKey({ columns: [table.upload_id, table.file_number] }),
@@ -68,4 +70,5 @@ export const uploadFiles = pgTable(
 );
 
 export type UploadRow = typeof uploads.$inferSelect;
-export type UploadFileRow = typeof uploadFiles.$inferSelect;
+/** The receipt of a part that has not come is null, or not there at all. */
+export type UploadFileRow = Omit<typeof uploadFiles.$inferSelect, 'receipts'> & { receipts: (string | null)[] };

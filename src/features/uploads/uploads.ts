@@ -1,11 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
-import type { ByteRange, Objects } from '../../platform/objects/objects.ts';
+import { type ByteRange, type Objects, streamOf } from '../../platform/objects/objects.ts';
 import type { Presigner } from '../../platform/objects/presign.ts';
-import { fileKey, PARTS_MAX, PATH_BYTES_MAX, partKey, partsOf } from './rules.ts';
+import { heldPartsOf, PARTS_MAX, PATH_BYTES_MAX, type Piece, partKey, partsOf, piecesOf } from './rules.ts';
 import * as store from './store.ts';
 import type { UploadFileRow, UploadRow } from './tables.ts';
 import type { PrepareFile, PresignedRequest } from './wire.ts';
@@ -49,17 +50,13 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     return upload;
   }
 
-  /** Puts the parts of a file together. Harmless when that has been done. */
-  async function assemble(file: UploadFileRow, is_multipart: boolean): Promise<void> {
-    const key = fileKey(file.upload_id, file.file_number);
-    const parts = partsOf(file, is_multipart);
-    const sizes = await Promise.all(parts.map((part) => objects.size(partKey(part))));
-    const missing = sizes.findIndex((size, index) => size !== parts[index]?.content_length);
-    if (missing < 0) return await objects.join(parts.map(partKey), key);
-    if ((await objects.size(key)) === file.content_length) return;
-    throw new ServiceError('UPLOAD_INCOMPLETE', {
-      error: `of ${JSON.stringify(file.path)}, the part at byte ${parts[missing]?.byte_offset} is missing`,
-    });
+  /** Why an upload takes no more bytes; undefined as long as it does. */
+  async function refusalOf(upload_id: string): Promise<ServiceError | undefined> {
+    const { complete_ts, completing_until } = await get(upload_id);
+    if (complete_ts) {
+      return new ServiceError('UPLOAD_INVALID', { error: 'it is complete, its files do not change any more' });
+    }
+    return completing_until && completing_until >= clock.now() ? new ServiceError('UPLOAD_BUSY', {}) : undefined;
   }
 
   /** Takes the right to complete an upload, as long as the work lasts; false when somebody else has it. */
@@ -97,10 +94,15 @@ export function createUploads({ database, clock, events, objects, presigner }: U
   async function discard({ upload_id, kind }: Pick<UploadRow, 'upload_id' | 'kind'>): Promise<void> {
     const is_discarded = await alone(upload_id, async () => {
       await purposes.get(kind)?.discard?.(upload_id);
-      await objects.remove(upload_id);
+      await objects.removeFolder(upload_id);
       await store.deleteUpload(database.queries, upload_id);
     });
     if (is_discarded) events.emit({ event: 'upload_abandoned', upload_id });
+  }
+
+  async function* concatenate(first: ReadableStream<Uint8Array>, others: Piece[]): AsyncGenerator<Uint8Array, void> {
+    yield* first;
+    for (const { key, range } of others) yield* await objects.read(key, range);
   }
 
   return {
@@ -127,6 +129,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       }
       const parts = rows.flatMap((row) => partsOf(row, upload.is_multipart));
       if (parts.length > PARTS_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${PARTS_MAX} parts` });
+      const largest = objects.object_bytes_max;
+      if (parts.some((part) => part.content_length > largest)) {
+        const error = `a file of more than ${largest} bytes is to be sent in parts (multipart_upload)`;
+        throw new ServiceError('UPLOAD_INVALID', { error });
+      }
       const content_length = rows.reduce((sum, row) => sum + row.content_length, 0);
       const times = { create_ts: clock.now(), completing_until: null, complete_ts: null };
       const owner = { game_id: upload.game_id ?? null, identity_id: upload.identity_id ?? null };
@@ -142,17 +149,15 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     /** Takes the bytes of one part, sent to an address that `prepare` gave. The same part may be sent again. */
     async receive(url: string, content: AsyncIterable<Uint8Array>): Promise<void> {
       const part = presigner.verify(url);
-      const refuseComplete = async () => {
-        if ((await get(part.upload_id)).complete_ts === null) return;
-        throw new ServiceError('UPLOAD_INVALID', { error: 'it is complete, its files do not change any more' });
-      };
-      await refuseComplete();
-      await objects.put(partKey(part), content, part.content_length);
+      const refusal = await refusalOf(part.upload_id);
+      if (refusal) throw refusal;
+      const receipt = crypto.randomUUID();
+      await objects.put(partKey(part, receipt), content, part.content_length);
+      const { is_recorded, previous } = await store.recordReceipt(database.queries, part, receipt, clock.now());
+      if (is_recorded) return await objects.remove(previous === null ? [] : [partKey(part, previous)]);
       // Completed meanwhile: what was just written belongs to nothing.
-      await refuseComplete().catch(async (error: unknown) => {
-        await objects.remove(partKey(part));
-        throw error;
-      });
+      await objects.remove([partKey(part, receipt)]);
+      throw (await refusalOf(part.upload_id)) ?? new ServiceError('UPLOAD_BUSY', {});
     },
     get,
     /**
@@ -166,24 +171,32 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
       const is_done = await alone(upload_id, async () => {
         const files = await store.selectFiles(database.queries, upload_id);
-        for (const file of files) await assemble(file, upload.is_multipart);
+        const stored = await objects.list(upload_id);
+        const kept = keysOf(files, upload.is_multipart, stored);
         await purpose.inspect(upload_id);
         await database.transact(async (tx) => {
           await purpose.complete(tx, upload_id, clock.now());
           await store.markComplete(tx, upload_id, clock.now());
+          // Whoever works for so long that he loses the right to, completes nothing that he has not looked at.
+          const is_same = isDeepStrictEqual(await store.selectFiles(tx, upload_id), files);
+          if (!is_same) throw new ServiceError('UPLOAD_BUSY', {});
         });
-        // Sent once more while we were at it. What comes from now on is removed by whoever receives it.
-        const parts = files.flatMap((file) => partsOf(file, upload.is_multipart));
-        await Promise.all(parts.map((part) => objects.remove(partKey(part))));
+        await objects.remove([...stored.keys()].filter((key) => !kept.has(key)));
       });
       if (!is_done && !(await get(upload_id)).complete_ts) throw new ServiceError('UPLOAD_BUSY', {});
     },
     /** A game's uploads of a kind with their files, the newest first. */
     listOf: (game_id: string, kind: UploadRow['kind']) => store.selectUploads(database.queries, game_id, kind),
     files: (upload_id: string) => store.selectFiles(database.queries, upload_id),
-    /** The bytes of a file of an upload that has arrived. */
-    read: (upload_id: string, file_number: number, range?: ByteRange) =>
-      objects.read(fileKey(upload_id, file_number), range),
+    /** The bytes of a file of an upload that has arrived, or those of a range. */
+    async read(upload_id: string, file_number: number, range?: ByteRange): Promise<ReadableStream<Uint8Array>> {
+      const found = await store.selectFile(database.queries, upload_id, file_number);
+      assert(found, 'a file that is read was announced');
+      const [first, ...others] = piecesOf(found.file, found.is_multipart, range);
+      assert(first, 'a file that is read has arrived');
+      const content = await objects.read(first.key, first.range);
+      return others.length === 0 ? content : streamOf(concatenate(content, others));
+    },
     /** Removes uploads that nobody completed within a day. */
     startCleaning: (signal: AbortSignal) =>
       startLoop({
@@ -210,4 +223,17 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         },
       }),
   };
+}
+
+/** The objects that hold the files. Throws UPLOAD_INCOMPLETE when one is missing, or has another size than announced. */
+function keysOf(files: UploadFileRow[], is_multipart: boolean, stored: Map<string, number>): Set<string> {
+  const keys = new Set<string>();
+  for (const { part, key } of files.flatMap((file) => heldPartsOf(file, is_multipart))) {
+    if (key === undefined || stored.get(key) !== part.content_length) {
+      const error = `of ${JSON.stringify(part.path)}, the part at byte ${part.byte_offset} is missing`;
+      throw new ServiceError('UPLOAD_INCOMPLETE', { error });
+    }
+    keys.add(key);
+  }
+  return keys;
 }

@@ -1,20 +1,22 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { named, Uuid } from '../../platform/http/shapes.ts';
+import { I32, named, U32, Uuid } from '../../platform/http/shapes.ts';
 import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
 
 /** Above every limit of the rules, which say by name what is too many; what is far beyond is not even looked at. */
 const ENTRIES_MAX = 256;
+const TEXT_LENGTH_MAX = 4_096;
 
 const optional = <Shape extends TSchema>(shape: Shape) => Type.Optional(shape);
 const record = <Shape extends TSchema>(shape: Shape) => named(shape, ENTRIES_MAX);
-const Count = Type.Integer({ minimum: 0, maximum: 4_294_967_295 });
+const list = <Shape extends TSchema>(shape: Shape) => Type.Array(shape, { maxItems: ENTRIES_MAX });
+const Text = Type.String({ maxLength: TEXT_LENGTH_MAX });
 
-export const PortRange = Type.Object({ min: Count, max: Count });
+export const PortRange = Type.Object({ min: U32, max: U32 });
 export const Protocol = Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol)));
 
-const IdleLobbies = Type.Object({ min: Count, max: Count });
+const IdleLobbies = Type.Object({ min: U32, max: U32 });
 
-const Region = Type.Object({ tier: optional(Type.String()), idle_lobbies: optional(IdleLobbies) });
+const Region = Type.Object({ tier: optional(Text), idle_lobbies: optional(IdleLobbies) });
 export type RegionConfig = Static<typeof Region>;
 
 const Port = Type.Object({
@@ -30,18 +32,18 @@ export type PortConfig = Static<typeof Port>;
 
 /** The build to run and how. The name is the contract's; any kind of build is named by `image_id`. */
 const Docker = Type.Object({
-  dockerfile: optional(Type.String()),
-  build_args: optional(record(Type.String())),
-  image: optional(Type.String()),
+  dockerfile: optional(Text),
+  build_args: optional(record(Text)),
+  image: optional(Text),
   image_id: optional(Uuid),
-  args: optional(Type.Array(Type.String(), { maxItems: ENTRIES_MAX })),
-  env: optional(record(Type.String())),
+  args: optional(list(Text)),
+  env: optional(record(Text)),
   network_mode: optional(Type.Union([Type.Literal('bridge'), Type.Literal('host')])),
   ports: optional(record(Port)),
 });
 export type DockerConfig = Static<typeof Docker>;
 
-const Verification = Type.Object({ url: Type.String(), headers: optional(record(Type.String())) });
+const Verification = Type.Object({ url: Text, headers: optional(record(Text)) });
 
 const ActionMembers = {
   enabled: Type.Boolean(),
@@ -57,7 +59,7 @@ const CreateAction = Type.Object({
   ...ActionMembers,
   enable_public: optional(Type.Boolean()),
   enable_private: optional(Type.Boolean()),
-  max_lobbies_per_identity: optional(Count),
+  max_lobbies_per_identity: optional(U32),
 });
 
 export type CreateActionConfig = Static<typeof CreateAction>;
@@ -67,11 +69,11 @@ export const ACTIONS = ['find', 'join', 'create'] as const;
 
 const SharedMembers = {
   regions: optional(record(Region)),
-  max_players: optional(Count),
-  max_players_direct: optional(Count),
-  max_players_party: optional(Count),
+  max_players: optional(U32),
+  max_players_direct: optional(U32),
+  max_players_party: optional(U32),
   docker: optional(Docker),
-  tier: optional(Type.String()),
+  tier: optional(Text),
   idle_lobbies: optional(IdleLobbies),
 };
 
@@ -85,16 +87,16 @@ const GameMode = Type.Object({
 export type GameModeConfig = Static<typeof GameMode>;
 
 const Captcha = Type.Object({
-  requests_before_reverify: Count,
-  verification_ttl: Count,
+  requests_before_reverify: U32,
+  verification_ttl: U32,
   hcaptcha: optional(
     Type.Object({
-      level: optional(Type.String()),
-      site_key: optional(Type.String()),
-      secret_key: optional(Type.String()),
+      level: optional(Text),
+      site_key: optional(Text),
+      secret_key: optional(Text),
     }),
   ),
-  turnstile: optional(Type.Object({ site_key: Type.String(), secret_key: Type.String() })),
+  turnstile: optional(Type.Object({ site_key: Text, secret_key: Text })),
 });
 export type CaptchaConfig = Static<typeof Captcha>;
 
@@ -102,20 +104,18 @@ const Matchmaker = Type.Object({
   ...SharedMembers,
   game_modes: optional(record(GameMode)),
   captcha: optional(Captcha),
-  dev_hostname: optional(Type.String()),
-  lobby_groups: optional(Type.Array(Type.Unknown())),
+  dev_hostname: optional(Text),
+  lobby_groups: optional(list(Type.Unknown())),
 });
 export type MatchmakerConfig = Static<typeof Matchmaker>;
 
 const CdnRoute = Type.Object({
-  glob: Type.String(),
-  priority: Type.Integer(),
-  middlewares: Type.Array(
+  glob: Text,
+  priority: I32,
+  middlewares: list(
     Type.Object({
       kind: Type.Object({
-        custom_headers: optional(
-          Type.Object({ headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })) }),
-        ),
+        custom_headers: optional(Type.Object({ headers: list(Type.Object({ name: Text, value: Text })) })),
       }),
     }),
   ),
@@ -124,21 +124,41 @@ export type CdnRoute = Static<typeof CdnRoute>;
 
 /** Which site the version's namespaces show, and with which headers. */
 const Cdn = Type.Object({
-  build_command: optional(Type.String()),
-  build_output: optional(Type.String()),
-  build_env: optional(record(Type.String())),
+  build_command: optional(Text),
+  build_output: optional(Text),
+  build_env: optional(record(Text)),
   site_id: optional(Uuid),
-  routes: optional(Type.Array(CdnRoute)),
+  routes: optional(list(CdnRoute)),
 });
 export type CdnConfig = Static<typeof Cdn>;
 
+const EXAMPLE = {
+  cdn: { site_id: '6a8f5d50-0e64-5b43-8bd4-2d3837910732', routes: [] },
+  matchmaker: {
+    game_modes: {
+      deathmatch: {
+        max_players: 16,
+        regions: { frankfurt: {} },
+        docker: {
+          image_id: '4715264b-f710-5bc3-bd0c-60cd30cc2e79',
+          network_mode: 'host',
+          ports: { game: { port: 7_777, protocol: 'udp' } },
+        },
+      },
+    },
+  },
+};
+
 /** What a version says of how its game is hosted; it travels and is kept in this shape. */
-export const VersionConfig = Type.Object({
-  scripts: optional(record(Type.String())),
-  engine: optional(Type.Unknown()),
-  cdn: optional(Cdn),
-  matchmaker: optional(Matchmaker),
-  kv: optional(Type.Object({})),
-  identity: optional(Type.Unknown()),
-});
+export const VersionConfig = Type.Object(
+  {
+    scripts: optional(record(Text)),
+    engine: optional(Type.Unknown()),
+    cdn: optional(Cdn),
+    matchmaker: optional(Matchmaker),
+    kv: optional(Type.Object({})),
+    identity: optional(Type.Unknown()),
+  },
+  { examples: [EXAMPLE] },
+);
 export type VersionConfig = Static<typeof VersionConfig>;

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
+import { Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import { VersionConfig } from './config.ts';
 import type { VersionRow } from './tables.ts';
 import type { Tier } from './tiers.ts';
 
-export const CreateVersionBody = Type.Object({ display_name: Type.String(), config: VersionConfig });
+export const CreateVersionBody = Type.Object({ display_name: Text, config: VersionConfig });
 export const CreateVersionAnswer = Type.Object({ version_id: Uuid });
 export const ReserveNameAnswer = Type.Object({ version_display_name: Type.String() });
 

@@ -20,18 +20,21 @@ export function toCallersError(failure: unknown): ServiceError {
   return toServiceError(failure) ?? new ServiceError('ERROR', {}, { cause: failure });
 }
 
-/** The body that every error has: code, message, ray_id, documentation and, where there is any, metadata. */
-export function errorResponse(error: ServiceError, ray_id: string, public_url: string): Response {
-  const body = {
+/** What every error says: code, message, ray_id, documentation and, where there is any, metadata. */
+export function errorBody(error: ServiceError, ray_id: string, public_url: string): object {
+  return {
     code: error.code,
     message: error.message,
     ray_id,
     documentation: `${public_url}/docs/errors#${documentationAnchor(error.code)}`,
     ...(error.metadata === undefined ? {} : { metadata: error.metadata }),
   };
+}
+
+export function errorResponse(error: ServiceError, ray_id: string, public_url: string): Response {
   const headers: Record<string, string> =
     error.retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(error.retry_after_ms / 1_000)) };
-  return Response.json(body, { status: error.status, headers });
+  return Response.json(errorBody(error, ray_id, public_url), { status: error.status, headers });
 }
 
 /**

@@ -2,13 +2,15 @@ import { Elysia } from 'elysia';
 import { assert, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { Tokens } from '../tokens/tokens.ts';
+import type { Watch } from '../watch/watch.ts';
 import { complete, errorResponse, toCallersError } from './answers.ts';
 import { createCors } from './cors.ts';
 import { describeRoute } from './openapi.ts';
 import { createPipeline, type Tenants, type TokenlessOrigins } from './pipeline.ts';
 import type { Rays } from './rays.ts';
-import type { Route } from './route.ts';
+import { matchPath, type Route } from './route.ts';
 
+const WATCH_PATH = '/watch';
 /** A connection that is silent for as long is closed; requests that wait say so themselves. */
 const IDLE_TIMEOUT_S = 30;
 const IDLE_TIMEOUT_MAX_S = 255;
@@ -19,7 +21,9 @@ export interface AppOptions {
   routes: Route[];
   tokens: Tokens;
   tenants: Tenants;
+  watch: Pick<Watch, 'answer'>;
   sites: Sites;
+  sockets: Upgrades;
   rays: Rays;
   events: Events;
   public_url: string;
@@ -34,6 +38,20 @@ interface ServerLike {
   timeout(request: Request, seconds: number): void;
 }
 
+/** The WebSocket channel. */
+export interface Upgrades {
+  /** Makes a WebSocket of a request. Throws what it is refused with. */
+  upgrade(request: Request, server: UpgradingServer): Promise<void>;
+}
+
+/** What Bun's server can do for WebSockets. */
+export interface UpgradingServer {
+  requestIP(request: Request): { address: string } | null;
+  // biome-ignore lint/suspicious/noExplicitAny: what a socket holds is the business of its makers.
+  upgrade(request: Request, options: { data: any; headers?: Record<string, string> }): boolean;
+  publish(topic: string, text: string): number;
+}
+
 /** Static sites, which have host names of their own. */
 export interface Sites extends TokenlessOrigins {
   /** The answer of the site whose host a request names; undefined when it is not a site that is asked. */
@@ -42,9 +60,9 @@ export interface Sites extends TokenlessOrigins {
 
 /** The HTTP face of the service: the route table, on Elysia. Does not listen yet. */
 export function createApp(options: AppOptions) {
-  const { routes, events, sites, rays, public_url, local_url, request_timeout_ms, stopping } = options;
+  const { routes, events, sites, sockets, rays, public_url, local_url, request_timeout_ms, stopping } = options;
   assertDenyByDefault(routes);
-  const cors = createCors([...new Set([public_url, local_url].map((url) => new URL(url).origin))]);
+  const cors = createCors([public_url, local_url]);
   const app = new Elysia({
     strictPath: true,
     serve: { reusePort: false, idleTimeout: IDLE_TIMEOUT_S, maxRequestBodySize: REQUEST_BYTES_MAX },
@@ -119,6 +137,15 @@ export function createApp(options: AppOptions) {
     });
   }
 
+  const upgrade = (request: Request, server: UpgradingServer | null) =>
+    serve(request, WATCH_PATH, async () => {
+      if (!server) throw new ServiceError('SERVICE_STOPPING', {});
+      await sockets.upgrade(request, server);
+      // It is no request any more: nobody gets this.
+      return new Response();
+    });
+  app.get(WATCH_PATH, ({ request, server }) => upgrade(request, server), { detail: { hide: true } });
+
   const elsewhere = ({ request }: { request: Request }) =>
     serve(request, '-', async (_ray_id, path) => {
       if (request.method === 'OPTIONS')
@@ -169,15 +196,8 @@ function limitTime(request: Request, route: Route, timeout_ms: number, stopping:
 
 /** Nothing at this path, or not for this method. */
 function notFound(routes: Route[], method: string, path: string): ServiceError {
-  const allowed = routes.filter((route) => matches(route.path, path)).map((route) => route.method);
+  const allowed = routes.filter((route) => matchPath(route.path, path)).map((route) => route.method);
   // One that is allowed got here because the path was not written as it is meant: with a fragment, for one.
   if (allowed.length === 0 || allowed.some((one) => one === method)) return new ServiceError('API_NOT_FOUND', {});
   return new ServiceError('API_METHOD_NOT_ALLOWED', { method, allowed_methods: [...new Set(allowed)].join(', ') });
-}
-
-function matches(pattern: string, path: string): boolean {
-  const [expected, given] = [pattern.split('/'), path.split('/')];
-  return (
-    expected.length === given.length && expected.every((part, index) => part.startsWith(':') || part === given[index])
-  );
 }

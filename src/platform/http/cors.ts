@@ -5,19 +5,21 @@ const HEADERS = 'Content-Type, Authorization';
 const MAX_AGE_S = 3_600;
 
 /** Paths that games call from their own pages. The others belong to the people who run games. */
-const OPEN_TO_ALL_ORIGINS = /^\/(matchmaker|v1|identity|group|uploads|health)(\/|$)/;
+const OPEN_TO_ALL_ORIGINS = /^\/(matchmaker|v1|identity|group|uploads|health|watch)(\/|$)/;
 
 /** Says to browsers which pages may read an answer (field-behaviour 0.3). */
 export interface Cors {
   /** Headers for the answer to a request. Throws API_CORS_ORIGIN_NOT_ALLOWED for a page that may not call this path. */
-  headersFor(request: Request, path: string): Record<string, string>;
+  headersFor(request: Pick<Request, 'headers'>, path: string): Record<string, string>;
   /** Headers for the answer to a preflight. */
   preflightHeaders(request: Request, path: string): Record<string, string>;
 }
 
-/** `own_origins`: those of the service itself, which may call everything. */
-export function createCors(own_origins: string[]): Cors {
-  function headersFor(request: Request, path: string): Record<string, string> {
+/** `own_urls`: the addresses of the service itself, whose pages may call everything. */
+export function createCors(own_urls: string[]): Cors {
+  const own_origins = [...new Set(own_urls.map((url) => new URL(url).origin))];
+
+  function headersFor(request: Pick<Request, 'headers'>, path: string): Record<string, string> {
     const origin = request.headers.get('origin');
     // The answer would be another for another origin: no cache may give it to all.
     if (origin === null) return { vary: 'Origin' };

@@ -3,17 +3,22 @@ import swaggerStyle from 'swagger-ui-dist/swagger-ui.css' with { type: 'file' };
 import swaggerScript from 'swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' };
 import { CATALOGUE, documentationAnchor, type ErrorCode } from '../errors.ts';
 import { htmlPage } from './answers.ts';
+import type { Examples } from './examples.ts';
 import { describeApi } from './openapi.ts';
 import { type Route, route } from './route.ts';
 
 /** What the service says about itself: the API document, a page to read and try it, and the errors. Works offline. */
-export function documentRoutes(describe: () => { app: AnyElysia; routes: Route[] }, version: string): Route[] {
+export function documentRoutes(
+  describe: () => { app: AnyElysia; routes: Route[] },
+  version: string,
+  examples: Examples,
+): Route[] {
   let document: ReturnType<typeof describeApi> | undefined;
   const page = { allow: 'anyone', is_page: true } as const;
   return [
     route('GET', '/openapi.json', { ...page, summary: 'The API, as an OpenAPI 3.1 document.' }, async () => {
       const { app, routes } = describe();
-      document ??= describeApi(app, routes, version);
+      document ??= describeApi(app, routes, version, examples);
       return document;
     }),
     route('GET', '/swagger', { ...page, summary: 'The API, to read and to try.' }, async () => htmlPage(SWAGGER_PAGE)),

@@ -1,7 +1,8 @@
 import { toOpenAPISchema } from '@elysiajs/openapi';
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { AnyElysia, DocumentDecoration } from 'elysia';
-import { CATALOGUE, type ErrorCode } from '../errors.ts';
+import { CATALOGUE, documentationAnchor, type ErrorCode } from '../errors.ts';
+import { type Examples, exampleOf } from './examples.ts';
 import type { Route } from './route.ts';
 import { Uuid } from './shapes.ts';
 
@@ -20,6 +21,8 @@ const WITH_TOKEN: ErrorCode[] = [
   'TOKEN_INVALID',
 ];
 
+const RAY_ID = '01a1fd6d-75cb-736c-a6d1-baa2f5588951';
+
 const ErrorBody = Type.Object({
   code: Type.String(),
   message: Type.String(),
@@ -32,7 +35,7 @@ const ErrorBody = Type.Object({
  * The API document (OpenAPI 3.1). Elysia's generator makes it from the app; since requests are checked by our own
  * pipeline, the shapes reach it as references beside the routes.
  */
-export function describeApi(app: AnyElysia, routes: Route[], version: string) {
+export function describeApi(app: AnyElysia, routes: Route[], version: string, examples: Examples) {
   const references: Record<string, Record<string, ReturnType<typeof shapesOf>>> = {};
   for (const route of routes) {
     const path = references[route.path] ?? {};
@@ -47,8 +50,12 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string) {
       version,
       description: 'Hosts multiplayer games: lobbies, seats, game servers, builds. Errors are listed at /docs/errors.',
     },
-    components: { schemas: { Error: ErrorBody }, securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
-    paths: dropOtherContent(paths),
+    components: {
+      schemas: { Error: ErrorBody },
+      examples: errorExamples(),
+      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+    },
+    paths: addExamples(dropOtherContent(paths) as Record<string, Record<string, Operation>>, routes, examples),
   };
 }
 
@@ -85,14 +92,61 @@ function bodyOf({ method, body, body_kind }: Route): TSchema {
 }
 
 function responsesOf(route: Route): Record<number, TSchema> {
-  const codes: ErrorCode[] = [...EVERYWHERE, ...(route.allow === 'anyone' ? [] : WITH_TOKEN), ...route.errors];
-  if (route.body || route.body_kind !== 'json') codes.push('API_BAD_BODY', 'API_BODY_TOO_LARGE');
-  if (route.query) codes.push('API_BAD_QUERY_PARAMETER');
   const responses: Record<number, TSchema> = { 200: route.response ?? Type.Any({ description: 'Any JSON.' }) };
-  for (const [status, listed] of Map.groupBy(new Set(codes.sort()), (code) => CATALOGUE[code].status)) {
+  for (const [status, listed] of errorsOf(route)) {
     responses[status] = Type.Ref('#/components/schemas/Error', { description: listed.join(', ') });
   }
   return responses;
+}
+
+/** The codes that a route may answer with, by status. */
+function errorsOf(route: Route): Map<number, ErrorCode[]> {
+  const codes: ErrorCode[] = [...EVERYWHERE, ...(route.allow === 'anyone' ? [] : WITH_TOKEN), ...route.errors];
+  if (route.body || route.body_kind !== 'json') codes.push('API_BAD_BODY', 'API_BODY_TOO_LARGE');
+  if (route.query) codes.push('API_BAD_QUERY_PARAMETER');
+  return Map.groupBy(new Set(codes.sort()), (code) => CATALOGUE[code].status);
+}
+
+/** The parts of an operation that examples stand in. */
+interface Operation {
+  parameters?: { name: string; example?: unknown }[];
+  requestBody?: { content: Record<string, { example?: unknown }> };
+  responses: Record<string, { content?: Record<string, { example?: unknown; examples?: unknown }> }>;
+}
+
+const JSON_TYPE = 'application/json';
+
+/** Shows what is sent and answered, and each error that may be met. */
+function addExamples(paths: Record<string, Record<string, Operation>>, routes: Route[], examples: Examples) {
+  for (const route of routes) {
+    const operation = paths[route.path.replace(/:([a-z_]+)/g, '{$1}')]?.[route.method.toLowerCase()];
+    if (!operation) continue;
+    const shapes = shapesOf(route);
+    const parameters: Record<string, TSchema> = { ...shapes.params.properties, ...shapes.query.properties };
+    for (const parameter of operation.parameters ?? []) {
+      const shape = parameters[parameter.name];
+      if (shape) parameter.example = exampleOf(shape, examples, { name: parameter.name });
+    }
+    const sent = operation.requestBody?.content[JSON_TYPE];
+    if (sent) sent.example = exampleOf(shapes.body, examples, { is_sent: true });
+    const answered = operation.responses['200']?.content?.[JSON_TYPE];
+    if (answered && route.response) answered.example = exampleOf(route.response, examples);
+    for (const [status, codes] of errorsOf(route)) {
+      const refused = operation.responses[status]?.content?.[JSON_TYPE];
+      const references = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
+      if (refused) refused.examples = Object.fromEntries(references);
+    }
+  }
+  return paths;
+}
+
+/** Every error's body, by its code. What is filled in stands in braces. */
+function errorExamples() {
+  const entries = Object.entries(CATALOGUE).map(([code, { message }]) => {
+    const documentation = `https://play.example.com/docs/errors#${documentationAnchor(code as ErrorCode)}`;
+    return [code, { value: { code, message, ray_id: RAY_ID, documentation } }];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Bodies are JSON only; the generator also lists the forms that Elysia could parse. */

@@ -1,10 +1,12 @@
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../errors.ts';
-import type { Caller, CallerKind } from '../tokens/caller.ts';
+import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
 import { isOfKind, type Tokens } from '../tokens/tokens.ts';
+import type { Sight } from '../watch/sights.ts';
+import type { Admission, Watch } from '../watch/watch.ts';
 import { badBody, isKept, parseJsonToKeep, readText } from './body.ts';
-import type { Call, Route } from './route.ts';
+import type { Call, Question, Route, WatchedRoute } from './route.ts';
 import { type CompiledShape, compileShape, describeProblem, isUuid } from './shapes.ts';
 
 const BEARER = 'Bearer ';
@@ -13,6 +15,8 @@ const WHOLE_NUMBER = /^-?\d+$/;
 /** Who may act within the game, and the namespace or environment, that a path names. Throws when the caller may not. */
 export interface Tenants {
   admit(caller: Caller, place: { game_id: string; namespace_id?: string }, access: 'read' | 'write'): Promise<void>;
+  /** The topic of news that may change who is admitted; undefined where nothing does. */
+  newsOf(caller: Caller): string | undefined;
 }
 
 /** What comes from outside of the route table. */
@@ -34,32 +38,79 @@ interface PipelineDependencies {
   tokens: Tokens;
   tenants: Tenants;
   origins: TokenlessOrigins;
+  watch: Pick<Watch, 'answer'>;
+}
+
+/** A question as it comes, from somebody who is known. */
+export interface Asking {
+  caller: Caller | undefined;
+  params: Record<string, string>;
+  search: URLSearchParams;
+}
+
+/** A question that may be asked. */
+export interface Admitted {
+  question: Question<unknown, never, never>;
+  watch_index: string | undefined;
+  /** How to find out later whether it still may be. */
+  admission: Admission | undefined;
+}
+
+/**
+ * Makes what admits questions to one route: is he of a kind that may ask; may he, here; what does the query say.
+ */
+export function createDoor(route: Route, tenants: Tenants) {
+  const query_shape = route.query && compileShape(route.query);
+
+  return async (asking: Asking): Promise<Admitted> => {
+    const { caller, search } = asking;
+    if (route.allow !== 'anyone') assertKind(caller, route.allow);
+    const params = checkParams(asking.params, route.free_params);
+    const check = async () => {
+      if (caller && route.access) await tenants.admit(caller, placeOf(params), route.access);
+    };
+    await check();
+    const given: { watch_index?: string } =
+      query_shape && route.query ? readQuery(search, route.query, query_shape) : {};
+    // Where somebody stands does not change what there is to be seen.
+    const { watch_index, ...query } = given;
+    const topic = caller && route.access && tenants.newsOf(caller);
+    return {
+      question: { caller, params, query } as Question<unknown, never, never>,
+      watch_index,
+      admission: topic === undefined ? undefined : { topic, check },
+    };
+  };
 }
 
 /**
  * Makes the function that answers one route's requests. The steps, in this order, for every route: who asks; may he, here;
  * what does the query say; what does the body say; the handler. Nothing is read before its reader is known.
  */
-export function createPipeline(route: Route, { tokens, tenants, origins }: PipelineDependencies) {
-  const query_shape = route.query && compileShape(route.query);
+export function createPipeline(route: Route, { tokens, tenants, origins, watch }: PipelineDependencies) {
+  const admit = createDoor(route, tenants);
   const body_shape = route.body && compileShape(route.body);
 
   return async (incoming: Incoming): Promise<unknown> => {
-    const { request, address, ray_id, signal } = incoming;
+    const { request, params, address, ray_id, signal } = incoming;
     const caller =
       route.allow === 'anyone'
         ? undefined
-        : ((route.is_tokenless ? await recognise(request, origins) : undefined) ??
-          (await authenticate(request, tokens, route.allow)));
-    const params = checkParams(incoming.params, route.free_params);
-    if (caller && route.access) await tenants.admit(caller, placeOf(params), route.access);
-    const query = query_shape && route.query ? readQuery(request, route.query, query_shape) : {};
+        : ((route.is_tokenless ? await recognise(request.headers, origins) : undefined) ??
+          (await authenticate(request, tokens)));
+    const { question, watch_index, admission } = await admit({
+      caller,
+      params,
+      search: new URL(request.url).searchParams,
+    });
+    if ('look' in route) {
+      const waiting = { watch_index, admission, signal, waiter: nameWatcher(caller, address) };
+      return jsonResponse(await watch.answer(await lookAt(route, question), waiting));
+    }
     const text = route.body_kind === 'text' || body_shape ? await readText(request) : '';
     const body = body_shape ? checkBody(text, body_shape) : {};
     const call: Call<unknown, unknown, unknown, unknown> = {
-      caller,
-      params,
-      query,
+      ...question,
       body,
       text,
       address,
@@ -71,22 +122,45 @@ export function createPipeline(route: Route, { tokens, tenants, origins }: Pipel
   };
 }
 
+/** What a route shows to a question. Another route may show the same thing in another way. */
+export async function lookAt(route: WatchedRoute, question: Admitted['question']): Promise<Sight> {
+  const sight = await route.look(question);
+  return { ...sight, name: `${route.path} ${sight.name}` };
+}
+
+/** Who watches, for the limit on each: everybody who plays has the same public token, so there it is the address that counts. */
+export function nameWatcher(caller: Caller | undefined, address: string): string {
+  if (!caller) return address;
+  const is_shared = caller.kind === 'public' || caller.kind === 'development';
+  return is_shared ? `${nameCaller(caller)} ${address}` : nameCaller(caller);
+}
+
+const JSON_HEADERS = { headers: { 'content-type': 'application/json;charset=utf-8' } };
+
+/** What has been serialised already. */
+function jsonResponse(text: string): Response {
+  return new Response(text, JSON_HEADERS);
+}
+
 /** Whoever comes without a token from a page of a namespace's own is a player of that namespace. */
-async function recognise(request: Request, origins: TokenlessOrigins): Promise<Caller | undefined> {
-  const origin = request.headers.get('origin');
-  if (origin === null || request.headers.has('authorization')) return undefined;
+export async function recognise(headers: Headers, origins: TokenlessOrigins): Promise<Caller | undefined> {
+  const origin = headers.get('origin');
+  if (origin === null || headers.has('authorization')) return undefined;
   const namespace_id = await origins.findByOrigin(origin);
   return namespace_id === undefined ? undefined : { kind: 'public', namespace_id };
 }
 
-async function authenticate(request: Request, tokens: Tokens, allowed: readonly CallerKind[]): Promise<Caller> {
+async function authenticate(request: Request, tokens: Tokens): Promise<Caller> {
   const header = request.headers.get('authorization');
   if (!header?.startsWith(BEARER)) throw new ServiceError('API_UNAUTHORIZED', {});
-  const caller = await tokens.verify(header.slice(BEARER.length).trim());
+  return await tokens.verify(header.slice(BEARER.length).trim());
+}
+
+function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[]): void {
+  if (!caller) throw new ServiceError('API_UNAUTHORIZED', {});
   if (!isOfKind(caller, allowed)) {
     throw new ServiceError('CLAIMS_MISSING_ENTITLEMENT', { entitlements: allowed.join(', ') });
   }
-  return caller;
 }
 
 /** An id in a path that is no UUID means that there is nothing at this path. */
@@ -105,8 +179,8 @@ function placeOf(params: Record<string, string>): { game_id: string; namespace_i
   return environment_id === undefined ? { game_id } : { game_id, namespace_id: environment_id };
 }
 
-function readQuery(request: Request, shape: TObject, compiled: CompiledShape<TObject>): unknown {
-  const given = Object.fromEntries(new URL(request.url).searchParams);
+function readQuery(search: URLSearchParams, shape: TObject, compiled: CompiledShape<TObject>): object {
+  const given = Object.fromEntries(search);
   for (const [name, text] of Object.entries(given)) {
     // Value.Convert would cut 1.9 to 1, and take "true" for 1.
     const is_fraction = shape.properties[name]?.type === 'integer' && !WHOLE_NUMBER.test(text);

@@ -1,6 +1,8 @@
-import type { Static, TObject, TSchema } from '@sinclair/typebox';
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import type { ErrorCode } from '../errors.ts';
 import type { CallerKind, CallerOf } from '../tokens/caller.ts';
+import type { Sight } from '../watch/sights.ts';
+import { WatchIndex, WatchQuery } from './shapes.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -11,13 +13,17 @@ export type PathParameters<Path extends string> = Path extends `${string}:${infe
     ? Record<Name, string>
     : unknown;
 
-/** What a handler is given: the request, parsed and admitted. */
-export interface Call<Caller, Parameters, Query, Body> {
+/** What somebody asks to see. */
+export interface Question<Caller, Parameters, Query> {
   /** Who asks; of one of the kinds that the route allows. Undefined where anyone may. */
   caller: Caller;
   /** From the path. UUIDs, lower case, unless the route says otherwise. */
   params: Parameters;
   query: Query;
+}
+
+/** What a handler is given: the request, parsed and admitted. */
+export interface Call<Caller, Parameters, Query, Body> extends Question<Caller, Parameters, Query> {
   /** Of the route's shape; members that the shape does not name may be there and mean nothing. */
   body: Body;
   /** The body as it came, on routes that take text. */
@@ -56,8 +62,7 @@ interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body ext
   is_page?: boolean;
 }
 
-/** A line of the route table. What stands in it is all there is to know of a route before its handler runs. */
-export interface Route {
+interface RouteLine {
   summary: string;
   method: Method;
   path: string;
@@ -71,8 +76,15 @@ export interface Route {
   response: TSchema | undefined;
   errors: readonly ErrorCode[];
   is_page: boolean;
-  handle(call: Call<unknown, never, never, never>): Promise<unknown>;
 }
+
+export type HandledRoute = RouteLine & { handle(call: Call<unknown, never, never, never>): Promise<unknown> };
+
+/** One whose answer can be watched: it says what is to be seen. */
+export type WatchedRoute = RouteLine & { look(question: Question<unknown, never, never>): Sight | Promise<Sight> };
+
+/** A line of the route table. What stands in it is all there is to know of a route before its handler runs. */
+export type Route = HandledRoute | WatchedRoute;
 
 /**
  * Describes one route: `route('GET', '/games/:game_id', { allow: ['cloud'], … }, ({ params }) => …)`. The handler's
@@ -89,7 +101,72 @@ export function route<
   path: Path,
   options: RouteOptions<Kinds, Query, Body, Shape>,
   handle: (call: Call<CallerOf<Kinds>, PathParameters<Path>, Static<Query>, Static<Body>>) => Answer<Shape>,
-): Route {
+): HandledRoute {
+  return { ...lineOf(method, path, options), handle: handle as HandledRoute['handle'] };
+}
+
+interface WatchedOptions<Kinds extends CallerKind, Query extends TObject, Shape extends TObject>
+  extends Omit<RouteOptions<Kinds, Query, TSchema, Shape>, 'body' | 'body_kind' | 'is_page' | 'response'> {
+  /** Without its `watch`. */
+  response: Shape;
+}
+
+/**
+ * Describes a GET whose answer can be watched: at once, by the long poll (`watch_index`) and over the WebSocket. `look`
+ * says what there is to be seen, and throws when there is nothing; the answer has the shape, and `watch` besides.
+ */
+export function watched<
+  const Path extends string,
+  Kinds extends CallerKind,
+  Shape extends TObject,
+  Query extends TObject = TObject,
+>(
+  path: Path,
+  options: WatchedOptions<Kinds, Query, Shape>,
+  look: (
+    question: Question<CallerOf<Kinds>, PathParameters<Path>, Static<Query>>,
+  ) => Sight<Static<Shape>> | Promise<Sight<Static<Shape>>>,
+): WatchedRoute {
+  const { query, response, errors = [], ...others } = options;
+  const line = lineOf('GET', path, {
+    ...others,
+    query: Type.Object({ ...query?.properties, ...WatchQuery.properties }),
+    response: Type.Object({ ...response.properties, watch: WatchIndex }),
+    errors: [...errors, 'TOO_MANY_WATCHERS'],
+  });
+  return { ...line, look: look as WatchedRoute['look'] };
+}
+
+export function isWatched(route: Route): route is WatchedRoute {
+  return 'look' in route;
+}
+
+/** What stands in a path where the pattern has a name; undefined when they do not fit. */
+export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
+  const [expected, given] = [pattern.split('/'), path.split('/')];
+  if (expected.length !== given.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [index, part] of expected.entries()) {
+    const text = given[index] ?? '';
+    if (part.startsWith(':')) params[part.slice(1)] = decode(text);
+    else if (part !== text) return undefined;
+  }
+  return params;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function lineOf<Kinds extends CallerKind, Query extends TObject, Body extends TSchema, Shape extends TSchema>(
+  method: Method,
+  path: string,
+  options: RouteOptions<Kinds, Query, Body, Shape>,
+): RouteLine {
   return {
     method,
     path,
@@ -104,6 +181,5 @@ export function route<
     response: options.response,
     errors: options.errors ?? [],
     is_page: options.is_page ?? false,
-    handle: handle as Route['handle'],
   };
 }

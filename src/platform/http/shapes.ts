@@ -13,6 +13,9 @@ export const Timestamp = Type.String({ description: 'RFC 3339, UTC, with millise
 /** A u64 that a JSON number can hold. */
 export const U64 = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 export const U32 = Type.Integer({ minimum: 0, maximum: 4_294_967_295 });
+export const I32 = Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 });
+/** A text whose feature has rules for it. Above every limit of those, which say by name what is too long. */
+export const Text = Type.String({ maxLength: 1_024 });
 export const Empty = Type.Object({});
 export const WatchIndex = Type.Object({ index: Type.String() });
 export const WatchQuery = Type.Object({
@@ -20,9 +23,12 @@ export const WatchQuery = Type.Object({
     Type.String({ maxLength: 64, description: 'The index of an earlier answer: waits for the next change.' }),
   ),
 });
-/** Any names, with values of a shape. Without a pattern, values under names with line breaks would pass unseen. */
+/** Any names of up to 1,024 letters, with values of a shape. */
 export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) =>
-  Type.Record(Type.String({ pattern: '.*' }), shape, { maxProperties: entries_max });
+  Type.Record(Type.String({ pattern: '^[\\s\\S]{0,1024}$' }), shape, {
+    maxProperties: entries_max,
+    additionalProperties: false,
+  });
 /** Where in a request the content is wrong (specification: Validation error). */
 export const ValidationErrors = Type.Object({ errors: Type.Array(Type.Object({ path: Type.Array(Type.String()) })) });
 

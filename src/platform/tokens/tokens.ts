@@ -44,6 +44,8 @@ export interface Tokens {
   issue(caller: Caller, options?: { suffix?: string; lifetime_ms?: number }): Promise<string>;
   /** Who bears the token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED when its time is over. */
   verify(token: string): Promise<Caller>;
+  /** The same, and until when it is good, in milliseconds since 1970. */
+  read(token: string): Promise<{ caller: Caller; expires_at: number }>;
   /** The same for a token found in a request's body: throws TOKEN_ERROR when it is none, or of none of these kinds. */
   verifyKind<Kind extends CallerKind>(token: string, kinds: readonly Kind[]): Promise<CallerOf<Kind>>;
 }
@@ -78,13 +80,17 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     return claims;
   }
 
-  async function verify(token: string): Promise<Caller> {
-    const { expires_at, caller } = await readClaims(token);
-    if (clock.now().getTime() > expires_at + LEEWAY_MS) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
-    return caller;
+  async function read(token: string): Promise<{ caller: Caller; expires_at: number }> {
+    const { expires_at: expiry, caller } = await readClaims(token);
+    const expires_at = expiry + LEEWAY_MS;
+    if (clock.now().getTime() > expires_at) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
+    return { caller, expires_at };
   }
 
+  const verify = async (token: string): Promise<Caller> => (await read(token)).caller;
+
   return {
+    read,
     verify,
     async verifyKind(token, kinds) {
       const caller = await verify(token).catch((cause: unknown) => {

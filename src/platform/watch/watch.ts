@@ -1,35 +1,18 @@
 import type { Queries } from '../database/database.ts';
 import { ServiceError } from '../errors.ts';
+import { type Channels, createChannels } from './channels.ts';
 import type { Feed } from './feed.ts';
-import { createSharedReads, type SharedReads } from './shared-reads.ts';
-import { readEpoch, readVersions } from './versions.ts';
+import type { Sight } from './sights.ts';
+import { readEpoch } from './versions.ts';
 
-const WAITERS_MAX = 20_000;
-const WAITERS_PER_CALLER_MAX = 64;
 const RETRY_AFTER_MS = 1_000;
 
-/**
- * Something whose changes can be waited for: where news of it appears, and what it looks like now. Whoever asks with the
- * same key, as JSON, sees the same view: who asks belongs into the key when it makes a difference.
- */
-export interface Watchable<Key, View> {
-  topic(key: Key): string;
-  read(key: Key): Promise<View>;
-}
-
-/** Something that only grows, by numbered pieces. */
-export interface Growing<Key, View> {
-  topic(key: Key): string;
-  /** Its end, as much as fits into an answer, and the number of the piece that comes next. */
-  last(key: Key): Promise<{ view: View; next: number }>;
-  /** From a number on, as much as fits into an answer; `next` is that number itself when nothing is there yet. */
-  from(key: Key, number: number): Promise<{ view: View; next: number }>;
-}
-
-/** A view with the index to come back with. */
-export interface Watched<View> {
-  view: View;
-  watch: { index: string };
+export interface WatchLimits {
+  /** How long a poll waits for a change. */
+  watch_hold_ms: number;
+  /** How many may wait at one time: polls, and subscriptions of sockets. */
+  watchers_max: number;
+  watchers_per_caller_max: number;
 }
 
 interface Waiting {
@@ -39,128 +22,146 @@ interface Waiting {
   waiter: string;
 }
 
+/** Whether somebody still may see what he waits for. */
+export interface Admission {
+  /** Where news of it appears. */
+  topic: string;
+  /** Throws when he may not. */
+  check(): Promise<void>;
+}
+
 export interface Watch {
+  channels: Channels;
   /**
-   * The view of now, or, with the index of an earlier answer, the view after the next change; after the hold time the
-   * view of now again. An index of another database, or none of ours, counts as never seen.
+   * The body of now, as JSON; or, with the index of an earlier answer, the body after the next change; after the hold time
+   * the body of now again, or of what grows nothing new. An index of another database, or none of ours, counts as never
+   * seen.
    */
-  answer<Key, View>(
-    watchable: Watchable<Key, View>,
-    key: Key,
-    waiting: Waiting & { watch_index: string | undefined },
-  ): Promise<Watched<View>>;
-  /** The same for what grows: its end, or what came after an earlier answer. Nothing is left out, nothing comes twice. */
-  follow<Key, View>(
-    growing: Growing<Key, View>,
-    key: Key,
-    waiting: Waiting & { watch_index: string | undefined },
-  ): Promise<Watched<View>>;
+  answer(
+    sight: Sight,
+    waiting: Waiting & { watch_index: string | undefined; admission?: Admission | undefined },
+  ): Promise<string>;
   /** Looks, and looks again after each news of the topic, until something is seen; undefined when the time is over. */
   until<Seen>(
     topic: string,
     look: () => Promise<Seen | undefined>,
     waiting: Waiting & { timeout_ms: number },
   ): Promise<Seen | undefined>;
+  /** A place among those who watch; gives the function that gives it back. Throws TOO_MANY_WATCHERS. */
+  takePlace(waiter: string): () => void;
+  /** Hears of news of a topic. */
+  subscribe: Feed['subscribe'];
 }
 
-export async function openWatch(queries: Queries, feed: Feed, hold_ms: number): Promise<Watch> {
-  const epoch = await readEpoch(queries);
-  const waiting_by_caller = new Map<string, number>();
-  let waiting_in_all = 0;
-  const shareIndex = createSharedReads<string>();
-  const shared_views = new WeakMap<object, SharedReads<unknown>>();
+export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimits): Promise<Watch> {
+  const { watch_hold_ms, watchers_max, watchers_per_caller_max } = limits;
+  const channels = createChannels(queries, feed, await readEpoch(queries));
+  const places_by_caller = new Map<string, number>();
+  let places_in_all = 0;
 
-  const readIndex = (topic: string): Promise<string> =>
-    shareIndex(topic, async () => {
-      const versions = await readVersions(queries, [topic]);
-      return `${epoch}.${versions.get(topic)}`;
-    });
-
-  async function readView<Key, View>(watchable: Watchable<Key, View>, key: Key): Promise<View> {
-    const shareView = shared_views.get(watchable) ?? createSharedReads<unknown>();
-    shared_views.set(watchable, shareView);
-    // What is shared under a watchable are views of its own.
-    return (await shareView(JSON.stringify(key), () => watchable.read(key))) as View;
-  }
-
-  /** The number in an index of this database; NaN for any other text. */
-  function readNumber(index: string | undefined): number {
-    const [life, number = '', ...more] = index?.split('.') ?? [];
-    return life === epoch && more.length === 0 && /^\d{1,15}$/.test(number) ? Number(number) : Number.NaN;
-  }
-
-  /** One place among the waiters; gives the function that gives it back. */
   function takePlace(waiter: string): () => void {
-    const places = waiting_by_caller.get(waiter) ?? 0;
-    if (places >= WAITERS_PER_CALLER_MAX || waiting_in_all >= WAITERS_MAX) {
+    const places = places_by_caller.get(waiter) ?? 0;
+    if (places >= watchers_per_caller_max || places_in_all >= watchers_max) {
       throw new ServiceError('TOO_MANY_WATCHERS', {}, { retry_after_ms: RETRY_AFTER_MS });
     }
-    waiting_by_caller.set(waiter, places + 1);
-    waiting_in_all += 1;
+    places_by_caller.set(waiter, places + 1);
+    places_in_all += 1;
     return () => {
-      waiting_in_all -= 1;
-      const left = (waiting_by_caller.get(waiter) ?? 1) - 1;
-      if (left === 0) waiting_by_caller.delete(waiter);
-      else waiting_by_caller.set(waiter, left);
+      places_in_all -= 1;
+      const left = (places_by_caller.get(waiter) ?? 1) - 1;
+      if (left === 0) places_by_caller.delete(waiter);
+      else places_by_caller.set(waiter, left);
     };
   }
 
-  async function until<Seen>(
-    topic: string,
-    look: () => Promise<Seen | undefined>,
-    { signal, waiter, timeout_ms }: Waiting & { timeout_ms: number },
-  ): Promise<Seen | undefined> {
+  async function poll(
+    sight: Sight,
+    number: number,
+    { signal, waiter, admission }: Waiting & { admission?: Admission | undefined },
+  ): Promise<string> {
     const leave = takePlace(waiter);
-    const deadline = performance.now() + timeout_ms;
-    let news = Promise.withResolvers<void>();
-    // Subscribed before the first look: what changes in between is heard.
-    const unsubscribe = feed.subscribe(topic, () => news.resolve());
+    const alarm = setAlarm(watch_hold_ms, signal);
+    const channel = channels.listen(sight, alarm.ring);
+    let is_doubtful = false;
+    const unsubscribe =
+      admission &&
+      feed.subscribe(admission.topic, () => {
+        is_doubtful = true;
+      });
     try {
       for (;;) {
-        const seen = await look();
-        const left_ms = deadline - performance.now();
-        if (seen !== undefined || signal.aborted || left_ms <= 0) return seen;
-        await waitFor(news.promise, left_ms, signal);
-        news = Promise.withResolvers();
+        const shown = await channel.since(number);
+        if (shown || alarm.isOver()) {
+          if (is_doubtful) await admission?.check();
+          return (shown ?? (await channel.present(number))).text;
+        }
+        await alarm.next();
       }
     } finally {
-      unsubscribe();
+      alarm.end();
+      channel.stop();
+      unsubscribe?.();
       leave();
     }
   }
 
   return {
-    until,
-    async answer(watchable, key, { watch_index, ...waiting }) {
-      const topic = watchable.topic(key);
-      const hasChanged = async () => ((await readIndex(topic)) === watch_index ? undefined : true);
-      if (watch_index?.startsWith(`${epoch}.`)) await until(topic, hasChanged, { ...waiting, timeout_ms: hold_ms });
-      // The index before the view: a view newer than its index costs one poll, the reverse would hide a change.
-      const index = await readIndex(topic);
-      return { view: await readView(watchable, key), watch: { index } };
+    channels,
+    takePlace,
+    subscribe: feed.subscribe,
+    async answer(sight, { watch_index, ...waiting }) {
+      const number = channels.readIndex(watch_index);
+      return number === undefined ? (await channels.present(sight)).text : await poll(sight, number, waiting);
     },
-    async follow(growing, key, { watch_index, ...waiting }) {
-      const number = readNumber(watch_index);
-      const after = async () => {
-        const found = await growing.from(key, number);
-        return found.next === number ? undefined : found;
-      };
-      const { view, next } = Number.isNaN(number)
-        ? await growing.last(key)
-        : ((await until(growing.topic(key), after, { ...waiting, timeout_ms: hold_ms })) ??
-          (await growing.from(key, number)));
-      return { view, watch: { index: `${epoch}.${next}` } };
+    async until(topic, look, { signal, waiter, timeout_ms }) {
+      const leave = takePlace(waiter);
+      const alarm = setAlarm(timeout_ms, signal);
+      // Subscribed before the first look: what changes in between is heard.
+      const unsubscribe = feed.subscribe(topic, alarm.ring);
+      try {
+        for (;;) {
+          const seen = await look();
+          if (seen !== undefined || alarm.isOver()) return seen;
+          await alarm.next();
+        }
+      } finally {
+        alarm.end();
+        unsubscribe();
+        leave();
+      }
     },
   };
 }
 
-/** Waits for a promise, but not longer than this and not after the signal. */
-async function waitFor(promise: Promise<void>, timeout_ms: number, signal: AbortSignal): Promise<void> {
-  const { promise: end, resolve } = Promise.withResolvers<void>();
-  const stop = () => resolve();
-  const timer = setTimeout(stop, timeout_ms);
-  signal.addEventListener('abort', stop, { once: true });
-  await Promise.race([promise, end]);
-  clearTimeout(timer);
-  signal.removeEventListener('abort', stop);
+/** Something to wait for: it rings when it is told to, and is over at its time or by the signal. */
+function setAlarm(timeout_ms: number, signal: AbortSignal) {
+  let has_rung = false;
+  let is_over = signal.aborted;
+  let wake = () => {};
+  const ring = () => {
+    has_rung = true;
+    wake();
+  };
+  const finish = () => {
+    is_over = true;
+    wake();
+  };
+  const timer = setTimeout(finish, timeout_ms);
+  signal.addEventListener('abort', finish, { once: true });
+  return {
+    ring,
+    isOver: () => is_over,
+    /** Until it rings, or has rung since the last time. */
+    async next(): Promise<void> {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        if (has_rung || is_over) resolve();
+      });
+      has_rung = false;
+    },
+    end() {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', finish);
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { createBuilds } from '../../../src/features/builds/builds.ts';
 import { createUploads } from '../../../src/features/uploads/uploads.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
-import { createDiskObjects } from '../../../src/platform/objects/objects.ts';
+import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { buildsOf, sendArchive } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';

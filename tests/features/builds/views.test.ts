@@ -14,6 +14,7 @@ const summaries = async ({ game_id, cloud_token: token }: TestGame = game) =>
   (await muster.api.ok('GET', `/cloud/games/${game_id}/builds`, { token })).builds;
 const idOf = ({ id }: { id: string }): string => id;
 const RFC_3339 = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const WATCH = { index: expect.any(String) };
 
 describe('a build is not shown, completed or tagged', () => {
   const EVERY_WAY: ((builds: ReturnType<typeof buildsOf>, build_id: string) => ReturnType<typeof muster.api.get>)[] = [
@@ -69,9 +70,9 @@ describe('a build is shown', () => {
     const builds = buildsOf(muster, game);
     const id = await builds.make({ ...SCRIPT, name: 'Version 1' });
     const build = { id, name: 'Version 1', created_at: RFC_3339, content_length: 1, tags: {} };
-    expect((await builds.get(id)).body).toEqual({ build });
+    expect((await builds.get(id)).body).toEqual({ build, watch: WATCH });
     expect((await builds.list()).body.builds).toContainEqual(build);
-    expect((await builds.get(id.toUpperCase())).body).toEqual({ build });
+    expect((await builds.get(id.toUpperCase())).body.build).toEqual(build);
   });
 
   test("to an environment's own servers, which may make builds too", async () => {
@@ -107,7 +108,7 @@ describe('a build is shown', () => {
       expect(outcomeOf(await builds.complete(build_id))).toBe('200');
     }
     const other = await makeGame(muster.api, muster.administrator_token);
-    expect((await buildsOf(muster, other).list()).body).toEqual({ builds: [] });
+    expect((await buildsOf(muster, other).list()).body.builds).toEqual([]);
     expect(await summaries(other)).toEqual([]);
   });
 });

@@ -188,13 +188,17 @@ describe('the list of games', () => {
     ]);
   });
 
-  test('is that one game for a cloud token, which does not wait for more', async () => {
+  test('is that one game for a cloud token, which can be watched too', async () => {
     const list = await listOwn(game.cloud_token);
     expect(contractProblems('CloudGamesGetGamesResponse', list)).toEqual([]);
     expect(list.games.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
     expect(list.groups).toEqual([]);
-    const waiting = await muster.api.get('/cloud/games?watch_index=1', game.cloud_token);
-    expect(outcomeOf(waiting)).toBe('403 API_FORBIDDEN');
+    const next = muster.api.get(`/cloud/games?watch_index=${list.watch.index}`, game.cloud_token);
+    await muster.api.ok('POST', `/cloud/games/${game.game_id}/versions`, {
+      token: game.cloud_token,
+      body: { display_name: 'Another', config: {} },
+    });
+    expect((await next).body.watch.index).not.toBe(list.watch.index);
   });
 });
 

@@ -173,17 +173,17 @@ describe('many watch at once', () => {
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
   });
 
-  test('up to 64 of one caller', async () => {
+  test('up to 128 of one caller', async () => {
     const { watch: seen } = await asOwner('GET', gamePath());
     const path = `${gamePath()}?watch_index=${seen.index}`;
-    const asked = Array.from({ length: 80 }, () => muster.api.get(path, game.cloud_token));
+    const asked = Array.from({ length: 160 }, () => muster.api.get(path, game.cloud_token));
     const refused = await Promise.any(asked);
     expect(outcomeOf(refused)).toBe('429 TOO_MANY_WATCHERS');
     expect(refused.headers.get('retry-after')).toBe('1');
-    await waitFor(async () => (await countWaiting(asked)) === 64, 'all but 64 to be refused');
+    await waitFor(async () => (await countWaiting(asked)) === 128, 'all but 128 to be refused');
     await createVersion(game);
     const outcomes = (await Promise.all(asked)).map(outcomeOf);
-    expect(outcomes.filter((outcome) => outcome === '200')).toHaveLength(64);
+    expect(outcomes.filter((outcome) => outcome === '200')).toHaveLength(128);
   });
 });
 

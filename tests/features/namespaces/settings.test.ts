@@ -21,18 +21,21 @@ const code = async (answer: Promise<{ status: number; body: { code: string } }>)
   return `${status} ${body.code}`;
 };
 
+/** One number is for five kinds of client, and for all of them when it is wrong. */
+function playersProblem(problem: string): string[] {
+  const kinds = ['client', 'vpn', 'proxy', 'tor', 'hosting'];
+  return [`max-players.${problem}`, ...kinds.map((kind) => `max-players.${kind}.${problem}`)];
+}
+
 describe("the matchmaker's limits", () => {
   const CASES: [object, string[]][] = [
     [{ lobby_count_max: 0, max_players: 1 }, ['lobby-count.too-low']],
     [{ lobby_count_max: 32_768, max_players: 1 }, ['lobby-count.too-high']],
     [{ lobby_count_max: 32_767, max_players: 1 }, []],
-    [
-      { lobby_count_max: 1, max_players: 0 },
-      [
-        'max-players.too-low',
-        ...['client', 'vpn', 'proxy', 'tor', 'hosting'].map((kind) => `max-players.${kind}.too-low`),
-      ],
-    ],
+    [{ lobby_count_max: 1, max_players: 0 }, playersProblem('too-low')],
+    [{ lobby_count_max: 1, max_players: 2_147_483_647 }, []],
+    [{ lobby_count_max: 1, max_players: 2_147_483_648 }, playersProblem('too-high')],
+    [{ lobby_count_max: 1, max_players: 4_294_967_295 }, playersProblem('too-high')],
   ];
   for (const [body, problems] of CASES) {
     test(`${JSON.stringify(body)}: ${problems.join(', ') || 'fine'}`, async () => {

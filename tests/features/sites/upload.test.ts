@@ -16,52 +16,8 @@ afterAll(() => opened[Symbol.asyncDispose]());
 const sites = () => `/cloud/games/${game.game_id}/cdn/sites`;
 const create = (files: { path: string; content_length: number }[], display_name = 'Site') =>
   opened.api.post(sites(), game.cloud_token, { display_name, files });
-const list = async () => (await opened.api.ok('GET', sites(), { token: game.cloud_token })).sites;
-
-/** Names that lead out of a directory, mean something to a system, or are taken for others. */
-const HOSTILE = [
-  '../x',
-  'a/../b',
-  'a/..',
-  '..',
-  '.',
-  './a',
-  'a/./b',
-  '/etc/passwd',
-  '//host/share',
-  'a//b',
-  'a/',
-  '/',
-  '..\\x',
-  'C:\\x',
-  'a\\b',
-  '\\\\host\\share',
-  'a\0b',
-  'a\nb',
-  'a\rb',
-  'a\tb',
-  '\u0001',
-  '\u007f',
-  '\u0085',
-  'a/\0',
-  '../../../../../../etc/shadow',
-  'a/b/../../../c',
-  '\ud800',
-];
 
 describe('a site that is refused', () => {
-  for (const path of HOSTILE) {
-    test(`for the path ${JSON.stringify(path)}`, async () => {
-      const before = await list();
-      const { status, body } = await create([{ path, content_length: 1 }]);
-      expect({ status, code: body.code }).toEqual({
-        status: 400,
-        code: expect.stringMatching(/^(UPLOAD_INVALID|API_BAD_BODY)$/),
-      });
-      expect(await list()).toEqual(before);
-    });
-  }
-
   const CASES: [string, { path: string; content_length: number }[], string][] = [
     ['no file', [], 'UPLOAD_INVALID'],
     ['a path twice', [1, 2].map((content_length) => ({ path: 'a', content_length })), 'UPLOAD_INVALID'],
@@ -100,7 +56,7 @@ describe('a site that is refused', () => {
   });
 });
 
-test('300 files come back byte for byte, however they are named', async () => {
+test('500 files come back byte for byte, however they are named', async () => {
   const own = await makeGame(opened.api, opened.administrator_token);
   const NAMES = [
     'ä',
@@ -118,7 +74,7 @@ test('300 files come back byte for byte, however they are named', async () => {
     '%2e%2e',
     '日本',
   ];
-  const names = [...NAMES, ...Array.from({ length: 286 }, (_, index) => `deep/${index % 7}/file ${index}.bin`)];
+  const names = [...NAMES, ...Array.from({ length: 486 }, (_, index) => `deep/${index % 7}/file ${index}.bin`)];
   const files = Object.fromEntries(
     names.map((name, index) => [name, crypto.getRandomValues(new Uint8Array((index * 37) % 3_000))]),
   );

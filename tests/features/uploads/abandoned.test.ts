@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as store from '../../../src/features/uploads/store.ts';
@@ -8,7 +8,7 @@ import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
-import { createDiskObjects } from '../../../src/platform/objects/objects.ts';
+import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { createMovedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
@@ -192,17 +192,64 @@ describe('an upload that somebody is completing', () => {
     await uploads.complete(upload);
   });
 
-  test('is sent again meanwhile for nothing: what it held counts, and nothing else is left', async () => {
+  test('is not sent again meanwhile, nor afterwards: what it held counts, and nothing else is left', async () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
-    inspect = async () => await uploads.receive(part, new Blob(['y']).stream());
+    const again = async () => (await rejectionOf(ServiceError, uploads.receive(part, new Blob(['y']).stream()))).code;
+    const refusals: string[] = [];
+    inspect = async () => void refusals.push(await again());
     await uploads.complete(upload);
-    expect(await readdir(join(directory, upload))).toEqual(['0']);
-    expect(await new Response(uploads.read(upload, 0)).text()).toBe('x');
-    expect((await rejectionOf(ServiceError, uploads.receive(part, new Blob(['z']).stream()))).code).toBe(
-      'UPLOAD_INVALID',
-    );
-    expect(await readdir(join(directory, upload))).toEqual(['0']);
+    expect([...refusals, await again()]).toEqual(['UPLOAD_BUSY', 'UPLOAD_INVALID']);
+    expect(await readdir(join(directory, upload))).toHaveLength(1);
+    expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
+  });
+
+  test('and was being sent once more when that began, keeps what it held', async () => {
+    const upload = await send();
+    const [part = ''] = urls.get(upload) ?? [];
+    for (const when of ['while it is completed', 'when it is complete']) {
+      const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const content = async function* () {
+        begun.resolve();
+        await ended.promise;
+        yield Buffer.from('y');
+      };
+      const receiving = rejectionOf(ServiceError, uploads.receive(part, content()));
+      await begun.promise;
+      inspect = async () => {
+        if (when === 'when it is complete') return;
+        ended.resolve();
+        await receiving;
+        throw new ServiceError('UPLOAD_INVALID', { error: 'it is ugly' });
+      };
+      await uploads.complete(upload).catch(() => {});
+      ended.resolve();
+      expect((await receiving).code).toBe(when === 'when it is complete' ? 'UPLOAD_INVALID' : 'UPLOAD_BUSY');
+      expect(await readdir(join(directory, upload))).toHaveLength(1);
+    }
+    expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
+  });
+
+  test('for longer than he has the right to, is not complete with what was sent since', async () => {
+    const upload = await send();
+    const [part = ''] = urls.get(upload) ?? [];
+    inspect = async () => {
+      // As if his machine had slept.
+      await store.releaseCompletion(database.queries, upload);
+      await uploads.receive(part, new Blob(['y']).stream());
+    };
+    expect(await refusal(upload)).toBe('UPLOAD_BUSY');
+    inspect = async () => {};
+    await uploads.complete(upload);
+    expect(await new Response(await uploads.read(upload, 0)).text()).toBe('y');
+  });
+
+  test('loses what was left by processes that died while they received it', async () => {
+    const upload = await send();
+    await writeFile(join(directory, upload, `0.0.${crypto.randomUUID()}`), 'z');
+    await uploads.complete(upload);
+    expect(await readdir(join(directory, upload))).toHaveLength(1);
+    expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
   });
 
   test('and that is refused for what it holds, may be sent and completed again', async () => {

@@ -99,7 +99,7 @@ describe('an upload is complete', () => {
     expect(await sendPart(request, 'x')).toBe('200 taken');
     const sending = Array.from({ length: 10 }, () => sendPart(request, 'y'));
     const completing = completion(muster, upload, game.cloud_token);
-    for (const is of await Promise.all(sending)) expect(is).toMatch(/^(200 taken|400 UPLOAD_INVALID)$/);
+    for (const is of await Promise.all(sending)) expect(is).toMatch(/^(200 taken|400 UPLOAD_INVALID|503 UPLOAD_BUSY)$/);
     expect(await completing).toBe('200 complete');
     expect(await sendPart(request, 'z')).toBe('400 UPLOAD_INVALID');
   });

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { BunFile } from 'bun';
 import fc from 'fast-check';
-import { fileKey, PART_BYTES, PARTS_MAX, partKey, partsOf } from '../../../src/features/uploads/rules.ts';
+import { PART_BYTES, PARTS_MAX, partKey, partsOf, piecesOf } from '../../../src/features/uploads/rules.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { completeUpload, completion, type PreparedUpload, prepareScript, sendPart } from '../../support/uploads.ts';
@@ -50,11 +52,52 @@ describe('the parts of a file', () => {
           end += length;
         }
         expect(end).toBe(content_length);
-        const keys = [fileKey(file.upload_id, file.file_number), ...parts.map(partKey)];
-        expect(new Set(keys).size).toBe(parts.length + 1);
+        const keys = parts.flatMap((part) => ['a', 'b'].map((receipt) => partKey(part, receipt)));
+        expect(new Set(keys).size).toBe(2 * parts.length);
       }),
       { numRuns: 50 },
     );
+  });
+});
+
+describe('a range of a file', () => {
+  const row = (content_length: number, receipts: string[]) => ({
+    ...file,
+    content_length,
+    receipts,
+    content_type: null,
+  });
+
+  test('is read from the parts that hold it, each byte once and in order', () => {
+    const lengths = fc.integer({ min: 1, max: 5 * PART_BYTES });
+    fc.assert(
+      fc.property(lengths, fc.nat(), fc.nat(), fc.boolean(), (content_length, one, other, is_multipart) => {
+        const parts = partsOf({ ...file, content_length }, is_multipart);
+        const [start = 0, end = 0] = [one, other].map((at) => at % content_length).toSorted((a, b) => a - b);
+        const receipts = parts.map(({ part_number }) => `receipt-${part_number}`);
+        let next = start;
+        for (const { key, range } of piecesOf(row(content_length, receipts), is_multipart, { start, end })) {
+          const part = parts.find((one) => partKey(one, `receipt-${one.part_number}`) === key);
+          if (!part) throw new Error('it is a part of the file');
+          const { start: from, end: to } = range ?? { start: 0, end: part.content_length - 1 };
+          expect(part.byte_offset + from).toBe(next);
+          expect(to).toBeLessThan(part.content_length);
+          next = part.byte_offset + to + 1;
+        }
+        expect(next).toBe(end + 1);
+      }),
+    );
+  });
+
+  test('and the whole, also of an empty file, is read without ranges', () => {
+    expect(piecesOf(row(0, ['a']), true)).toEqual([{ key: 'upload/3.0.a' }]);
+    expect(piecesOf(row(PART_BYTES + 1, ['a', 'b']), true)).toEqual([{ key: 'upload/3.0.a' }, { key: 'upload/3.1.b' }]);
+  });
+
+  test('is read from one object where the file was completed before migration 0009', () => {
+    const range = { start: 1, end: PART_BYTES };
+    expect(piecesOf(row(2 * PART_BYTES, []), true, range)).toEqual([{ key: 'upload/3', range }]);
+    expect(piecesOf(row(2 * PART_BYTES, []), true)).toEqual([{ key: 'upload/3' }]);
   });
 });
 
@@ -72,8 +115,14 @@ describe('an upload of several parts', () => {
     (await completeUpload(muster, upload, game.cloud_token)).body.message;
   const missing = (path: string, byte_offset: number) =>
     `The upload has not arrived in full: of "${path}", the part at byte ${byte_offset} is missing. Send the missing parts, then complete it.`;
-  const stored = (upload: PreparedUpload, file_number: number) =>
-    Bun.file(join(muster.config.data_directory, 'objects', upload.upload_id, `${file_number}`));
+  /** The objects that hold a file, in order. */
+  function stored({ upload_id }: PreparedUpload, file_number: number): BunFile[] {
+    const directory = join(muster.config.data_directory, 'objects', upload_id);
+    const names = readdirSync(directory).filter((name) => name.startsWith(`${file_number}.`));
+    return names.toSorted().map((name) => Bun.file(join(directory, name)));
+  }
+
+  const bytesOf = async (files: BunFile[]) => Buffer.concat(await Promise.all(files.map((file) => file.bytes())));
 
   async function prepareSite(files: { path: string; content_length: number }[]): Promise<PreparedUpload> {
     const { game_id, cloud_token: token } = game;
@@ -101,8 +150,8 @@ describe('an upload of several parts', () => {
     expect(await problem(upload)).toBe(missing('large', 0));
     expect(await sendPart(first, content.slice(0, PART_BYTES))).toBe('200 taken');
     expect(await complete(upload)).toBe('200 complete');
-    expect(Bun.hash(await stored(upload, 0).bytes())).toBe(Bun.hash(content));
-    expect(await stored(upload, 0).exists()).toBe(true);
+    expect(stored(upload, 0).map(({ size }) => size)).toEqual([PART_BYTES, 5]);
+    expect(Bun.hash(await bytesOf(stored(upload, 0)))).toBe(Bun.hash(content));
     expect(await sendPart(first, content.slice(0, PART_BYTES))).toBe('400 UPLOAD_INVALID');
   }, 30_000);
 
@@ -117,7 +166,11 @@ describe('an upload of several parts', () => {
       expect(await sendPart(request, `${index}`.repeat(request.content_length))).toBe('200 taken');
     }
     expect(await complete(upload)).toBe('200 complete');
-    expect(await Promise.all([0, 1, 2].map((number) => stored(upload, number).text()))).toEqual(['', '1', '']);
+    expect(await Promise.all([0, 1, 2].map((number) => bytesOf(stored(upload, number)).then(String)))).toEqual([
+      '',
+      '1',
+      '',
+    ]);
   });
 
   test('a part does not count for another upload, nor for another file', async () => {

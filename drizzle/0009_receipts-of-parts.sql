@@ -1,0 +1,1 @@
+ALTER TABLE "upload_files" ADD COLUMN "receipts" uuid[] DEFAULT '{}' NOT NULL;

@@ -1,0 +1,89 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { StartError } from '../errors.ts';
+
+/** A bucket, and who we are there. */
+export interface S3Settings {
+  /** Scheme, host and port. */
+  endpoint: string;
+  bucket: string;
+  region: string;
+  access_key_id: string;
+  secret_access_key: string;
+  /** Of the keys of all objects: empty, or with a slash at the end. */
+  prefix: string;
+  /** Whether the bucket's name is part of the host, and not of the path. */
+  is_virtual_hosted: boolean;
+}
+
+const FOLDER = '[A-Za-z0-9][A-Za-z0-9._-]*';
+
+/** Those of the service's settings that say where objects lie. */
+export const S3_SHAPES = {
+  S3_ENDPOINT: Type.Optional(
+    Type.String({
+      pattern: '^https?://[^/?#@]+/?$',
+      description: 'Object storage (S3) instead of the data directory, like https://s3.eu-central-1.amazonaws.com.',
+    }),
+  ),
+  S3_BUCKET: Type.Optional(
+    Type.String({ pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$', description: 'Its bucket, which must be there.' }),
+  ),
+  S3_ACCESS_KEY_ID: Type.Optional(
+    Type.String({ pattern: '^[!-~]+$', description: 'Key that may list, read, write and delete in the bucket.' }),
+  ),
+  S3_SECRET_ACCESS_KEY: Type.Optional(Type.String({ pattern: '^[!-~]+$', description: 'Secret of that key.' })),
+  S3_REGION: Type.String({
+    default: 'us-east-1',
+    pattern: '^[A-Za-z0-9-]+$',
+    description: 'Region of the bucket, where the storage has regions.',
+  }),
+  S3_PREFIX: Type.Optional(
+    Type.String({
+      pattern: `^${FOLDER}(/${FOLDER})*/?$`,
+      description: 'Folder for everything, in a bucket that holds other things too.',
+    }),
+  ),
+  S3_ADDRESSING: Type.Union([Type.Literal('path'), Type.Literal('host')], {
+    default: 'path',
+    description: 'Where addresses name the bucket: path, or host (virtual-hosted style).',
+  }),
+};
+
+const Shape = Type.Object(S3_SHAPES);
+
+/** All that an object storage needs, or none of it. Throws {@link StartError} for a part of it. */
+export function readS3Settings(
+  settings: Static<typeof Shape>,
+  environment: Record<string, string | undefined>,
+): S3Settings | undefined {
+  const { S3_ENDPOINT, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = settings;
+  const needed = { S3_ENDPOINT, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY };
+  const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [name] : []));
+  if (missing.length === Object.keys(needed).length) return undefined;
+  if (!S3_ENDPOINT || !S3_BUCKET || !S3_ACCESS_KEY_ID || !S3_SECRET_ACCESS_KEY) {
+    throw new StartError(
+      `The object storage is set up in part: set ${missing.join(' and ')} too, or none of S3_ENDPOINT, S3_BUCKET and the keys.`,
+    );
+  }
+  if (!URL.canParse(S3_ENDPOINT)) {
+    throw new StartError(
+      `S3_ENDPOINT is "${S3_ENDPOINT}": expected an address like https://s3.eu-central-1.amazonaws.com.`,
+    );
+  }
+  // Bun's client finds it by itself, and would send it along with our key.
+  const token = ['S3_SESSION_TOKEN', 'AWS_SESSION_TOKEN'].find((name) => environment[name]);
+  if (token) {
+    throw new StartError(
+      `${token} is set, but a key that is good for a session ends before the service does: unset it, and use a lasting key.`,
+    );
+  }
+  return {
+    endpoint: S3_ENDPOINT.replace(/\/$/, ''),
+    bucket: S3_BUCKET,
+    region: settings.S3_REGION,
+    access_key_id: S3_ACCESS_KEY_ID,
+    secret_access_key: S3_SECRET_ACCESS_KEY,
+    prefix: settings.S3_PREFIX === undefined ? '' : `${settings.S3_PREFIX.replace(/\/$/, '')}/`,
+    is_virtual_hosted: settings.S3_ADDRESSING === 'host',
+  };
+}

@@ -1,0 +1,112 @@
+import { ServiceError } from '../errors.ts';
+import { toCallersError } from '../http/answers.ts';
+import type { Cors } from '../http/cors.ts';
+import { createDoor, lookAt, nameWatcher, recognise, type Tenants, type TokenlessOrigins } from '../http/pipeline.ts';
+import { isWatched, matchPath, type Route } from '../http/route.ts';
+import type { Caller } from '../tokens/caller.ts';
+import type { Tokens } from '../tokens/tokens.ts';
+import type { Sight } from '../watch/sights.ts';
+import type { Admission, Watch } from '../watch/watch.ts';
+
+const CHECK_AGAIN_AFTER_MS = 1_000;
+
+/** Somebody asks to watch what a GET of the path would answer. */
+export interface Asking {
+  caller: Caller | undefined;
+  /** Of the page that opened the socket. */
+  origin: string | null;
+  address: string;
+  path: string;
+  watch_index: string | undefined;
+}
+
+/** What he may watch. */
+export interface Admitted {
+  sight: Sight;
+  /** Where he stands; undefined has seen nothing. */
+  number: number | undefined;
+  /** Gives back his place. */
+  leave(): void;
+}
+
+export interface AdmittanceDependencies {
+  routes: Route[];
+  tokens: Tokens;
+  tenants: Tenants;
+  origins: TokenlessOrigins;
+  watch: Watch;
+  cors: Cors;
+}
+
+export type Admittance = ReturnType<typeof createAdmittance>;
+
+/** Lets subscriptions in as the same GET is let in: the same routes, tokens, tenants, origins and limits. */
+export function createAdmittance({ routes, tokens, tenants, origins, watch, cors }: AdmittanceDependencies) {
+  const doors = routes.filter(isWatched).map((route) => ({ route, door: createDoor(route, tenants) }));
+
+  /** The route of a path and what stands in it. Throws API_NOT_FOUND or WATCH_NOT_WATCHABLE. */
+  function findDoor(path: string) {
+    for (const { route, door } of doors) {
+      const params = matchPath(route.path, path);
+      if (params) return { route, door, params };
+    }
+    const is_there = routes.some((route) => route.method === 'GET' && matchPath(route.path, path));
+    throw new ServiceError(is_there ? 'WATCH_NOT_WATCHABLE' : 'API_NOT_FOUND', {});
+  }
+
+  /** Asks again whether he may when there is news of it, until the returned function is called. */
+  function guard({ topic, check }: Admission, onRefused: (error: unknown) => void): () => void {
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    const checkAgain = () => {
+      clearTimeout(retry);
+      check().catch((failure: unknown) => {
+        if (toCallersError(failure).status < 500) onRefused(failure);
+        else retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
+      });
+    };
+    const unsubscribe = watch.subscribe(topic, checkAgain);
+    return () => {
+      clearTimeout(retry);
+      unsubscribe();
+    };
+  }
+
+  return {
+    /** Who bears a token, and until when. Throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED. */
+    read: tokens.read,
+    /** `onRefused` is called when he may not watch it any more. Throws what the GET would be refused with. */
+    async admit(
+      { caller: bearer, origin, address, path, watch_index }: Asking,
+      onRefused: (error: unknown) => void,
+    ): Promise<Admitted> {
+      const url = URL.parse(path, 'http://muster');
+      if (url?.host !== 'muster') throw new ServiceError('API_NOT_FOUND', {});
+      const { route, door, params } = findDoor(url.pathname);
+      const headers = new Headers(origin === null ? {} : { origin });
+      cors.headersFor({ headers }, url.pathname);
+      const caller = bearer ?? (route.is_tokenless ? await recognise(headers, origins) : undefined);
+      const leavePlace = watch.takePlace(nameWatcher(caller, address));
+      let unguard = () => {};
+      try {
+        const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };
+        const admitted = await door(asked);
+        // Guarded before the last look: what changes in between is heard.
+        if (admitted.admission) unguard = guard(admitted.admission, onRefused);
+        await admitted.admission?.check();
+        const sight = await lookAt(route, admitted.question);
+        return {
+          sight,
+          number: watch.channels.readIndex(watch_index ?? admitted.watch_index),
+          leave() {
+            unguard();
+            leavePlace();
+          },
+        };
+      } catch (error) {
+        unguard();
+        leavePlace();
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { ServiceError } from '../errors.ts';
+import { compileShape, describeProblem } from '../http/shapes.ts';
+
+/** The protocol of docs/watch.md, as browsers ask for it. */
+export const SUBPROTOCOL = 'muster.watch.v1';
+/** How long a frame of a client's may be, in bytes. */
+export const FRAME_BYTES_MAX = 16_384;
+
+const Id = Type.String({ minLength: 1, maxLength: 64 });
+
+export const Subscribe = Type.Object({
+  type: Type.Literal('subscribe'),
+  id: Id,
+  path: Type.String({ minLength: 1, maxLength: 4_096, pattern: '^/' }),
+  watch_index: Type.Optional(Type.String({ maxLength: 64 })),
+});
+export const Authenticate = Type.Object({
+  type: Type.Literal('authenticate'),
+  token: Type.String({ maxLength: 8_192 }),
+});
+export const Unsubscribe = Type.Object({ type: Type.Literal('unsubscribe'), id: Id });
+export const Ping = Type.Object({ type: Type.Literal('ping') });
+
+export type SubscribeFrame = Static<typeof Subscribe>;
+export type ClientFrame =
+  | SubscribeFrame
+  | Static<typeof Authenticate>
+  | Static<typeof Unsubscribe>
+  | Static<typeof Ping>;
+
+const SHAPES = {
+  subscribe: compileShape(Subscribe),
+  authenticate: compileShape(Authenticate),
+  unsubscribe: compileShape(Unsubscribe),
+  ping: compileShape(Ping),
+};
+
+/** Reads a frame of a client. Throws WATCH_BAD_FRAME. */
+export function readFrame(data: string | Uint8Array): ClientFrame {
+  const frame = typeof data === 'string' ? parse(data) : undefined;
+  if (typeof frame !== 'object' || frame === null || !('type' in frame)) throw badFrame('expected JSON with a "type"');
+  const name = String(frame.type);
+  if (!isName(name)) throw badFrame(`expected the type ${Object.keys(SHAPES).join(', ')}`);
+  const shape = SHAPES[name];
+  if (shape.accepts(frame)) return frame;
+  throw badFrame(shape.problems(frame).slice(0, 1).map(describeProblem).join());
+}
+
+function isName(name: string): name is keyof typeof SHAPES {
+  return Object.hasOwn(SHAPES, name);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function badFrame(error: string): ServiceError {
+  return new ServiceError('WATCH_BAD_FRAME', { error });
+}
+
+/** What the service says, ready to be sent. `body` and `error` are JSON already. */
+export const frames = {
+  ready: (subscriptions_max: number) => JSON.stringify({ type: 'ready', subscriptions_max }),
+  subscribed: (id: string, key: string) => JSON.stringify({ type: 'subscribed', id, key }),
+  unsubscribed: (id: string) => JSON.stringify({ type: 'unsubscribed', id }),
+  body: (key: string, body: string) => `{"type":"body","key":"${key}","body":${body}}`,
+  error: (error: object, id: string | undefined, retry_after_ms: number | undefined) =>
+    JSON.stringify({ type: 'error', id, error, retry_after_ms }),
+  pong: () => '{"type":"pong"}',
+};
+
+/** Why the service closes a socket (RFC 6455, 7.4). */
+export const CLOSE = {
+  /** The service stops; come back in a moment. */
+  restarting: 1012,
+  /** No token in time, or one that is not good any more. */
+  unauthorized: 4401,
+  /** Too many frames, or too many sockets. */
+  too_many: 4429,
+  /** It did not read what was sent for too long. */
+  too_slow: 4410,
+} as const;

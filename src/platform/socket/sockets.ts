@@ -1,0 +1,126 @@
+import type { WebSocketHandler } from 'bun';
+import type { Clock } from '../clock.ts';
+import { ServiceError } from '../errors.ts';
+import type { Events } from '../events.ts';
+import type { Upgrades, UpgradingServer } from '../http/app.ts';
+import { nameWatcher } from '../http/pipeline.ts';
+import type { Caller } from '../tokens/caller.ts';
+import { type AdmittanceDependencies, createAdmittance } from './admittance.ts';
+import { CLOSE, FRAME_BYTES_MAX, SUBPROTOCOL } from './frames.ts';
+import { createGroups } from './groups.ts';
+import { Session } from './session.ts';
+
+const CHECK_EVERY_MS = 1_000;
+/** A socket from which nothing has come for as long, not even an answer to our pings, is closed. */
+const IDLE_TIMEOUT_S = 120;
+/** More than any body: what is published while a client does not read is left out, not cut. */
+const UNSENT_BYTES_MAX = 32 * 1024 ** 2;
+const RETRY_AFTER_MS = 5_000;
+const BEARER_PROTOCOL = 'bearer.';
+
+export interface SocketsDependencies extends Omit<AdmittanceDependencies, 'origins'> {
+  sites: AdmittanceDependencies['origins'];
+  clock: Clock;
+  events: Events;
+  public_url: string;
+  sockets_max: number;
+  sockets_per_caller_max: number;
+}
+
+export interface Sockets extends Upgrades {
+  /** What Bun calls. */
+  handlers: WebSocketHandler<Session>;
+  /** Sends everybody away, to come back in a moment, and takes no more. */
+  stop(): void;
+}
+
+/** The WebSocket channel at /watch (docs/watch.md). */
+export function createSockets(dependencies: SocketsDependencies): Sockets {
+  const { clock, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
+  const sessions = new Set<Session>();
+  const places = new Map<string, number>();
+  let server: UpgradingServer | undefined;
+  let is_stopping = false;
+  const checking = setInterval(() => {
+    for (const session of sessions) session.check();
+  }, CHECK_EVERY_MS);
+  checking.unref();
+
+  const admittance = createAdmittance({ ...dependencies, origins: dependencies.sites });
+  const groups = createGroups({
+    channels: dependencies.watch.channels,
+    publish: (key, frame) => void server?.publish(key, frame),
+  });
+
+  function takePlace(caller: Caller, address: string): () => void {
+    const name = nameWatcher(caller, address);
+    const taken = places.get(name) ?? 0;
+    if (taken >= sockets_per_caller_max) throw tooMany();
+    places.set(name, taken + 1);
+    return () => {
+      const left = (places.get(name) ?? 1) - 1;
+      if (left === 0) places.delete(name);
+      else places.set(name, left);
+    };
+  }
+
+  const session_dependencies = {
+    clock,
+    groups,
+    admittance,
+    public_url,
+    takePlace,
+    onEnd(session: Session, duration_ms: number) {
+      sessions.delete(session);
+      events.emit({ event: 'socket_closed', duration_ms });
+    },
+  };
+
+  return {
+    async upgrade(request, its_server) {
+      server = its_server;
+      const { headers } = request;
+      if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
+      const offered = (headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());
+      if (!offered.includes(SUBPROTOCOL)) throw new ServiceError('WATCH_SUBPROTOCOL_REQUIRED', {});
+      if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
+      const token = tokenOf(headers, offered);
+      const bearer = token === undefined ? undefined : await admittance.read(token);
+      if (sessions.size >= sockets_max) throw tooMany();
+      const address = its_server.requestIP(request)?.address ?? '';
+      const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer });
+      const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
+      if (!its_server.upgrade(request, accepted)) throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
+      sessions.add(session);
+    },
+    handlers: {
+      idleTimeout: IDLE_TIMEOUT_S,
+      sendPings: true,
+      maxPayloadLength: FRAME_BYTES_MAX,
+      backpressureLimit: UNSENT_BYTES_MAX,
+      closeOnBackpressureLimit: true,
+      perMessageDeflate: false,
+      open: (socket) => socket.data.open(socket),
+      message: (socket, data) => socket.data.message(data),
+      drain: (socket) => socket.data.drain(),
+      close: (socket) => socket.data.close(),
+    },
+    stop() {
+      is_stopping = true;
+      clearInterval(checking);
+      for (const session of sessions) session.stop(CLOSE.restarting, 'the service stops');
+    },
+  };
+}
+
+/** Browsers can send a token only in the list of protocols; others may use the header that every request has. */
+function tokenOf(headers: Headers, offered: string[]): string | undefined {
+  const protocol = offered.find((name) => name.startsWith(BEARER_PROTOCOL));
+  if (protocol !== undefined) return protocol.slice(BEARER_PROTOCOL.length);
+  const header = headers.get('authorization');
+  return header?.startsWith('Bearer ') ? header.slice('Bearer '.length).trim() : undefined;
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError('TOO_MANY_SOCKETS', {}, { retry_after_ms: RETRY_AFTER_MS });
+}

@@ -1,0 +1,148 @@
+import { LRUCache } from 'lru-cache';
+import type { Queries } from '../database/database.ts';
+import type { Feed } from './feed.ts';
+import { createGrowthChannel } from './growth-channel.ts';
+import { createSharedReads } from './shared-reads.ts';
+import type { Sight } from './sights.ts';
+import { createStateChannel } from './state-channel.ts';
+import { createVersionReads } from './version-reads.ts';
+
+/** Channels that nobody listens to are kept for those who come back in a moment: a poll does after each answer. */
+const IDLE_MAX = 2_000;
+
+/** What was to be seen at some moment. */
+export interface Shown {
+  /** Where it stands in the order of changes. */
+  number: number;
+  /** Of what grows: the number that it goes on from. */
+  after: number | undefined;
+  /** The body with its `watch`, as JSON. */
+  text: string;
+}
+
+/** All that is to be seen under one name, read once for everybody who watches it. */
+export interface Channel {
+  /** What came after `number`: the present of a state, the next pieces of a growth. Undefined when there is nothing yet. */
+  since(number: number): Promise<Shown | undefined>;
+  /** What there is for somebody who has seen `number`, be it nothing new; `undefined` has seen nothing. */
+  present(number: number | undefined): Promise<Shown>;
+}
+
+/** A channel of which one hears when it is worth looking again. */
+export interface Listening extends Channel {
+  stop(): void;
+}
+
+/** What a kind of channel does; who listens to it is none of its business. */
+export interface ChannelWork extends Channel {
+  /** News of a topic; without a version, all that was known may be wrong. */
+  hear(topic: string, version: number | undefined): void;
+  /** Reads what is new, for all who listen. Gives whether there may be more. */
+  refresh(): Promise<boolean>;
+  /** Forgets what can be read again. */
+  rest(): void;
+}
+
+export interface Channels {
+  /** Hears of news from now on: listen first, then look. */
+  listen(sight: Sight, onNews: () => void): Listening;
+  /** The present, whatever is remembered: for those who may just have changed it themselves. */
+  present(sight: Sight): Promise<Shown>;
+  /** The number in an index of this database; undefined for any other text. */
+  readIndex(index: string | undefined): number | undefined;
+}
+
+interface Entry {
+  channel: ChannelWork;
+  listeners: Set<() => void>;
+  refreshing: boolean;
+  has_news: boolean;
+  unsubscribe: (() => void)[];
+}
+
+export function createChannels(queries: Queries, feed: Feed, epoch: string): Channels {
+  const tools: ChannelTools = {
+    readVersions: createVersionReads(queries),
+    share: createSharedReads(),
+    show: (body, number, after) => ({
+      number,
+      after,
+      text: JSON.stringify({ ...body, watch: { index: `${epoch}.${number}` } }),
+    }),
+  };
+  const entries = new Map<string, Entry>();
+  const idle = new LRUCache<string, Entry>({
+    max: IDLE_MAX,
+    dispose({ unsubscribe }, name, reason) {
+      if (reason !== 'evict') return;
+      for (const leave of unsubscribe) leave();
+      entries.delete(name);
+    },
+  });
+
+  const openChannel = (sight: Sight) =>
+    sight.kind === 'state' ? createStateChannel(sight, tools) : createGrowthChannel(sight, tools);
+
+  function open(sight: Sight): Entry {
+    const channel = openChannel(sight);
+    const entry: Entry = { channel, listeners: new Set(), refreshing: false, has_news: false, unsubscribe: [] };
+    const hear = (topic: string) => (version: number | undefined) => {
+      channel.hear(topic, version);
+      if (entry.listeners.size > 0) spread(entry);
+    };
+    // Before anything is read: what changes in between is heard.
+    entry.unsubscribe = sight.topics.map((topic) => feed.subscribe(topic, hear(topic)));
+    entries.set(sight.name, entry);
+    return entry;
+  }
+
+  /** Reads news once for all who listen, then tells them; what comes meanwhile is read after that. */
+  async function spread(entry: Entry): Promise<void> {
+    entry.has_news = true;
+    if (entry.refreshing) return;
+    entry.refreshing = true;
+    while (entry.has_news && entry.listeners.size > 0) {
+      entry.has_news = false;
+      try {
+        entry.has_news = await entry.channel.refresh();
+      } catch {
+        // Whoever is told looks himself, and hears what is wrong.
+      }
+      for (const onNews of [...entry.listeners]) onNews();
+    }
+    entry.refreshing = false;
+  }
+
+  return {
+    listen(sight, onNews) {
+      const entry = entries.get(sight.name) ?? open(sight);
+      const { channel, listeners } = entry;
+      idle.delete(sight.name);
+      // One of its own: somebody may listen twice with one function.
+      const listener = () => onNews();
+      listeners.add(listener);
+      return {
+        since: channel.since,
+        present: channel.present,
+        stop() {
+          if (!listeners.delete(listener) || listeners.size > 0) return;
+          channel.rest();
+          idle.set(sight.name, entry);
+        },
+      };
+    },
+    // Of a channel of its own, which knows nothing yet.
+    present: (sight) => tools.share(`now ${sight.name}`, () => openChannel(sight).present(undefined)),
+    readIndex(index) {
+      const [life, number = '', ...more] = index?.split('.') ?? [];
+      return life === epoch && more.length === 0 && /^\d{1,15}$/.test(number) ? Number(number) : undefined;
+    },
+  };
+}
+
+/** What channels of all kinds work with. */
+export interface ChannelTools {
+  readVersions: (names: string[]) => Promise<Map<string, number>>;
+  share: <Value>(name: string, read: () => Promise<Value>) => Promise<Value>;
+  show: (body: object, number: number, after?: number) => Shown;
+}

@@ -1,0 +1,78 @@
+import type { ChannelTools, ChannelWork, Shown } from './channels.ts';
+import type { Sight } from './sights.ts';
+
+/**
+ * What can look different, like a lobby. Its number is the sum of its topics' versions: it rises when any of them does.
+ */
+export function createStateChannel(
+  sight: Sight & { kind: 'state' },
+  { readVersions, share, show }: ChannelTools,
+): ChannelWork {
+  /** Of its topics, as far as we know; kept up to date by news. */
+  let versions: Map<string, number> | undefined;
+  /** What was heard while versions were read: the reading may not have seen it. */
+  let heard = new Map<string, number>();
+  let newest: Shown | undefined;
+  let reads_begun = 0;
+  let newest_read = 0;
+
+  async function readNumber(): Promise<number> {
+    heard = new Map();
+    const read = await readVersions(sight.topics);
+    for (const [topic, version] of heard) read.set(topic, Math.max(version, read.get(topic) ?? 0));
+    versions = read;
+    return sum(read);
+  }
+
+  const knownNumber = async () => (versions ? sum(versions) : await readNumber());
+
+  /** The number before the view: a view that is newer than its number costs one look more, the reverse would hide a change. */
+  async function read(): Promise<Shown> {
+    reads_begun += 1;
+    const this_read = reads_begun;
+    const number = await knownNumber();
+    const shown = show(await sight.read(), number);
+    if (this_read < newest_read) return newest ?? shown;
+    newest_read = this_read;
+    newest = shown;
+    return shown;
+  }
+
+  const readTogether = () => share(`state ${sight.name}`, read);
+
+  async function present(): Promise<Shown> {
+    const known = await knownNumber();
+    return newest?.number === known ? newest : await readTogether();
+  }
+
+  return {
+    present,
+    async since(number) {
+      const known = await knownNumber();
+      if (number === known) return undefined;
+      // Told by another process that has heard more than we have; or by this one, before the database was restored.
+      if (number > known && number === (await readNumber())) return undefined;
+      return await present();
+    },
+    hear(topic, version) {
+      const known = versions?.get(topic) ?? 0;
+      if (version !== undefined) heard.set(topic, version);
+      if (version !== undefined && version >= known) versions?.set(topic, version);
+      // Versions do not go back: we have misheard, or the database was restored.
+      else versions = undefined;
+    },
+    async refresh() {
+      if (newest?.number !== (await knownNumber())) await readTogether();
+      return false;
+    },
+    rest() {
+      newest = undefined;
+    },
+  };
+}
+
+function sum(versions: Map<string, number>): number {
+  let total = 0;
+  for (const version of versions.values()) total += version;
+  return total;
+}

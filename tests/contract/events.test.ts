@@ -1,0 +1,49 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import type { TestGame } from '../support/game.ts';
+import { find, type Host, hostOf, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { outcomeOf, shareService } from '../support/suite.ts';
+import { EMPTY, expectShape } from './exact-shapes.ts';
+
+const muster = shareService();
+
+describe('the lobby server reports PlayerConnected with a player_token to the service', () => {
+  let game: TestGame;
+  let host: Host;
+  beforeAll(async () => {
+    game = await makePuppetGame(muster);
+    host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  });
+
+  const countPlayers = async (): Promise<number> => {
+    const { lobbies } = await muster.api.ok('GET', '/matchmaker/lobbies/list', { token: game.public_token });
+    return lobbies[0].total_player_count;
+  };
+
+  test('and is answered with an empty body; from then on the player counts as one who is there', async () => {
+    const { player_token } = await seatOf(find(muster, game));
+    const before = await countPlayers();
+    const { status, body } = await host.connected(player_token);
+    expect(status).toBe(200);
+    expectShape(body, EMPTY);
+    expect(await countPlayers()).toBe(before + 1);
+    expectShape((await host.disconnected(player_token)).body, EMPTY);
+    expect(await countPlayers()).toBe(before);
+  });
+
+  test.each([
+    ['no player_token', {}],
+    ['one that is no text', { player_token: 7 }],
+  ])('and is refused with %s', async (_, body) => {
+    const answer = await muster.api.post('/matchmaker/players/connected', host.token, body);
+    expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
+  });
+
+  test('and is refused for the player of another lobby, and for one who came already', async () => {
+    const elsewhere = await makePuppetGame(muster);
+    const stranger = await seatOf(find(muster, elsewhere));
+    expect(outcomeOf(await host.connected(stranger.player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
+    const { player_token } = await seatOf(find(muster, game));
+    expect(outcomeOf(await host.connected(player_token))).toBe('200');
+    expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
+  });
+});

@@ -1,0 +1,182 @@
+import type { Api } from '../support/api.ts';
+import type { GoodRequests, Sent } from './limits-requests.ts';
+import {
+  type Field,
+  listFields,
+  listTrials,
+  putValue,
+  type Shape,
+  sampleOf,
+  type Trial,
+  valueAt,
+} from './limits-shapes.ts';
+
+/** An operation that reads a query or a body, as the API document has it. */
+export interface Operation {
+  /** As in "POST /group/groups". */
+  name: string;
+  method: string;
+  path: string;
+  /** The kinds of token it takes; none where anyone may. */
+  kinds: string[];
+  /** As an object of its parameters. */
+  query: Shape | undefined;
+  body: Shape | undefined;
+}
+
+/** A request with one value in it that is tried, at a place that errors name. */
+export interface Case {
+  place: string[];
+  sent: Sent;
+  is_good: boolean;
+  /** What a refusal says. */
+  code: 'API_BAD_BODY' | 'API_BAD_QUERY_PARAMETER' | 'API_BODY_TOO_LARGE';
+}
+
+interface Described {
+  description?: string;
+  parameters?: { name: string; in: string; required: boolean; schema: Shape }[];
+  requestBody?: { content: { 'application/json': { schema: Shape } } };
+  responses: Record<string, { description: string }>;
+}
+
+export async function listOperations(api: Api): Promise<Operation[]> {
+  const { paths }: { paths: Record<string, Record<string, Described>> } = await api.ok('GET', '/openapi.json');
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, described]) => toOperation(method.toUpperCase(), path, described)),
+  );
+  return all.filter(({ query, body }) => query !== undefined || body !== undefined);
+}
+
+function toOperation(method: string, path: string, described: Described): Operation {
+  const { description = '', parameters = [], requestBody, responses } = described;
+  const [, kinds = ''] = /^Takes a token of kind (.+)\.$/.exec(description) ?? [];
+  const of_query = parameters.filter((parameter) => parameter.in === 'query');
+  const required = of_query.filter((parameter) => parameter.required).map(({ name }) => name);
+  const properties = Object.fromEntries(of_query.map(({ name, schema }) => [name, schema]));
+  // The document has a body for every POST; who does not read it does not refuse it.
+  const is_read = responses['400']?.description.includes('API_BAD_BODY') ?? false;
+  const body = is_read ? requestBody?.content['application/json'].schema : undefined;
+  return {
+    name: `${method} ${path}`,
+    method,
+    path,
+    kinds: kinds.split(' or ').filter((kind) => kind !== ''),
+    query: of_query.length === 0 ? undefined : { type: 'object', properties, required },
+    // Files are sent as they are.
+    body: body?.description === 'The bytes of the file.' ? undefined : body,
+  };
+}
+
+/** The request that others are made from: what is known of it, and the least that the shapes ask for. */
+export function makeGood({ name, kinds, query, body }: Operation, good: GoodRequests): Sent {
+  const { tenant, administrator_token, of } = good;
+  const tokens: Record<string, string> = { ...tenant.tokens, identity: administrator_token };
+  const kind = kinds.includes('cloud') ? 'cloud' : (kinds[0] ?? '');
+  const known = of[name.replace(' /v1/', ' /matchmaker/')]?.() ?? {};
+  return {
+    ...(kind === '' ? {} : { token: tokens[kind] }),
+    ...known,
+    path: { ...tenant.ids, ...known.path },
+    ...(query ? { query: known.query ?? textsOf(sampleOf(query)) } : {}),
+    ...(body ? { body: known.body ?? sampleOf(body) } : {}),
+  };
+}
+
+/** Everywhere that an operation reads something. */
+export function listPlaces({ query, body }: Operation, sent: Sent): Field[] {
+  const of_query = query ? listFields(query, sent.query).slice(1) : [];
+  return [...of_query, ...(body ? listFields(body, sent.body) : [])];
+}
+
+export function listCases(operation: Operation, make: () => Sent): Case[] {
+  return [...listQueryCases(operation, make), ...listBodyCases(operation, make)];
+}
+
+function listBodyCases({ body: shape }: Operation, make: () => Sent): Case[] {
+  if (!shape) return [];
+  const code = 'API_BAD_BODY';
+  const of_fields = listFields(shape, make().body).flatMap((field) => {
+    const { path: place } = field;
+    return toCases(listTrials(field, valueAt(make().body, place)), (value) => {
+      const sent = make();
+      return { place, code, sent: { ...sent, body: JSON.stringify(putValue(shape, sent.body, place, value)) } };
+    });
+  });
+  const raw = RAW_BODIES.map((one) => ({ ...one, place: [], is_good: false, sent: { ...make(), body: one.body } }));
+  return [...of_fields, ...raw];
+}
+
+const BODY_BYTES_MAX = 1_048_576;
+const DEPTH_MAX = 64;
+const RAW_BODIES = [
+  { body: '{', code: 'API_BAD_BODY' },
+  { body: 'x', code: 'API_BAD_BODY' },
+  { body: `{"x":${'['.repeat(DEPTH_MAX)}${']'.repeat(DEPTH_MAX)}}`, code: 'API_BAD_BODY' },
+  { body: `{"x":"${'x'.repeat(BODY_BYTES_MAX - 7)}"}`, code: 'API_BODY_TOO_LARGE' },
+] as const;
+
+/** Declared by the field, which does nothing with its query (field-behaviour 7.4). */
+const WITHOUT_USE = 'GET /games/{game_id}/environments/{environment_id}/builds/{build_id}';
+
+function listQueryCases({ name: operation, query: shape }: Operation, make: () => Sent): Case[] {
+  if (!shape) return [];
+  const is_ignored = operation === WITHOUT_USE;
+  return listFields(shape, make().query)
+    .slice(1)
+    .flatMap((field) => {
+      const [name = ''] = field.path;
+      return toCases(listTextTrials(field, !is_ignored), (value) => {
+        const sent = make();
+        const { [name]: _, ...others } = sent.query ?? {};
+        const query = value === undefined ? others : { ...others, [name]: String(value) };
+        return { place: [name], code: 'API_BAD_QUERY_PARAMETER', sent: { ...sent, query } };
+      });
+    });
+}
+
+/** Parameters with a grammar of their own: what is good and bad within their length. */
+const GRAMMARS: Record<string, Trial> = {
+  tags_json: {
+    good: ['{}', JSON.stringify({ name: 'x'.repeat(12_288 - 11) })],
+    bad: ['', 'x', '[]', 'null', '1', '{"a":1}', '{"a":null}'],
+  },
+  identity_ids: {
+    good: [crypto.randomUUID(), Array.from({ length: 64 }, () => crypto.randomUUID()).join()],
+    bad: ['x', Array.from({ length: 65 }, () => crypto.randomUUID()).join()],
+  },
+  query_start_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-'] },
+  query_end_ts: { good: ['0', '9'.repeat(40), '2026-01-02T03:04:05.678Z'], bad: ['', 'x', '-'] },
+  before_create_ts: { good: ['1970-01-01T00:00:00Z', '2026-01-02T03:04:05.678+01:00'], bad: ['', 'x', '-'] },
+};
+
+/** What is no text of a type. */
+const WRONG_TEXTS: Record<string, string[]> = {
+  integer: ['', ' ', 'x', '1.5', '1e1', '0x1', '٣', '1'.repeat(400)],
+  boolean: ['', ' ', 'x', '2', 'null'],
+};
+
+/** In a query everything is text. */
+function listTextTrials(field: Field, is_used: boolean): Trial {
+  const { path, shape, presence } = field;
+  const { type = '' } = shape;
+  const trial = listTrials(field, undefined);
+  const grammar = GRAMMARS[path.join()];
+  const kind = type === 'integer' ? 'number' : 'string';
+  const bad = trial.bad.filter((value) => value === undefined || (typeof value === kind && type !== 'boolean'));
+  return {
+    good: grammar ? [...grammar.good, ...(presence === 'optional' ? [undefined] : [])] : trial.good,
+    bad: [...bad, ...(WRONG_TEXTS[type] ?? []), ...(is_used ? (grammar?.bad ?? []) : [])],
+  };
+}
+
+/** Each parameter as text. */
+function textsOf(values: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(values as object).map(([name, value]) => [name, String(value)]));
+}
+
+function toCases(trial: Trial, make: (value: unknown) => Omit<Case, 'is_good'>): Case[] {
+  return (['good', 'bad'] as const).flatMap((kind) =>
+    trial[kind].map((value) => ({ ...make(value), is_good: kind === 'good' })),
+  );
+}

@@ -1,0 +1,148 @@
+import { deploy } from '../support/game.ts';
+import { makeGuest } from '../support/people.ts';
+import type { TestService } from '../support/service.ts';
+import { makeTenant, type Tenant } from '../support/tenant.ts';
+
+/** What is sent to an operation. */
+export interface Sent {
+  path?: Record<string, string>;
+  query?: Record<string, string>;
+  body?: unknown;
+  token?: string;
+  headers?: Record<string, string>;
+}
+
+/** Good requests, by operations as in "POST /group/groups". What an operation leaves out is taken from the shape. */
+export interface GoodRequests {
+  tenant: Tenant;
+  administrator_token: string;
+  /** Of a version: how its lobbies run. */
+  docker: object;
+  /** Made anew for each case; making it changes nothing. */
+  of: Record<string, () => Sent>;
+  /** What has to be there first for an operation to be done, each time it is. */
+  onceOf: Record<string, () => Promise<Sent>>;
+}
+
+const PASSWORD = `$2b$04$${'x'.repeat(53)}`;
+const PICTURE = { path: 'me.png', mime: 'image/png', content_length: 100 };
+const SCRIPT = { image_file: { path: 'server.ts', content_length: 10 }, kind: 'javascript', command: ['x'] };
+const HEADERS = { custom_headers: { headers: [{ name: 'x-game', value: 'room' }] } };
+
+/** Makes somebody who has one of everything, whose group somebody else asked to join, and requests of his that are good. */
+export async function makeGoodRequests(muster: TestService): Promise<GoodRequests> {
+  const { api, administrator_token, config } = muster;
+  const tenant = await makeTenant(muster);
+  const { ids, tokens, game, member } = tenant;
+  const { device_link: device_link_token = '', player: player_token } = tokens;
+  const { game_id = '', build_id, site_id, group_id, lobby_id } = ids;
+  const owner = { token: administrator_token };
+  const docker = {
+    image_id: build_id,
+    args: ['x'],
+    env: { MODE: 'calm' },
+    ports: { game: { port: 80, protocol: 'http' } },
+  };
+  const default_mode = { taggable: true, allow_dynamic_max_players: true, actions: { create: { enabled: true } } };
+  const matchmaker = { game_modes: { default: default_mode }, max_players: 256, docker };
+  const version_id = await deploy(api, game, matchmaker);
+  const { game: seen } = await api.ok('GET', `/cloud/games/${game_id}`, owner);
+  const { identity } = await api.ok('GET', '/identity/identities/self/profile', owner);
+  await api.ok('POST', `/group/groups/${group_id}/profile`, { ...owner, body: { publicity: 'open' } });
+  const guest = await makeGuest(api, game);
+  await api.ok('POST', `/group/groups/${group_id}/join-request`, { token: guest.token, body: {} });
+  const servers = `/games/${game_id}/environments/${ids.environment_id}/servers`;
+  const { datacenters } = await api.ok('GET', servers.replace('servers', 'datacenters'), { token: game.cloud_token });
+
+  const server = () => ({
+    body: {
+      datacenter: datacenters[0].id,
+      tags: { name: 'mine' },
+      runtime: { build: build_id, arguments: ['x'], environment: { MODE: 'calm' } },
+      network: { ports: { game: { protocol: 'udp', routing: { host: {} } } } },
+      resources: { cpu: 100, memory: 100 },
+    },
+  });
+  const region = { [config.datacenter.slug]: { tier: 'basic-1d1', idle_lobbies: { min: 0, max: 1 } } };
+  const route = { glob: '*', priority: 1, middlewares: [{ kind: HEADERS }] };
+  const version = () => ({
+    body: {
+      display_name: `V ${crypto.randomUUID()}`,
+      config: { matchmaker: { ...matchmaker, regions: region }, cdn: { site_id, routes: [route] } },
+    },
+  });
+  const names = () => ({ display_name: 'X', name_id: crypto.randomUUID().slice(0, 8) });
+  const player = async () => {
+    const joined = await api.ok('POST', '/matchmaker/lobbies/join', { token: game.public_token, body: { lobby_id } });
+    return { body: { player_token: joined.player.token } };
+  };
+  const known_player = () => ({ body: { player_token } });
+  const of_game = '/cloud/games/{game_id}';
+  const of_namespace = `${of_game}/namespaces/{namespace_id}`;
+  const of_environment = '/games/{game_id}/environments/{environment_id}';
+  const listed_port = { label: 'game', target_port: 7_777, proxy_protocol: 'udp' };
+  const stream = () => ({ query: { stream: 'std_out' } });
+  const handles = () => ({ query: { identity_ids: member.identity_id } });
+  const picture = () => ({ body: PICTURE });
+  const limits = () => ({ body: { lobby_count_max: 8, max_players: 512 } });
+
+  const of: GoodRequests['of'] = {
+    'POST /matchmaker/lobbies/find': () => ({ body: { game_modes: ['default'] } }),
+    'POST /matchmaker/lobbies/create': () => ({ body: { game_mode: 'default' } }),
+    'POST /matchmaker/lobbies/join': () => ({ body: { lobby_id } }),
+    'PUT /matchmaker/lobbies/closed': () => ({ body: { is_closed: false } }),
+    'POST /matchmaker/players/connected': known_player,
+    'POST /matchmaker/players/disconnected': known_player,
+    [`GET ${of_game}/matchmaker/lobbies/{lobby_id}/logs`]: stream,
+    [`POST ${of_game}/matchmaker/lobbies/export-history`]: () => ({ body: { query_start: 0, query_end: 1 } }),
+    [`POST ${of_environment}/servers`]: server,
+    [`GET ${of_environment}/servers/{server_id}/logs`]: stream,
+    [`POST ${of_environment}/builds/prepare`]: () => ({ body: { name: 'Build', ...SCRIPT } }),
+    [`POST ${of_game}/builds`]: () => ({ body: { display_name: 'Build', ...SCRIPT } }),
+    [`PATCH ${of_environment}/builds/{build_id}/tags`]: () => ({ body: { tags: { a: 'b' }, exclusive_tags: ['a'] } }),
+    [`POST ${of_game}/cdn/sites`]: () => ({
+      body: { display_name: 'Site', files: [{ path: 'index.html', content_length: 1 }] },
+    }),
+    'POST /cloud/games': () => ({ body: { display_name: 'Game', developer_group_id: group_id } }),
+    'POST /cloud/games/validate': () => ({ body: { display_name: 'Game' } }),
+    'GET /portal/games/{game_name_id}/profile': () => ({ path: { game_name_id: seen.name_id } }),
+    [`POST ${of_game}/logo-upload/prepare`]: picture,
+    [`POST ${of_game}/banner-upload/prepare`]: picture,
+    [`POST ${of_game}/avatar-upload/prepare`]: picture,
+    [`POST ${of_game}/prepare`]: picture,
+    'POST /identity/identities/avatar-upload/prepare': picture,
+    'POST /group/groups/avatar-upload/prepare': picture,
+    [`POST ${of_game}/namespaces`]: () => ({ body: { ...names(), version_id } }),
+    [`POST ${of_game}/namespaces/validate`]: () => ({ body: names() }),
+    [`PUT ${of_namespace}/version`]: () => ({ body: { version_id } }),
+    [`POST ${of_namespace}/tokens/development`]: () => ({
+      body: { hostname: 'localhost', ports: { game: { protocol: 'udp', port: 7_777 } } },
+    }),
+    [`POST ${of_namespace}/tokens/development/validate`]: () => ({
+      body: { hostname: 'localhost', lobby_ports: [listed_port] },
+    }),
+    [`POST ${of_namespace}/mm-config/validate`]: limits,
+    [`POST ${of_namespace}/mm-config`]: limits,
+    [`PUT ${of_namespace}/cdn-auth`]: () => ({ body: { auth_type: 'none' } }),
+    [`POST ${of_namespace}/auth-user`]: () => ({ body: { user: 'ann', password: PASSWORD } }),
+    [`POST ${of_namespace}/domains`]: () => ({ body: { domain: 'play.example.org' } }),
+    [`POST ${of_game}/versions`]: version,
+    [`POST ${of_game}/versions/validate`]: version,
+    'POST /group/groups/{group_id}/transfer-owner': () => ({ body: { new_owner_identity_id: identity.identity_id } }),
+    'POST /group/groups/{group_id}/join-request/{identity_id}': () => ({ path: { identity_id: guest.identity_id } }),
+    'POST /auth/tokens/identity': () => ({ headers: { origin: config.public_url } }),
+    'GET /identity/identities/batch/handle': handles,
+    'GET /identity/identities/batch/summary': handles,
+    'GET /cloud/devices/links': () => ({ query: { device_link_token } }),
+    'POST /cloud/devices/links/complete': () => ({ body: { device_link_token, game_id } }),
+  };
+  const onceOf: GoodRequests['onceOf'] = {
+    'POST /matchmaker/players/connected': player,
+    'POST /matchmaker/players/disconnected': player,
+    [`DELETE ${of_environment}/servers/{server_id}`]: async () => {
+      const made = await api.ok('POST', servers, { token: game.cloud_token, ...server() });
+      return { path: { server_id: made.server.id } };
+    },
+  };
+  return { tenant, administrator_token, docker, of, onceOf };
+}

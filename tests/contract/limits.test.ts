@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Answer } from '../support/api.ts';
+import { fillPath } from '../support/operations.ts';
+import { openTestService, type TestService } from '../support/service.ts';
+import { type Case, listCases, listOperations, listPlaces, makeGood, type Operation } from './limits-cases.ts';
+import { type GoodRequests, makeGoodRequests, type Sent } from './limits-requests.ts';
+import { RULE_ROWS } from './limits-rules.ts';
+import { findUnlimited, putValue } from './limits-shapes.ts';
+import { openSnapshots, type Snapshots } from './limits-snapshots.ts';
+import { listVersionRows } from './limits-version-rules.ts';
+
+const AT_ONCE_MAX = 8;
+
+let opened: TestService;
+let snapshots: Snapshots;
+let good: GoodRequests;
+let operations: Operation[];
+beforeAll(async () => {
+  opened = await openTestService();
+  snapshots = openSnapshots(opened);
+  good = await makeGoodRequests(opened);
+  operations = await listOperations(opened.api);
+}, 60_000);
+afterAll(async () => {
+  await snapshots?.[Symbol.asyncDispose]();
+  await opened?.[Symbol.asyncDispose]();
+}, 30_000);
+
+/** Everything there is to try, by operation; good and bad. */
+const casesOf = (operation: Operation) => listCases(operation, () => makeGood(operation, good));
+
+async function send({ method, path: template }: Operation, sent: Sent): Promise<Answer> {
+  const { path, query = {}, ...request } = sent;
+  const search = new URLSearchParams(query).toString();
+  const url = fillPath({ path: template }, path);
+  return await opened.api.call(method, search === '' ? url : `${url}?${search}`, request);
+}
+
+/** The cases whose answers are not as they should be, in words. */
+async function findWrong(
+  operation: Operation,
+  cases: Case[],
+  problemOf: (one: Case, answer: Answer) => string | undefined,
+): Promise<string[]> {
+  const wrong: string[] = [];
+  const waiting = cases.values();
+  const work = async () => {
+    for (const one of waiting) {
+      const answer = await send(operation, one.sent);
+      const problem = problemOf(one, answer);
+      if (problem === undefined) continue;
+      const { query, body } = one.sent;
+      const shown = `${JSON.stringify(query) ?? ''} ${String(body).slice(0, 300)}`;
+      wrong.push(`${operation.name} ${one.place.join('.')} ${shown}: ${problem}: ${say(answer)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE_MAX }, work));
+  return wrong;
+}
+
+const say = ({ status, body }: Answer): string => `${status} ${JSON.stringify(body).slice(0, 300)}`;
+
+/** What is wrong with the answer to a bad request: it must be a refusal that names the place. */
+function refusalProblem({ place, code }: Case, { status, body }: Answer): string | undefined {
+  if (status !== (code === 'API_BODY_TOO_LARGE' ? 413 : 400)) return 'not refused';
+  if (body.code !== code) return `not refused as ${code}`;
+  if (place.length > 0 && !body.message.includes(`"${place.join('.')}`)) return 'the place is not named';
+  const [{ path = [] } = {}] = body.metadata?.errors ?? [];
+  if (code === 'API_BAD_BODY' && place.some((name, index) => path[index] !== name)) return 'another place is named';
+  return undefined;
+}
+
+/** What is wrong with the answer to a request whose shape is good: other rules may refuse it. */
+function acceptanceProblem(_: Case, { status, body }: Answer): string | undefined {
+  if (status >= 500) return 'our fault';
+  return /^API_(BAD_BODY|BAD_QUERY_PARAMETER|BODY_TOO_LARGE)$/.test(body.code) ? 'refused' : undefined;
+}
+
+describe('limits', () => {
+  test('everything that is read has a limit', () => {
+    const unlimited = operations.flatMap((operation) =>
+      listPlaces(operation, makeGood(operation, good)).flatMap((field) => {
+        const lack = findUnlimited(field);
+        return lack === undefined ? [] : [`${operation.name} ${field.path.join('.')}: ${lack}`];
+      }),
+    );
+    expect(unlimited).toEqual([]);
+    expect(operations.length).toBeGreaterThan(80);
+  });
+
+  test('what is beyond a limit or of a wrong type is refused by name, and nothing is written', async () => {
+    const wrong: string[] = [];
+    let [case_count, field_count] = [0, 0];
+    for (const operation of operations) {
+      const cases = casesOf(operation);
+      case_count += cases.length;
+      field_count += listPlaces(operation, makeGood(operation, good)).filter(({ path }) => path.length > 0).length;
+      const before = await snapshots.take();
+      wrong.push(
+        ...(await findWrong(
+          operation,
+          cases.filter(({ is_good }) => !is_good),
+          refusalProblem,
+        )),
+      );
+      const after = await snapshots.take();
+      wrong.push(...changes(before, after).map((table) => `${operation.name} wrote ${table}`));
+    }
+    console.log(`${case_count} cases over ${field_count} fields of ${operations.length} operations`);
+    expect(wrong.slice(0, 20)).toEqual([]);
+  }, 60_000);
+
+  test('what the rules of features limit is refused by name beyond it, and nothing is written', async () => {
+    const before = await snapshots.take();
+    const wrong: string[] = [];
+    for (const { operation, place, bad } of RULE_ROWS) {
+      for (const [value, said] of bad) {
+        const answer = await sendWith(operation, place, value);
+        if (answer.status !== 400 || !answer.body.message.includes(said)) wrong.push(`${said}: ${say(answer)}`);
+      }
+    }
+    for (const { place, bad } of listVersionRows(good.docker)) {
+      for (const [value, path] of bad) {
+        const validated = await sendWith(`${VERSIONS}/validate`, place, value);
+        if (!pathsIn(validated).includes(path)) wrong.push(`${path}: ${say(validated)}`);
+        const created = await sendWith(VERSIONS, place, value);
+        if (created.status !== 400 || !isRefused(created, path)) wrong.push(`${path}: ${say(created)}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(changes(before, await snapshots.take())).toEqual([]);
+  }, 60_000);
+
+  test('what the rules of features limit is taken up to the limit', async () => {
+    const wrong: string[] = [];
+    for (const { operation, place, good: values } of RULE_ROWS) {
+      for (const value of values) {
+        const answer = await sendWith(operation, place, value);
+        if (answer.status !== 200) wrong.push(`${operation} ${place.join('.')}: ${say(answer)}`);
+      }
+    }
+    for (const { place, good: values } of listVersionRows(good.docker)) {
+      for (const value of values) {
+        const validated = await sendWith(`${VERSIONS}/validate`, place, value);
+        if (pathsIn(validated).length > 0) wrong.push(`${place.join('.')}: ${say(validated)}`);
+        const created = await sendWith(VERSIONS, place, value);
+        if (created.status !== 200 && !isOfLater(created)) wrong.push(`${place.join('.')}: ${say(created)}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  }, 60_000);
+
+  test('the requests that all others are made from are good', async () => {
+    const before = await snapshots.take();
+    const wrong: string[] = [];
+    for (const operation of operations.filter(hasFields)) {
+      const once = await good.onceOf[operation.name.replace(' /v1/', ' /matchmaker/')]?.();
+      const sent = makeGood(operation, good);
+      const answer = await send(operation, { ...sent, ...once, path: { ...sent.path, ...once?.path } });
+      if (answer.status !== 200) wrong.push(`${operation.name}: ${say(answer)}`);
+    }
+    expect(wrong).toEqual([]);
+    // A look that never sees a change would prove nothing above.
+    expect(changes(before, await snapshots.take()).length).toBeGreaterThan(10);
+  }, 60_000);
+
+  test('what is just within a limit is not refused for it', async () => {
+    const wrong: string[] = [];
+    for (const operation of operations.filter(hasFields)) {
+      wrong.push(
+        ...(await findWrong(
+          operation,
+          casesOf(operation).filter(({ is_good }) => is_good),
+          acceptanceProblem,
+        )),
+      );
+    }
+    expect(wrong.slice(0, 20)).toEqual([]);
+  }, 60_000);
+});
+
+const VERSIONS = 'POST /cloud/games/{game_id}/versions';
+
+/** The answer to an operation's good request with another value at a place of its body. */
+async function sendWith(name: string, place: string[], value: unknown): Promise<Answer> {
+  const operation = operations.find((one) => one.name === name);
+  if (!operation?.body) throw new Error(`there is no ${name} that takes a body`);
+  const sent = makeGood(operation, good);
+  return await send(operation, { ...sent, body: JSON.stringify(putValue(operation.body, sent.body, place, value)) });
+}
+
+/** Where, says a validation, something is wrong. */
+function pathsIn({ status, body }: Answer): string[] {
+  if (status !== 200) return [`${status} ${body.code}`];
+  return body.errors.map(({ path }: { path: string[] }) => path.join('.'));
+}
+
+/** Whether a version is refused for what is at a path, or because it asks for what no release does yet. */
+function isRefused(answer: Answer, path: string): boolean {
+  return isOfLater(answer) || (answer.body.code === 'VALIDATION_ERROR' && answer.body.message.includes(path));
+}
+
+const isOfLater = ({ body }: Answer): boolean => body.code === 'FEATURE_DISABLED';
+
+/** The tables that are not as they were. */
+function changes(before: Record<string, string>, after: Record<string, string>): string[] {
+  return Object.keys(after).filter((table) => before[table] !== after[table]);
+}
+
+/** Whether there is something to try within the query or the body. */
+function hasFields({ query, body }: Operation): boolean {
+  return query !== undefined || Object.keys(body?.properties ?? {}).length > 0;
+}
