@@ -1,4 +1,5 @@
-// Makes dist/muster: one executable that carries the program, PostgreSQL, the migrations, the examples and the documents.
+// Makes dist/muster: one executable that carries the program, PostgreSQL, the migrations, the examples, the
+// client and the documents.
 // Never --minify: Elysia reads the text of its handlers (docs/decisions/0002).
 import { existsSync } from 'node:fs';
 import { $ } from 'bun';
@@ -7,7 +8,7 @@ import { POSTGRES_ARCHIVE, packPostgres } from '../src/platform/database/postgre
 if (!existsSync(POSTGRES_ARCHIVE)) await packPostgres(POSTGRES_ARCHIVE);
 
 const pages = ['src/features/devices/link-page.html'];
-const carried = ['drizzle', 'examples', 'docs/openapi.json', ...pages, POSTGRES_ARCHIVE].map(
+const carried = ['drizzle', 'examples', 'src/client', 'docs/openapi.json', ...pages, POSTGRES_ARCHIVE].map(
   (path) => `--asset=${path}`,
 );
 await $`bun build --compile --bytecode --format=esm --sourcemap=inline --no-compile-autoload-dotenv --no-compile-autoload-bunfig ${carried} src/main.ts --outfile dist/muster`;

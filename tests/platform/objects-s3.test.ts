@@ -8,6 +8,7 @@ import { piecesOf } from '../support/pieces.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { openTestBucket, TEST_S3 } from '../support/s3.ts';
 import { findFreePort } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
 
 const SECRET = 'a-secret-that-nobody-sees';
 const PATIENCE_MS = 200;
@@ -187,6 +188,27 @@ describe('the storage waits as long as', () => {
     }
     expect(length).toBe(5_000_000);
   });
+});
+
+test('whoever goes away, before the first byte or after it, ends the request', async () => {
+  let ended = 0;
+  const objects = await openStub(({ signal }) => {
+    signal.addEventListener('abort', () => {
+      ended += 1;
+    });
+    const body = new ReadableStream({
+      async pull(controller) {
+        controller.enqueue(new Uint8Array(65_536));
+        await Bun.sleep(1);
+      },
+    });
+    return new Response(body, { headers: { 'content-length': '1000000000' } });
+  });
+  await (await objects.read('a/0')).cancel();
+  const reader = (await objects.read('a/0')).getReader();
+  await reader.read();
+  await reader.cancel();
+  await waitFor(() => ended === 2, 'both requests to end');
 });
 
 test('a storage that takes nothing is offered little, however much there is to send', async () => {

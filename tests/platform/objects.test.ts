@@ -174,11 +174,10 @@ describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
   test('and a reader who goes away in the middle is no failure', async () => {
     const { objects } = await open();
     await objects.put('a/0', piecesOf('a'.repeat(5_000_000)), 5_000_000);
-    for (const key of ['a/0', 'a/0']) {
-      const reader = (await objects.read(key)).getReader();
-      expect((await reader.read()).value?.length).toBeGreaterThan(0);
-      await reader.cancel();
-    }
+    await (await objects.read('a/0')).cancel();
+    const reader = (await objects.read('a/0')).getReader();
+    expect((await reader.read()).value?.length).toBeGreaterThan(0);
+    await reader.cancel();
   });
 });
 

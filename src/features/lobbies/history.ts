@@ -61,24 +61,34 @@ export function createHistory(
     return new Map((await namespaces.list(game_id)).map(({ namespace_id, name_id }) => [namespace_id, name_id]));
   }
 
-  async function describeForExport(
-    { lobby_id, game_id, namespace_id, version_id, region, game_mode, create_ts, stop_ts }: LobbyRow,
+  /** The versions of some lobbies of a game, each read once. */
+  async function versionsOf(game_id: string, lobbies: LobbyRow[]) {
+    const version_ids = [...new Set(lobbies.map(({ version_id }) => version_id))];
+    const found = await Promise.all(
+      version_ids.map(async (version_id) => {
+        const { display_name } = await versions.get({ game_id, version_id });
+        return [version_id, { display_name, modes: await versions.gameModes({ game_id, version_id }) }] as const;
+      }),
+    );
+    return new Map(found);
+  }
+
+  function describeForExport(
+    { lobby_id, namespace_id, version_id, region, game_mode, create_ts, stop_ts }: LobbyRow,
     regions: ReadonlyMap<string, string>,
     namespace_names: ReadonlyMap<string, string>,
-  ): Promise<ExportedLobby> {
-    const [version, modes] = await Promise.all([
-      versions.get({ game_id, version_id }),
-      versions.gameModes({ game_id, version_id }),
-    ]);
+    its_versions: Awaited<ReturnType<typeof versionsOf>>,
+  ): ExportedLobby {
+    const version = its_versions.get(version_id);
     return {
       lobby_id,
       namespace_id,
       namespace_name: namespace_names.get(namespace_id) ?? '',
       region_id: regions.get(region) ?? '',
       region_name: region,
-      tier_name: modes.get(game_mode)?.regions.get(region)?.tier ?? '',
+      tier_name: version?.modes.get(game_mode)?.regions.get(region)?.tier ?? '',
       version_id,
-      version_name: version.display_name,
+      version_name: version?.display_name ?? '',
       lobby_group_id: gameModeId(version_id, game_mode),
       lobby_group_name: game_mode,
       create_ts,
@@ -133,7 +143,8 @@ export function createHistory(
       let last: LobbyRow | undefined;
       do {
         const page = await store.selectWithin(queries, game_id, moments, last);
-        yield await Promise.all(page.map((lobby) => describeForExport(lobby, regions, namespace_names)));
+        const its_versions = await versionsOf(game_id, page);
+        yield page.map((lobby) => describeForExport(lobby, regions, namespace_names, its_versions));
         last = page.at(-1);
       } while (last);
     },
