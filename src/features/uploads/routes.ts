@@ -1,8 +1,10 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { Tenants } from '../../platform/http/pipeline.ts';
-import { route } from '../../platform/http/route.ts';
+import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { see } from '../../platform/watch/sights.ts';
 import type { Uploads } from './uploads.ts';
+import { UploadAnswer } from './wire.ts';
 
 export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
   return [
@@ -28,6 +30,17 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
         await uploads.receive(request.url, request.body ?? new ReadableStream({ start: (body) => body.close() }));
         return {};
       },
+    ),
+    watched(
+      '/cloud/games/:game_id/uploads/:upload_id',
+      {
+        summary: 'An upload, and how much of it has come.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        response: UploadAnswer,
+        errors: ['GAME_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
+      },
+      ({ params }) => see(uploads.one, params, (upload) => ({ upload })),
     ),
     route(
       'POST',

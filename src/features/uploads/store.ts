@@ -1,6 +1,8 @@
 import { and, asc, desc, eq, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
+import { CHANGES_CHANNEL, raiseVersions, touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
 import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
 
 const UPLOADS_MAX = 1_000;
@@ -58,10 +60,15 @@ export async function recordReceipt(
 ): Promise<{ is_recorded: boolean; previous: string | null }> {
   const place = sql`${part_number + 1}::int`;
   const rows = await queries.execute<{ previous: string | null }>(sql`
-    with before as (
+    with ${raiseVersions([topics.upload(upload_id)])},
+    told as (
+      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
+    ),
+    before as (
       select file.upload_id, file.file_number, file.receipts[${place}] as previous
       from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}
       where ${uploads.upload_id} = ${upload_id} and file.file_number = ${file_number} and ${isClaimable(now)}
+        and (select count(*) from told) > 0
       for share of ${uploads} for no key update of file
     )
     update ${uploadFiles} as file set receipts[${place}] = ${receipt}::uuid
@@ -104,6 +111,7 @@ export async function releaseCompletion(queries: Queries, upload_id: string): Pr
 }
 
 export async function markComplete(tx: Tx, upload_id: string, now: Date): Promise<void> {
+  await touch(tx, [topics.upload(upload_id)]);
   await tx.update(uploads).set({ complete_ts: now, completing_until: null }).where(eq(uploads.upload_id, upload_id));
 }
 

@@ -6,10 +6,12 @@ import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { type ByteRange, type Objects, streamOf } from '../../platform/objects/objects.ts';
 import type { Presigner } from '../../platform/objects/presign.ts';
+import type { Watchable } from '../../platform/watch/sights.ts';
+import { topics } from '../topics.ts';
 import { heldPartsOf, PARTS_MAX, PATH_BYTES_MAX, type Piece, partKey, partsOf, piecesOf } from './rules.ts';
 import * as store from './store.ts';
 import type { UploadFileRow, UploadRow } from './tables.ts';
-import type { PrepareFile, PresignedRequest } from './wire.ts';
+import { type PrepareFile, type PresignedRequest, toUpload, type UploadView } from './wire.ts';
 
 export type { UploadKind, UploadRow } from './tables.ts';
 
@@ -105,7 +107,25 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     for (const { key, range } of others) yield* await objects.read(key, range);
   }
 
+  /** An upload of a game, as far as it has come. Throws UPLOAD_NOT_FOUND. Watchable. */
+  const one: Watchable<{ game_id: string; upload_id: string }, UploadView> = {
+    topics: ({ upload_id }) => [topics.upload(upload_id)],
+    async read({ game_id, upload_id }) {
+      const upload = await get(upload_id);
+      if (upload.game_id !== game_id) throw new ServiceError('UPLOAD_NOT_FOUND', {});
+      if (upload.complete_ts) return toUpload(upload, upload.content_length);
+      const files = await store.selectFiles(database.queries, upload_id);
+      const held = files.flatMap((file) => heldPartsOf(file, upload.is_multipart));
+      const received = held.filter(({ key }) => key !== undefined).map(({ part }) => part.content_length);
+      return toUpload(
+        upload,
+        received.reduce((sum, bytes) => sum + bytes, 0),
+      );
+    },
+  };
+
   return {
+    one,
     /** Says what is done with uploads of a kind. */
     setPurpose(kind: UploadRow['kind'], purpose: UploadPurpose): void {
       purposes.set(kind, purpose);

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { U64 } from '../../platform/http/shapes.ts';
+import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { UPLOAD_KINDS, type UploadRow } from './tables.ts';
 
 /** A file that a client is about to send. */
 export const PrepareFile = Type.Object({
@@ -17,3 +18,28 @@ export const PresignedRequest = Type.Object({
   content_length: U64,
 });
 export type PresignedRequest = Static<typeof PresignedRequest>;
+
+const Upload = Type.Object({
+  upload_id: Uuid,
+  kind: Type.Union(UPLOAD_KINDS.map((kind) => Type.Literal(kind))),
+  create_ts: Timestamp,
+  content_length: Type.Integer({ minimum: 0, description: 'Bytes of all files together.' }),
+  received_length: Type.Integer({ minimum: 0, description: 'Bytes of the parts that have come.' }),
+  complete: Type.Boolean(),
+});
+export type UploadView = Static<typeof Upload>;
+export const UploadAnswer = Type.Object({ upload: Upload });
+
+export function toUpload(
+  { upload_id, kind, create_ts, content_length, complete_ts }: UploadRow,
+  received_length: number,
+): UploadView {
+  return {
+    upload_id,
+    kind,
+    create_ts: create_ts.toISOString(),
+    content_length,
+    received_length,
+    complete: complete_ts !== null,
+  };
+}

@@ -25,6 +25,24 @@ const summaries = async () =>
 const summaryOf = async (build_id: string) =>
   (await summaries()).find((build: { build_id: string }) => build.build_id === build_id);
 
+test('an upload can be watched as it comes; a foreign one is not there', async () => {
+  const { requests, ...upload } = await prepareScript(muster, game, { content_length: 3 });
+  const path = `/cloud/games/${game.game_id}/uploads/${upload.upload_id}`;
+  const first = await muster.api.ok('GET', path, { token: game.cloud_token });
+  expect(first.upload).toMatchObject({ kind: 'build', content_length: 3, received_length: 0, complete: false });
+  const next = (index: string) => muster.api.ok('GET', `${path}?watch_index=${index}`, { token: game.cloud_token });
+  const coming = next(first.watch.index);
+  for (const request of requests) await sendPart(request, '1+1');
+  const second = await coming;
+  expect(second.upload).toMatchObject({ received_length: 3, complete: false });
+  const completing = next(second.watch.index);
+  expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');
+  expect((await completing).upload).toMatchObject({ received_length: 3, complete: true });
+  const other = await makeGame(muster.api, muster.administrator_token);
+  const foreign = await muster.api.get(path.replace(game.game_id, other.game_id), other.cloud_token);
+  expect([foreign.status, foreign.body.code]).toEqual([404, 'UPLOAD_NOT_FOUND']);
+});
+
 describe('an upload is not completed', () => {
   test('before its bytes are there: they are asked for by name', async () => {
     const { requests, ...upload } = await prepareScript(muster, game, { path: '../"maps".js', content_length: 3 });
