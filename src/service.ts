@@ -160,7 +160,10 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     uploads.startCleaning(working.signal),
     identities.startForgetting(working.signal),
   ];
-  const lobby_work = startReconcilingLobbies({ ...base, ...config, namespaces, versions, servers }, working.signal);
+  const lobby_work = startReconcilingLobbies(
+    { ...base, ...config, namespaces, versions, datacenters, servers },
+    working.signal,
+  );
   opened.defer(async () => {
     working.abort();
     await Promise.all([...work, lobby_work].map(({ stopped }) => stopped));
@@ -208,7 +211,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     }),
     ...bootstrapRoutes(namespaces, () => beginnings.demo, { ...config, version: VERSION }),
     ...deviceRoutes(devices),
-    ...documentRoutes(describe, VERSION, { values: EXAMPLES, keys: KEY_EXAMPLES }),
+    ...documentRoutes({ describe, version: VERSION, examples: { values: EXAMPLES, keys: KEY_EXAMPLES }, public_url }),
     ...rayRoutes(rays),
     ...healthRoutes([
       () => checkDatabase(database),

@@ -29,6 +29,14 @@ describe('the house is tidy', () => {
     expect(local.filter(({ from, to }) => !mayUseLayer(from, to))).toEqual([]);
   });
 
+  test('the client is for browsers: it imports nothing but its own files, and nothing of what only Bun or Node has', () => {
+    const isOfClient = (path: string) => path.startsWith('src/client/');
+    const client = sources.filter(isOfClient);
+    expect(client.length).toBeGreaterThan(3);
+    expect(imports.filter(({ from, to }) => isOfClient(from) !== isOfClient(to))).toEqual([]);
+    expect(client.filter((path) => /\b(Bun|process|Buffer)\./.test(read(path)))).toEqual([]);
+  });
+
   test('inside a feature: routes → door → store → tables, and rules know nothing but types', () => {
     const within = local.filter(({ from, to }) => featureOf(from) !== undefined && featureOf(from) === featureOf(to));
     expect(within.filter(({ from, to }) => !mayUseRole(from, to))).toEqual([]);

@@ -26,6 +26,7 @@ export type ServiceEvent =
     }
   | { event: 'server_leftover_removed'; server_id: string }
   | { event: 'lobby_created'; lobby_id: string; namespace_id: string; game_mode: string; region: string }
+  | { event: 'lobby_not_kept_warm'; namespace_id: string; game_mode: string; region: string; cause: unknown }
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }
   | { event: 'seats_expired'; reason: string; count: number }
@@ -58,6 +59,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   server_ended: 'info',
   server_leftover_removed: 'warn',
   lobby_created: 'info',
+  lobby_not_kept_warm: 'warn',
   lobby_ready: 'info',
   lobby_stopped: 'info',
   seats_expired: 'info',

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import asyncapi from '@asyncapi/specs/schemas/3.0.0-without-$id.json' with { type: 'json' };
 import { Validator } from '@seriousme/openapi-schema-validator';
+import Ajv07 from 'ajv';
 import Ajv from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { writeApi, writeErrors } from '../../.ci/documents.ts';
@@ -75,6 +77,19 @@ describe('what the code says of itself is what is written down', () => {
     expect(examples).toBeGreaterThan(300);
   });
 
+  test('the WebSocket channel is described by an AsyncAPI document, and its examples are frames', async () => {
+    const document = await opened.api.ok('GET', '/asyncapi.json');
+    const validator = addFormats(new Ajv07({ strict: false }));
+    validator.validate(asyncapi, document);
+    expect(validator.errors).toBeNull();
+    const messages = Object.values(document.channels.watch.messages) as Message[];
+    expect(messages.map(({ name }) => name).sort()).toEqual(FRAMES);
+    for (const { name, payload, examples } of messages) {
+      validator.validate(payload, examples[0]?.payload);
+      expect({ name, errors: validator.errors }).toEqual({ name, errors: null });
+    }
+  });
+
   test('the pages to read work without anything from elsewhere', async () => {
     for (const path of ['/swagger', '/docs/errors', '/swagger/ui.js', '/swagger/ui.css']) {
       const { status, body } = await opened.api.get(path);
@@ -97,6 +112,26 @@ interface Shown {
   schema: { type?: string; description?: string };
   example?: unknown;
   examples?: Record<string, unknown>;
+}
+
+/** Every frame that docs/watch.md names. */
+const FRAMES = [
+  'authenticate',
+  'body',
+  'error',
+  'ping',
+  'pong',
+  'ready',
+  'subscribe',
+  'subscribed',
+  'unsubscribe',
+  'unsubscribed',
+];
+
+interface Message {
+  name: string;
+  payload: object;
+  examples: { payload: unknown }[];
 }
 
 interface Operation {

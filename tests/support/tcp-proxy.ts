@@ -3,23 +3,31 @@ import { connect, createServer, type Socket } from 'node:net';
 /** A way over TCP to a server, which can be cut and mended. */
 export interface TcpProxy extends AsyncDisposable {
   port: number;
+  /** How many connections there were. */
+  readonly connections: number;
   /** Ends all connections; new ones are refused until it is mended. */
   cut(): Promise<void>;
   mend(): Promise<void>;
+  /** Carries nothing more on the connections there are, and ends none of them: as when a machine is gone. */
+  stall(): void;
+  /** Lets whoever asks for a WebSocket be answered with a status, as by something in between that knows none; undefined: no more. */
+  refuseWebSockets(status: number | undefined): void;
 }
 
 /** Opens a way to a server, which may listen at a unix socket: it is reached as a server elsewhere is. */
 export async function openTcpProxy(target: { path: string } | { host: string; port: number }): Promise<TcpProxy> {
   const open = new Set<Socket>();
+  let refused_status: number | undefined;
+  let connections = 0;
 
   const server = createServer((near) => {
+    connections += 1;
     const far = connect(target);
     for (const [one, other] of [
       [near, far],
       [far, near],
     ] as const) {
       open.add(one);
-      one.pipe(other);
       // How it ended does not matter, only that the other side ends too.
       one.on('error', () => other.destroy());
       one.on('close', () => {
@@ -27,6 +35,19 @@ export async function openTcpProxy(target: { path: string } | { host: string; po
         other.destroy();
       });
     }
+    far.pipe(near);
+    if (refused_status === undefined) {
+      near.pipe(far);
+      return;
+    }
+    near.once('data', (first: Buffer) => {
+      if (/^upgrade: *websocket/im.test(first.toString('latin1'))) {
+        near.end(`HTTP/1.1 ${refused_status} No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+        return;
+      }
+      far.write(first);
+      near.pipe(far);
+    });
   });
 
   async function listen(port: number): Promise<number> {
@@ -48,9 +69,21 @@ export async function openTcpProxy(target: { path: string } | { host: string; po
   const port = await listen(0);
   return {
     port,
+    get connections() {
+      return connections;
+    },
     cut,
     async mend() {
       await listen(port);
+    },
+    stall() {
+      for (const socket of open) {
+        socket.unpipe();
+        socket.pause();
+      }
+    },
+    refuseWebSockets(status) {
+      refused_status = status;
     },
     [Symbol.asyncDispose]: cut,
   };

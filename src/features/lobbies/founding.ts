@@ -16,6 +16,7 @@ import {
 import type { PlannedLobby } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
+import { countIdle } from './warm-store.ts';
 
 /** The field's (field-behaviour 4.7): SIGTERM, then SIGKILL. */
 const KILL_TIMEOUT_MS = 30_000;
@@ -72,6 +73,7 @@ export function createFounding(dependencies: FoundingDependencies) {
     const { planned, runtime, tier, datacenter, namespace } = prepared;
     const { game_id, namespace_id, version_id, lobby, founders } = planned;
     const lobby_id = Bun.randomUUIDv7();
+    if (!(await isStillMissing(tx, planned))) return undefined;
     const changed = await store.countLobby(tx, { lobby_id, namespace_id }, namespace.lobby_count_max);
     if (changed === undefined) return undefined;
     const { server_id } = await servers.createWith(tx, {
@@ -103,13 +105,21 @@ export function createFounding(dependencies: FoundingDependencies) {
       ports: null,
       create_ts: clock.now(),
       ready_ts: null,
-      idle_ts: null,
+      idle_ts: founders.length === 0 ? clock.now() : null,
       stop_ts: null,
       stop_reason: null,
       changed,
     };
     await store.insertLobby(tx, row, founders);
     return row;
+  }
+
+  /** Of several machines that find a warm lobby missing, one makes it: they look again one after the other. */
+  async function isStillMissing(tx: Tx, { namespace_id, version_id, lobby, idle_min }: PlannedLobby): Promise<boolean> {
+    if (idle_min === undefined) return true;
+    await store.lockList(tx, namespace_id);
+    const { game_mode, region } = lobby;
+    return (await countIdle(tx, { namespace_id, version_id, game_mode, region })) < idle_min;
   }
 
   async function foundTogether(all: PreparedLobby[]): Promise<Founded[]> {

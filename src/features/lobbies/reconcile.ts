@@ -3,15 +3,18 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
+import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { createEnding } from './ending.ts';
+import { createFounding } from './founding.ts';
 import * as playersStore from './players-store.ts';
 import { surplusLobbies } from './rules.ts';
 import * as store from './store.ts';
 import type { RemoveReason } from './tables.ts';
+import { createWarming } from './warming.ts';
 
 const EVERY_MS = 1_000;
 
@@ -22,16 +25,21 @@ interface ReconcileDependencies {
   feed: Feed;
   namespaces: Namespaces;
   versions: Versions;
+  datacenters: Datacenters;
   servers: Servers;
   ready_timeout_ms: number;
   player_timeout_ms: number;
 }
 
-/** Ends what has outlived its time: seats, lobbies that nobody sits in, lobbies whose server is gone or never got ready. */
+/**
+ * Ends what has outlived its time: seats, lobbies that nobody sits in, lobbies whose server is gone or never got ready.
+ * Makes the lobbies that are kept warm.
+ */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
   const { database, clock, events, feed, namespaces, versions } = dependencies;
   const { ready_timeout_ms, player_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
+  const { keepWarm } = createWarming({ ...dependencies, founding: createFounding(dependencies) });
 
   async function removeDue(
     condition: ReturnType<typeof playersStore.isOverdue>,
@@ -77,7 +85,9 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
       ended += await removeDue(playersStore.isAwaitedInVain(now), 'seat_expired');
       ended += await removeDue(playersStore.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
-      return ended + (await trimIdle());
+      ended += await trimIdle();
+      await keepWarm();
+      return ended;
     },
   });
   const unsubscribe = feed.subscribe(topics.serversEnding(), loop.wake);

@@ -1,5 +1,7 @@
-import { freeDirectPlaces, freePlaces, hasTags, type OpenLobby, type Places } from './places.ts';
+import { freeDirectPlaces, freePlaces, hasTags, type OpenLobby, type Places, type Shelf } from './places.ts';
 import type { NewLobby, Search } from './requests.ts';
+
+const WARM_WAIT_MAX_MS = 60_000;
 
 /** Somebody who wants a seat. */
 export type SeatRequest = FindRequest | JoinRequest;
@@ -33,6 +35,8 @@ export interface PlannedLobby {
   version_id: string;
   lobby: NewLobby;
   founders: Founder[];
+  /** Of one that is made for nobody yet: only as long as there are fewer such lobbies than these. */
+  idle_min?: number;
 }
 
 export type Refusal = 'MATCHMAKER_NO_AVAILABLE_LOBBIES' | 'MATCHMAKER_LOBBY_FULL' | 'MATCHMAKER_LOBBY_STOPPED';
@@ -116,6 +120,32 @@ export function surplusLobbies<Lobby extends { game_mode: string; region: string
     const [first] = group;
     const kept = first ? idleMax(first) : 0;
     return group.slice(0, Math.max(0, group.length - kept));
+  });
+}
+
+/** Where lobbies are to be kept warm, and how many. */
+export interface WantedShelf extends Shelf {
+  namespace_id: string;
+  min: number;
+}
+
+/** How many lobbies each shelf lacks. Where they ended by themselves, the next ones wait: 2 s, 4 s, to a minute. */
+export function missingLobbies<Wanted extends WantedShelf>(
+  wanted: Wanted[],
+  idle: (Shelf & { namespace_id: string; count: number })[],
+  failing: (Shelf & { namespace_id: string; failures: number; last_ts: Date })[],
+  now: Date,
+): { shelf: Wanted; count: number }[] {
+  const nameOf = (shelf: Shelf & { namespace_id: string }) =>
+    `${shelf.namespace_id} ${shelf.version_id} ${shelf.game_mode} ${shelf.region}`;
+  const counts = new Map(idle.map((shelf) => [nameOf(shelf), shelf.count]));
+  const failures = new Map(failing.map((shelf) => [nameOf(shelf), shelf]));
+  return wanted.flatMap((shelf) => {
+    const failed = failures.get(nameOf(shelf));
+    const wait_ms = failed ? Math.min(WARM_WAIT_MAX_MS, 1_000 * 2 ** failed.failures) : 0;
+    if (failed && now.getTime() < failed.last_ts.getTime() + wait_ms) return [];
+    const count = shelf.min - (counts.get(nameOf(shelf)) ?? 0);
+    return count > 0 ? [{ shelf, count }] : [];
   });
 }
 

@@ -67,6 +67,11 @@ export async function countLobby(
   return counted.length > 0 ? changed : undefined;
 }
 
+/** Until the transaction ends, nobody else changes which lobbies a namespace has. */
+export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
+  await touch(tx, [topics.lobbiesOf(namespace_id)]);
+}
+
 /** Makes a lobby, with its founders' seats taken. */
 export async function insertLobby(
   tx: Tx,

@@ -78,6 +78,8 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** For a caller whose token names the namespace. */
     find: remembered.get,
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
+    /** Those of all games that are on one of the versions. */
+    onVersions: (version_ids: string[]) => store.selectOnVersions(database.queries, version_ids),
     async validate(game_id: string, wanted: { name_id: string; display_name: string }) {
       const existing = await store.selectNamespaces(database.queries, game_id);
       const is_taken = existing.some(({ name_id }) => name_id === wanted.name_id);

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq } from 'drizzle-orm';
+import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import type { Clock } from '../../platform/clock.ts';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
@@ -6,6 +6,7 @@ import { topics } from '../topics.ts';
 import { type NamespaceRow, type NamespaceVersionRow, namespaces, namespaceVersions } from './tables.ts';
 
 const NAMESPACES_MAX = 1_000;
+const ALL_NAMESPACES_MAX = 100_000;
 
 /** What names a namespace; whoever asks must know the game too. */
 export interface NamespacePlace {
@@ -35,6 +36,16 @@ export async function selectNamespaces(queries: Queries, game_id: string): Promi
     .where(eq(namespaces.game_id, game_id))
     .orderBy(asc(namespaces.display_name), asc(namespaces.namespace_id))
     .limit(NAMESPACES_MAX);
+}
+
+/** Those that are on one of the versions. */
+export async function selectOnVersions(queries: Queries, version_ids: string[]): Promise<NamespaceRow[]> {
+  return await queries
+    .select()
+    .from(namespaces)
+    .where(sql`${namespaces.version_id} = any(${sql.param(version_ids)}::uuid[])`)
+    .orderBy(asc(namespaces.namespace_id))
+    .limit(ALL_NAMESPACES_MAX);
 }
 
 /** Moves a namespace to a version. False when there is no such namespace in the game. */

@@ -32,7 +32,10 @@ export const namespaces = pgTable(
       .notNull()
       .default('none'),
   },
-  (table) => [unique('namespaces_name_id').on(table.game_id, table.name_id)],
+  (table) => [
+    unique('namespaces_name_id').on(table.game_id, table.name_id),
+    index('namespaces_of_version').on(table.version_id),
+  ],
 );
 
 /** Which version a namespace was on, and since when. */

@@ -5,6 +5,7 @@ import { topics } from '../topics.ts';
 import { type VersionRow, versions } from './tables.ts';
 
 const VERSIONS_MAX = 10_000;
+const WARM_MAX = 100_000;
 
 export type VersionSummaryRow = Pick<VersionRow, 'version_id' | 'create_ts' | 'display_name'>;
 
@@ -22,6 +23,16 @@ export async function selectVersion(
     .from(versions)
     .where(and(eq(versions.game_id, game_id), eq(versions.version_id, version_id)));
   return row;
+}
+
+/** The ids of those that keep lobbies warm. */
+export async function selectKeptWarm(queries: Queries): Promise<string[]> {
+  const rows = await queries
+    .select({ version_id: versions.version_id })
+    .from(versions)
+    .where(eq(versions.keeps_warm, true))
+    .limit(WARM_MAX);
+  return rows.map(({ version_id }) => version_id);
 }
 
 /** The oldest first. */

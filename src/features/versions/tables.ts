@@ -1,4 +1,5 @@
-import { jsonb, pgTable, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { boolean, index, jsonb, pgTable, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
 import { games } from '../games/tables.ts';
 import type { VersionConfig } from './config.ts';
 
@@ -12,9 +13,14 @@ export const versions = pgTable(
       .references(() => games.game_id),
     display_name: text().notNull(),
     config: jsonb().$type<VersionConfig>().notNull(),
+    /** Whether any game mode keeps lobbies that nobody sits in. */
+    keeps_warm: boolean().notNull().default(false),
     create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
   },
-  (table) => [unique('versions_display_name').on(table.game_id, table.display_name)],
+  (table) => [
+    unique('versions_display_name').on(table.game_id, table.display_name),
+    index('versions_kept_warm').on(table.version_id).where(sql`keeps_warm`),
+  ],
 );
 
 export type VersionRow = typeof versions.$inferSelect;

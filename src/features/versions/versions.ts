@@ -67,11 +67,13 @@ export function createVersions({ database, clock, builds, sites, datacenters }: 
   return {
     get,
     list: (game_id: string) => store.selectVersions(database.queries, game_id),
+    /** The ids of those that keep lobbies warm. */
+    keptWarm: () => store.selectKeptWarm(database.queries),
     /** What is wrong with a version that somebody would like to make. */
     validate: problemsOf,
     /** Throws VALIDATION_ERROR, with every place that is wrong. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
-      refuseUnavailable(wanted.config, await regionSlugs());
+      refuseUnavailable(wanted.config);
       refuseProblems(await problemsOf(game_id, wanted));
       return await database.transact((tx) => insert(tx, game_id, wanted));
     },
@@ -96,6 +98,7 @@ export function createVersions({ database, clock, builds, sites, datacenters }: 
       display_name,
       // Members that mean nothing to us are not kept.
       config: Value.Decode(VersionConfig, Value.Clean(VersionConfig, structuredClone(config))),
+      keeps_warm: keepsWarm(config, await regionSlugs()),
       create_ts: clock.now(),
     };
     await store.insertVersion(tx, row).catch((error: unknown) => {
@@ -112,16 +115,18 @@ function namedBuilds({ matchmaker }: VersionConfig): string[] {
   return dockers.flatMap((docker) => docker?.image_id ?? []);
 }
 
+/** Whether any game mode keeps lobbies that nobody sits in, in any region there is. */
+function keepsWarm({ matchmaker }: VersionConfig, region_slugs: string[]): boolean {
+  const modes = [...resolveMatchmaker(matchmaker, region_slugs).values()];
+  return modes.some(({ regions }) => [...regions.values()].some(({ idle_lobbies }) => idle_lobbies.min > 0));
+}
+
 const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
-function refuseUnavailable({ matchmaker }: VersionConfig, region_slugs: string[]): void {
+function refuseUnavailable({ matchmaker }: VersionConfig): void {
   const actions = Object.values(matchmaker?.game_modes ?? {}).flatMap((mode) =>
     ACTIONS.map((action) => mode.actions?.[action]),
-  );
-  const modes = [...resolveMatchmaker(matchmaker, region_slugs).values()];
-  const keeps_warm = modes.some(({ regions }) =>
-    [...regions.values()].some(({ idle_lobbies }) => idle_lobbies.min > 0),
   );
   const unavailable: [boolean, string][] = [
     [matchmaker?.captcha !== undefined, 'config.matchmaker.captcha'],
@@ -130,7 +135,6 @@ function refuseUnavailable({ matchmaker }: VersionConfig, region_slugs: string[]
       actions.some((action) => action?.verification ?? action?.verification_config),
       'external verification (actions.*.verification_config)',
     ],
-    [keeps_warm, 'lobbies kept warm (idle_lobbies.min above 0)'],
   ];
   for (const [is_asked_for, feature] of unavailable) {
     if (is_asked_for) throw new ServiceError('FEATURE_DISABLED', { feature });

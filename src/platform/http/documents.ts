@@ -1,18 +1,23 @@
 import type { AnyElysia } from 'elysia';
 import swaggerStyle from 'swagger-ui-dist/swagger-ui.css' with { type: 'file' };
 import swaggerScript from 'swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' };
+import { readClient } from '../client-file.ts';
 import { CATALOGUE, documentationAnchor, type ErrorCode } from '../errors.ts';
+import { describeSocket } from '../socket/asyncapi.ts';
 import { htmlPage } from './answers.ts';
 import type { Examples } from './examples.ts';
 import { describeApi } from './openapi.ts';
 import { type Route, route } from './route.ts';
 
+interface DocumentsDependencies {
+  describe: () => { app: AnyElysia; routes: Route[] };
+  version: string;
+  examples: Examples;
+  public_url: string;
+}
+
 /** What the service says about itself: the API document, a page to read and try it, and the errors. Works offline. */
-export function documentRoutes(
-  describe: () => { app: AnyElysia; routes: Route[] },
-  version: string,
-  examples: Examples,
-): Route[] {
+export function documentRoutes({ describe, version, examples, public_url }: DocumentsDependencies): Route[] {
   let document: ReturnType<typeof describeApi> | undefined;
   const page = { allow: 'anyone', is_page: true } as const;
   return [
@@ -21,12 +26,21 @@ export function documentRoutes(
       document ??= describeApi(app, routes, version, examples);
       return document;
     }),
+    route(
+      'GET',
+      '/asyncapi.json',
+      { ...page, summary: 'The WebSocket channel, as an AsyncAPI 3.0 document.' },
+      async () => describeSocket(public_url, version),
+    ),
     route('GET', '/swagger', { ...page, summary: 'The API, to read and to try.' }, async () => htmlPage(SWAGGER_PAGE)),
     route('GET', '/swagger/ui.js', { ...page, summary: 'A part of the page.' }, async () =>
-      file(swaggerScript, 'text/javascript'),
+      file(Bun.file(swaggerScript), 'text/javascript'),
     ),
     route('GET', '/swagger/ui.css', { ...page, summary: 'A part of the page.' }, async () =>
-      file(swaggerStyle, 'text/css'),
+      file(Bun.file(swaggerStyle), 'text/css'),
+    ),
+    route('GET', '/client.js', { ...page, summary: 'The client for pages and programs that watch.' }, async () =>
+      file(await readClient(), 'text/javascript'),
     ),
     route('GET', '/docs/errors', { ...page, summary: 'All errors.' }, async () => htmlPage(ERRORS_PAGE)),
   ];
@@ -50,8 +64,8 @@ ${Object.entries(CATALOGUE)
   .join('\n')}
 </body></html>`;
 
-function file(path: string, type: string): Response {
-  return new Response(Bun.file(path), {
+function file(content: Bun.BunFile | string, type: string): Response {
+  return new Response(content, {
     headers: { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'max-age=3600' },
   });
 }

@@ -155,8 +155,12 @@ class Group {
     try {
       while (this.#has_news) {
         this.#has_news = false;
-        const shown = this.#number === undefined ? undefined : await this.#channel.since(this.#number);
-        if (shown) {
+        const number = this.#number;
+        const shown = number === undefined ? undefined : await this.#channel.since(number);
+        // Those for whom it was looked have gone, and those who follow now stand elsewhere.
+        if (this.#number !== number) {
+          this.#has_news = true;
+        } else if (shown) {
           this.#has_news = true;
           this.#tell(shown.text);
           this.#number = shown.number;

@@ -8,7 +8,8 @@ import type { Sight } from './sights.ts';
 export function createGrowthChannel(sight: Sight & { kind: 'growth' }, { share, show }: ChannelTools): ChannelWork {
   /** As far as we know. Those who wait wait here. */
   let end: number | undefined;
-  let may_have_grown = true;
+  /** The last look at what comes after the end, be it under way: it is for all who stand there, until there is news. */
+  let look: Promise<Shown> | undefined;
   /** What was found last. */
   let newest: Shown | undefined;
 
@@ -24,28 +25,48 @@ export function createGrowthChannel(sight: Sight & { kind: 'growth' }, { share, 
       return show(view, next, number);
     });
 
-  async function since(number: number): Promise<Shown | undefined> {
-    if (newest?.after === number) return newest;
-    end ??= (await readLast()).number;
-    if (number === end && !may_have_grown) return undefined;
-    // Before it is read: what is heard meanwhile may not be in it.
-    if (number === end) may_have_grown = false;
+  async function readOn(number: number): Promise<Shown> {
     const shown = await readFrom(number);
-    if (shown.number === number) return undefined;
-    if (shown.number > end) {
-      end = shown.number;
+    if (end !== undefined && shown.number > end) {
       newest = shown;
-      // There may be more than fits into one answer.
-      may_have_grown = true;
+      moveEnd(shown.number);
     }
     return shown;
+  }
+
+  function moveEnd(number: number): void {
+    end = number;
+    look = undefined;
+  }
+
+  function lookOn(number: number): Promise<Shown> {
+    if (look) return look;
+    const this_look = readOn(number);
+    look = this_look;
+    this_look.catch(() => {
+      if (look === this_look) look = undefined;
+    });
+    return this_look;
+  }
+
+  async function since(number: number): Promise<Shown | undefined> {
+    if (newest?.after === number) return newest;
+    if (end === undefined || number > end) {
+      const last = await readLast();
+      // Others may have found more meanwhile.
+      if (end === undefined || last.number > end) moveEnd(last.number);
+      // Of a time before the database was restored, or made up.
+      if (end !== undefined && number > end) return last;
+    }
+    const shown = await (number === end ? lookOn(number) : readOn(number));
+    return shown.number === number ? undefined : shown;
   }
 
   return {
     since,
     present: async (number) => (number === undefined ? await readLast() : await readFrom(number)),
     hear() {
-      may_have_grown = true;
+      look = undefined;
     },
     refresh: async () => end !== undefined && (await since(end)) !== undefined,
     rest() {

@@ -10,18 +10,23 @@ export function createStateChannel(
 ): ChannelWork {
   /** Of its topics, as far as we know; kept up to date by news. */
   let versions: Map<string, number> | undefined;
-  /** What was heard while versions were read: the reading may not have seen it. */
-  let heard = new Map<string, number>();
+  /** For each reading of versions that is under way, what was heard meanwhile: it may not have seen that. */
+  const readings = new Set<Map<string, number>>();
   let newest: Shown | undefined;
   let reads_begun = 0;
   let newest_read = 0;
 
   async function readNumber(): Promise<number> {
-    heard = new Map();
-    const read = await readVersions(sight.topics);
-    for (const [topic, version] of heard) read.set(topic, Math.max(version, read.get(topic) ?? 0));
-    versions = read;
-    return sum(read);
+    const heard = new Map<string, number>();
+    readings.add(heard);
+    try {
+      const read = await readVersions(sight.topics);
+      for (const [topic, version] of heard) read.set(topic, Math.max(version, read.get(topic) ?? 0));
+      versions = read;
+      return sum(read);
+    } finally {
+      readings.delete(heard);
+    }
   }
 
   const knownNumber = async () => (versions ? sum(versions) : await readNumber());
@@ -56,7 +61,7 @@ export function createStateChannel(
     },
     hear(topic, version) {
       const known = versions?.get(topic) ?? 0;
-      if (version !== undefined) heard.set(topic, version);
+      for (const heard of readings) heard.set(topic, Math.max(version ?? 0, heard.get(topic) ?? 0));
       if (version !== undefined && version >= known) versions?.set(topic, version);
       // Versions do not go back: we have misheard, or the database was restored.
       else versions = undefined;

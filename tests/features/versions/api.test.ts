@@ -48,18 +48,6 @@ describe('what this release does not do yet is refused, not ignored', () => {
         'external verification (actions.*.verification_config)',
       ]),
     ),
-    ...(
-      [
-        ['of all modes', {}, { idle_lobbies: { min: 1, max: 1 } }],
-        ['of a mode', { idle_lobbies: { min: 1, max: 1 } }, {}],
-        ['of a region', { regions: { local: { idle_lobbies: { min: 1, max: 1 } } } }, {}],
-        ['of a region of all modes', {}, { regions: { local: { idle_lobbies: { min: 1, max: 1 } } } }],
-      ] as [string, object, object][]
-    ).map(([where, mode, general]): [string, () => unknown, string] => [
-      `lobbies kept warm ${where}`,
-      () => withMode(mode, general),
-      'lobbies kept warm (idle_lobbies.min above 0)',
-    ]),
   ];
   for (const [what, config, feature] of CASES) {
     test(what, async () => {

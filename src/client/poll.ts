@@ -1,0 +1,46 @@
+import { isRefusal, isWatched, type Refusal, type Watched } from './wire.ts';
+
+/** An answer that comes sooner and has nothing new was not waited for: the service stops. */
+const HELD_MIN_MS = 500;
+
+export type Answer =
+  | { kind: 'body'; body: Watched }
+  | { kind: 'refusal'; error: Refusal; is_for_token: boolean }
+  /** Something that passes. */
+  | { kind: 'trouble'; retry_after_ms: number };
+
+/** Asks once for what came after the index of a path. Throws when the service cannot be reached, or by the signal. */
+export async function poll(
+  url: string,
+  { path, index }: { path: string; index: string | undefined },
+  token: string | undefined,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const began = performance.now();
+  const place = index === undefined ? '' : `${path.includes('?') ? '&' : '?'}watch_index=${encodeURIComponent(index)}`;
+  const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch(`${url}${path}${place}`, { headers, signal, cache: 'no-store' });
+  const { status } = response;
+  const body: unknown = parse(await response.text());
+  if (status === 200 && isWatched(body)) {
+    const was_held = body.watch.index !== index || performance.now() - began > HELD_MIN_MS;
+    return was_held ? { kind: 'body', body } : { kind: 'trouble', retry_after_ms: 0 };
+  }
+  if (status === 200 && body !== undefined) {
+    const error = { code: 'WATCH_NOT_WATCHABLE', message: 'The path exists, but it cannot be watched.' };
+    return { kind: 'refusal', error, is_for_token: false };
+  }
+  if (status >= 400 && status < 500 && status !== 429 && isRefusal(body)) {
+    return { kind: 'refusal', error: body, is_for_token: status === 401 };
+  }
+  return { kind: 'trouble', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
+}
+
+/** Undefined for what is no JSON: a page of something in between. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

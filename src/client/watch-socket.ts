@@ -1,0 +1,126 @@
+import type { Stream } from './streams.ts';
+import type { Timing } from './timing.ts';
+import { CLOSE, type Frame, type Refusal, type Watched } from './wire.ts';
+
+/** What is heard of a socket. */
+export interface SocketEvents {
+  onOpen(): void;
+  onBody(stream: Stream, body: Watched): void;
+  /** A subscription was refused, or is over. */
+  onRefused(stream: Stream, error: Refusal, retry_after_ms: number | undefined): void;
+  /** Called once. */
+  onEnd(end: SocketEnd): void;
+}
+
+export interface SocketEnd {
+  code: number;
+  was_open: boolean;
+  /** Whether anything came that was no error. */
+  was_well: boolean;
+  /** How long the service wants to be left alone. */
+  rest_ms: number;
+}
+
+/** One WebSocket and what is subscribed to on it. It is over when it is closed, or when nobody is heard on the other side. */
+export class WatchSocket {
+  readonly #socket: WebSocket;
+  readonly #timing: Timing;
+  readonly #events: SocketEvents;
+  readonly #ids = new Map<Stream, string>();
+  readonly #by_id = new Map<string, Stream>();
+  readonly #by_key = new Map<string, Stream>();
+  #numbered = 0;
+  #timer: ReturnType<typeof setTimeout>;
+  #was_open = false;
+  #was_well = false;
+  #rest_ms = 0;
+
+  constructor(socket: WebSocket, timing: Timing, events: SocketEvents) {
+    this.#socket = socket;
+    this.#timing = timing;
+    this.#events = events;
+    this.#timer = setTimeout(() => this.end(), timing.open_within_ms);
+    socket.onopen = () => {
+      this.#was_open = true;
+      events.onOpen();
+    };
+    socket.onmessage = ({ data }) => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.ping(), timing.ping_after_ms);
+      this.#read(JSON.parse(data));
+    };
+    socket.onclose = ({ code }) => this.end(code);
+  }
+
+  isOpen(): boolean {
+    return this.#socket.readyState === this.#socket.OPEN;
+  }
+
+  has(stream: Stream): boolean {
+    return this.#ids.has(stream);
+  }
+
+  subscribe(stream: Stream): void {
+    this.#numbered += 1;
+    const id = String(this.#numbered);
+    this.#ids.set(stream, id);
+    this.#by_id.set(id, stream);
+    this.#send({ type: 'subscribe', id, path: stream.path, watch_index: stream.index });
+  }
+
+  unsubscribe(stream: Stream): void {
+    const id = this.#forget(stream);
+    if (id !== undefined) this.#send({ type: 'unsubscribe', id });
+  }
+
+  /** Asks whether somebody is there. */
+  ping(): void {
+    if (!this.isOpen()) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.end(), this.#timing.pong_within_ms);
+    this.#send({ type: 'ping' });
+  }
+
+  /** Whoever is not there any more would not answer a goodbye: nothing is waited for. */
+  end(code: number = CLOSE.lost): void {
+    clearTimeout(this.#timer);
+    this.#socket.onopen = null;
+    this.#socket.onmessage = null;
+    this.#socket.onclose = null;
+    this.#socket.close();
+    this.#events.onEnd({ code, was_open: this.#was_open, was_well: this.#was_well, rest_ms: this.#rest_ms });
+  }
+
+  #read(frame: Frame): void {
+    if (frame.type === 'error') {
+      const { id, error, retry_after_ms } = frame;
+      const stream = id === undefined ? undefined : this.#by_id.get(id);
+      // Of the socket as a whole, which is closed next.
+      if (id === undefined) this.#rest_ms = retry_after_ms ?? 0;
+      if (!stream) return;
+      this.#forget(stream);
+      this.#events.onRefused(stream, error, retry_after_ms);
+      return;
+    }
+    this.#was_well = true;
+    if (frame.type === 'subscribed') {
+      const stream = this.#by_id.get(frame.id);
+      if (stream) this.#by_key.set(frame.key, stream);
+    } else if (frame.type === 'body') {
+      const stream = this.#by_key.get(frame.key);
+      if (stream) this.#events.onBody(stream, frame.body);
+    }
+  }
+
+  #forget(stream: Stream): string | undefined {
+    const id = this.#ids.get(stream);
+    this.#ids.delete(stream);
+    if (id !== undefined) this.#by_id.delete(id);
+    for (const [key, other] of this.#by_key) if (other === stream) this.#by_key.delete(key);
+    return id;
+  }
+
+  #send(frame: object): void {
+    if (this.isOpen()) this.#socket.send(JSON.stringify(frame));
+  }
+}

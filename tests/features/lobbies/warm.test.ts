@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { missingLobbies, type WantedShelf } from '../../../src/features/lobbies/rules.ts';
+import { deploy, type TestGame } from '../../support/game.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+interface Live {
+  lobby_id: string;
+  lobby_group_name_id: string;
+  is_ready: boolean;
+  is_idle: boolean;
+  is_outdated: boolean;
+}
+
+let opened: TestService;
+beforeAll(async () => {
+  opened = await openTestService();
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const live = async ({ game_id, namespace_id, cloud_token: token }: TestGame): Promise<Live[]> =>
+  (
+    await opened.api.ok('GET', `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`, {
+      token,
+    })
+  ).lobbies;
+const find = (game: TestGame) =>
+  opened.api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } });
+const idleOf = async (game: TestGame) => (await live(game)).filter(({ is_idle, is_ready }) => is_idle && is_ready);
+const untilIdle = (game: TestGame, count: number) =>
+  waitFor(async () => {
+    const idle = await idleOf(game);
+    return idle.length === count && (await live(game)).every(({ is_ready }) => is_ready) ? idle : undefined;
+  }, `${count} idle lobbies`);
+
+const warm = (min: number, max = min) => ({ idle_lobbies: { min, max } });
+
+describe('lobbies kept warm', () => {
+  test('are there before anybody asks; who comes sits down in one, and another takes its place', async () => {
+    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, max_players: 1, mode: warm(2) });
+    const ready = (await untilIdle(game, 2)).map(({ lobby_id }) => lobby_id);
+    const { lobby } = await find(game);
+    expect(ready).toContain(lobby.lobby_id);
+    const after = (await untilIdle(game, 2)).map(({ lobby_id }) => lobby_id);
+    expect(after).not.toContain(lobby.lobby_id);
+    expect(await live(game)).toHaveLength(3);
+  });
+
+  test('are of the version that the namespace is on', async () => {
+    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warm(1) });
+    const [old] = await untilIdle(game, 1);
+    const docker = { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } };
+    await deploy(opened.api, game, { game_modes: { default: warm(2) }, docker });
+    const moved = await waitFor(async () => {
+      const all = await live(game);
+      return all.length === 2 && all.every(({ is_ready, is_outdated }) => is_ready && !is_outdated) ? all : undefined;
+    }, 'the lobbies of the new version');
+    expect(moved.map(({ lobby_id }) => lobby_id)).not.toContain(old?.lobby_id ?? '');
+    await deploy(opened.api, game, { game_modes: { default: {} }, docker });
+    await waitFor(async () => (await live(game)).length === 0, 'them to end');
+  });
+
+  test('are no more than the namespace may have', async () => {
+    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
+    const { game_id, namespace_id, cloud_token: token, build_id } = game;
+    const body = { lobby_count_max: 2, max_players: 8 };
+    await opened.api.ok('POST', `/cloud/games/${game_id}/namespaces/${namespace_id}/mm-config`, { token, body });
+    const docker = { image_id: build_id, ports: { game: { port: 80, protocol: 'http' } } };
+    await deploy(opened.api, game, { game_modes: { default: warm(1), other: warm(4) }, docker });
+    await untilIdle(game, 2);
+    expect(await live(game)).toHaveLength(2);
+  });
+
+  test('are made once by two machines on one database', async () => {
+    await using second = await openTestService({}, { beside: opened });
+    expect(second.config.port).not.toBe(opened.config.port);
+    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warm(3, 16) });
+    await untilIdle(game, 3);
+    // Whoever looks next finds nothing to do: it would have made more than the three by now.
+    const before = (await live(game)).map(({ lobby_id }) => lobby_id);
+    await find(game);
+    await untilIdle(game, 3);
+    expect((await live(game)).filter(({ lobby_id }) => !before.includes(lobby_id))).toHaveLength(1);
+  });
+});
+
+describe('which lobbies are missing', () => {
+  const shelf: WantedShelf = { namespace_id: 'n', version_id: 'v', game_mode: 'm', region: 'r', min: 3 };
+  const now = new Date(100_000);
+  const CASES: [string, { idle?: number; failures?: number; ago_ms?: number }, number][] = [
+    ['all, where there are none', {}, 3],
+    ['the rest', { idle: 1 }, 2],
+    ['none, where there are as many', { idle: 3 }, 0],
+    ['none, where there are more', { idle: 5 }, 0],
+    ['none, two seconds after one ended by itself', { failures: 1, ago_ms: 1_999 }, 0],
+    ['all again then', { failures: 1, ago_ms: 2_000 }, 3],
+    ['none, a minute after many did', { failures: 30, ago_ms: 59_999 }, 0],
+    ['all again after that minute', { failures: 30, ago_ms: 60_000 }, 3],
+  ];
+  for (const [what, { idle, failures, ago_ms = 0 }, count] of CASES) {
+    test(what, () => {
+      const { min: _wanted, ...place } = shelf;
+      const missing = missingLobbies(
+        [shelf],
+        idle === undefined ? [] : [{ ...place, count: idle }],
+        failures === undefined ? [] : [{ ...place, failures, last_ts: new Date(now.getTime() - ago_ms) }],
+        now,
+      );
+      expect(missing).toEqual(count === 0 ? [] : [{ shelf, count }]);
+    });
+  }
+
+  test('of one place they say nothing about another', () => {
+    const other = { ...shelf, region: 'elsewhere' };
+    const { min: _wanted, ...place } = shelf;
+    expect(missingLobbies([shelf, other], [{ ...place, count: 3 }], [], now)).toEqual([{ shelf: other, count: 3 }]);
+  });
+});
