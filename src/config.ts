@@ -1,147 +1,14 @@
 import { join, resolve } from 'node:path';
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
-import { readS3Settings, S3_SHAPES, type S3Settings } from './platform/objects/s3-settings.ts';
+import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
+import { Settings } from './settings.ts';
 
 const PORT_MAX = 65_535;
-const WEEK_MS = 7 * 24 * 3_600_000;
 /** Settings whose values are not repeated; a database address holds a password. */
 const SECRETS = ['DATABASE_URL', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'];
-
-/** Every setting of the service, as the environment names it. This shape is the only list: `--help` prints it. */
-export const Settings = Type.Object({
-  MUSTER_HOST: Type.String({
-    default: '127.0.0.1',
-    pattern: '^[A-Za-z0-9.:-]+$',
-    description: 'Address to listen on. 0.0.0.0 to be reachable from other machines.',
-  }),
-  MUSTER_PORT: Type.Integer({ default: 8080, minimum: 1, maximum: PORT_MAX, description: 'Port to listen on.' }),
-  MUSTER_DATA: Type.Optional(
-    Type.String({
-      minLength: 1,
-      description: 'Directory for everything that is kept. Default: ./muster-data (see README for root).',
-    }),
-  ),
-  MUSTER_PUBLIC_URL: Type.Optional(
-    Type.String({
-      pattern: '^https?://[^/?#@]+/?$',
-      description: 'Address that clients use, when it is not http://HOST:PORT (behind a proxy, for one).',
-    }),
-  ),
-  DATABASE_URL: Type.Optional(
-    Type.String({
-      pattern: '^postgres(ql)?://',
-      description: 'PostgreSQL 15 or later to use instead of the embedded one: postgres://user:password@host/database.',
-    }),
-  ),
-  ...S3_SHAPES,
-  MUSTER_DATABASE_POOL: Type.Integer({
-    default: 10,
-    minimum: 2,
-    maximum: 100,
-    description: 'Connections to PostgreSQL; one more listens for changes.',
-  }),
-  MUSTER_LOG: Type.Union(
-    [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],
-    { default: 'info', description: 'What is logged to stderr: off, error, warn, info or debug.' },
-  ),
-  MUSTER_DEMO: Type.Union([Type.Literal('on'), Type.Literal('off')], {
-    default: 'on',
-    description: 'Whether the first start makes the demo game: on or off.',
-  }),
-  MUSTER_DATACENTER: Type.String({
-    default: 'local',
-    pattern: '^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$',
-    description: 'Name id of the datacenter (region) this machine stands in.',
-  }),
-  MUSTER_DATACENTER_NAME: Type.String({
-    default: 'Local',
-    minLength: 1,
-    maxLength: 64,
-    description: 'The same as players read it.',
-  }),
-  MUSTER_SERVER_HOST: Type.Optional(
-    Type.String({
-      pattern: '^[A-Za-z0-9.:-]+$',
-      description: 'Host name or address at which players reach game servers. Default: the host of MUSTER_PUBLIC_URL.',
-    }),
-  ),
-  MUSTER_SITES_DOMAIN: Type.String({
-    default: 'sites.localhost',
-    pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
-    description:
-      'Domain below which sites are served: game--namespace.DOMAIN. Point *.DOMAIN at this service; not the domain of the API.',
-  }),
-  MUSTER_SERVER_PORTS: Type.String({
-    default: '26000-31999',
-    pattern: '^[0-9]{1,5}-[0-9]{1,5}$',
-    description: 'Ports that game servers are given, first and last.',
-  }),
-  MUSTER_SERVERS_MAX: Type.Integer({
-    default: 500,
-    minimum: 1,
-    maximum: 10_000,
-    description: 'Game servers that run on this machine at one time.',
-  }),
-  MUSTER_READY_TIMEOUT_MS: Type.Integer({
-    default: 300_000,
-    minimum: 1_000,
-    maximum: WEEK_MS,
-    description: 'Time a lobby has to call ready.',
-  }),
-  MUSTER_SEAT_TIMEOUT_MS: Type.Integer({
-    default: 120_000,
-    minimum: 1_000,
-    maximum: WEEK_MS,
-    description: 'Time a player has to connect after his seat was given.',
-  }),
-  MUSTER_PLAYER_TIMEOUT_MS: Type.Integer({
-    default: 28_800_000,
-    minimum: 1_000,
-    maximum: 52 * WEEK_MS,
-    description: 'Time after which a player is removed even if his lobby never said so.',
-  }),
-  MUSTER_REQUEST_TIMEOUT_MS: Type.Integer({
-    default: 50_000,
-    minimum: 1_000,
-    maximum: 240_000,
-    description: 'Time one request may take, waiting for a lobby included.',
-  }),
-  MUSTER_WATCH_HOLD_MS: Type.Integer({
-    default: 40_000,
-    minimum: 1_000,
-    maximum: 240_000,
-    description: 'Time a long poll waits for a change before it answers with what is.',
-  }),
-  MUSTER_WATCHERS_MAX: Type.Integer({
-    default: 20_000,
-    minimum: 1,
-    maximum: 10_000_000,
-    description: 'Long polls and subscriptions of WebSockets that may wait at one time.',
-  }),
-  MUSTER_WATCHERS_PER_CALLER_MAX: Type.Integer({
-    default: 128,
-    minimum: 1,
-    maximum: 10_000_000,
-    description: 'The same for each caller: for each address, where a token is shared by all players.',
-  }),
-  MUSTER_SOCKETS_MAX: Type.Integer({
-    default: 20_000,
-    minimum: 1,
-    maximum: 1_000_000,
-    description: 'WebSockets that may be open at one time.',
-  }),
-  MUSTER_SOCKETS_PER_CALLER_MAX: Type.Integer({
-    default: 64,
-    minimum: 1,
-    maximum: 1_000_000,
-    description: 'The same for each address, and for each caller.',
-  }),
-});
-
-export type Settings = Static<typeof Settings>;
 
 /** What the service runs with: the settings, completed and checked against each other. */
 export interface Config {
@@ -159,7 +26,7 @@ export interface Config {
   s3: S3Settings | undefined;
   log: Settings['MUSTER_LOG'];
   demo: boolean;
-  datacenter: { slug: string; name: string };
+  datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
   sites_domain: string;
   server_ports: { min: number; max: number };
@@ -168,6 +35,7 @@ export interface Config {
   seat_timeout_ms: number;
   player_timeout_ms: number;
   request_timeout_ms: number;
+  receipts_per_second_max: number;
   watch_hold_ms: number;
   watchers_max: number;
   watchers_per_caller_max: number;
@@ -206,7 +74,11 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     s3: readS3Settings(settings, environment),
     log: settings.MUSTER_LOG,
     demo: settings.MUSTER_DEMO === 'on',
-    datacenter: { slug: settings.MUSTER_DATACENTER, name: settings.MUSTER_DATACENTER_NAME },
+    datacenter: {
+      slug: settings.MUSTER_DATACENTER,
+      name: settings.MUSTER_DATACENTER_NAME,
+      coordinates: parseCoordinates(settings.MUSTER_DATACENTER_COORDINATES),
+    },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
     sites_domain: settings.MUSTER_SITES_DOMAIN,
     server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS, settings.MUSTER_PORT),
@@ -215,6 +87,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     seat_timeout_ms: settings.MUSTER_SEAT_TIMEOUT_MS,
     player_timeout_ms: settings.MUSTER_PLAYER_TIMEOUT_MS,
     request_timeout_ms: settings.MUSTER_REQUEST_TIMEOUT_MS,
+    receipts_per_second_max: settings.MUSTER_RECEIPTS_PER_SECOND_MAX,
     watch_hold_ms: settings.MUSTER_WATCH_HOLD_MS,
     watchers_max: settings.MUSTER_WATCHERS_MAX,
     watchers_per_caller_max: settings.MUSTER_WATCHERS_PER_CALLER_MAX,
@@ -269,6 +142,14 @@ function parsePortRange(text: string, own_port: number): { min: number; max: num
     );
   }
   return { min, max };
+}
+
+function parseCoordinates(text: string | undefined): Config['datacenter']['coordinates'] {
+  if (text === undefined) return undefined;
+  const [latitude = 0, longitude = 0] = text.split(',').map(Number);
+  if (Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180) return { latitude, longitude };
+  const expected = 'expected latitude,longitude within 90 and 180 degrees';
+  throw new StartError(`MUSTER_DATACENTER_COORDINATES is "${text}": ${expected}.`);
 }
 
 /** PostgreSQL and game servers run as other users when we are root, so root's own folders cannot hold the data. */

@@ -154,7 +154,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     is_root: process.getuid?.() === 0,
     ...config,
   };
-  const work = [
+  const work: { stopped: Promise<void> }[] = [
     startReconcilingServers({ ...base, builds, runtime, logs, node }, working.signal),
     startMetering({ ...base, node }, working.signal),
     uploads.startCleaning(working.signal),
@@ -178,6 +178,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     own_region: config.datacenter.slug,
     onLeft: lobby_work.wake,
   });
+  work.push(lobbies.receipts.startKeeping(working.signal));
 
   const exports = createExports({ lobbies, servers, links });
 

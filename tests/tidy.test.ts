@@ -97,13 +97,13 @@ describe('the house is tidy', () => {
   });
 });
 
-const LAYERS = ['main', 'commands', 'service', 'features', 'config', 'platform'];
+const LAYERS = ['main', 'commands', 'service', 'features', 'config', 'settings', 'platform'];
 
 /** Features are given what they need of the configuration as values. */
 function mayUseLayer(from: string, to: string): boolean {
   if (basename(to) === 'package.json') return true;
   const [above, below] = [layerOf(from), layerOf(to)];
-  if (above === 'features' && below === 'config') return false;
+  if (above === 'features' && (below === 'config' || below === 'settings')) return false;
   return LAYERS.indexOf(above) <= LAYERS.indexOf(below);
 }
 

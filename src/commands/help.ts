@@ -1,5 +1,5 @@
-import { Settings } from '../config.ts';
 import { VERSION } from '../service.ts';
+import { Settings } from '../settings.ts';
 
 const COMMANDS = `Muster ${VERSION}: hosts multiplayer games.
 

@@ -50,6 +50,7 @@ export const EXAMPLES: Record<string, unknown> = {
   label: 'game',
   min: 26_000,
   max: 26_009,
+  latencies: 24,
   latitude: 50.11,
   longitude: 8.68,
   kilometers: 120,
@@ -138,4 +139,5 @@ export const KEY_EXAMPLES: Record<string, string> = {
   environment: 'GAME_MODE',
   game_modes: 'deathmatch',
   regions: 'frankfurt',
+  latencies: 'frankfurt',
 };

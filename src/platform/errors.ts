@@ -126,6 +126,7 @@ export const CATALOGUE = {
     message: 'No open lobby has a place, and creating one was not wanted (prevent_auto_create_lobby).',
   },
   MATCHMAKER_NO_GAME_MODE_PROVIDED: { status: 400, message: 'Name at least one game mode in game_modes.' },
+  MATCHMAKER_PARTY_TOO_LARGE: { status: 400, message: 'At most {max} players can come together here. Split up.' },
   MATCHMAKER_PLAYER_ALREADY_CONNECTED: {
     status: 400,
     message: 'This player token has been used. A token connects one player once.',
@@ -136,6 +137,10 @@ export const CATALOGUE = {
     message: 'The player did not connect in time; his seat was given up. He must find a lobby again.',
   },
   MATCHMAKER_PLAYER_REMOVED: { status: 400, message: 'The player has left or was removed from the lobby.' },
+  MATCHMAKER_RECEIPT_NOT_FOUND: {
+    status: 404,
+    message: 'There is no receipt of such a request: it was not kept, or is more than an hour old.',
+  },
   MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: {
     status: 400,
     message: 'The game mode "{game_mode}" is not offered in the region "{region}".',

@@ -153,16 +153,21 @@ const GRAMMARS: Record<string, Trial> = {
 /** What is no text of a type. */
 const WRONG_TEXTS: Record<string, string[]> = {
   integer: ['', ' ', 'x', '1.5', '1e1', '0x1', '٣', '1'.repeat(400)],
+  number: ['', ' ', 'x', 'true', '0x10', '1e1', '1,5', 'NaN', 'Infinity', '٣', '1'.repeat(400)],
   boolean: ['', ' ', 'x', '2', 'null'],
 };
 
+/** Parameters that need each other: the good requests have both. */
+const PAIRED = ['latitude', 'longitude'];
+
 /** In a query everything is text. */
 function listTextTrials(field: Field, is_used: boolean): Trial {
-  const { path, shape, presence } = field;
+  const { path, shape } = field;
   const { type = '' } = shape;
-  const trial = listTrials(field, undefined);
+  const presence = PAIRED.includes(path.join()) ? 'required' : field.presence;
+  const trial = listTrials({ ...field, presence }, undefined);
   const grammar = GRAMMARS[path.join()];
-  const kind = type === 'integer' ? 'number' : 'string';
+  const kind = type === 'integer' || type === 'number' ? 'number' : 'string';
   const bad = trial.bad.filter((value) => value === undefined || (typeof value === kind && type !== 'boolean'));
   return {
     good: grammar ? [...grammar.good, ...(presence === 'optional' ? [undefined] : [])] : trial.good,

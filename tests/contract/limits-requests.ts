@@ -84,11 +84,14 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
   const stream = () => ({ query: { stream: 'std_out' } });
   const handles = () => ({ query: { identity_ids: member.identity_id } });
   const picture = () => ({ body: PICTURE });
+  const place = { latitude: '50.11', longitude: '8.68' };
   const limits = () => ({ body: { lobby_count_max: 8, max_players: 512 } });
 
   const of: GoodRequests['of'] = {
     'POST /matchmaker/lobbies/find': () => ({ body: { game_modes: ['default'] } }),
     'POST /matchmaker/lobbies/create': () => ({ body: { game_mode: 'default' } }),
+    'GET /matchmaker/lobbies/list': () => ({ query: place }),
+    'GET /matchmaker/regions': () => ({ query: place }),
     'POST /matchmaker/lobbies/join': () => ({ body: { lobby_id } }),
     'PUT /matchmaker/lobbies/closed': () => ({ body: { is_closed: false } }),
     'POST /matchmaker/players/connected': known_player,

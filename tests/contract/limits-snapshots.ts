@@ -4,8 +4,8 @@ import type { TestService } from '../support/service.ts';
 
 export type Snapshots = ReturnType<typeof openSnapshots>;
 
-/** What running servers use is written down while nobody asks for anything. */
-const MOVING = ['server_meters', 'server_usage'];
+/** What running servers use is written down while nobody asks for anything; refusals have receipts. */
+const MOVING = ['receipts', 'server_meters', 'server_usage'];
 
 /** Looks at everything in a service's database. */
 export function openSnapshots({ database_address }: Pick<TestService, 'database_address'>) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join, resolve } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
-import { Settings } from '../../src/config.ts';
+import { Settings } from '../../src/settings.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
 import { findFreePort } from '../support/service.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { resolve } from 'node:path';
-import { readConfig, Settings } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
 import { StartError } from '../../src/platform/errors.ts';
+import { Settings } from '../../src/settings.ts';
 import { refusalOf } from '../support/refusal.ts';
 
 const refusal = (settings: Record<string, string>): string => refusalOf(StartError, () => readConfig(settings)).message;
@@ -33,6 +34,13 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['MUSTER_DATACENTER', 'Local', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
   ['MUSTER_DATACENTER', 'a-very-long-name-id', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
   ['MUSTER_DATACENTER_NAME', 'x'.repeat(65), 'expected at most 64 characters'],
+  ...['50.11', '50.11;8.68', '50,11,8,68', 'N50,E8', '5e1,8', '050.11,8', '50.11,', '50.11,  8.68', '+50,8'].map(
+    (value): [keyof Settings, string, string] => [
+      'MUSTER_DATACENTER_COORDINATES',
+      value,
+      'expected the form ^-?[0-9]{1,2}([.][0-9]{1,9})?, ?-?[0-9]{1,3}([.][0-9]{1,9})?$',
+    ],
+  ),
   ['MUSTER_SERVER_HOST', 'https://play.example.com', 'expected the form ^[A-Za-z0-9.:-]+$'],
   ['MUSTER_SITES_DOMAIN', '.example.com', 'expected the form ^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$'],
   ['MUSTER_SERVER_PORTS', '26000', 'expected the form ^[0-9]{1,5}-[0-9]{1,5}$'],
@@ -43,6 +51,7 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['MUSTER_PLAYER_TIMEOUT_MS', '8h', 'expected a whole number from 1000 to 31449600000'],
   ['MUSTER_REQUEST_TIMEOUT_MS', '240001', 'expected a whole number from 1000 to 240000'],
   ['MUSTER_WATCH_HOLD_MS', 'Infinity', 'expected a whole number from 1000 to 240000'],
+  ['MUSTER_RECEIPTS_PER_SECOND_MAX', '10001', 'expected a whole number from 0 to 10000'],
   ['MUSTER_WATCHERS_MAX', '0', 'expected a whole number from 1 to 10000000'],
   ['MUSTER_WATCHERS_PER_CALLER_MAX', 'many', 'expected a whole number from 1 to 10000000'],
   ['MUSTER_SOCKETS_MAX', '1000001', 'expected a whole number from 1 to 1000000'],
@@ -77,6 +86,10 @@ describe('a setting that cannot be used is refused, with its name, its value and
       { MUSTER_SERVER_PORTS: '31999-26000' },
       'MUSTER_SERVER_PORTS is "31999-26000": expected first-last within 1024 and 65535.',
     ],
+    ...['90.1,0', '-91,0', '0,180.5', '0,-181'].map((place): [Record<string, string>, string] => [
+      { MUSTER_DATACENTER_COORDINATES: place },
+      `MUSTER_DATACENTER_COORDINATES is "${place}": expected latitude,longitude within 90 and 180 degrees.`,
+    ]),
     [{ MUSTER_SERVER_PORTS: '80-90' }, 'MUSTER_SERVER_PORTS is "80-90": expected first-last within 1024 and 65535.'],
     [
       { MUSTER_SERVER_PORTS: '60000-65536' },
@@ -146,13 +159,14 @@ describe('settings that can be used', () => {
       database_url: undefined,
       s3: undefined,
       demo: true,
-      datacenter: { slug: 'local', name: 'Local' },
+      datacenter: { slug: 'local', name: 'Local', coordinates: undefined },
       server_host: '127.0.0.1',
       server_ports: { min: 26_000, max: 31_999 },
       seat_timeout_ms: 120_000,
       ready_timeout_ms: 300_000,
       player_timeout_ms: 28_800_000,
       request_timeout_ms: 50_000,
+      receipts_per_second_max: 50,
       watch_hold_ms: 40_000,
       watchers_max: 20_000,
       watchers_per_caller_max: 128,
@@ -167,8 +181,18 @@ describe('settings that can be used', () => {
       MUSTER_DATACENTER_NAME: 'true',
       MUSTER_DATA: '7',
     });
-    expect(datacenter).toEqual({ slug: '1', name: 'true' });
+    expect(datacenter).toEqual({ slug: '1', name: 'true', coordinates: undefined });
     expect(data_directory).toBe(resolve('7'));
+  });
+
+  test.each([
+    ['50.11,8.68', 50.11, 8.68],
+    ['-33.87, 151.21', -33.87, 151.21],
+    ['90,-180', 90, -180],
+    ['0,0', 0, 0],
+  ])('may say where the datacenter is: %s', (text, latitude, longitude) => {
+    const { datacenter } = readConfig({ MUSTER_DATACENTER_COORDINATES: text });
+    expect(datacenter.coordinates).toEqual({ latitude, longitude });
   });
 
   const ADDRESSES: [settings: Record<string, string>, expected: object][] = [

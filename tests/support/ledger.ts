@@ -37,7 +37,7 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         from lobbies cross join lateral (
           select count(*) as seated from players where players.lobby_id = lobbies.lobby_id and remove_ts is null
         ) as sitting
-        where player_count <> seated or seated > greatest(max_players_normal, max_players_direct)
+        where player_count <> seated or seated > greatest(max_players_normal, max_players_direct, max_players_party)
         union all
         select 'namespace ' || namespace_id || ' counts ' || lobby_count || ' lobbies and has ' || running
         from lobby_counts cross join lateral (

@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
+import type { Coordinates } from '../coordinates.ts';
 import { topics } from '../topics.ts';
 import { selectDatacenters, upsertDatacenter } from './store.ts';
 import type { DatacenterRow } from './tables.ts';
@@ -24,11 +25,12 @@ export function createDatacenters({ database, clock, feed }: DatacentersDependen
     entries_max: 1,
   });
   return {
-    /** Makes the datacenter of this process known. */
-    register: ({ slug, name }: { slug: string; name: string }) =>
-      database.transact((tx) =>
-        upsertDatacenter(tx, { datacenter_id: crypto.randomUUID(), slug, name, create_ts: clock.now() }),
-      ),
+    /** Makes the datacenter of this process known, as this process was told of it. */
+    register: ({ slug, name, coordinates }: { slug: string; name: string; coordinates: Coordinates | undefined }) => {
+      const { latitude = null, longitude = null } = coordinates ?? {};
+      const row = { datacenter_id: crypto.randomUUID(), slug, name, latitude, longitude, create_ts: clock.now() };
+      return database.transact((tx) => upsertDatacenter(tx, row));
+    },
     /** All there are, in the order of their slugs. */
     list: () => all.get('all'),
   };

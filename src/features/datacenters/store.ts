@@ -7,13 +7,14 @@ import { type DatacenterRow, datacenters } from './tables.ts';
 
 const DATACENTERS_MAX = 1_000;
 
-/** The row with this slug, made or renamed as need be. */
+/** The row with this slug, made, renamed or moved as need be. */
 export async function upsertDatacenter(tx: Tx, row: DatacenterRow): Promise<DatacenterRow> {
+  const { name, latitude, longitude } = row;
   await touch(tx, [topics.datacenters()]);
   const [kept] = await tx
     .insert(datacenters)
     .values(row)
-    .onConflictDoUpdate({ target: datacenters.slug, set: { name: row.name } })
+    .onConflictDoUpdate({ target: datacenters.slug, set: { name, latitude, longitude } })
     .returning();
   assert(kept, 'an upsert gives its row');
   return kept;

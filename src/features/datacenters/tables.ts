@@ -1,11 +1,19 @@
-import { pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { check, doublePrecision, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 
 /** Where machines stand: what players know as regions. Each process registers its own at its start. */
-export const datacenters = pgTable('datacenters', {
-  datacenter_id: uuid().primaryKey(),
-  slug: text().notNull().unique('datacenters_slug'),
-  name: text().notNull(),
-  create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
-});
+export const datacenters = pgTable(
+  'datacenters',
+  {
+    datacenter_id: uuid().primaryKey(),
+    slug: text().notNull().unique('datacenters_slug'),
+    name: text().notNull(),
+    /** In degrees; null when nobody said where it is. */
+    latitude: doublePrecision(),
+    longitude: doublePrecision(),
+    create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+  },
+  () => [check('datacenters_coordinates', sql`(latitude is null) = (longitude is null)`)],
+);
 
 export type DatacenterRow = typeof datacenters.$inferSelect;

@@ -6,6 +6,7 @@ import type { Servers } from '../servers/servers.ts';
 import { LogsAnswer, LogsQuery, toLog } from '../servers/wire.ts';
 import * as wire from './history-wire.ts';
 import type { Lobbies } from './lobbies.ts';
+import { ReceiptAnswer, ReceiptsAnswer } from './receipts-wire.ts';
 
 const GAME = '/cloud/games/:game_id';
 const NAMESPACE = `${GAME}/namespaces/:namespace_id` as const;
@@ -13,13 +14,40 @@ const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
 /** What developers ask of their lobbies. */
 export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
-  const { history } = lobbies;
+  const { history, receipts } = lobbies;
   const reading = { allow: ['identity', 'cloud'], access: 'read' } as const;
   return [
     watched(
       `${NAMESPACE}/analytics/matchmaker/live`,
       { ...reading, summary: 'The running lobbies of a namespace.', response: wire.LiveAnswer, errors: NOT_FOUND },
       ({ params }) => see(history.live, params, (lobbies) => ({ lobbies })),
+    ),
+    route(
+      'GET',
+      `${NAMESPACE}/matchmaker/receipts`,
+      {
+        ...reading,
+        summary:
+          'Why the latest 64 finds, joins and creates came out as they did; not each is kept, none longer than an hour.',
+        query: wire.HistoryQuery,
+        response: ReceiptsAnswer,
+        errors: NOT_FOUND,
+      },
+      async ({ params, query }) => ({
+        receipts: await receipts.list(params.namespace_id, readMoment(query.before_create_ts)),
+      }),
+    ),
+    route(
+      'GET',
+      `${NAMESPACE}/matchmaker/receipts/:ray_id`,
+      {
+        ...reading,
+        summary:
+          'Why a find, join or create came out as it did, by the ray id that its answer has in the header rvt-ray-id.',
+        response: ReceiptAnswer,
+        errors: [...NOT_FOUND, 'MATCHMAKER_RECEIPT_NOT_FOUND'],
+      },
+      async ({ params }) => ({ receipt: await receipts.get(params.namespace_id, params.ray_id) }),
     ),
     watched(
       `${NAMESPACE}/logs/lobbies`,

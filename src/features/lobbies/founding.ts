@@ -13,7 +13,7 @@ import {
   type Tier,
   type Versions,
 } from '../versions/versions.ts';
-import type { PlannedLobby } from './rules.ts';
+import { membersOf, type PlannedLobby } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import { countIdle } from './warm-store.ts';
@@ -92,6 +92,9 @@ export function createFounding(dependencies: FoundingDependencies) {
       kill_timeout_ms: KILL_TIMEOUT_MS,
     });
     const { lobby_config: _told, ...kept } = lobby;
+    const seated = founders.flatMap(({ address, ...founder }) =>
+      membersOf(founder).map((player_id) => ({ player_id, address })),
+    );
     const row: LobbyRow = {
       ...kept,
       lobby_id,
@@ -99,7 +102,7 @@ export function createFounding(dependencies: FoundingDependencies) {
       namespace_id,
       version_id,
       server_id,
-      player_count: founders.length,
+      player_count: seated.length,
       is_closed: false,
       state: null,
       ports: null,
@@ -110,7 +113,7 @@ export function createFounding(dependencies: FoundingDependencies) {
       stop_reason: null,
       changed,
     };
-    await store.insertLobby(tx, row, founders);
+    await store.insertLobby(tx, row, seated);
     return row;
   }
 

@@ -102,7 +102,7 @@ export function createHosting(dependencies: HostingDependencies) {
       const { removed } = await playersStore.removePlayers(
         database.queries,
         namespace_id,
-        playersStore.isPlayer(player_id),
+        playersStore.isAmong([player_id]),
         how,
       );
       if (removed > 0) onLeft();

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { type Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
 import type { LobbyRow } from './tables.ts';
 
@@ -25,7 +26,10 @@ const KnownLobby = Type.Object({ ...ListedLobby.properties, is_closed: Type.Bool
 export type KnownLobby = Static<typeof KnownLobby>;
 export const LobbyAnswer = Type.Object({ lobby: KnownLobby });
 
-export const ListQuery = Type.Object({ include_state: Type.Optional(Type.Boolean()) });
+export const ListQuery = Type.Object({
+  include_state: Type.Optional(Type.Boolean()),
+  ...CoordinatesQuery.properties,
+});
 export const Listing = Type.Object({
   game_modes: Type.Array(Type.Object({ game_mode_id: Type.String() })),
   regions: Type.Array(Region),
@@ -47,14 +51,25 @@ export const Statistics = Type.Object({
 });
 export type Statistics = Static<typeof Statistics>;
 
-/** Datacenters have no coordinates yet: distances are the field's for an unknown place. */
-export function toRegion({ slug, name }: Pick<Datacenter, 'slug' | 'name'>): Static<typeof Region> {
+/** The international mile of 1959. */
+const KILOMETERS_PER_MILE = 1.609344;
+
+/** A region as a client sees it. A place that is not known, and the distance to one, are zeros (field-behaviour 4.10). */
+export function toRegion(
+  { slug, name, ...place }: Pick<Datacenter, 'slug' | 'name' | 'latitude' | 'longitude'>,
+  client: Coordinates | undefined,
+): Static<typeof Region> {
+  const coordinates = coordinatesOf(place);
+  const kilometers = client && coordinates ? kilometersBetween(client, coordinates) : 0;
   return {
     region_id: slug,
     provider_display_name: 'Muster',
     region_display_name: name,
-    datacenter_coord: { latitude: 0, longitude: 0 },
-    datacenter_distance_from_client: { kilometers: 0, miles: 0 },
+    datacenter_coord: coordinates ?? { latitude: 0, longitude: 0 },
+    datacenter_distance_from_client: {
+      kilometers: roundToTenth(kilometers),
+      miles: roundToTenth(kilometers / KILOMETERS_PER_MILE),
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Coordinates } from '../coordinates.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
@@ -25,19 +26,26 @@ export interface ListingDependencies {
   datacenters: Datacenters;
 }
 
+interface ListKey {
+  namespace_id: string;
+  include_state: boolean;
+  /** Of the client, rounded: distances are part of what is seen. */
+  coordinates: Coordinates | undefined;
+}
+
 /** What players may know of a namespace's lobbies (field-behaviour 4.10 and 4.11). All but the regions are watchable. */
 export function createListing({ database, namespaces, versions, datacenters }: ListingDependencies) {
   const { queries } = database;
 
   /** The public lobbies of the current version; closed ones too, empty ones only where a game mode has no other. */
-  const list: Watchable<{ namespace_id: string; include_state: boolean }, Listing> = {
+  const list: Watchable<ListKey, Listing> = {
     topics: ({ namespace_id }) => [
       topics.lobbiesOf(namespace_id),
       topics.playersOf(namespace_id),
       topics.namespace(namespace_id),
       topics.datacenters(),
     ],
-    async read({ namespace_id, include_state }) {
+    async read({ namespace_id, include_state, coordinates }) {
       const namespace = await requireNamespace(namespaces, namespace_id);
       const [modes, regions, running] = await Promise.all([
         versions.gameModes(namespace),
@@ -50,7 +58,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
       );
       return {
         game_modes: [...modes.keys()].map((game_mode_id) => ({ game_mode_id })),
-        regions: regions.map(toRegion),
+        regions: regions.map((region) => toRegion(region, coordinates)),
         lobbies: listedLobbies(listed).map((lobby) => toListedLobby(lobby, include_state)),
       };
     },
@@ -93,8 +101,9 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     list,
     lobby,
     statistics,
-    async regions(): Promise<Regions> {
-      return { regions: (await datacenters.list()).map(toRegion) };
+    /** With their distances from a client who said where he is. */
+    async regions(coordinates: Coordinates | undefined): Promise<Regions> {
+      return { regions: (await datacenters.list()).map((region) => toRegion(region, coordinates)) };
     },
     /** The game modes as a development token sees them: a lobby of each. */
     async modesOf({ namespace_id }: { namespace_id: string }): Promise<GameModeSettings[]> {

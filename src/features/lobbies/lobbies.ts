@@ -7,17 +7,19 @@ import { createHistory, type HistoryDependencies } from './history.ts';
 import { createHosting, type HostingDependencies } from './hosting.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createMock } from './mock.ts';
+import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import { createRounds } from './rounds.ts';
 import { createSeating, type SeatingDependencies } from './seating.ts';
 import { selectLobby } from './store.ts';
 
 export type { ExportedLobby } from './history.ts';
 
-export type LobbiesDependencies = Omit<SeatingDependencies, 'rounds' | 'founding'> &
+export type LobbiesDependencies = Omit<SeatingDependencies, 'rounds' | 'founding' | 'receipts'> &
   HostingDependencies &
   ListingDependencies &
   HistoryDependencies &
-  EndingDependencies & { feed: Feed };
+  EndingDependencies &
+  ReceiptsDependencies & { feed: Feed };
 
 export type Lobbies = ReturnType<typeof createLobbies>;
 
@@ -26,11 +28,13 @@ export function createLobbies(dependencies: LobbiesDependencies) {
   const atlas = createAtlas(dependencies);
   const founding = createFounding(dependencies);
   const listing = createListing(dependencies);
+  const receipts = createReceipts(dependencies);
   const rounds = createRounds({ ...dependencies, atlas, founding });
   return {
-    ...createSeating({ ...dependencies, rounds, founding }),
+    ...createSeating({ ...dependencies, rounds, founding, receipts }),
     ...createHosting(dependencies),
     listing,
+    receipts,
     history: createHistory(dependencies, createEnding(dependencies)),
     /** The answers for development tokens. */
     mock: createMock(dependencies.tokens, listing),

@@ -12,7 +12,7 @@ import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from './wire.ts';
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';
 const REGION = { region_id: 'dev-lcl', display_name: 'Local' };
 const LISTED_REGION = {
-  ...toRegion({ slug: REGION.region_id, name: REGION.display_name }),
+  ...toRegion({ slug: REGION.region_id, name: REGION.display_name, latitude: null, longitude: null }, undefined),
   provider_display_name: 'Development',
 };
 
@@ -53,10 +53,14 @@ export function createMock(tokens: Tokens, listing: Pick<ReturnType<typeof creat
   };
 
   return {
-    async join({ namespace_id, hostname, ports }: CallerOf<'development'>): Promise<JoinAnswer> {
-      const player = { kind: 'development_player', namespace_id, player_id: Bun.randomUUIDv7() } as const;
-      const player_token = await tokens.issue(player);
-      return toJoinAnswer({ lobby_id: NO_LOBBY, region: REGION }, toDevelopmentPorts(hostname, ports), player_token);
+    async join(
+      { namespace_id, hostname, ports }: CallerOf<'development'>,
+      { players = 1 }: { players?: number | undefined },
+    ): Promise<JoinAnswer> {
+      const issue = () =>
+        tokens.issue({ kind: 'development_player', namespace_id, player_id: Bun.randomUUIDv7() } as const);
+      const player_tokens = await Promise.all(Array.from({ length: players }, issue));
+      return toJoinAnswer({ lobby_id: NO_LOBBY, region: REGION }, toDevelopmentPorts(hostname, ports), player_tokens);
     },
     list,
     lobby,

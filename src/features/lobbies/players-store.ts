@@ -92,7 +92,7 @@ export async function removePlayers(
   return { removed: Number(row?.removed ?? 0), emptied: Number(row?.emptied ?? 0) };
 }
 
-export const isPlayer = (player_id: string): SQL => sql`player_id = ${player_id}::uuid`;
+export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;
 
 /** His seat was kept for him long enough. */
 export const isAwaitedInVain = (now: Date): SQL => sql`connect_ts is null and seat_deadline_ts <= ${at(now)}`;

@@ -1,6 +1,7 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { type Coordinates, kilometersBetween } from '../coordinates.ts';
 import type { ActionConfig, GameModeSettings } from '../versions/versions.ts';
-import type { CreateBody, FindBody } from './wire.ts';
+import type { CreateBody, FindBody, Whereabouts } from './wire.ts';
 
 const TAGS_MAX = 8;
 const TAG_NAME_BYTES_MAX = 128;
@@ -46,6 +47,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
   const tags = body.tags ?? {};
   checkTags(tags, wanted);
   if (body.max_players !== undefined) checkMaxPlayers(body.max_players, wanted);
+  checkParty(body, wanted);
   const unknown = body.regions?.find((region) => !regions.includes(region));
   if (unknown !== undefined) throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: unknown });
   const searched = body.regions ?? recommend(regions, wanted);
@@ -75,6 +77,7 @@ export function checkCreate(
   if (!mode) throw new ServiceError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode });
   checkTags(tags, [mode]);
   if (max_players !== undefined) checkMaxPlayers(max_players, [mode]);
+  checkParty(body, [mode]);
   const { create } = mode;
   if (!create?.enabled) throw new ServiceError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED', {});
   checkIdentity(create);
@@ -145,6 +148,15 @@ function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): voi
   }
 }
 
+/** Players who come together must fit into one lobby of some mode; into the lobby of their own maximum, where they name one. */
+function checkParty(
+  { players = 1, max_players }: { players?: number | undefined; max_players?: number | undefined },
+  modes: GameModeSettings[],
+): void {
+  const largest = Math.max(...modes.map((mode) => maximaOf(mode, { max_players }).max_players_party));
+  if (players > 1 && players > largest) throw new ServiceError('MATCHMAKER_PARTY_TOO_LARGE', { max: largest });
+}
+
 function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {
   for (const { name, allows_dynamic_max_players, max_players_normal, max_players_direct } of modes) {
     if (!allows_dynamic_max_players)
@@ -154,6 +166,26 @@ function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {
       throw new ServiceError('MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID', { game_mode: name, max });
     }
   }
+}
+
+/**
+ * Slugs of regions, the one to recommend to a client first: by the latency that he measured; those that he did not measure
+ * by their distance from him; those of which neither is known last, in the order that they come in.
+ */
+export function orderRegions(
+  regions: { slug: string; coordinates: Coordinates | undefined }[],
+  { coordinates: client, latencies = {} }: Whereabouts,
+): string[] {
+  // Not asked by name: a region may be called as something that every object has.
+  const measured = new Map(Object.entries(latencies));
+  const ranked = regions.map(({ slug, coordinates }) => ({
+    slug,
+    latency: measured.get(slug) ?? Number.POSITIVE_INFINITY,
+    kilometers: client && coordinates ? kilometersBetween(client, coordinates) : Number.POSITIVE_INFINITY,
+  }));
+  // Two infinities differ by NaN, which is no difference.
+  ranked.sort((one, other) => one.latency - other.latency || one.kilometers - other.kilometers || 0);
+  return ranked.map(({ slug }) => slug);
 }
 
 /** One region when the player named none: the first that offers one of the modes. */

@@ -4,7 +4,8 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
 import { Places } from './places.ts';
-import { type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
+import type { Draft } from './receipts.ts';
+import { membersOf, type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 
@@ -21,10 +22,13 @@ export interface Seat {
   region: string;
   /** How to reach the lobby; null when it is not ready yet. */
   ports: LobbyRow['ports'];
+  /** Whether the lobby was made for him. */
+  is_new: boolean;
 }
 
 interface Waiting {
   request: SeatRequest;
+  draft: Draft | undefined;
   attempts: number;
   /** Whether a lobby was to be made for it when the namespace had as many as it may. */
   was_too_many: boolean;
@@ -63,6 +67,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
   }
 
   async function decide(round: Waiting[]): Promise<void> {
+    for (const { draft } of round) draft?.reach('decided');
     const was_unlucky = round.some(({ attempts }) => attempts > 0);
     const requests = round.map(({ request }) => request);
     const first = planSeats(requests, await openPlaces(requests, was_unlucky));
@@ -70,6 +75,9 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     const seated = new Set(first.seats.map(({ request }) => request));
     const others = requests.filter((request) => !seated.has(request));
     const second = others.length > 0 ? planSeats(others, await openPlaces(others, true)) : undefined;
+    for (const { request, draft } of round) {
+      draft?.consider(second?.considered.get(request) ?? first.considered.get(request) ?? []);
+    }
     const by_player = new Map(round.map((one) => [one.request.player_id, one]));
     for (const { request, code } of second?.refusals ?? []) {
       by_player.get(request.player_id)?.reject(new ServiceError(code, {}));
@@ -81,9 +89,11 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
   async function takeSeats(seats: Plan['seats'], by_player: Map<string, Waiting>): Promise<void> {
     if (seats.length === 0) return;
     const now = clock.now();
-    const proposed = seats.map(({ request, lobby_id }) => {
-      const { player_id, namespace_id, address, kind } = request;
-      return { player_id, lobby_id, namespace_id, address, kind };
+    const proposed = seats.flatMap(({ request, lobby_id }): store.ProposedSeat[] => {
+      const { namespace_id, address } = request;
+      const members = membersOf(request);
+      const kind = request.kind === 'find' && members.length > 1 ? 'party' : request.kind;
+      return members.map((player_id) => ({ player_id, lobby_id, namespace_id, address, kind }));
     });
     const accepting = await store.takeSeats(database.queries, proposed, { now, deadline: after(now, seat_timeout_ms) });
     const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
@@ -91,7 +101,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     const refusing = seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id));
     for (const { request, lobby_id } of seats) {
       const lobby = by_lobby.get(lobby_id);
-      if (lobby) by_player.get(request.player_id)?.resolve(toSeat(lobby));
+      if (lobby) by_player.get(request.player_id)?.resolve(toSeat(lobby, false));
     }
     const by_namespace = Map.groupBy(refusing, ({ request }) => request.namespace_id);
     for (const [namespace_id, its] of by_namespace) {
@@ -107,7 +117,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       const waiters = founders.flatMap(({ player_id }) => by_player.get(player_id) ?? []);
       if ('lobby' in founded) {
         atlas.settle(namespace_id, founded.lobby.changed, founded.lobby);
-        for (const one of waiters) one.resolve(toSeat(founded.lobby));
+        for (const one of waiters) one.resolve(toSeat(founded.lobby, true));
       } else {
         refuse(waiters, founded.error);
       }
@@ -150,10 +160,10 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
 
   return {
     /** A seat for the request. Throws what the matchmaker refuses it with. */
-    async seat(request: SeatRequest): Promise<Seat> {
+    async seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
       if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
-      waiting.push({ request, attempts: 0, was_too_many: false, resolve, reject });
+      waiting.push({ request, draft, attempts: 0, was_too_many: false, resolve, reject });
       // Never fails: each of its requests is answered by its own promise.
       void run();
       return await promise;
@@ -161,6 +171,6 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
   };
 }
 
-function toSeat({ lobby_id, region, ports }: LobbyRow): Seat {
-  return { lobby_id, region, ports };
+function toSeat({ lobby_id, region, ports }: LobbyRow, is_new: boolean): Seat {
+  return { lobby_id, region, ports, is_new };
 }

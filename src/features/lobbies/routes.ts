@@ -2,6 +2,7 @@ import { badBody, parseJson } from '../../platform/http/body.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { see } from '../../platform/watch/sights.ts';
+import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
 import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';
 import * as wire from './wire.ts';
@@ -26,6 +27,7 @@ const FIND_ERRORS = [
   'MATCHMAKER_GAME_MODE_NOT_FOUND',
   'MATCHMAKER_NO_AVAILABLE_LOBBIES',
   'MATCHMAKER_NO_GAME_MODE_PROVIDED',
+  'MATCHMAKER_PARTY_TOO_LARGE',
   'MATCHMAKER_REGION_NOT_FOUND',
   'MATCHMAKER_TAGS_DISABLED',
   'MATCHMAKER_TAG_NAME_TOO_LONG',
@@ -46,6 +48,7 @@ const CREATE_ERRORS = [
   'MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED',
   'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
   'MATCHMAKER_GAME_MODE_NOT_FOUND',
+  'MATCHMAKER_PARTY_TOO_LARGE',
   'MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE',
   'MATCHMAKER_REGION_NOT_FOUND',
   'MATCHMAKER_TAGS_DISABLED',
@@ -78,10 +81,10 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: FIND_ERRORS,
       },
-      async ({ caller, body, address, signal }) =>
+      async ({ caller, body, address, ray_id, signal }) =>
         caller.kind === 'development'
-          ? await lobbies.mock.join(caller)
-          : await lobbies.find(caller, body, { address, signal }),
+          ? await lobbies.mock.join(caller, body)
+          : await lobbies.find(caller, body, { address, ray_id, signal }),
     ),
     route(
       'POST',
@@ -94,10 +97,10 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: CREATE_ERRORS,
       },
-      async ({ caller, body, address, signal }) =>
+      async ({ caller, body, address, ray_id, signal }) =>
         caller.kind === 'development'
-          ? await lobbies.mock.join(caller)
-          : await lobbies.create(caller, body, { address, signal }),
+          ? await lobbies.mock.join(caller, body)
+          : await lobbies.create(caller, body, { address, ray_id, signal }),
     ),
     route(
       'POST',
@@ -110,10 +113,10 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: JOIN_ERRORS,
       },
-      async ({ caller, body, address, signal }) =>
+      async ({ caller, body, address, ray_id, signal }) =>
         caller.kind === 'development'
-          ? await lobbies.mock.join(caller)
-          : await lobbies.join(caller, body.lobby_id.toLowerCase(), { address, signal }),
+          ? await lobbies.mock.join(caller, body)
+          : await lobbies.join(caller, { ...body, lobby_id: body.lobby_id.toLowerCase() }, { address, ray_id, signal }),
     ),
   ];
 }
@@ -130,12 +133,12 @@ function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lob
         query: listingWire.ListQuery,
         response: listingWire.Listing,
       },
-      ({ caller, query: { include_state = false } }) =>
-        see(
-          caller.kind === 'development' ? mock.list : listing.list,
-          { namespace_id: caller.namespace_id, include_state },
-          (list) => list,
-        ),
+      ({ caller: { kind, namespace_id }, query: { include_state = false, ...place } }) => {
+        const coordinates = readCoordinates(place);
+        return kind === 'development'
+          ? see(mock.list, { namespace_id, include_state }, (list) => list)
+          : see(listing.list, { namespace_id, include_state, coordinates }, (list) => list);
+      },
     ),
     watched(
       `${prefix}/lobbies/:lobby_id`,
@@ -151,8 +154,16 @@ function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lob
     route(
       'GET',
       `${prefix}/regions`,
-      { ...listed, summary: 'The regions in which lobbies can run.', response: listingWire.RegionsAnswer },
-      async ({ caller }) => (caller.kind === 'development' ? mock.regions() : await listing.regions()),
+      {
+        ...listed,
+        summary: 'The regions in which lobbies can run.',
+        query: CoordinatesQuery,
+        response: listingWire.RegionsAnswer,
+      },
+      async ({ caller, query }) => {
+        const coordinates = readCoordinates(query);
+        return caller.kind === 'development' ? mock.regions() : await listing.regions(coordinates);
+      },
     ),
     watched(
       `${prefix}/players/statistics`,

@@ -1,7 +1,18 @@
-import { freeDirectPlaces, freePlaces, hasTags, type OpenLobby, type Places, type Shelf } from './places.ts';
+import {
+  admissionOf,
+  freeDirectPlaces,
+  freePlaces,
+  hasTags,
+  type OpenLobby,
+  type Places,
+  type Shelf,
+} from './places.ts';
+import type { Considered } from './receipts-wire.ts';
 import type { NewLobby, Search } from './requests.ts';
 
 const WARM_WAIT_MAX_MS = 60_000;
+/** Lobbies that a receipt names. */
+const CONSIDERED_MAX = 16;
 
 /** Somebody who wants a seat. */
 export type SeatRequest = FindRequest | JoinRequest;
@@ -9,6 +20,10 @@ export type SeatRequest = FindRequest | JoinRequest;
 interface RequestBase {
   /** The seat that he is going to have. */
   player_id: string;
+  /** Those who come with him: all of them get seats in one lobby, or nobody does. */
+  others?: readonly string[];
+  /** Whether the plan is to say which lobbies were looked at, and why they were passed over. */
+  is_explained?: boolean;
   game_id: string;
   namespace_id: string;
   address: string;
@@ -26,7 +41,14 @@ export interface JoinRequest extends RequestBase {
 }
 
 /** Who gets one of the first seats of a lobby. */
-export type Founder = Pick<RequestBase, 'player_id' | 'address'>;
+export type Founder = Pick<RequestBase, 'player_id' | 'others' | 'address'>;
+
+/** Everybody of a request. */
+export function membersOf({ player_id, others = [] }: Pick<RequestBase, 'player_id' | 'others'>): string[] {
+  return [player_id, ...others];
+}
+
+const seatsOf = (request: Pick<RequestBase, 'player_id' | 'others'>): number => membersOf(request).length;
 
 /** A lobby to be made, with those who get its first seats. */
 export interface PlannedLobby {
@@ -46,6 +68,8 @@ export interface Plan {
   seats: { request: SeatRequest; lobby_id: string }[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
+  /** Of those that are explained: what was looked at, in order. */
+  considered: Map<SeatRequest, Considered[]>;
 }
 
 /**
@@ -54,7 +78,7 @@ export interface Plan {
  * answers as it gives them away, so that nobody after is offered the same. Depends on its arguments only.
  */
 export function planSeats(requests: SeatRequest[], placesOf: (namespace_id: string) => Places): Plan {
-  const plan: Plan = { seats: [], new_lobbies: [], refusals: [] };
+  const plan: Plan = { seats: [], new_lobbies: [], refusals: [], considered: new Map() };
   for (const request of requests) {
     const places = placesOf(request.namespace_id);
     if (request.kind === 'join') planJoin(request, places, plan);
@@ -66,15 +90,19 @@ export function planSeats(requests: SeatRequest[], placesOf: (namespace_id: stri
 function planJoin(request: JoinRequest, places: Places, plan: Plan): void {
   const lobby = places.get(request.lobby_id);
   if (!lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_STOPPED' });
-  if (freeDirectPlaces(lobby) < 1) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
-  places.take(lobby.lobby_id);
+  const seats = seatsOf(request);
+  const is_full = freeDirectPlaces(lobby) < seats;
+  if (request.is_explained) plan.considered.set(request, [toConsidered(lobby, is_full ? 'full' : undefined)]);
+  if (is_full) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
+  places.take(lobby.lobby_id, seats);
   plan.seats.push({ request, lobby_id: lobby.lobby_id });
 }
 
 function planFind(request: FindRequest, places: Places, plan: Plan): void {
   const lobby = findFullest(request, places);
+  if (request.is_explained) plan.considered.set(request, explain(request, places, lobby));
   if (lobby) {
-    places.take(lobby.lobby_id);
+    places.take(lobby.lobby_id, seatsOf(request));
     plan.seats.push({ request, lobby_id: lobby.lobby_id });
     return;
   }
@@ -86,27 +114,62 @@ function planFind(request: FindRequest, places: Places, plan: Plan): void {
   plan.new_lobbies.push({ namespace_id, game_id, version_id, lobby: creates, founders: [request] });
 }
 
-function findFullest({ version_id, search }: FindRequest, places: Places): OpenLobby | undefined {
+function findFullest(request: FindRequest, places: Places): OpenLobby | undefined {
+  const { version_id, search } = request;
+  const seats = seatsOf(request);
+  const freeFor = (lobby: OpenLobby) => freePlaces(lobby, admissionOf(seats));
   let fullest: OpenLobby | undefined;
   for (const region of search.regions) {
     for (const game_mode of search.game_modes) {
-      const [candidate] = places.fullestFirst({ version_id, game_mode, region }, search.tags);
-      if (candidate && (!fullest || freePlaces(candidate) < freePlaces(fullest))) fullest = candidate;
+      const [candidate] = places.fullestFirst({ version_id, game_mode, region }, search.tags, seats);
+      if (candidate && (!fullest || freeFor(candidate) < freeFor(fullest))) fullest = candidate;
     }
   }
   return fullest;
 }
 
+/** The lobbies that a find might have come to, the chosen one first, each other with the one reason it was passed over. */
+function explain(request: FindRequest, places: Places, chosen: OpenLobby | undefined): Considered[] {
+  const { version_id, search } = request;
+  const considered: Considered[] = chosen ? [toConsidered(chosen, undefined)] : [];
+  for (const region of search.regions) {
+    for (const game_mode of search.game_modes) {
+      for (const lobby of places.allOf({ version_id, game_mode, region })) {
+        if (considered.length === CONSIDERED_MAX) return considered;
+        if (lobby !== chosen) considered.push(toConsidered(lobby, reasonAgainst(lobby, request)));
+      }
+    }
+  }
+  return considered;
+}
+
+function reasonAgainst(lobby: OpenLobby, request: FindRequest): NonNullable<Considered['passed_over']> {
+  const seats = seatsOf(request);
+  if (lobby.is_closed) return 'closed';
+  if (lobby.publicity === 'private') return 'private';
+  if (freePlaces(lobby, admissionOf(seats)) < seats) return 'full';
+  return hasTags(lobby, request.search.tags) ? 'less_full' : 'tags';
+}
+
+function toConsidered(lobby: OpenLobby, passed_over: Considered['passed_over']): Considered {
+  const { lobby_id, game_mode, region, player_count } = lobby;
+  const seen = { lobby_id, game_mode_id: game_mode, region_id: region, player_count };
+  return passed_over === undefined ? seen : { ...seen, passed_over };
+}
+
 /** Whether a lobby that is about to be made suits another request, and has room for it. */
-function canFound(planned: PlannedLobby, { namespace_id, version_id, search }: FindRequest): boolean {
+function canFound(planned: PlannedLobby, request: FindRequest): boolean {
+  const { namespace_id, version_id, search } = request;
   const { lobby, founders } = planned;
+  const player_count = founders.reduce((count, founder) => count + seatsOf(founder), 0);
+  const seats = seatsOf(request);
   return (
     planned.namespace_id === namespace_id &&
     planned.version_id === version_id &&
     search.game_modes.includes(lobby.game_mode) &&
     search.regions.includes(lobby.region) &&
     hasTags(lobby, search.tags) &&
-    founders.length < lobby.max_players_normal
+    player_count + seats <= (seats > 1 ? lobby.max_players_party : lobby.max_players_normal)
   );
 }
 

@@ -94,14 +94,14 @@ export interface ProposedSeat {
   lobby_id: string;
   namespace_id: string;
   /** A join comes to a lobby it knows, a find to one that was chosen for it. */
-  kind: 'find' | 'join';
+  kind: 'find' | 'party' | 'join';
   address: string;
 }
 
 /**
  * Takes many seats in one statement. For each lobby, all who were proposed or nobody: it and its server must not be
- * ending (I-M5), it must have room for them (finds by its normal maximum, joins by the direct one) and, if anybody came by
- * find, be open. This is the only place that fills lobbies after their founding (I-M1), and the only one that decides
+ * ending (I-M5), it must have room for them (finds by its normal maximum, parties by theirs, joins by the direct one) and,
+ * if anybody came by find, be open. This is the only place that fills lobbies after their founding (I-M1), and the only one that decides
  * whether a closed one is found (I-M4).
  */
 export async function takeSeats(
@@ -125,22 +125,29 @@ export async function takeSeats(
     ),
     wanted as (
       select lobby_id, namespace_id,
-        count(*) filter (where kind = 'find') as finds, count(*) filter (where kind = 'join') as joins
+        count(*) filter (where kind = 'find') as finds, count(*) filter (where kind = 'party') as parties,
+        count(*) filter (where kind = 'join') as joins
       from proposed group by lobby_id, namespace_id
     ),
     accepting as (
       update ${lobbies} set
-        player_count = player_count + finds + joins,
+        player_count = player_count + finds + parties + joins,
         idle_ts = null,
         changed = (select version from told where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
       from wanted
       where ${lobbies.lobby_id} = wanted.lobby_id and ${lobbies.namespace_id} = wanted.namespace_id and stop_ts is null
         and not ${isEnding(lobbies.server_id)}
+        and (finds + parties = 0 or not is_closed)
         -- Those with the lower maximum come first; only the others count them.
-        and (finds = 0 or (not is_closed and player_count + finds
-          + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal))
+        and (finds = 0 or player_count + finds
+          + case when max_players_party < max_players_normal then parties else 0 end
+          + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal)
+        and (parties = 0 or player_count + parties
+          + case when max_players_party < max_players_normal then 0 else finds end
+          + case when max_players_direct < max_players_party then joins else 0 end <= max_players_party)
         and (joins = 0 or player_count + joins
-          + case when max_players_direct < max_players_normal then 0 else finds end <= max_players_direct)
+          + case when max_players_direct < max_players_normal then 0 else finds end
+          + case when max_players_direct < max_players_party then 0 else parties end <= max_players_direct)
       returning ${lobbies}.*
     ),
     seated as (

@@ -104,3 +104,18 @@ export const lobbyCounts = pgTable(
 
 export type LobbyRow = typeof lobbies.$inferSelect;
 export type PlayerRow = typeof players.$inferSelect;
+
+/** Why a request for seats came out as it did. */
+export const receipts = pgTable(
+  'receipts',
+  {
+    ray_id: uuid().primaryKey(),
+    namespace_id: uuid().notNull(),
+    create_ts: moment().notNull(),
+    receipt: jsonb().$type<Record<string, unknown>>().notNull(),
+  },
+  (table) => [
+    index('receipts_of_namespace').on(table.namespace_id, table.create_ts, table.ray_id),
+    index('receipts_by_age').on(table.create_ts),
+  ],
+);

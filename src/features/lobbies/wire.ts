@@ -1,19 +1,45 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { I32, named, Text, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
+import { Coordinates } from '../coordinates.ts';
 import type { ServerPort } from '../servers/servers.ts';
 
 const NAME_LENGTH_MAX = 64;
 /** Far more than are allowed: how many these are is another question. */
 const TAGS_SENT_MAX = 256;
+const LATENCIES_MAX = 256;
+const LATENCY_MAX_MS = 60_000;
 
 const ClientResponse = Type.Object({ client_response: Type.String({ maxLength: 8_192 }) });
 const Captcha = Type.Object({ hcaptcha: Type.Optional(ClientResponse), turnstile: Type.Optional(ClientResponse) });
 
-const CheckMembers = {
+const PLAYERS_MAX = 256;
+
+/** What every request for seats may say. */
+const SeatMembers = {
+  players: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: PLAYERS_MAX,
+      description: 'Seats in one lobby, for players who come together; one when it is left out.',
+    }),
+  ),
   captcha: Type.Optional(Captcha),
   verification_data: Type.Optional(Type.Unknown({ description: 'Any JSON, for external verification.' })),
 };
+
+/** Where a client is, as far as he says: what decides in which region he plays when he names none. */
+const WhereaboutsMembers = {
+  coordinates: Type.Optional(Coordinates),
+  latencies: Type.Optional(
+    named(
+      Type.Number({ minimum: 0, maximum: LATENCY_MAX_MS, description: 'Milliseconds that the client measured.' }),
+      LATENCIES_MAX,
+    ),
+  ),
+};
+const Whereabouts = Type.Object(WhereaboutsMembers);
+export type Whereabouts = Static<typeof Whereabouts>;
 
 export const FindBody = Type.Object({
   game_modes: Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { maxItems: 32 }),
@@ -21,7 +47,8 @@ export const FindBody = Type.Object({
   prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
-  ...CheckMembers,
+  ...WhereaboutsMembers,
+  ...SeatMembers,
 });
 export type FindBody = Static<typeof FindBody>;
 
@@ -32,11 +59,13 @@ export const CreateBody = Type.Object({
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
   lobby_config: Type.Optional(Type.Unknown({ description: 'Any JSON; the lobby finds it as SERVICE_LOBBY_CONFIG.' })),
-  ...CheckMembers,
+  ...WhereaboutsMembers,
+  ...SeatMembers,
 });
 export type CreateBody = Static<typeof CreateBody>;
 
-export const JoinBody = Type.Object({ lobby_id: Uuid, ...CheckMembers });
+export const JoinBody = Type.Object({ lobby_id: Uuid, ...SeatMembers });
+export type JoinBody = Static<typeof JoinBody>;
 
 const Port = Type.Object({
   hostname: Type.String(),
@@ -58,6 +87,7 @@ export const JoinAnswer = Type.Object({
   }),
   ports: Ports,
   player: Player,
+  players: Type.Optional(Type.Array(Player, { description: 'Of players who come together: a token for each.' })),
 });
 export type JoinAnswer = Static<typeof JoinAnswer>;
 
@@ -67,10 +97,11 @@ export const PlayerBody = Type.Object({ player_token: Type.String({ maxLength: 8
 export function toJoinAnswer(
   lobby: { lobby_id: string; region: { region_id: string; display_name: string } },
   ports: Static<typeof Ports>,
-  player_token: string,
+  [token = '', ...others]: string[],
 ): JoinAnswer {
-  const player = { token: player_token };
-  return { lobby: { ...lobby, ports, player }, ports, player };
+  const player = { token };
+  const players = [player, ...others.map((other) => ({ token: other }))];
+  return { lobby: { ...lobby, ports, player }, ports, player, ...(others.length > 0 ? { players } : {}) };
 }
 
 /** Ports as players reach them. Nothing of ours encrypts them until the gateway does. */

@@ -10,7 +10,10 @@ import type { Call, Question, Route, WatchedRoute } from './route.ts';
 import { type CompiledShape, compileShape, describeProblem, isUuid } from './shapes.ts';
 
 const BEARER = 'Bearer ';
-const WHOLE_NUMBER = /^-?\d+$/;
+const NUMBERS = new Map([
+  ['integer', { pattern: /^-?\d+$/, error: 'expected a whole number' }],
+  ['number', { pattern: /^-?\d+(\.\d+)?$/, error: 'expected a number' }],
+]);
 
 /** Who may act within the game, and the namespace or environment, that a path names. Throws when the caller may not. */
 export interface Tenants {
@@ -183,9 +186,10 @@ function readQuery(search: URLSearchParams, shape: TObject, compiled: CompiledSh
   const given = Object.fromEntries(search);
   for (const [name, text] of Object.entries(given)) {
     // Value.Convert would cut 1.9 to 1, and take "true" for 1.
-    const is_fraction = shape.properties[name]?.type === 'integer' && !WHOLE_NUMBER.test(text);
-    const error = is_fraction ? 'expected a whole number' : 'expected a text without the character zero';
-    if (is_fraction || !isKept(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
+    const number = NUMBERS.get(shape.properties[name]?.type);
+    const is_wrong = number !== undefined && !number.pattern.test(text);
+    const error = is_wrong ? number.error : 'expected a text without the character zero';
+    if (is_wrong || !isKept(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
   }
   const query = Value.Convert(shape, given);
   if (compiled.accepts(query)) return query;

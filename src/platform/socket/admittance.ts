@@ -25,8 +25,17 @@ export interface Admitted {
   sight: Sight;
   /** Where he stands; undefined has seen nothing. */
   number: number | undefined;
+  /** Whether something was heard because of which he may not watch it any more: nothing must be sent to him until it is known. */
+  isDoubtful(): boolean;
   /** Gives back his place. */
   leave(): void;
+}
+
+interface Verdict {
+  /** He may not watch it any more. */
+  onRefused(error: unknown): void;
+  /** It was doubtful, and he still may. */
+  onAdmitted(): void;
 }
 
 export interface AdmittanceDependencies {
@@ -54,31 +63,43 @@ export function createAdmittance({ routes, tokens, tenants, origins, watch, cors
     throw new ServiceError(is_there ? 'WATCH_NOT_WATCHABLE' : 'API_NOT_FOUND', {});
   }
 
-  /** Asks again whether he may when there is news of it, until the returned function is called. */
-  function guard({ topic, check }: Admission, onRefused: (error: unknown) => void): () => void {
+  /** Asks again whether he may when there is news of it, until `leave` is called. */
+  function guard({ topic, check }: Admission, { onRefused, onAdmitted }: Verdict) {
     let retry: ReturnType<typeof setTimeout> | undefined;
-    const checkAgain = () => {
+    let checks = 0;
+    let is_doubtful = false;
+    const checkAgain = async () => {
       clearTimeout(retry);
-      check().catch((failure: unknown) => {
+      is_doubtful = true;
+      checks += 1;
+      const this_check = checks;
+      try {
+        await check();
+        // What was heard since may not have been in it.
+        if (this_check !== checks) return;
+        is_doubtful = false;
+        onAdmitted();
+      } catch (failure) {
         if (toCallersError(failure).status < 500) onRefused(failure);
-        else retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
-      });
+        else if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
+      }
     };
     const unsubscribe = watch.subscribe(topic, checkAgain);
-    return () => {
-      clearTimeout(retry);
-      unsubscribe();
+    return {
+      isDoubtful: () => is_doubtful,
+      leave() {
+        checks += 1;
+        clearTimeout(retry);
+        unsubscribe();
+      },
     };
   }
 
   return {
     /** Who bears a token, and until when. Throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED. */
     read: tokens.read,
-    /** `onRefused` is called when he may not watch it any more. Throws what the GET would be refused with. */
-    async admit(
-      { caller: bearer, origin, address, path, watch_index }: Asking,
-      onRefused: (error: unknown) => void,
-    ): Promise<Admitted> {
+    /** Goes on asking whether he may, and says so, until he leaves. Throws what the GET would be refused with. */
+    async admit({ caller: bearer, origin, address, path, watch_index }: Asking, verdict: Verdict): Promise<Admitted> {
       const url = URL.parse(path, 'http://muster');
       if (url?.host !== 'muster') throw new ServiceError('API_NOT_FOUND', {});
       const { route, door, params } = findDoor(url.pathname);
@@ -86,24 +107,25 @@ export function createAdmittance({ routes, tokens, tenants, origins, watch, cors
       cors.headersFor({ headers }, url.pathname);
       const caller = bearer ?? (route.is_tokenless ? await recognise(headers, origins) : undefined);
       const leavePlace = watch.takePlace(nameWatcher(caller, address));
-      let unguard = () => {};
+      let guarded: ReturnType<typeof guard> | undefined;
       try {
         const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };
         const admitted = await door(asked);
         // Guarded before the last look: what changes in between is heard.
-        if (admitted.admission) unguard = guard(admitted.admission, onRefused);
+        if (admitted.admission) guarded = guard(admitted.admission, verdict);
         await admitted.admission?.check();
         const sight = await lookAt(route, admitted.question);
         return {
           sight,
           number: watch.channels.readIndex(watch_index ?? admitted.watch_index),
+          isDoubtful: () => guarded?.isDoubtful() ?? false,
           leave() {
-            unguard();
+            guarded?.leave();
             leavePlace();
           },
         };
       } catch (error) {
-        unguard();
+        guarded?.leave();
         leavePlace();
         throw error;
       }

@@ -40,15 +40,15 @@ const SHAPES = {
 export function readFrame(data: string | Uint8Array): ClientFrame {
   const frame = typeof data === 'string' ? parse(data) : undefined;
   if (typeof frame !== 'object' || frame === null || !('type' in frame)) throw badFrame('expected JSON with a "type"');
-  const name = String(frame.type);
+  const name = frame.type;
   if (!isName(name)) throw badFrame(`expected the type ${Object.keys(SHAPES).join(', ')}`);
   const shape = SHAPES[name];
   if (shape.accepts(frame)) return frame;
   throw badFrame(shape.problems(frame).slice(0, 1).map(describeProblem).join());
 }
 
-function isName(name: string): name is keyof typeof SHAPES {
-  return Object.hasOwn(SHAPES, name);
+function isName(name: unknown): name is keyof typeof SHAPES {
+  return typeof name === 'string' && Object.hasOwn(SHAPES, name);
 }
 
 function parse(text: string): unknown {

@@ -5,7 +5,7 @@ import { errorBody, toCallersError } from '../http/answers.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { nameCaller } from '../tokens/caller.ts';
 import type { Sight } from '../watch/sights.ts';
-import type { Admittance } from './admittance.ts';
+import type { Admittance, Admitted } from './admittance.ts';
 import { CLOSE, frames, readFrame, type SubscribeFrame } from './frames.ts';
 import type { Groups, Member } from './groups.ts';
 
@@ -32,8 +32,8 @@ export interface SessionDependencies {
   groups: Groups;
   admittance: Admittance;
   public_url: string;
-  /** Counts the socket among those of its caller. Throws TOO_MANY_SOCKETS. */
-  takePlace(caller: Caller, address: string): () => void;
+  /** Counts the socket among those of its caller, or of an address while nobody knows who it is. Throws TOO_MANY_SOCKETS. */
+  takePlace(caller: Caller | undefined, address: string): () => void;
   onEnd(session: Session, duration_ms: number): void;
 }
 
@@ -42,6 +42,8 @@ export interface Opening {
   origin: string | null;
   address: string;
   bearer: Bearer | undefined;
+  /** Gives back its place among the sockets of its caller. */
+  leave(): void;
 }
 
 interface Subscription {
@@ -58,7 +60,9 @@ export class Session {
   readonly #subscriptions = new Map<string, Subscription>();
   #socket: Socket | undefined;
   #bearer: Bearer | undefined;
-  #leave: (() => void) | undefined;
+  /** While a token is looked at. */
+  #authenticating: Promise<void> | undefined;
+  #leave: () => void;
   #opened_at = 0;
   #frames_left = FRAMES_AT_ONCE_MAX;
   #frames_counted_at = 0;
@@ -69,13 +73,15 @@ export class Session {
   constructor(dependencies: SessionDependencies, opening: Opening) {
     this.#dependencies = dependencies;
     this.#opening = opening;
+    this.#bearer = opening.bearer;
+    this.#leave = opening.leave;
   }
 
   open(socket: Socket): void {
     this.#socket = socket;
     this.#opened_at = performance.now();
     this.#frames_counted_at = this.#opened_at;
-    if (this.#opening.bearer) this.#become(this.#opening.bearer);
+    if (this.#bearer) this.#send(frames.ready(SUBSCRIPTIONS_MAX));
   }
 
   message(data: string | Uint8Array): void {
@@ -89,7 +95,7 @@ export class Session {
           this.#send(frames.pong());
           break;
         case 'authenticate':
-          void this.#authenticate(frame.token);
+          this.#authenticating = this.#authenticate(frame.token);
           break;
         case 'unsubscribe':
           this.#end(frame.id);
@@ -112,7 +118,7 @@ export class Session {
   close(): void {
     this.#socket = undefined;
     for (const id of [...this.#subscriptions.keys()]) this.#end(id);
-    this.#leave?.();
+    this.#leave();
     this.#dependencies.onEnd(this, Math.round(performance.now() - this.#opened_at));
   }
 
@@ -140,7 +146,11 @@ export class Session {
     if (known && nameCaller(known) !== nameCaller(bearer.caller)) {
       throw new ServiceError('WATCH_BAD_FRAME', { error: 'the token is of somebody else: open another socket for it' });
     }
-    this.#leave ??= this.#dependencies.takePlace(bearer.caller, this.#opening.address);
+    if (!known) {
+      const leave = this.#dependencies.takePlace(bearer.caller, this.#opening.address);
+      this.#leave();
+      this.#leave = leave;
+    }
     this.#bearer = bearer;
     this.#send(frames.ready(SUBSCRIPTIONS_MAX));
   }
@@ -172,13 +182,19 @@ export class Session {
     try {
       const { admittance, groups } = this.#dependencies;
       const { origin, address } = this.#opening;
+      // A client need not wait until it is known before it goes on.
+      await this.#authenticating;
+      if (subscription.is_over) return;
       const asking = { caller: this.#bearer?.caller, origin, address, path, watch_index };
-      const admitted = await admittance.admit(asking, fail);
+      const admitted = await admittance.admit(asking, {
+        onRefused: fail,
+        onAdmitted: () => subscription.catchUp?.(),
+      });
       if (subscription.is_over) return admitted.leave();
       this.#was_admitted = true;
       this.#assertNew(admitted.sight, admitted.leave);
       subscription.sight_name = admitted.sight.name;
-      const member = this.#memberAt(admitted.number, fail);
+      const member = this.#memberAt(admitted, fail);
       const { key, catchUp, leave } = groups.join(admitted.sight, member);
       subscription.catchUp = catchUp;
       subscription.leave = () => {
@@ -201,10 +217,10 @@ export class Session {
     }
   }
 
-  #memberAt(number: number | undefined, fail: (error: unknown) => void): Member {
+  #memberAt({ number, isDoubtful }: Admitted, fail: (error: unknown) => void): Member {
     return {
       number,
-      isBusy: () => (this.#socket?.getBufferedAmount() ?? 1) > 0 && this.#noteUnread(),
+      isBusy: () => isDoubtful() || ((this.#socket?.getBufferedAmount() ?? 1) > 0 && this.#noteUnread()),
       send: (frame) => this.#send(frame),
       follow: (key, is_following) => {
         if (is_following) this.#socket?.subscribe(key);
@@ -249,7 +265,7 @@ export class Session {
     for (const id of ids) this.#end(id);
     for (const id of ids.length > 0 ? ids : [undefined]) this.#refuse(error, id);
     const { code, status } = toCallersError(error);
-    this.stop(status === 401 ? CLOSE.unauthorized : CLOSE.too_many, code);
+    this.stop(status === 429 ? CLOSE.too_many : CLOSE.unauthorized, code);
   }
 
   #send(frame: string): void {

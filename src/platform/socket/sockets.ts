@@ -52,7 +52,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     publish: (key, frame) => void server?.publish(key, frame),
   });
 
-  function takePlace(caller: Caller, address: string): () => void {
+  function takePlace(caller: Caller | undefined, address: string): () => void {
     const name = nameWatcher(caller, address);
     const taken = places.get(name) ?? 0;
     if (taken >= sockets_per_caller_max) throw tooMany();
@@ -83,15 +83,19 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
       const offered = (headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());
       if (!offered.includes(SUBPROTOCOL)) throw new ServiceError('WATCH_SUBPROTOCOL_REQUIRED', {});
-      if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
       const token = tokenOf(headers, offered);
       const bearer = token === undefined ? undefined : await admittance.read(token);
+      if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
       if (sessions.size >= sockets_max) throw tooMany();
       const address = its_server.requestIP(request)?.address ?? '';
-      const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer });
+      const leave = takePlace(bearer?.caller, address);
+      const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, leave });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
-      if (!its_server.upgrade(request, accepted)) throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
       sessions.add(session);
+      if (its_server.upgrade(request, accepted)) return;
+      sessions.delete(session);
+      leave();
+      throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
     },
     handlers: {
       idleTimeout: IDLE_TIMEOUT_S,

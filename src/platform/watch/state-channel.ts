@@ -51,7 +51,12 @@ export function createStateChannel(
   }
 
   return {
-    present,
+    async present(number) {
+      const shown = await present();
+      // A view may be newer than its number. Under the number that somebody has seen already, he must see the same again.
+      if (shown.number !== number || (await readNumber()) === number) return shown;
+      return await present();
+    },
     async since(number) {
       const known = await knownNumber();
       if (number === known) return undefined;

@@ -17,6 +17,17 @@ describe('the page of the demo', () => {
     expect(setup.game_id).toBe(muster.service.beginnings.demo?.game_id);
   });
 
+  test('has a script that stands beside it, and watches what its token may watch', async () => {
+    const { body: page } = await muster.api.get('/demo');
+    const [, script] = /import \{ connect \} from '([^']+)'/.exec(page) ?? [];
+    const { status, headers, body } = await muster.api.get(String(script));
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
+    expect(body).toContain('export {');
+    const [, token] = /const token = '([^']+)'/.exec(page) ?? [];
+    const [, path] = /\.watch\('([^']+)'/.exec(page) ?? [];
+    expect(await muster.api.ok('GET', String(path), { token })).toMatchObject({ lobbies: [], watch: {} });
+  });
+
   test('may load nothing from elsewhere, connects to lobbies only, and stands in no frame', async () => {
     const { status, headers } = await muster.api.get('/demo');
     expect(status).toBe(200);

@@ -18,10 +18,11 @@ const openLobby = fc
     publicity: fc.constantFrom('public', 'private', null),
     max_players_normal: fc.integer({ min: 1, max: 4 }),
     max_players_direct: fc.integer({ min: 1, max: 4 }),
+    max_players_party: fc.integer({ min: 1, max: 4 }),
     player_count: fc.nat(4),
   })
   .map((lobby) => {
-    const most = Math.max(lobby.max_players_normal, lobby.max_players_direct);
+    const most = Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party);
     return { ...lobby, player_count: Math.min(lobby.player_count, most) };
   });
 
@@ -103,7 +104,7 @@ function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
       expectThat(lobby !== undefined || refusal_of.get(one.player_id) === expected, 'a join is refused for its reason');
     } else {
       const suitable = [...now.values()].filter((open) => suits(open, one));
-      const fewest = Math.min(...suitable.map(freePlaces));
+      const fewest = Math.min(...suitable.map((lobby) => freePlaces(lobby)));
       expectThat(lobby === undefined || suitable.includes(lobby), 'a find goes where there is an open place for it');
       expectThat(lobby === undefined || freePlaces(lobby) === fewest, 'a find goes to the fullest');
       expectThat(lobby !== undefined || suitable.length === 0, 'a find is not sent away from an open place');

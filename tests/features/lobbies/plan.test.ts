@@ -20,6 +20,7 @@ function lobby(lobby_id: string, more: Partial<OpenLobby> = {}): OpenLobby {
     publicity: null,
     max_players_normal: 10,
     max_players_direct: 12,
+    max_players_party: 10,
     player_count: 1,
     ...more,
   };

@@ -1,0 +1,48 @@
+import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import type { Queries } from '../../platform/database/database.ts';
+import { at } from '../../platform/database/moments.ts';
+import { receipts } from './tables.ts';
+
+const LISTED_MAX = 64;
+const DELETED_AT_ONCE_MAX = 5_000;
+
+export type ReceiptRow = typeof receipts.$inferSelect;
+
+export async function insertReceipts(queries: Queries, rows: ReceiptRow[]): Promise<void> {
+  await queries.insert(receipts).values(rows).onConflictDoNothing();
+}
+
+export async function selectReceipt(
+  queries: Queries,
+  namespace_id: string,
+  ray_id: string,
+): Promise<ReceiptRow | undefined> {
+  const [row] = await queries
+    .select()
+    .from(receipts)
+    .where(and(eq(receipts.namespace_id, namespace_id), eq(receipts.ray_id, ray_id)));
+  return row;
+}
+
+/** The newest of a namespace that were made before a moment. */
+export async function selectReceipts(
+  queries: Queries,
+  namespace_id: string,
+  before: Date | undefined,
+): Promise<ReceiptRow[]> {
+  return await queries
+    .select()
+    .from(receipts)
+    .where(and(eq(receipts.namespace_id, namespace_id), before && lt(receipts.create_ts, before)))
+    .orderBy(desc(receipts.create_ts), desc(receipts.ray_id))
+    .limit(LISTED_MAX);
+}
+
+/** Forgets those made before a moment. Gives how many they were; there may be more. */
+export async function deleteReceiptsBefore(queries: Queries, before: Date): Promise<number> {
+  const rows = await queries.execute(sql`
+    delete from ${receipts} where ray_id in (
+      select ray_id from ${receipts} where create_ts < ${at(before)} order by create_ts limit ${DELETED_AT_ONCE_MAX}
+    ) returning ray_id`);
+  return rows.length;
+}

@@ -1,0 +1,68 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
+
+/** Why a lobby was passed over. */
+export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'less_full'] as const;
+
+const Considered = Type.Object({
+  lobby_id: Uuid,
+  game_mode_id: Type.String(),
+  region_id: Type.String(),
+  player_count: Type.Integer({ description: 'Seats taken when it was looked at.' }),
+  passed_over: Type.Optional(
+    Type.Union(
+      PASSED_OVER.map((reason) => Type.Literal(reason)),
+      { description: 'The one reason; not there for the lobby that was chosen.' },
+    ),
+  ),
+});
+export type Considered = Static<typeof Considered>;
+
+const Stages = Type.Object(
+  {
+    checked: Type.Optional(Type.Number({ description: 'Seen to be allowed, against the version.' })),
+    decided: Type.Optional(Type.Number({ description: 'The round began that decided it.' })),
+    seated: Type.Optional(Type.Number({ description: 'The seats were committed.' })),
+    ready: Type.Optional(Type.Number({ description: 'The lobby took players.' })),
+    answered: Type.Number(),
+  },
+  { description: 'Milliseconds from the beginning of the request, in order.' },
+);
+
+/** Everything that led to an answer. */
+export const Receipt = Type.Object({
+  ray_id: Uuid,
+  kind: Type.Union([Type.Literal('find'), Type.Literal('join'), Type.Literal('create')]),
+  create_ts: Timestamp,
+  version_id: Uuid,
+  request: Type.Object(
+    {
+      game_modes: Type.Optional(Type.Array(Type.String())),
+      regions: Type.Optional(Type.Array(Type.String(), { description: 'Those that were searched, in order.' })),
+      tags: Type.Optional(Type.Record(Type.String(), Type.String())),
+      lobby_id: Type.Optional(Uuid),
+      max_players: Type.Optional(Type.Integer()),
+      creates: Type.Optional(Type.Boolean({ description: 'Whether a lobby was to be made if none had a place.' })),
+      players: Type.Integer(),
+    },
+    { description: 'What was asked for, without who asked.' },
+  ),
+  considered: Type.Array(Considered, { description: 'Lobbies in the order in which they were looked at; at most 16.' }),
+  rounds: Type.Integer({ description: 'How often it was decided: again when somebody else was faster.' }),
+  outcome: Type.Object({
+    lobby_id: Type.Optional(Uuid),
+    is_new: Type.Optional(Type.Boolean()),
+    code: Type.Optional(Type.String({ description: 'The error that was answered.' })),
+  }),
+  stages_ms: Stages,
+});
+export type Receipt = Static<typeof Receipt>;
+
+export const ReceiptAnswer = Type.Object({ receipt: Receipt });
+export const ReceiptsAnswer = Type.Object({ receipts: Type.Array(Receipt) });
+
+/** A receipt as it was kept. */
+export function toReceipt({ receipt }: { receipt: Record<string, unknown> }): Receipt {
+  return Value.Decode(Receipt, receipt);
+}

@@ -1,0 +1,150 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { S3_SHAPES } from './platform/objects/s3-settings.ts';
+
+const PORT_MAX = 65_535;
+const WEEK_MS = 7 * 24 * 3_600_000;
+
+/** Every setting of the service, as the environment names it. This shape is the only list: `--help` prints it. */
+export const Settings = Type.Object({
+  MUSTER_HOST: Type.String({
+    default: '127.0.0.1',
+    pattern: '^[A-Za-z0-9.:-]+$',
+    description: 'Address to listen on. 0.0.0.0 to be reachable from other machines.',
+  }),
+  MUSTER_PORT: Type.Integer({ default: 8080, minimum: 1, maximum: PORT_MAX, description: 'Port to listen on.' }),
+  MUSTER_DATA: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Directory for everything that is kept. Default: ./muster-data (see README for root).',
+    }),
+  ),
+  MUSTER_PUBLIC_URL: Type.Optional(
+    Type.String({
+      pattern: '^https?://[^/?#@]+/?$',
+      description: 'Address that clients use, when it is not http://HOST:PORT (behind a proxy, for one).',
+    }),
+  ),
+  DATABASE_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://',
+      description: 'PostgreSQL 15 or later to use instead of the embedded one: postgres://user:password@host/database.',
+    }),
+  ),
+  ...S3_SHAPES,
+  MUSTER_DATABASE_POOL: Type.Integer({
+    default: 10,
+    minimum: 2,
+    maximum: 100,
+    description: 'Connections to PostgreSQL; one more listens for changes.',
+  }),
+  MUSTER_LOG: Type.Union(
+    [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],
+    { default: 'info', description: 'What is logged to stderr: off, error, warn, info or debug.' },
+  ),
+  MUSTER_DEMO: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description: 'Whether the first start makes the demo game: on or off.',
+  }),
+  MUSTER_DATACENTER: Type.String({
+    default: 'local',
+    pattern: '^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$',
+    description: 'Name id of the datacenter (region) this machine stands in.',
+  }),
+  MUSTER_DATACENTER_NAME: Type.String({
+    default: 'Local',
+    minLength: 1,
+    maxLength: 64,
+    description: 'The same as players read it.',
+  }),
+  MUSTER_DATACENTER_COORDINATES: Type.Optional(
+    Type.String({
+      pattern: '^-?[0-9]{1,2}([.][0-9]{1,9})?, ?-?[0-9]{1,3}([.][0-9]{1,9})?$',
+      description: 'Where that is: latitude and longitude in degrees, like 50.11,8.68.',
+    }),
+  ),
+  MUSTER_SERVER_HOST: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9.:-]+$',
+      description: 'Host name or address at which players reach game servers. Default: the host of MUSTER_PUBLIC_URL.',
+    }),
+  ),
+  MUSTER_SITES_DOMAIN: Type.String({
+    default: 'sites.localhost',
+    pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
+    description:
+      'Domain below which sites are served: game--namespace.DOMAIN. Point *.DOMAIN at this service; not the domain of the API.',
+  }),
+  MUSTER_SERVER_PORTS: Type.String({
+    default: '26000-31999',
+    pattern: '^[0-9]{1,5}-[0-9]{1,5}$',
+    description: 'Ports that game servers are given, first and last.',
+  }),
+  MUSTER_SERVERS_MAX: Type.Integer({
+    default: 500,
+    minimum: 1,
+    maximum: 10_000,
+    description: 'Game servers that run on this machine at one time.',
+  }),
+  MUSTER_READY_TIMEOUT_MS: Type.Integer({
+    default: 300_000,
+    minimum: 1_000,
+    maximum: WEEK_MS,
+    description: 'Time a lobby has to call ready.',
+  }),
+  MUSTER_SEAT_TIMEOUT_MS: Type.Integer({
+    default: 120_000,
+    minimum: 1_000,
+    maximum: WEEK_MS,
+    description: 'Time a player has to connect after his seat was given.',
+  }),
+  MUSTER_PLAYER_TIMEOUT_MS: Type.Integer({
+    default: 28_800_000,
+    minimum: 1_000,
+    maximum: 52 * WEEK_MS,
+    description: 'Time after which a player is removed even if his lobby never said so.',
+  }),
+  MUSTER_REQUEST_TIMEOUT_MS: Type.Integer({
+    default: 50_000,
+    minimum: 1_000,
+    maximum: 240_000,
+    description: 'Time one request may take, waiting for a lobby included.',
+  }),
+  MUSTER_RECEIPTS_PER_SECOND_MAX: Type.Integer({
+    default: 50,
+    minimum: 0,
+    maximum: 10_000,
+    description: 'Finds, joins and creates of a second of which it is kept for an hour why they came out as they did.',
+  }),
+  MUSTER_WATCH_HOLD_MS: Type.Integer({
+    default: 40_000,
+    minimum: 1_000,
+    maximum: 240_000,
+    description: 'Time a long poll waits for a change before it answers with what is.',
+  }),
+  MUSTER_WATCHERS_MAX: Type.Integer({
+    default: 20_000,
+    minimum: 1,
+    maximum: 10_000_000,
+    description: 'Long polls and subscriptions of WebSockets that may wait at one time.',
+  }),
+  MUSTER_WATCHERS_PER_CALLER_MAX: Type.Integer({
+    default: 128,
+    minimum: 1,
+    maximum: 10_000_000,
+    description: 'The same for each caller: for each address, where a token is shared by all players.',
+  }),
+  MUSTER_SOCKETS_MAX: Type.Integer({
+    default: 20_000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'WebSockets that may be open at one time.',
+  }),
+  MUSTER_SOCKETS_PER_CALLER_MAX: Type.Integer({
+    default: 64,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'The same for each address, and for each caller.',
+  }),
+});
+
+export type Settings = Static<typeof Settings>;

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'bun:test';
+import { find, hostOf, makePuppetGame } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+
+type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+
+/** Asks for seats for players who come together; gives the lobby and everybody's token. */
+async function findFor(game: Game, players: number, body: object = {}) {
+  const answer = await find(muster, game, { players, ...body });
+  if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body.code}`);
+  const tokens = (answer.body.players ?? [answer.body.player]).map(({ token }: { token: string }) => token);
+  return { lobby_id: answer.body.lobby.lobby_id as string, tokens: tokens as string[], body: answer.body };
+}
+
+const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
+  (await muster.ledger.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
+
+describe('players who come together', () => {
+  test('get seats in one lobby, and a token each, good once', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
+    const { lobby_id, tokens, body } = await findFor(game, 3);
+    expect(new Set(tokens).size).toBe(3);
+    expect(body.player.token).toBe(tokens[0]);
+    expect(await countOf(game, lobby_id)).toBe(3);
+    const host = await hostOf(muster, game, lobby_id);
+    for (const token of tokens) expect(outcomeOf(await host.connected(token))).toBe('200');
+    expect(outcomeOf(await host.connected(tokens[2] ?? ''))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
+  });
+
+  test('one alone has no list of tokens', async () => {
+    const game = await makePuppetGame(muster, {});
+    expect((await findFor(game, 1)).body).not.toHaveProperty('players');
+  });
+
+  test('go where all of them have a place, or to a new lobby; never to two', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
+    const first = await findFor(game, 3);
+    const second = await findFor(game, 2);
+    expect(second.lobby_id).not.toBe(first.lobby_id);
+    const alone = await findFor(game, 1);
+    expect(alone.lobby_id).toBe(first.lobby_id);
+    const third = await findFor(game, 2);
+    expect(third.lobby_id).toBe(second.lobby_id);
+    expect([await countOf(game, first.lobby_id), await countOf(game, second.lobby_id)]).toEqual([4, 4]);
+  });
+
+  test('may take the places that a game mode has for those who come together', async () => {
+    const mode = { max_players: 2, max_players_direct: 2, max_players_party: 5 };
+    const game = await makePuppetGame(muster, { game_modes: { default: mode } });
+    const { lobby_id } = await findFor(game, 1);
+    expect((await findFor(game, 4)).lobby_id).toBe(lobby_id);
+    expect((await findFor(game, 1)).lobby_id).not.toBe(lobby_id);
+    expect(await countOf(game, lobby_id)).toBe(5);
+  });
+
+  test('are refused where no lobby could ever take all of them, and nothing is made', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
+    expect(outcomeOf(await find(muster, game, { players: 5 }))).toBe('400 MATCHMAKER_PARTY_TOO_LARGE');
+    expect(outcomeOf(await find(muster, game, { players: 0 }))).toBe('400 API_BAD_BODY');
+    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+  });
+
+  test('join a lobby together, or not at all', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2, max_players_direct: 4 } } });
+    const { lobby_id } = await findFor(game, 1);
+    const join = (players: number) =>
+      muster.api.post('/matchmaker/lobbies/join', game.public_token, { lobby_id, players });
+    expect(outcomeOf(await join(4))).toBe('400 MATCHMAKER_LOBBY_FULL');
+    expect(await countOf(game, lobby_id)).toBe(1);
+    const joined = await join(3);
+    expect([joined.status, joined.body.players.length]).toEqual([200, 3]);
+    expect(outcomeOf(await join(1))).toBe('400 MATCHMAKER_LOBBY_FULL');
+  });
+
+  test('make a lobby of their own together', async () => {
+    const mode = { max_players: 4, actions: { create: { enabled: true, enable_private: true } } };
+    const game = await makePuppetGame(muster, { game_modes: { default: mode } });
+    const answer = await muster.api.post('/matchmaker/lobbies/create', game.public_token, {
+      game_mode: 'default',
+      players: 3,
+    });
+    expect([answer.status, answer.body.players.length]).toEqual([200, 3]);
+    expect(await countOf(game, answer.body.lobby.lobby_id)).toBe(3);
+  });
+
+  test('give all their seats back when they do not wait', async () => {
+    const game = await makePuppetGame(muster, { is_ready: false });
+    const leaving = new AbortController();
+    const asking = find(muster, game, { players: 3 }, leaving.signal).catch(() => 'gone');
+    const lobby = await waitFor(async () => (await muster.ledger.lobbiesOf(game.namespace_id))[0], 'the lobby');
+    expect(lobby.player_count).toBe(3);
+    leaving.abort();
+    expect(await asking).toBe('gone');
+    const reasons = () => muster.ledger.removeReasons(game.namespace_id);
+    await waitFor(async () => (await reasons()).length === 3, 'the seats to be given back');
+    expect(await reasons()).toEqual(['request_ended', 'request_ended', 'request_ended']);
+  });
+
+  test('of many who come at once, no lobby ever has more than its maximum, and each party is whole', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 5 } } });
+    const sizes = Array.from({ length: 60 }, (_, number) => 1 + (number % 4));
+    const found = await Promise.all(sizes.map((players) => findFor(game, players)));
+    const by_lobby = Map.groupBy(
+      found.map(({ lobby_id, tokens }) => ({ lobby_id, seats: tokens.length })),
+      ({ lobby_id }) => lobby_id,
+    );
+    for (const [lobby_id, parties] of by_lobby) {
+      const seats = parties.reduce((sum, party) => sum + party.seats, 0);
+      expect(seats).toBeLessThanOrEqual(5);
+      expect(await countOf(game, lobby_id)).toBe(seats);
+    }
+  });
+});

@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'bun:test';
+import { makeGame } from '../../support/game.ts';
+import { find, hostOf, join, makePuppetGame } from '../../support/puppet.ts';
+import { openTestService } from '../../support/service.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+
+type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+
+const receiptsOf = ({ game_id, namespace_id }: Game) =>
+  `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts`;
+const receiptOf = async (game: Game, { headers }: { headers: Headers }) =>
+  (await muster.api.ok('GET', `${receiptsOf(game)}/${headers.get('rvt-ray-id')}`, { token: game.cloud_token })).receipt;
+
+describe('a receipt says', () => {
+  test('that a lobby was made, and when what happened', async () => {
+    const game = await makePuppetGame(muster, {});
+    const answer = await find(muster, game, { players: 2 });
+    const receipt = await receiptOf(game, answer);
+    expect(receipt).toMatchObject({
+      ray_id: answer.headers.get('rvt-ray-id'),
+      kind: 'find',
+      version_id: game.version_id,
+      request: { game_modes: ['default'], players: 2, creates: true },
+      considered: [],
+      rounds: 1,
+      outcome: { lobby_id: answer.body.lobby.lobby_id, is_new: true },
+    });
+    const { checked, decided, seated, ready, answered } = receipt.stages_ms;
+    expect([checked, decided, seated, ready, answered]).toEqual(
+      [checked, decided, seated, ready, answered].toSorted((one, other) => one - other),
+    );
+    expect(JSON.stringify(receipt)).not.toContain(answer.body.player.token);
+    expect(JSON.stringify(receipt)).not.toContain('127.0.0.1');
+  });
+
+  test('which lobbies were looked at, the chosen one first, and the one reason against each other', async () => {
+    const mode = { max_players: 2, taggable: true, actions: { create: { enabled: true, enable_private: true } } };
+    const game = await makePuppetGame(muster, {
+      game_modes: { default: { ...mode, idle_lobbies: { min: 0, max: 8 } } },
+    });
+    const lobbyOf = async (body: object) => (await find(muster, game, body)).body.lobby.lobby_id as string;
+    const full = await lobbyOf({ players: 2 });
+    const closed = await lobbyOf({ players: 2 });
+    const closing = await hostOf(muster, game, closed);
+    await closing.setClosed(true);
+    const made = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
+    const chosen = await lobbyOf({ tags: { map: 'ice' } });
+    const answer = await find(muster, game, { tags: { map: 'ice' } });
+    expect(answer.body.lobby.lobby_id).toBe(chosen);
+    const { considered, outcome } = await receiptOf(game, answer);
+    expect(outcome).toEqual({ lobby_id: chosen, is_new: false });
+    expect(considered[0]).toEqual({ lobby_id: chosen, game_mode_id: 'default', region_id: 'local', player_count: 1 });
+    const reasons = Object.fromEntries(
+      considered.map((one: { lobby_id: string; passed_over?: string }) => [one.lobby_id, one.passed_over]),
+    );
+    expect(reasons).toEqual({
+      [chosen]: undefined,
+      [full]: 'full',
+      [closed]: 'closed',
+      [made.body.lobby.lobby_id]: 'private',
+    });
+    const other = await find(muster, game, { tags: { map: 'sand' }, prevent_auto_create_lobby: true });
+    expect(outcomeOf(other)).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
+    const refused = await receiptOf(game, other);
+    expect(refused.outcome).toEqual({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+    expect(refused.considered.map(({ passed_over }: { passed_over: string }) => passed_over).sort()).toEqual([
+      'closed',
+      'full',
+      'full',
+      'private',
+    ]);
+  });
+
+  test('what a join, a lobby of a player and a refused request came to', async () => {
+    const mode = { max_players: 1, actions: { create: { enabled: true, enable_private: true } } };
+    const game = await makePuppetGame(muster, { game_modes: { default: mode } });
+    const { body } = await find(muster, game);
+    const joined = await join(muster, game, body.lobby.lobby_id);
+    expect(await receiptOf(game, joined)).toMatchObject({
+      kind: 'join',
+      request: { lobby_id: body.lobby.lobby_id, players: 1 },
+      considered: [{ lobby_id: body.lobby.lobby_id, passed_over: 'full' }],
+      outcome: { code: 'MATCHMAKER_LOBBY_FULL' },
+    });
+    const made = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
+    expect(await receiptOf(game, made)).toMatchObject({ kind: 'create', outcome: { is_new: true } });
+    const unknown = await find(muster, game, { game_modes: ['nothing'] });
+    expect(await receiptOf(game, unknown)).toMatchObject({
+      request: { game_modes: ['nothing'] },
+      outcome: { code: 'MATCHMAKER_GAME_MODE_NOT_FOUND' },
+    });
+    const { receipts } = await waitFor(async () => {
+      const list = await muster.api.ok('GET', receiptsOf(game), { token: game.cloud_token });
+      return list.receipts.length === 4 ? list : undefined;
+    }, 'the receipts to be written');
+    expect(receipts.map(({ kind }: { kind: string }) => kind)).toEqual(['find', 'create', 'join', 'find']);
+  });
+});
+
+describe('a receipt is', () => {
+  test('for nobody but who may see the namespace', async () => {
+    const game = await makePuppetGame(muster, {});
+    const answer = await find(muster, game);
+    const ray_id = answer.headers.get('rvt-ray-id');
+    const other = await makeGame(muster.api, muster.administrator_token);
+    const path = `${receiptsOf(game)}/${ray_id}`;
+    expect(outcomeOf(await muster.api.get(path, other.cloud_token))).toBe('404 GAME_NOT_FOUND');
+    const own = `/cloud/games/${other.game_id}/namespaces/${other.namespace_id}/matchmaker/receipts/${ray_id}`;
+    expect(outcomeOf(await muster.api.get(own, other.cloud_token))).toBe('404 MATCHMAKER_RECEIPT_NOT_FOUND');
+    expect(outcomeOf(await muster.api.get(path, game.public_token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
+  });
+
+  test('kept for an hour, across a restart, and for so many of a second as are wanted', async () => {
+    await using first = await openTestService({ MUSTER_RECEIPTS_PER_SECOND_MAX: '2' });
+    const game = await makePuppetGame(first, { game_modes: { default: { max_players: 64 } } });
+    await find(first, game);
+    first.clock.advance(2_000);
+    const rays: (string | null)[] = [];
+    for (let number = 0; number < 4; number += 1) rays.push((await find(first, game)).headers.get('rvt-ray-id'));
+    const read = (ray_id: string | null | undefined) =>
+      first.api.get(`${receiptsOf(game)}/${ray_id}`, game.cloud_token);
+    const kept = await Promise.all(rays.map(async (ray_id) => (await read(ray_id)).status));
+    expect(kept.filter((status) => status === 200).length).toBeGreaterThanOrEqual(2);
+    expect(kept.at(0)).toBe(200);
+    await using second = await openTestService({}, { beside: first });
+    await waitFor(
+      async () => (await second.api.get(`${receiptsOf(game)}/${rays[0]}`, game.cloud_token)).status === 200,
+      'the receipt on another machine',
+    );
+    first.clock.advance(3_700_000);
+    // Whoever starts looks at once.
+    await using third = await openTestService({}, { beside: first });
+    expect(third.config.port).not.toBe(first.config.port);
+    await waitFor(async () => (await read(rays[0])).status === 404, 'the receipt to be forgotten');
+  });
+});
