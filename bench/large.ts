@@ -33,7 +33,7 @@ async function measureExport(): Promise<void> {
     await database.queries.execute(sql`
       insert into lobbies select copy.* from (select lobbies as lobby from lobbies where stop_ts is null limit 1) as one,
         generate_series(1, ${ROWS / 20}::int) as number, lateral jsonb_populate_record(lobby, jsonb_build_object(
-          'lobby_id', gen_random_uuid(), 'player_count', 0, 'stop_ts', now(),
+          'lobby_id', gen_random_uuid(), 'code', null, 'player_count', 0, 'stop_ts', now(),
           'create_ts', now() - (${batch}::int * 50000 + number) * interval '10 milliseconds')) as copy`);
   }
   const window = { query_start: Date.now() - DAY_MS, query_end: Date.now() + DAY_MS };

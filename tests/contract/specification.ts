@@ -132,6 +132,8 @@ const PORTS = mapOf(
 export const JOIN_RESPONSE = record({
   lobby: record({
     lobby_id: 'string',
+    // An addition (decision 0017).
+    'code?': 'string',
     region: record({ region_id: 'string', display_name: 'string' }),
     // The same as below: old clients read it here (field-behaviour 11.3).
     ports: PORTS,

@@ -67,7 +67,7 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
       await queries.execute(sql`
         insert into lobbies
         select (jsonb_populate_record(lobbies, jsonb_build_object(
-          'lobby_id', gen_random_uuid(), 'player_count', 0, 'idle_ts', create_ts,
+          'lobby_id', gen_random_uuid(), 'code', null, 'player_count', 0, 'idle_ts', create_ts,
           'game_mode', (${modes}::text[])[1 + number % ${game_modes.length}::int]))).*
         from lobbies cross join generate_series(1, ${copies}::int) as number
         where lobby_id = ${lobby_id}`);

@@ -1,6 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
 import * as store from './members-store.ts';
 import { selectGroup, selectMemberIds } from './store.ts';
@@ -10,8 +11,6 @@ import type { CountedGroup } from './tables.ts';
 export const MEMBERS_MAX = 256;
 const INVITE_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
 const INVITE_USES_MAX = 5_000;
-/** Letters and digits that are not taken for each other; 32 of them, so that eight are 40 bits. */
-const CODE_LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 const CODE_LENGTH = 8;
 
 interface MembershipDependencies {
@@ -133,7 +132,7 @@ export function createMembership({ database, clock, identities }: MembershipDepe
         throw new ServiceError('VALIDATION_ERROR', { error: 'use_count.invalid' });
       }
       const now = clock.now();
-      const code = makeCode();
+      const code = makeCode(CODE_LENGTH);
       await store.insertInvite(database.queries, {
         code,
         group_id,
@@ -172,9 +171,4 @@ export function requireOwner(group: CountedGroup, identity_id: string): void {
 
 function isWithin(value: number | undefined, max: number): boolean {
   return value === undefined || (Number.isInteger(value) && value > 0 && value <= max);
-}
-
-function makeCode(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(CODE_LENGTH));
-  return [...bytes].map((byte) => CODE_LETTERS.charAt(byte % CODE_LETTERS.length)).join('');
 }

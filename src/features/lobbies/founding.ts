@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
+import { makeCode } from '../codes.ts';
 import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { ServerPort, Servers } from '../servers/servers.ts';
@@ -18,6 +19,8 @@ import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import { countIdle } from './warm-store.ts';
 
+/** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is somebody's. */
+const CODE_LENGTH = 8;
 /** The field's (field-behaviour 4.7): SIGTERM, then SIGKILL. */
 const KILL_TIMEOUT_MS = 30_000;
 const BYTES_PER_MEGABYTE = 1024 ** 2;
@@ -105,6 +108,7 @@ export function createFounding(dependencies: FoundingDependencies) {
       player_count: seated.length,
       is_closed: false,
       state: null,
+      code: makeCode(CODE_LENGTH),
       ports: null,
       create_ts: clock.now(),
       ready_ts: null,

@@ -95,9 +95,16 @@ export function createHosting(dependencies: HostingDependencies) {
       if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
       throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
     },
-    /** A player has left. Repeating it is harmless. */
-    async disconnected(caller: Lobby, player_token: string): Promise<void> {
-      const { player_id, namespace_id } = await getPlayer(caller, player_token);
+    /** A player has left; his seat is kept for him as long as is said. Repeating it is harmless. */
+    async disconnected(
+      caller: Lobby,
+      { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
+    ): Promise<void> {
+      const player = await getPlayer(caller, player_token);
+      const { player_id, namespace_id } = player;
+      if (reconnect_within_ms > 0) {
+        return await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms));
+      }
       const how = { reason: 'disconnected', now: clock.now() } as const;
       const { removed } = await playersStore.removePlayers(
         database.queries,

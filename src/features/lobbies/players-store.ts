@@ -40,6 +40,19 @@ export async function setConnected(queries: Queries, arrivals: Arrival[], now: D
   return new Set(rows.map(({ player_id }) => player_id));
 }
 
+/** Keeps the seat of a player who was connected, until a moment: until then he may connect again. */
+export async function keepSeat(queries: Queries, player: Arrival, until: Date): Promise<void> {
+  const told = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
+  await queries.execute(sql`
+    with ${raiseVersions(told)},
+    told as (
+      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
+    )
+    update ${players} set connect_ts = null, seat_deadline_ts = ${at(until)}
+    where player_id = ${player.player_id}::uuid and connect_ts is not null and remove_ts is null
+      and (select count(*) from told) > 0`);
+}
+
 /**
  * The common table expressions that tell of the seats of lobbies which another one has changed. Whoever changes seats has
  * raised the version of their namespace's list before, so nobody waits for these in another order.

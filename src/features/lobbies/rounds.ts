@@ -18,6 +18,7 @@ const ATTEMPTS_MAX = 16;
 /** The seat somebody got. */
 export interface Seat {
   lobby_id: string;
+  code: string | null;
   /** Slug of the datacenter. */
   region: string;
   /** How to reach the lobby; null when it is not ready yet. */
@@ -171,6 +172,6 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
   };
 }
 
-function toSeat({ lobby_id, region, ports }: LobbyRow, is_new: boolean): Seat {
-  return { lobby_id, region, ports, is_new };
+export function toSeat({ lobby_id, code, region, ports }: LobbyRow, is_new: boolean): Seat {
+  return { lobby_id, code, region, ports, is_new };
 }

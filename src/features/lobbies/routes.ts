@@ -116,7 +116,11 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
       async ({ caller, body, address, ray_id, signal }) =>
         caller.kind === 'development'
           ? await lobbies.mock.join(caller, body)
-          : await lobbies.join(caller, { ...body, lobby_id: body.lobby_id.toLowerCase() }, { address, ray_id, signal }),
+          : await lobbies.join(
+              caller,
+              { ...body, lobby_id: body.lobby_id?.toLowerCase() },
+              { address, ray_id, signal },
+            ),
     ),
   ];
 }
@@ -271,14 +275,14 @@ function hostRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
       'POST',
       `${prefix}/players/disconnected`,
       {
-        summary: 'A player has left the lobby.',
+        summary: 'A player has left the lobby, or his connection was lost.',
         allow: ['lobby', 'development'],
-        body: wire.PlayerBody,
+        body: wire.LeftBody,
         response: Empty,
         errors: PLAYER_ERRORS,
       },
       async ({ caller, body }) => {
-        if (caller.kind === 'lobby') await lobbies.disconnected(caller, body.player_token);
+        if (caller.kind === 'lobby') await lobbies.disconnected(caller, body);
         else await lobbies.mock.checkPlayer(caller, body.player_token);
         return {};
       },

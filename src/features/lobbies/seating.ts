@@ -1,9 +1,11 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { badBody } from '../../platform/http/body.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
+import { readCode } from '../codes.ts';
 import { coordinatesOf } from '../coordinates.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
@@ -13,7 +15,7 @@ import type { Founding } from './founding.ts';
 import * as playersStore from './players-store.ts';
 import type { Draft, Receipts } from './receipts.ts';
 import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
-import type { Rounds, Seat } from './rounds.ts';
+import { type Rounds, type Seat, toSeat } from './rounds.ts';
 import { membersOf, type SeatRequest } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
@@ -110,7 +112,11 @@ export function createSeating(dependencies: SeatingDependencies) {
         describeRegion(seat.region),
         ...membersOf(request).map((player_id) => tokens.issue({ kind: 'player', player_id })),
       ]);
-      const answer = toJoinAnswer({ lobby_id: seat.lobby_id, region }, toPorts(ports), player_tokens);
+      const answer = toJoinAnswer(
+        { lobby_id: seat.lobby_id, ...(seat.code === null ? {} : { code: seat.code }), region },
+        toPorts(ports),
+        player_tokens,
+      );
       return { answer, is_new: seat.is_new };
     } catch (error) {
       await giveBack(request);
@@ -184,28 +190,32 @@ export function createSeating(dependencies: SeatingDependencies) {
         const planned = { namespace_id, game_id, version_id, lobby, founders: [founder] };
         const [founded] = await founding.foundLobbies([planned]);
         if (!founded || 'error' in founded) throw founded?.error;
-        const seat = { lobby_id: founded.lobby.lobby_id, region: lobby.region, ports: null, is_new: true };
-        return await waitIn(seat, { ...founder, namespace_id }, asking.signal, draft);
+        return await waitIn(toSeat(founded.lobby, true), { ...founder, namespace_id }, asking.signal, draft);
       });
     },
     /** A seat in a lobby that the player knows. Being closed is no obstacle (specification: States). */
     async join(
       caller: CallerOf<'public'>,
-      { lobby_id, players }: Pick<JoinBody, 'lobby_id' | 'players'>,
+      { lobby_id, code, players }: Pick<JoinBody, 'lobby_id' | 'code' | 'players'>,
       asking: Asking,
     ): Promise<JoinAnswer> {
+      if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
       const { namespace_id, game_id, version_id } = await requireNamespace(namespaces, caller.namespace_id);
-      const asked = { lobby_id, ...countOf({ players }) };
+      const asked = { ...given({ lobby_id }), ...countOf({ players }) };
       const receipt = { kind: 'join', ray_id: asking.ray_id, namespace_id, version_id, request: asked } as const;
       return await receipts.keep(receipt, async (draft) => {
-        const lobby = await store.selectLobby(database.queries, lobby_id);
-        if (lobby?.namespace_id !== namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+        const lobby =
+          lobby_id === undefined
+            ? await store.selectLobbyByCode(database.queries, namespace_id, readCode(code ?? ''))
+            : await store.selectLobby(database.queries, lobby_id);
+        const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
+        if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
         if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
         const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
         checkAction(modes.get(lobby.game_mode)?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
         const place = { game_id, namespace_id, address: asking.address };
         return await seatAndWait(
-          { kind: 'join', ...nameMembers({ players }), ...place, lobby_id },
+          { kind: 'join', ...nameMembers({ players }), ...place, lobby_id: lobby.lobby_id },
           asking.signal,
           draft,
         );

@@ -15,6 +15,19 @@ export async function selectLobby(queries: Queries, lobby_id: string): Promise<L
   return row;
 }
 
+/** The running lobby of a namespace that a code leads to. */
+export async function selectLobbyByCode(
+  queries: Queries,
+  namespace_id: string,
+  code: string,
+): Promise<LobbyRow | undefined> {
+  const [row] = await queries
+    .select()
+    .from(lobbies)
+    .where(and(eq(lobbies.namespace_id, namespace_id), eq(lobbies.code, code), isNull(lobbies.stop_ts)));
+  return row;
+}
+
 /** Those of the lobbies that run, on a server that is not going. */
 export async function selectAlive(queries: Queries, lobby_ids: string[]): Promise<LobbyRow[]> {
   return await queries

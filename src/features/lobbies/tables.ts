@@ -1,5 +1,17 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, index, integer, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { namespaces } from '../namespaces/tables.ts';
 import type { ServerPort } from '../servers/servers.ts';
 import { servers } from '../servers/tables.ts';
@@ -33,6 +45,8 @@ export const lobbies = pgTable(
     /** Seats that are taken: the players of the lobby that were not removed. */
     player_count: integer().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
+    /** By which players who were told join it; of running lobbies of a namespace, each once. */
+    code: text(),
     /** Of a custom lobby: whether it is listed and found, or joined only by those who know it. */
     publicity: text({ enum: ['public', 'private'] }),
     is_closed: boolean().notNull(),
@@ -55,6 +69,7 @@ export const lobbies = pgTable(
     index('lobbies_of_game').on(table.game_id, table.create_ts, table.lobby_id),
     index('lobbies_running').on(table.namespace_id).where(sql`stop_ts is null`),
     index('lobbies_not_ready').on(table.create_ts).where(sql`ready_ts is null and stop_ts is null`),
+    uniqueIndex('lobbies_code').on(table.namespace_id, table.code).where(sql`stop_ts is null`),
     index('lobbies_idle').on(table.idle_ts).where(sql`idle_ts is not null and stop_ts is null`),
     check(
       'lobbies_seats',

@@ -64,7 +64,14 @@ export const CreateBody = Type.Object({
 });
 export type CreateBody = Static<typeof CreateBody>;
 
-export const JoinBody = Type.Object({ lobby_id: Uuid, ...SeatMembers });
+const CODE_LENGTH_MAX = 16;
+export const JoinBody = Type.Object({
+  lobby_id: Type.Optional(Uuid),
+  code: Type.Optional(
+    Type.String({ maxLength: CODE_LENGTH_MAX, description: 'Code of the lobby, instead of lobby_id.' }),
+  ),
+  ...SeatMembers,
+});
 export type JoinBody = Static<typeof JoinBody>;
 
 const Port = Type.Object({
@@ -81,6 +88,7 @@ const Player = Type.Object({ token: Type.String() });
 export const JoinAnswer = Type.Object({
   lobby: Type.Object({
     lobby_id: Uuid,
+    code: Type.Optional(Type.String({ description: 'By which others who are told it can join.' })),
     region: Type.Object({ region_id: Type.String(), display_name: Type.String() }),
     ports: Ports,
     player: Player,
@@ -93,9 +101,20 @@ export type JoinAnswer = Static<typeof JoinAnswer>;
 
 export const ClosedBody = Type.Object({ is_closed: Type.Boolean() });
 export const PlayerBody = Type.Object({ player_token: Type.String({ maxLength: 8_192 }) });
+const RECONNECT_MAX_MS = 600_000;
+export const LeftBody = Type.Object({
+  ...PlayerBody.properties,
+  reconnect_within_ms: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: RECONNECT_MAX_MS,
+      description: 'Keeps his seat for as long: the same token is good once more.',
+    }),
+  ),
+});
 
 export function toJoinAnswer(
-  lobby: { lobby_id: string; region: { region_id: string; display_name: string } },
+  lobby: { lobby_id: string; code?: string; region: { region_id: string; display_name: string } },
   ports: Static<typeof Ports>,
   [token = '', ...others]: string[],
 ): JoinAnswer {

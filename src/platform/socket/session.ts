@@ -131,6 +131,8 @@ export class Session {
     } else if (this.#dependencies.clock.now().getTime() > this.#bearer.expires_at) {
       this.#refuseAll(new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {}));
     }
+    // Also when there is nothing more for him: what he was sent takes up memory.
+    if ((this.#socket?.getBufferedAmount() ?? 0) > 0) this.#noteUnread();
     if (this.#unread_since !== undefined && now - this.#unread_since > UNREAD_MAX_MS) {
       this.stop(CLOSE.too_slow, 'what was sent is not read');
     }

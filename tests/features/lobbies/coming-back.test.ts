@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'bun:test';
+import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+
+type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+
+async function sitDown(game: Game) {
+  const seat = await seatOf(find(muster, game));
+  const host = await hostOf(muster, game, seat.lobby_id);
+  expect(outcomeOf(await host.connected(seat.player_token))).toBe('200');
+  const lose = (reconnect_within_ms: number) =>
+    muster.api.post('/matchmaker/players/disconnected', host.token, {
+      player_token: seat.player_token,
+      reconnect_within_ms,
+    });
+  return { ...seat, host, lose, connect: () => host.connected(seat.player_token) };
+}
+
+const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
+  (await muster.ledger.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
+
+describe('a player whose connection was lost', () => {
+  test('keeps his seat for as long as his lobby says, and comes back with the same token, once', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 1 } } });
+    const player = await sitDown(game);
+    expect(outcomeOf(await player.lose(60_000))).toBe('200');
+    expect(await countOf(game, player.lobby_id)).toBe(1);
+    expect((await seatOf(find(muster, game))).lobby_id).not.toBe(player.lobby_id);
+    expect(outcomeOf(await player.connect())).toBe('200');
+    expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
+  });
+
+  test('is seen to be away by who watches the lobby, and to be back', async () => {
+    const game = await makePuppetGame(muster, {});
+    const player = await sitDown(game);
+    const path = `/matchmaker/lobbies/${player.lobby_id}`;
+    const look = (index = '') => muster.api.ok('GET', `${path}?watch_index=${index}`, { token: game.public_token });
+    const before = await look();
+    expect(before.lobby.total_player_count).toBe(1);
+    const away = look(before.watch.index);
+    await player.lose(60_000);
+    expect((await away).lobby.total_player_count).toBe(0);
+    const back = look((await away).watch.index);
+    await player.connect();
+    expect((await back).lobby.total_player_count).toBe(1);
+  });
+
+  test('has lost his seat when the time is over', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { idle_lobbies: { min: 0, max: 1 } } } });
+    const player = await sitDown(game);
+    await player.lose(5_000);
+    muster.clock.advance(6_000);
+    await waitFor(async () => (await countOf(game, player.lobby_id)) === 0, 'the seat to be free');
+    expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_REGISTRATION_EXPIRED');
+  });
+
+  test('has left at once without that time; and nothing is kept for one who never came', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
+    const player = await sitDown(game);
+    const other = await seatOf(find(muster, game));
+    const { host } = player;
+    expect(outcomeOf(await player.lose(0))).toBe('200');
+    expect(await countOf(game, player.lobby_id)).toBe(1);
+    const keep = { player_token: other.player_token, reconnect_within_ms: 60_000 };
+    expect(outcomeOf(await muster.api.post('/matchmaker/players/disconnected', host.token, keep))).toBe('200');
+    expect(outcomeOf(await host.connected(other.player_token))).toBe('200');
+    const long = { ...keep, reconnect_within_ms: 600_001 };
+    const refused = await muster.api.post('/matchmaker/players/disconnected', host.token, long);
+    expect(outcomeOf(refused)).toBe('400 API_BAD_BODY');
+  });
+});
+
+describe("a lobby's code", () => {
+  const join = (game: Game, body: object) => muster.api.post('/matchmaker/lobbies/join', game.public_token, body);
+
+  test('leads to it, however it is written, private ones too', async () => {
+    const actions = { create: { enabled: true, enable_private: true } };
+    const game = await makePuppetGame(muster, { game_modes: { default: { actions } } });
+    const { body } = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
+    const { lobby_id, code } = body.lobby;
+    expect(code).toMatch(/^[A-Z2-9]{8}$/);
+    for (const written of [code, code.toLowerCase(), `${code.slice(0, 4)}-${code.slice(4)}`, ` ${code} `]) {
+      expect((await join(game, { code: written })).body.lobby.lobby_id).toBe(lobby_id);
+    }
+  });
+
+  test('is good in its own namespace only, and as long as the lobby runs', async () => {
+    const game = await makePuppetGame(muster, {});
+    const other = await makePuppetGame(muster, {});
+    const { body } = await find(muster, game);
+    const { lobby_id, code } = body.lobby;
+    expect(outcomeOf(await join(other, { code }))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    expect(outcomeOf(await join(game, { code: 'AAAAAAAA' }))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby_id}`;
+    await muster.api.ok('DELETE', path, { token: game.cloud_token });
+    expect(outcomeOf(await join(game, { code }))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+  });
+
+  test('is asked for instead of the id; both must mean the same lobby', async () => {
+    const game = await makePuppetGame(muster, {});
+    const { body } = await find(muster, game);
+    const { lobby_id, code } = body.lobby;
+    expect(outcomeOf(await join(game, {}))).toBe('400 API_BAD_BODY');
+    expect(outcomeOf(await join(game, { lobby_id, code }))).toBe('200');
+    expect(outcomeOf(await join(game, { lobby_id, code: 'AAAAAAAA' }))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+  });
+});
