@@ -226,6 +226,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   opened.defer(async () => {
     stopping.abort();
     sockets.stop();
+    watch.release();
     // Connections that are idle are closed at once, those at work when they are done or out of time.
     await Promise.race([app.server?.stop(false), Bun.sleep(DRAIN_MS)]);
     await app.server?.stop(true);

@@ -30,21 +30,26 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         where namespace_id = ${namespace_id} and remove_ts is not null order by create_ts, player_id`);
       return rows.map(({ remove_reason }) => remove_reason);
     },
-    /** Lobbies whose number of players is not that of their seats, or above their maximum; and wrong counts of lobbies. */
-    async faults(): Promise<string[]> {
+    /**
+     * Lobbies whose number of players is not that of their seats, or above their maximum; and wrong counts of lobbies. Of
+     * one namespace, or of all.
+     */
+    async faults(namespace_id?: string): Promise<string[]> {
+      const within = namespace_id === undefined ? sql`` : sql`and namespace_id = ${namespace_id}`;
       const rows = await queries.execute<{ fault: string }>(sql`
         select 'lobby ' || lobby_id || ' counts ' || player_count || ' and seats ' || seated as fault
         from lobbies cross join lateral (
           select count(*) as seated from players where players.lobby_id = lobbies.lobby_id and remove_ts is null
         ) as sitting
-        where player_count <> seated or seated > greatest(max_players_normal, max_players_direct, max_players_party)
+        where (player_count <> seated or seated > greatest(max_players_normal, max_players_direct, max_players_party))
+          ${within}
         union all
         select 'namespace ' || namespace_id || ' counts ' || lobby_count || ' lobbies and has ' || running
         from lobby_counts cross join lateral (
           select count(*) as running from lobbies
           where lobbies.namespace_id = lobby_counts.namespace_id and stop_ts is null
         ) as there
-        where lobby_count <> running`);
+        where lobby_count <> running ${within}`);
       return rows.map(({ fault }) => fault);
     },
     /** How often PostgreSQL ended a transaction because two waited for each other. */

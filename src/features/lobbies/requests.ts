@@ -51,7 +51,10 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
   const unknown = body.regions?.find((region) => !regions.includes(region));
   if (unknown !== undefined) throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: unknown });
   const searched = body.regions ?? recommend(regions, wanted);
-  const { mode, region } = findTarget(wanted, searched);
+  const { mode, region } = findTarget(
+    wanted.filter((one) => holdsParty(one, body)),
+    searched,
+  );
   const is_creating = body.prevent_auto_create_lobby !== true;
   // A lobby that may be made is of the target's mode; else any of the modes may give a seat.
   for (const { find } of is_creating ? [mode] : wanted) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
@@ -149,12 +152,17 @@ function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): voi
 }
 
 /** Players who come together must fit into one lobby of some mode; into the lobby of their own maximum, where they name one. */
-function checkParty(
-  { players = 1, max_players }: { players?: number | undefined; max_players?: number | undefined },
-  modes: GameModeSettings[],
-): void {
-  const largest = Math.max(...modes.map((mode) => maximaOf(mode, { max_players }).max_players_party));
-  if (players > 1 && players > largest) throw new ServiceError('MATCHMAKER_PARTY_TOO_LARGE', { max: largest });
+function checkParty(body: PartyBody, modes: GameModeSettings[]): void {
+  if (modes.some((mode) => holdsParty(mode, body))) return;
+  const largest = Math.max(...modes.map((mode) => maximaOf(mode, body).max_players_party));
+  throw new ServiceError('MATCHMAKER_PARTY_TOO_LARGE', { max: largest });
+}
+
+type PartyBody = Pick<FindBody, 'players' | 'max_players'>;
+
+/** Whether all who come together have a place in an empty lobby of a mode. */
+function holdsParty(mode: GameModeSettings, { players = 1, max_players }: PartyBody): boolean {
+  return players === 1 || players <= maximaOf(mode, { max_players }).max_players_party;
 }
 
 function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {

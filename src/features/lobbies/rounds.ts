@@ -131,7 +131,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     const again = is_too_many ? waiters.filter(({ was_too_many }) => !was_too_many) : [];
     for (const one of again) one.was_too_many = true;
     retry(again);
-    for (const one of waiters) if (!again.includes(one)) one.reject(error);
+    for (const one of waiters) if (!again.includes(one)) one.reject(reasonFor(one.request, error));
   }
 
   /** Somebody else was faster: these are decided anew, before those who came later. */
@@ -170,6 +170,12 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       return await promise;
     },
   };
+}
+
+/** Whoever was to sit in a lobby that others wanted made, and wanted none made for himself, found none. */
+function reasonFor(request: SeatRequest, error: unknown): unknown {
+  const makes_none = request.kind === 'find' && !request.search.creates;
+  return makes_none && error instanceof ServiceError ? new ServiceError('MATCHMAKER_NO_AVAILABLE_LOBBIES', {}) : error;
 }
 
 export function toSeat({ lobby_id, code, region, ports }: LobbyRow, is_new: boolean): Seat {

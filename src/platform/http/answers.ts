@@ -4,6 +4,21 @@ import { documentationAnchor, ServiceError } from '../errors.ts';
 /** Sent with everything: no sniffing, and no page of ours inside another's frame. */
 const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' };
 
+/** A body that has been serialised already. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Such a body as an answer, with the headers that every answer has. */
+export function completeText({ text }: JsonText, ray_id: string, headers: Record<string, string>): Response {
+  const all = { 'content-type': 'application/json;charset=utf-8', ...COMMON_HEADERS, ...headers, 'rvt-ray-id': ray_id };
+  return new Response(text, { headers: all });
+}
+
 /** The same answer with headers that every answer has. */
 export function complete(response: Response, ray_id: string, headers: Record<string, string>): Response {
   for (const [name, value] of Object.entries({ ...COMMON_HEADERS, ...headers })) response.headers.set(name, value);

@@ -3,12 +3,12 @@ import { assert, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import type { Watch } from '../watch/watch.ts';
-import { complete, errorResponse, toCallersError } from './answers.ts';
+import { complete, completeText, errorResponse, JsonText, toCallersError } from './answers.ts';
 import { createCors } from './cors.ts';
 import { describeRoute } from './openapi.ts';
 import { createPipeline, type Tenants, type TokenlessOrigins } from './pipeline.ts';
 import type { Rays } from './rays.ts';
-import { matchPath, type Route } from './route.ts';
+import { isWatched, matchPath, type Route } from './route.ts';
 
 const WATCH_PATH = '/watch';
 /** A connection that is silent for as long is closed; requests that wait say so themselves. */
@@ -73,12 +73,13 @@ export function createApp(options: AppOptions) {
     const ray_id = Bun.randomUUIDv7();
     const started = performance.now();
     let headers = {};
-    let response: Response;
+    let response: Response | JsonText;
     try {
       const path = readPath(request);
       headers = cors.headersFor(request, path);
       const answer = await work(ray_id, path);
-      response = answer instanceof Response ? answer : Response.json(answer);
+      const is_ready = answer instanceof Response || answer instanceof JsonText;
+      response = is_ready ? answer : Response.json(answer);
     } catch (failure) {
       const error = toCallersError(failure);
       if (error.code === 'ERROR' || (error.status >= 500 && error.cause !== undefined)) {
@@ -89,8 +90,9 @@ export function createApp(options: AppOptions) {
     const duration_ms = Math.round(performance.now() - started);
     const { method } = request;
     rays.note(ray_id, { label: `${method} ${name}`, started: new Date(Date.now() - duration_ms), duration_ms });
-    events.emit({ event: 'request_served', ray_id, method, route: name, status: response.status, duration_ms });
-    return complete(response, ray_id, headers);
+    const status = response instanceof Response ? response.status : 200;
+    events.emit({ event: 'request_served', ray_id, method, route: name, status, duration_ms });
+    return response instanceof Response ? complete(response, ray_id, headers) : completeText(response, ray_id, headers);
   }
 
   /** The answer of a site, as it is: what is in its headers is its own business. */
@@ -118,15 +120,15 @@ export function createApp(options: AppOptions) {
       serve(request, route.path, async (ray_id) => {
         // Whether it lives is another question than whether it takes work.
         if (stopping.aborted && !route.path.startsWith('/health/')) throw new ServiceError('SERVICE_STOPPING', {});
-        const limit = limitTime(request, route, request_timeout_ms, stopping);
         const idle_s = route.body_kind === 'stream' ? IDLE_TIMEOUT_S : Math.ceil(request_timeout_ms / 1_000) + 5;
         server?.timeout(request, Math.min(IDLE_TIMEOUT_MAX_S, idle_s));
-        const address = server?.requestIP(request)?.address ?? '';
+        const address = () => server?.requestIP(request)?.address ?? '';
+        const incoming = { request, params: params ?? {}, address, ray_id };
+        // What is watched has a time of its own, and is told when the service stops.
+        if (isWatched(route)) return await answer({ ...incoming, signal: request.signal });
+        const limit = limitTime(request, route, request_timeout_ms, stopping);
         try {
-          return await Promise.race([
-            answer({ request, params: params ?? {}, address, ray_id, signal: limit.signal }),
-            limit.late,
-          ]);
+          return await Promise.race([answer({ ...incoming, signal: limit.signal }), limit.late]);
         } finally {
           limit.end();
         }

@@ -4,7 +4,8 @@ import { ServiceError } from '../errors.ts';
 import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
 import { isOfKind, type Tokens } from '../tokens/tokens.ts';
 import type { Sight } from '../watch/sights.ts';
-import type { Admission, Watch } from '../watch/watch.ts';
+import type { Admission, Waiter, Watch } from '../watch/watch.ts';
+import { JsonText } from './answers.ts';
 import { badBody, isKept, parseJsonToKeep, readText } from './body.ts';
 import type { Call, Question, Route, WatchedRoute } from './route.ts';
 import { type CompiledShape, compileShape, describeProblem, isUuid } from './shapes.ts';
@@ -26,7 +27,7 @@ export interface Tenants {
 export interface Incoming {
   request: Request;
   params: Record<string, string>;
-  address: string;
+  address: () => string;
   ray_id: string;
   signal: AbortSignal;
 }
@@ -108,7 +109,7 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch }
     });
     if ('look' in route) {
       const waiting = { watch_index, admission, signal, waiter: nameWatcher(caller, address) };
-      return jsonResponse(await watch.answer(await lookAt(route, question), waiting));
+      return new JsonText(await watch.answer(await lookAt(route, question), waiting));
     }
     const text = route.body_kind === 'text' || body_shape ? await readText(request) : '';
     const body = body_shape ? checkBody(text, body_shape) : {};
@@ -116,7 +117,9 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch }
       ...question,
       body,
       text,
-      address,
+      get address() {
+        return address();
+      },
       ray_id,
       signal,
       request,
@@ -131,18 +134,11 @@ export async function lookAt(route: WatchedRoute, question: Admitted['question']
   return { ...sight, name: `${route.path} ${sight.name}` };
 }
 
-/** Who watches, for the limit on each: everybody who plays has the same public token, so there it is the address that counts. */
-export function nameWatcher(caller: Caller | undefined, address: string): string {
+/** Who watches: everybody who plays has the same public token, so there it is the address that counts. */
+export function nameWatcher(caller: Caller | undefined, address: () => string): Waiter {
   if (!caller) return address;
   const is_shared = caller.kind === 'public' || caller.kind === 'development';
-  return is_shared ? `${nameCaller(caller)} ${address}` : nameCaller(caller);
-}
-
-const JSON_HEADERS = { headers: { 'content-type': 'application/json;charset=utf-8' } };
-
-/** What has been serialised already. */
-function jsonResponse(text: string): Response {
-  return new Response(text, JSON_HEADERS);
+  return is_shared ? () => `${nameCaller(caller)} ${address()}` : nameCaller(caller);
 }
 
 /** Whoever comes without a token from a page of a namespace's own is a player of that namespace. */

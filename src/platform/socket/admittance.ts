@@ -106,7 +106,9 @@ export function createAdmittance({ routes, tokens, tenants, origins, watch, cors
       const headers = new Headers(origin === null ? {} : { origin });
       cors.headersFor({ headers }, url.pathname);
       const caller = bearer ?? (route.is_tokenless ? await recognise(headers, origins) : undefined);
-      const leavePlace = watch.takePlace(nameWatcher(caller, address));
+      // The address is known already: it is counted from the first on.
+      const waiter = nameWatcher(caller, () => address);
+      const leavePlace = watch.takePlace(typeof waiter === 'function' ? waiter() : waiter);
       let guarded: ReturnType<typeof guard> | undefined;
       try {
         const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };

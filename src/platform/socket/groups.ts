@@ -1,5 +1,5 @@
 import { toCallersError } from '../http/answers.ts';
-import type { Channels, Listening } from '../watch/channels.ts';
+import type { Channel, Channels } from '../watch/channels.ts';
 import type { Sight } from '../watch/sights.ts';
 import { frames } from './frames.ts';
 
@@ -24,7 +24,7 @@ export interface Groups {
 }
 
 interface GroupsDependencies {
-  channels: Pick<Channels, 'listen'>;
+  channels: Pick<Channels, 'listen' | 'leave'>;
   /** Sends a frame to everybody who follows the key. */
   publish(key: string, frame: string): void;
 }
@@ -66,7 +66,8 @@ interface Place {
 
 class Group {
   readonly key: string;
-  readonly #channel: Listening;
+  readonly #channel: Channel;
+  readonly #stop: () => void;
   readonly #publish: GroupsDependencies['publish'];
   /** Where those stand who follow. */
   #number: number | undefined;
@@ -80,7 +81,12 @@ class Group {
   constructor(key: string, sight: Sight, { channels, publish }: GroupsDependencies) {
     this.key = key;
     this.#publish = publish;
-    this.#channel = channels.listen(sight, () => void this.#advance());
+    this.#channel = channels.listen(sight, this);
+    this.#stop = () => channels.leave(sight, this);
+  }
+
+  onNews(): void {
+    void this.#advance();
   }
 
   add(member: Member): void {
@@ -92,7 +98,7 @@ class Group {
     if (this.#following.delete(member)) member.follow(this.key, false);
     this.#behind.delete(member);
     if (this.#following.size + this.#behind.size > 0) return false;
-    this.#channel.stop();
+    this.#stop();
     clearTimeout(this.#retry);
     return true;
   }

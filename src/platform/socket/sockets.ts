@@ -53,7 +53,8 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   });
 
   function takePlace(caller: Caller | undefined, address: string): () => void {
-    const name = nameWatcher(caller, address);
+    const waiter = nameWatcher(caller, () => address);
+    const name = typeof waiter === 'function' ? waiter() : waiter;
     const taken = places.get(name) ?? 0;
     if (taken >= sockets_per_caller_max) throw tooMany();
     places.set(name, taken + 1);

@@ -22,15 +22,17 @@ export interface Shown {
 
 /** All that is to be seen under one name, read once for everybody who watches it. */
 export interface Channel {
+  /** What `since` would give, where that is known without reading: null for nothing yet; undefined when it has to be read. */
+  peek(number: number): Shown | null | undefined;
   /** What came after `number`: the present of a state, the next pieces of a growth. Undefined when there is nothing yet. */
   since(number: number): Promise<Shown | undefined>;
   /** What there is for somebody who has seen `number`, be it nothing new; `undefined` has seen nothing. */
   present(number: number | undefined): Promise<Shown>;
 }
 
-/** A channel of which one hears when it is worth looking again. */
-export interface Listening extends Channel {
-  stop(): void;
+/** Somebody who is told when it is worth looking again. */
+export interface Listener {
+  onNews(): void;
 }
 
 /** What a kind of channel does; who listens to it is none of its business. */
@@ -44,8 +46,10 @@ export interface ChannelWork extends Channel {
 }
 
 export interface Channels {
-  /** Hears of news from now on: listen first, then look. */
-  listen(sight: Sight, onNews: () => void): Listening;
+  /** Tells a listener of news from now on: listen first, then look. Gives where to look. */
+  listen(sight: Sight, listener: Listener): Channel;
+  /** Tells him no more. */
+  leave(sight: Sight, listener: Listener): void;
   /** The present, whatever is remembered: for those who may just have changed it themselves. */
   present(sight: Sight): Promise<Shown>;
   /** The number in an index of this database; undefined for any other text. */
@@ -54,7 +58,7 @@ export interface Channels {
 
 interface Entry {
   channel: ChannelWork;
-  listeners: Set<() => void>;
+  listeners: Set<Listener>;
   refreshing: boolean;
   has_news: boolean;
   unsubscribe: (() => void)[];
@@ -108,28 +112,23 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
       } catch {
         // Whoever is told looks himself, and hears what is wrong.
       }
-      for (const onNews of [...entry.listeners]) onNews();
+      for (const listener of [...entry.listeners]) listener.onNews();
     }
     entry.refreshing = false;
   }
 
   return {
-    listen(sight, onNews) {
+    listen(sight, listener) {
       const entry = entries.get(sight.name) ?? open(sight);
-      const { channel, listeners } = entry;
-      idle.delete(sight.name);
-      // One of its own: somebody may listen twice with one function.
-      const listener = () => onNews();
-      listeners.add(listener);
-      return {
-        since: channel.since,
-        present: channel.present,
-        stop() {
-          if (!listeners.delete(listener) || listeners.size > 0) return;
-          channel.rest();
-          idle.set(sight.name, entry);
-        },
-      };
+      if (entry.listeners.size === 0) idle.delete(sight.name);
+      entry.listeners.add(listener);
+      return entry.channel;
+    },
+    leave({ name }, listener) {
+      const entry = entries.get(name);
+      if (!entry?.listeners.delete(listener) || entry.listeners.size > 0) return;
+      entry.channel.rest();
+      idle.set(name, entry);
     },
     // Of a channel of its own, which knows nothing yet.
     present: (sight) => tools.share(`now ${sight.name}`, () => openChannel(sight).present(undefined)),

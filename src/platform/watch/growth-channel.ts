@@ -64,6 +64,7 @@ export function createGrowthChannel(sight: Sight & { kind: 'growth' }, { share, 
 
   return {
     since,
+    peek: (number) => (newest?.after === number ? newest : undefined),
     present: async (number) => (number === undefined ? await readLast() : await readFrom(number)),
     hear() {
       look = undefined;

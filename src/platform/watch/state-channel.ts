@@ -51,6 +51,12 @@ export function createStateChannel(
   }
 
   return {
+    peek(number) {
+      if (!versions) return undefined;
+      const known = sum(versions);
+      if (number === known) return null;
+      return number < known && newest?.number === known ? newest : undefined;
+    },
     async present(number) {
       const shown = await present();
       // A view may be newer than its number. Under the number that somebody has seen already, he must see the same again.

@@ -1,5 +1,6 @@
 import type { Queries } from '../database/database.ts';
 import { ServiceError } from '../errors.ts';
+import { Alarm, Alarms } from './alarms.ts';
 import { type Channels, createChannels } from './channels.ts';
 import type { Feed } from './feed.ts';
 import type { Sight } from './sights.ts';
@@ -15,11 +16,16 @@ export interface WatchLimits {
   watchers_per_caller_max: number;
 }
 
+/**
+ * Who waits, for the limit on each. Where it costs something to find out, a function: it is asked only when more than half
+ * of all places are taken, because until then nobody takes another's.
+ */
+export type Waiter = string | (() => string);
+
 interface Waiting {
   /** Ends the wait: the client has gone, or the service stops. */
   signal: AbortSignal;
-  /** Who waits, for the limit on each. */
-  waiter: string;
+  waiter: Waiter;
 }
 
 /** Whether somebody still may see what he waits for. */
@@ -48,7 +54,9 @@ export interface Watch {
     waiting: Waiting & { timeout_ms: number },
   ): Promise<Seen | undefined>;
   /** A place among those who watch; gives the function that gives it back. Throws TOO_MANY_WATCHERS. */
-  takePlace(waiter: string): () => void;
+  takePlace(waiter: Waiter): () => void;
+  /** Answers all who hold a poll, now and from now on: the service stops. */
+  release(): void;
   /** Hears of news of a topic. */
   subscribe: Feed['subscribe'];
 }
@@ -59,19 +67,29 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   const places_by_caller = new Map<string, number>();
   let places_in_all = 0;
 
-  function takePlace(waiter: string): () => void {
-    const places = places_by_caller.get(waiter) ?? 0;
-    if (places >= watchers_per_caller_max || places_in_all >= watchers_max) {
-      throw new ServiceError('TOO_MANY_WATCHERS', {}, { retry_after_ms: RETRY_AFTER_MS });
-    }
-    places_by_caller.set(waiter, places + 1);
+  const alarms = new Alarms(watch_hold_ms);
+
+  /** Takes a place. Gives the name under which it is counted, to leave by. */
+  function enter(waiter: Waiter): string | undefined {
+    if (places_in_all >= watchers_max) throw tooMany();
     places_in_all += 1;
-    return () => {
+    if (typeof waiter === 'function' && places_in_all * 2 <= watchers_max) return undefined;
+    const name = typeof waiter === 'function' ? waiter() : waiter;
+    const places = places_by_caller.get(name) ?? 0;
+    if (places >= watchers_per_caller_max) {
       places_in_all -= 1;
-      const left = (places_by_caller.get(waiter) ?? 1) - 1;
-      if (left === 0) places_by_caller.delete(waiter);
-      else places_by_caller.set(waiter, left);
-    };
+      throw tooMany();
+    }
+    places_by_caller.set(name, places + 1);
+    return name;
+  }
+
+  function leave(name: string | undefined): void {
+    places_in_all -= 1;
+    if (name === undefined) return;
+    const left = (places_by_caller.get(name) ?? 1) - 1;
+    if (left === 0) places_by_caller.delete(name);
+    else places_by_caller.set(name, left);
   }
 
   async function poll(
@@ -79,89 +97,71 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     number: number,
     { signal, waiter, admission }: Waiting & { admission?: Admission | undefined },
   ): Promise<string> {
-    const leave = takePlace(waiter);
-    const alarm = setAlarm(watch_hold_ms, signal);
-    const channel = channels.listen(sight, alarm.ring);
-    let is_doubtful = false;
-    const unsubscribe =
-      admission &&
-      feed.subscribe(admission.topic, () => {
-        is_doubtful = true;
-      });
+    const name = enter(waiter);
+    const alarm = alarms.set(signal);
+    const channel = channels.listen(sight, alarm);
+    const doubt = admission && listenForDoubt(admission);
     try {
       for (;;) {
-        const shown = await channel.since(number);
-        if (shown || alarm.isOver()) {
-          if (is_doubtful) await admission?.check();
+        const known = channel.peek(number);
+        const shown = known === undefined ? await channel.since(number) : known;
+        if (shown || alarm.is_over) {
+          if (doubt?.is_justified) await admission?.check();
           return (shown ?? (await channel.present(number))).text;
         }
         await alarm.next();
       }
     } finally {
-      alarm.end();
-      channel.stop();
-      unsubscribe?.();
-      leave();
+      alarms.end(alarm);
+      channels.leave(sight, alarm);
+      doubt?.end();
+      leave(name);
     }
+  }
+
+  /** News of what somebody's admission depends on, while he waits. */
+  function listenForDoubt({ topic }: Admission) {
+    const doubt = { is_justified: false, end: () => {} };
+    doubt.end = feed.subscribe(topic, () => {
+      doubt.is_justified = true;
+    });
+    return doubt;
   }
 
   return {
     channels,
-    takePlace,
+    takePlace(waiter) {
+      const name = enter(waiter);
+      return () => leave(name);
+    },
+    release: () => alarms.release(),
     subscribe: feed.subscribe,
     async answer(sight, { watch_index, ...waiting }) {
       const number = channels.readIndex(watch_index);
       return number === undefined ? (await channels.present(sight)).text : await poll(sight, number, waiting);
     },
     async until(topic, look, { signal, waiter, timeout_ms }) {
-      const leave = takePlace(waiter);
-      const alarm = setAlarm(timeout_ms, signal);
+      const name = enter(waiter);
+      const alarm = new Alarm(signal, timeout_ms);
+      const timer = setTimeout(() => alarm.finish(), timeout_ms);
       // Subscribed before the first look: what changes in between is heard.
-      const unsubscribe = feed.subscribe(topic, alarm.ring);
+      const unsubscribe = feed.subscribe(topic, () => alarm.onNews());
       try {
         for (;;) {
           const seen = await look();
-          if (seen !== undefined || alarm.isOver()) return seen;
+          if (seen !== undefined || alarm.is_over) return seen;
           await alarm.next();
         }
       } finally {
+        clearTimeout(timer);
         alarm.end();
         unsubscribe();
-        leave();
+        leave(name);
       }
     },
   };
 }
 
-/** Something to wait for: it rings when it is told to, and is over at its time or by the signal. */
-function setAlarm(timeout_ms: number, signal: AbortSignal) {
-  let has_rung = false;
-  let is_over = signal.aborted;
-  let wake = () => {};
-  const ring = () => {
-    has_rung = true;
-    wake();
-  };
-  const finish = () => {
-    is_over = true;
-    wake();
-  };
-  const timer = setTimeout(finish, timeout_ms);
-  signal.addEventListener('abort', finish, { once: true });
-  return {
-    ring,
-    isOver: () => is_over,
-    /** Until it rings, or has rung since the last time. */
-    async next(): Promise<void> {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        if (has_rung || is_over) resolve();
-      });
-      has_rung = false;
-    },
-    end() {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', finish);
-    },
-  };
+function tooMany(): ServiceError {
+  return new ServiceError('TOO_MANY_WATCHERS', {}, { retry_after_ms: RETRY_AFTER_MS });
 }

@@ -56,6 +56,15 @@ describe('players who come together', () => {
     expect(await countOf(game, lobby_id)).toBe(5);
   });
 
+  test('make a lobby of the first game mode that holds all of them', async () => {
+    const game_modes = { duel: { max_players: 2 }, arena: { max_players: 4 } };
+    const game = await makePuppetGame(muster, { game_modes });
+    const { lobby_id } = await findFor(game, 3, { game_modes: ['duel', 'arena'] });
+    const [lobby] = await muster.ledger.lobbiesOf(game.namespace_id);
+    expect(lobby).toMatchObject({ lobby_id, player_count: 3 });
+    expect((await findFor(game, 1, { game_modes: ['arena'] })).lobby_id).toBe(lobby_id);
+  });
+
   test('are refused where no lobby could ever take all of them, and nothing is made', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
     expect(outcomeOf(await find(muster, game, { players: 5 }))).toBe('400 MATCHMAKER_PARTY_TOO_LARGE');

@@ -1,0 +1,115 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import type { Client, ClientOptions } from '../../src/client/client.ts';
+import { connect, QUICK, watchWith } from '../support/client.ts';
+import { makeGame, type TestGame } from '../support/game.ts';
+import { makeMember } from '../support/people.ts';
+import { shareService } from '../support/suite.ts';
+import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000', MUSTER_WATCHERS_PER_CALLER_MAX: '2' });
+let game: TestGame;
+let path: string;
+let proxy: TcpProxy;
+let client: Client;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  path = `/cloud/games/${game.game_id}`;
+});
+beforeEach(async () => {
+  const { hostname, port } = new URL(muster.config.public_url);
+  proxy = await openTcpProxy({ host: hostname, port: Number(port) });
+});
+afterEach(async () => {
+  client.close();
+  await proxy[Symbol.asyncDispose]();
+});
+
+const open = (options: Partial<ClientOptions> = {}): Client =>
+  connect({ url: `http://127.0.0.1:${proxy.port}`, token: game.cloud_token, timing: QUICK, ...options });
+
+async function change() {
+  const body = { display_name: crypto.randomUUID(), config: {} };
+  const { version_id } = await muster.api.ok('POST', `${path}/versions`, { token: game.cloud_token, body });
+  return (seen: { game: { versions: { version_id: string }[] } }) =>
+    seen.game.versions.some((version) => version.version_id === version_id);
+}
+
+/** What was answered to a route so far, by status. */
+const servedOf = (route: string) =>
+  muster.events.flatMap((event) => (event.event === 'request_served' && event.route === route ? [event.status] : []));
+const GAME = '/cloud/games/:game_id';
+
+describe('where something in between knows no WebSockets, whoever watches', () => {
+  beforeEach(() => proxy.refuseWebSockets(502));
+
+  test.each([426, 429, 502])('gets the body of now, and one after each change, each once (%d)', async (status) => {
+    proxy.refuseWebSockets(status);
+    client = open();
+    const watcher = watchWith(client, path);
+    const other = watchWith(client, path);
+    await Promise.all([watcher.next(), other.next()]);
+    for (let changes = 0; changes < 3; changes += 1) {
+      const isThere = await change();
+      expect(await other.next(isThere)).toEqual(await watcher.next(isThere));
+    }
+    // A poll that nothing came of in time is no news.
+    const polls = servedOf(GAME).length;
+    await waitFor(() => servedOf(GAME).length > polls, 'a poll that is over');
+    expect(new Set(watcher.bodies.map(({ watch }) => watch.index)).size).toBe(watcher.bodies.length);
+  });
+
+  test('is back on a WebSocket when there can be one, and misses nothing', async () => {
+    client = open();
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    const sockets = servedOf('/watch').length;
+    proxy.refuseWebSockets(undefined);
+    await waitFor(() => servedOf('/watch').length > sockets, 'a WebSocket');
+    const other = watchWith(client, '/cloud/games');
+    await other.next();
+    const polls = servedOf(GAME).length;
+    await watcher.next(await change());
+    // Nobody asks any more: the time of two polls goes by.
+    await Bun.sleep(1_500);
+    expect(servedOf(GAME).length).toBe(polls);
+  });
+
+  test('is told what his GET is refused with, once', async () => {
+    const member = await makeMember(muster, game);
+    client = open({ token: member.token });
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    await muster.api.ok('POST', `/group/groups/${game.group_id}/kick/${member.identity_id}`, {
+      token: muster.administrator_token,
+      body: {},
+    });
+    const { body } = await muster.api.get(path, member.token);
+    expect(await watcher.refusal()).toEqual({ ...body, ray_id: expect.any(String) });
+    const nothing = watchWith(client, '/cloud/bootstrap');
+    expect(await nothing.refusal()).toMatchObject({ code: 'WATCH_NOT_WATCHABLE' });
+    expect([watcher.errors.length, nothing.errors.length]).toEqual([1, 1]);
+  });
+});
+
+test('whoever is one too many is asked to wait, waits as long as he was told, and then sees it', async () => {
+  client = open();
+  const watchers = ['/cloud/games', `${path}/builds`].map((one) => watchWith(client, one));
+  await Promise.all(watchers.map((watcher) => watcher.next()));
+  proxy.refuseWebSockets(502);
+  const other = open();
+  const waiting = watchWith(other, path);
+  // The body of now takes no place; to wait for the next does.
+  await waiting.next();
+  const isRefused = () => servedOf(GAME).filter((status) => status === 429).length;
+  const before = isRefused();
+  await waitFor(() => isRefused() > before, 'a refusal');
+  const began = performance.now();
+  const refusals = isRefused();
+  for (const watcher of watchers) watcher.stop();
+  await waiting.next(await change());
+  expect(performance.now() - began).toBeGreaterThan(900);
+  expect(isRefused()).toBe(refusals);
+  expect(waiting.errors).toEqual([]);
+  other.close();
+});

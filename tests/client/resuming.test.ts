@@ -1,0 +1,300 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import type { Client, ClientOptions } from '../../src/client/client.ts';
+import { connect, QUICK, type Watcher, watchWith } from '../support/client.ts';
+import { makeGame, type TestGame } from '../support/game.ts';
+import { makeMember } from '../support/people.ts';
+import { openProxied } from '../support/proxied.ts';
+import { openRestartableService } from '../support/restart.ts';
+import { serversOf } from '../support/servers.ts';
+import { openTestService } from '../support/service.ts';
+import { openServiceTokens } from '../support/service-tokens.ts';
+import { shareService } from '../support/suite.ts';
+import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+const MINUTE_MS = 60_000;
+/** Longer than any test. */
+const NEVER_MS = 3_600_000;
+const PIECES = 8;
+const PIECE_LINES = 100;
+
+const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
+let game: TestGame;
+let path: string;
+let proxy: TcpProxy;
+let client: Client;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  path = `/cloud/games/${game.game_id}`;
+});
+beforeEach(async () => {
+  const { hostname, port } = new URL(muster.config.public_url);
+  proxy = await openTcpProxy({ host: hostname, port: Number(port) });
+});
+afterEach(async () => {
+  client.close();
+  await proxy[Symbol.asyncDispose]();
+});
+
+const open = (options: Partial<ClientOptions> = {}): Client =>
+  connect({ url: `http://127.0.0.1:${proxy.port}`, token: game.cloud_token, timing: QUICK, ...options });
+
+/** Changes the game, past the proxy; gives what tells the change from all before. */
+async function change() {
+  const name = crypto.randomUUID();
+  const body = { display_name: name, config: {} };
+  await muster.api.ok('POST', `${path}/versions`, { token: game.cloud_token, body });
+  return (body: { game: { versions: { display_name: string }[] } }) =>
+    body.game.versions.some(({ display_name }) => display_name === name);
+}
+
+/** How many requests a route has answered; a WebSocket is one. */
+const countServed = (route: string) =>
+  muster.events.filter((event) => event.event === 'request_served' && event.route === route).length;
+
+function expectEachOnce({ bodies }: Watcher): void {
+  expect(new Set(bodies.map(({ watch }) => watch.index)).size).toBe(bodies.length);
+}
+
+describe('whoever watches goes on', () => {
+  test('where he was when his connection is cut', async () => {
+    client = open();
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    for (let cuts = 0; cuts < 3; cuts += 1) {
+      await proxy.cut();
+      const isThere = await change();
+      await proxy.mend();
+      await watcher.next(isThere);
+      await watcher.next(await change());
+    }
+    expectEachOnce(watcher);
+  });
+
+  test('when there was no service at first', async () => {
+    await proxy.cut();
+    client = open();
+    const watcher = watchWith(client, path);
+    // It gave up on sockets, and asks by polls too.
+    await Bun.sleep(300);
+    await proxy.mend();
+    await watcher.next();
+    expect(watcher.errors).toEqual([]);
+  });
+
+  test('when his connection is dead and nobody has said so', async () => {
+    client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 100 } });
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    // He asked whether somebody was there, and somebody was.
+    await Bun.sleep(500);
+    expect(proxy.connections).toBe(1);
+    proxy.stall();
+    await watcher.next(await change());
+    expect(proxy.connections).toBe(2);
+    expectEachOnce(watcher);
+  });
+
+  test('at once when his page is looked at again and its connection has died', async () => {
+    client = open({ timing: { ...QUICK, ping_after_ms: NEVER_MS, pong_within_ms: 50 } });
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    proxy.stall();
+    const isThere = await change();
+    dispatchEvent(new Event('visibilitychange'));
+    await watcher.next(isThere);
+  });
+
+  test('at once when the network is back, however long he wanted to wait', async () => {
+    client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS } });
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    await proxy.cut();
+    const isThere = await change();
+    await proxy.mend();
+    dispatchEvent(new Event('online'));
+    await watcher.next(isThere);
+  });
+
+  test('when he was sent away for saying too much', async () => {
+    client = open();
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    for (let times = 0; times < 200; times += 1) watchWith(client, '/cloud/games').stop();
+    const began = performance.now();
+    await waitFor(() => proxy.connections > 1, 'another connection');
+    expect(performance.now() - began).toBeGreaterThan(900);
+    await watcher.next(await change());
+    expectEachOnce(watcher);
+  });
+
+  test('when the service was stopped and started again', async () => {
+    await using restartable = await openRestartableService();
+    const { api, administrator_token: token } = restartable;
+    const { group_id } = await makeGame(api, token);
+    const profile = `/group/groups/${group_id}/profile`;
+    client = open({ url: restartable.config.public_url, token });
+    const watcher = watchWith(client, profile);
+    await watcher.next();
+    await restartable.close();
+    await restartable.open();
+    // Whoever watches something else has heard of it, and so would he if there were anything.
+    await watchWith(client, '/cloud/games').next();
+    expect(watcher.bodies).toHaveLength(1);
+    await api.ok('POST', profile, { token, body: { display_name: 'Renamed' } });
+    await watcher.next(({ group }) => group.display_name === 'Renamed');
+    expectEachOnce(watcher);
+  });
+
+  test('when the database was away: it is no refusal', async () => {
+    await using proxied = await openProxied(muster.database_address);
+    const beside = { database_address: { url: proxied.url }, clock: muster.clock };
+    await using other = await openTestService({}, { beside });
+    client = open({ url: other.config.public_url });
+    await watchWith(client, '/cloud/games').next();
+    await proxied.proxy.cut();
+    const watcher = watchWith(client, path);
+    await Bun.sleep(500);
+    expect([watcher.bodies, watcher.errors]).toEqual([[], []]);
+    await proxied.proxy.mend();
+    await watcher.next(await change());
+  });
+});
+
+describe('a token that expires', () => {
+  /** Somebody whose tokens live for some minutes. */
+  async function makeBearer() {
+    const tokens = await openServiceTokens(muster);
+    const { identity_id } = await makeMember(muster, game);
+    const asked: string[] = [];
+    const giveToken = async () => {
+      const token = await tokens.issue({ kind: 'identity', identity_id }, { lifetime_ms: 10 * MINUTE_MS });
+      asked.push(token);
+      return token;
+    };
+    return { asked, giveToken };
+  }
+
+  test('is replaced by asking for another, and he goes on', async () => {
+    const { asked, giveToken } = await makeBearer();
+    client = open({ token: giveToken });
+    const watchers = [path, '/cloud/games'].map((one) => watchWith(client, one));
+    await Promise.all(watchers.map((watcher) => watcher.next()));
+    const polls = countServed('/cloud/games/:game_id');
+    for (let times = 2; times < 4; times += 1) {
+      muster.clock.advance(12 * MINUTE_MS);
+      await waitFor(() => asked.length === times, 'another token to be asked for');
+      await watchers[0]?.next(await change());
+    }
+    expect(asked).toHaveLength(3);
+    expect(countServed('/cloud/games/:game_id')).toBe(polls);
+    for (const watcher of watchers) expectEachOnce(watcher);
+  });
+
+  test('is replaced in polls too', async () => {
+    const { asked, giveToken } = await makeBearer();
+    proxy.refuseWebSockets(502);
+    client = open({ token: giveToken, timing: { retry_ms: 20, retry_max_ms: NEVER_MS } });
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    const before = asked.length;
+    muster.clock.advance(12 * MINUTE_MS);
+    await waitFor(() => asked.length > before, 'another token to be asked for');
+    await watcher.next(await change());
+    expect(watcher.errors).toEqual([]);
+    expectEachOnce(watcher);
+  });
+
+  test('ends it when there is no other', async () => {
+    const { giveToken } = await makeBearer();
+    client = open({ token: await giveToken() });
+    const watcher = watchWith(client, path);
+    await watcher.next();
+    muster.clock.advance(12 * MINUTE_MS);
+    expect(await watcher.refusal()).toMatchObject({ code: 'CLAIMS_ENTITLEMENT_EXPIRED' });
+  });
+
+  test('is asked for again when it could not be had', async () => {
+    let times = 0;
+    client = open({
+      async token() {
+        times += 1;
+        if (times < 6) throw new Error('not now');
+        return game.cloud_token;
+      },
+    });
+    await watchWith(client, path).next();
+    expect(times).toBe(6);
+  });
+});
+
+describe('what a server writes comes line by line, none twice and none left out', () => {
+  /** Writes numbers, so many more for each file that lets it go on. */
+  const COUNTING = `cd "$HOME"; piece=0; number=0
+    while :; do
+      while [ ! -e go.$piece ]; do sleep 0.01; done
+      piece=$((piece + 1))
+      while [ $number -lt $((piece * ${PIECE_LINES})) ]; do echo $number; number=$((number + 1)); done
+    done`;
+  const cutAndMend = async (piece: number, write: () => Promise<void>) => {
+    // While he is away, and while he comes back.
+    const writing = piece % 2 === 0 ? undefined : write();
+    await proxy.cut();
+    await (writing ?? write());
+    await proxy.mend();
+  };
+  type Trouble = typeof cutAndMend;
+  const TROUBLES: [string, Trouble, number | undefined][] = [
+    ['over sockets that are cut', cutAndMend, undefined],
+    ['by polls that are cut', cutAndMend, 426],
+    [
+      'over sockets and by polls in turn',
+      async (piece, write) => {
+        const are_refused = piece % 2 === 0;
+        proxy.refuseWebSockets(are_refused ? 426 : undefined);
+        const sockets = countServed('/watch');
+        if (are_refused) return await cutAndMend(piece, write);
+        // What is polled for is on its way when a socket takes over.
+        await waitFor(() => countServed('/watch') > sockets, 'a socket');
+        await write();
+      },
+      undefined,
+    ],
+  ];
+  test.each(TROUBLES)('%s', async (_, trouble, refused_status) => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run(COUNTING);
+    const { watch } = (await servers.log(server_id)).body;
+    proxy.refuseWebSockets(refused_status);
+    client = open();
+    const read: string[] = [];
+    /** Of somebody who comes in between, and wants what comes after. */
+    const read_late: string[] = [];
+    const logs = `${servers.path}/${server_id}/logs?stream=std_out`;
+    const add = (to: string[]) => (body: Logs) => void to.push(...body.lines.map(atob));
+    client.watch(logs, add(read), startAt(watch.index));
+    for (let piece = 0; piece < PIECES; piece += 1) {
+      await trouble(piece, async () => {
+        const { index } = (await servers.log(server_id)).body.watch;
+        await Bun.write(`${muster.config.data_directory}/servers/${server_id}/work/go.${piece}`, '');
+        // Answered when there is something.
+        await servers.log(server_id, 'std_out', index);
+      });
+      await waitFor(() => read.length >= (piece + 1) * PIECE_LINES, `piece ${piece}`);
+      if (piece !== 3) continue;
+      const { watch: now } = (await servers.log(server_id)).body;
+      client.watch(logs, add(read_late), startAt(now.index));
+    }
+    const all = Array.from({ length: PIECES * PIECE_LINES }, (_line, number) => String(number));
+    expect(read).toEqual(all);
+    expect(read_late).toEqual(all.slice(4 * PIECE_LINES));
+    await servers.destroy(server_id, '?override_kill_timeout=0');
+  });
+});
+
+const startAt = (watch_index: string) => ({ watch_index });
+
+interface Logs {
+  lines: string[];
+  watch: { index: string };
+}

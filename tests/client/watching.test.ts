@@ -1,0 +1,193 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import type { Client, ClientOptions } from '../../src/client/client.ts';
+import { connect, QUICK, watchWith } from '../support/client.ts';
+import { makeGame, type TestGame } from '../support/game.ts';
+import { makeMember } from '../support/people.ts';
+import { shareService } from '../support/suite.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+
+const muster = shareService({ MUSTER_WATCHERS_PER_CALLER_MAX: '4' });
+let game: TestGame;
+let path: string;
+let environment: string;
+let others: string[];
+let client: Client;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  path = `/cloud/games/${game.game_id}`;
+  environment = `/games/${game.game_id}/environments/${game.namespace_id}`;
+  others = ['/cloud/games', `${path}/builds`, `${path}/namespaces/${game.namespace_id}/analytics/matchmaker/live`];
+});
+beforeEach(() => {
+  client = open();
+});
+afterEach(() => client.close());
+
+function open(options: Partial<ClientOptions> = {}): Client {
+  return connect({ url: muster.config.public_url, token: game.cloud_token, timing: QUICK, ...options });
+}
+
+/** Changes the game; gives the name of its newest version from then on. */
+async function change(): Promise<string> {
+  const display_name = crypto.randomUUID();
+  await muster.api.ok('POST', `${path}/versions`, { token: game.cloud_token, body: { display_name, config: {} } });
+  return display_name;
+}
+const shows = (name: string) => (body: { game: { versions: { display_name: string }[] } }) =>
+  body.game.versions.some(({ display_name }) => display_name === name);
+
+describe('whoever may not watch', () => {
+  const REFUSALS: [string, string, () => string | undefined, string][] = [
+    ['nothing that is there', '/nothing/here', () => game.cloud_token, 'API_NOT_FOUND'],
+    ['what cannot be watched', '/cloud/bootstrap', () => game.cloud_token, 'WATCH_NOT_WATCHABLE'],
+    ['with a token of another kind', '/cloud/games', () => game.public_token, 'CLAIMS_MISSING_ENTITLEMENT'],
+    ['with a token that is none', '/cloud/games', () => 'nonsense', 'TOKEN_INVALID'],
+    ['with what cannot even be sent as one', '/cloud/games', () => 'non sense', 'TOKEN_INVALID'],
+    ['without a token', '/cloud/games', () => undefined, 'API_UNAUTHORIZED'],
+  ];
+  test.each(REFUSALS)('%s, is told so once', async (_, asked, giveToken, code) => {
+    client = open({ token: giveToken() });
+    const watcher = watchWith(client, asked);
+    expect(await watcher.refusal()).toMatchObject({ code, message: expect.any(String) });
+    // He is not asked for again: what is asked later is refused later.
+    const later = watchWith(client, asked);
+    await later.refusal();
+    expect(watcher.errors).toHaveLength(1);
+    expect(watcher.bodies).toEqual([]);
+  });
+
+  test('with a function that gives bad tokens only, is told so too', async () => {
+    client = open({ token: () => 'nonsense' });
+    expect(await watchWith(client, '/cloud/games').refusal()).toMatchObject({ code: 'TOKEN_INVALID' });
+  });
+
+  test('is told as his GET would be, when he is a member no more; what else he watches goes on', async () => {
+    const member = await makeMember(muster, game);
+    client = open({ token: member.token });
+    const games = watchWith(client, '/cloud/games');
+    const watcher = watchWith(client, path);
+    await Promise.all([games.next(), watcher.next()]);
+    await muster.api.ok('POST', `/group/groups/${game.group_id}/kick/${member.identity_id}`, {
+      token: muster.administrator_token,
+      body: {},
+    });
+    const { body } = await muster.api.get(path, member.token);
+    expect(await watcher.refusal()).toEqual({ ...body, ray_id: expect.any(String) });
+    expect((await games.next(({ games }) => games.length === 0)).groups).toEqual([]);
+    expect(games.errors).toEqual([]);
+  });
+
+  test('has written no path, or too many of them, hears it at once', () => {
+    const nothing = () => {};
+    expect(() => client.watch('cloud/games', nothing)).toThrow(TypeError);
+    expect(() => client.watch(`/${'a'.repeat(5_000)}`, nothing)).toThrow(TypeError);
+    for (let number = 0; number < 256; number += 1) client.watch(`/nothing/${number}`, nothing, { onError: nothing });
+    expect(() => client.watch('/cloud/games', nothing)).toThrow(RangeError);
+    client.close();
+    expect(() => client.watch(path, nothing)).toThrow('closed');
+  });
+});
+
+describe('whoever watches', () => {
+  test('gets the body of now, and one after each change', async () => {
+    const watcher = watchWith(client, path);
+    expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: game.cloud_token }));
+    for (let changes = 0; changes < 3; changes += 1) await watcher.next(shows(await change()));
+    const indices = watcher.bodies.map(({ watch }) => watch.index);
+    expect(new Set(indices).size).toBe(indices.length);
+  });
+
+  test('from an index gets what came after it, and nothing before there is something', async () => {
+    const { watch } = await muster.api.ok('GET', path, { token: game.cloud_token });
+    const watcher = watchWith(client, path, { watch_index: watch.index });
+    // When the other has his body, the first would have had one too.
+    await watchWith(client, '/cloud/games').next();
+    expect(watcher.bodies).toEqual([]);
+    const name = await change();
+    await watcher.next(shows(name));
+    expect(watcher.bodies).toHaveLength(1);
+  });
+
+  test('many things does so on one connection', async () => {
+    const { hostname, port } = new URL(muster.config.public_url);
+    await using proxy = await openTcpProxy({ host: hostname, port: Number(port) });
+    client = open({ url: `http://127.0.0.1:${proxy.port}/` });
+    const watchers = [path, ...others].map((one) => watchWith(client, one));
+    await Promise.all(watchers.map((watcher) => watcher.next()));
+    expect(proxy.connections).toBe(1);
+  });
+
+  test('a page that needs no token, has none', async () => {
+    client = open({ token: undefined });
+    const { device_link_token } = await muster.api.ok('POST', '/cloud/devices/links', { body: {} });
+    const watcher = watchWith(client, `/cloud/devices/links?device_link_token=${device_link_token}`);
+    expect(await watcher.next()).toEqual({ watch: { index: expect.any(String) } });
+  });
+});
+
+describe('two who watch the same', () => {
+  test('share one subscription, which ends with the last of them', async () => {
+    // Together as many as a caller may have: one more gets in when there is a place again.
+    const one = watchWith(client, path);
+    const other = watchWith(client, path);
+    const rest = others.map((asked) => watchWith(client, asked));
+    await Promise.all([one, other, ...rest].map((watcher) => watcher.next()));
+    const waiting = watchWith(client, `${environment}/builds`);
+    one.stop();
+    const name = await change();
+    await other.next(shows(name));
+    expect(one.bodies.some(shows(name))).toBe(false);
+    expect(waiting.bodies).toEqual([]);
+    other.stop();
+    expect((await waiting.next()).builds).toEqual([]);
+  });
+
+  test('see the same, whoever comes first; whoever comes later sees what there is when he comes', async () => {
+    const one = watchWith(client, path);
+    await one.next();
+    const other = watchWith(client, path);
+    expect(await other.next()).toEqual(one.bodies.at(-1));
+    for (let changes = 0; changes < 3; changes += 1) {
+      const name = await change();
+      expect(await other.next(shows(name))).toEqual(await one.next(shows(name)));
+    }
+    // The later one had to catch up by polls. Now they are as one, and there is room for three more.
+    await Promise.all(others.map((asked) => watchWith(client, asked).next()));
+    one.stop();
+    await other.next(shows(await change()));
+    for (const { bodies } of [one, other]) {
+      expect(new Set(bodies.map(({ watch }) => watch.index)).size).toBe(bodies.length);
+    }
+  });
+
+  test('may end each other', async () => {
+    let end = () => {};
+    client.watch(path, () => end());
+    const other = watchWith(client, path);
+    end = other.stop;
+    const last = watchWith(client, path);
+    await last.next();
+    expect(other.bodies).toEqual([]);
+  });
+
+  test('may write its path in two ways', async () => {
+    const watchers = [path, path.toUpperCase().replace('/CLOUD/GAMES', '/cloud/games')].map((one) =>
+      watchWith(client, one),
+    );
+    await Promise.all(watchers.map((watcher) => watcher.next()));
+    const name = await change();
+    await Promise.all(watchers.map((watcher) => watcher.next(shows(name))));
+  });
+});
+
+test('whoever has closed his client is told nothing any more', async () => {
+  const watcher = watchWith(client, path);
+  await watcher.next();
+  client.close();
+  const other = open();
+  const name = await change();
+  await watchWith(other, path).next(shows(name));
+  other.close();
+  expect(watcher.bodies).toHaveLength(1);
+  expect(watcher.errors).toEqual([]);
+});

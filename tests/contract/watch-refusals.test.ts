@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import document from '../../docs/openapi.json' with { type: 'json' };
+import { openTestService, type TestService } from '../support/service.ts';
+import { openSocket, type TestSocket } from '../support/socket.ts';
+import { makeTenant, type Tenant } from '../support/tenant.ts';
+
+const WATCHED = Object.entries(document.paths)
+  .filter(([, methods]) => 'get' in methods && JSON.stringify(methods.get).includes('"watch_index"'))
+  .map(([path]) => path);
+
+/** Queries that paths cannot do without. */
+const QUERIES: [RegExp, (ids: Record<string, string>) => string][] = [
+  [/\/(logs|log-lines)$/, () => 'stream=std_out'],
+  [/\/batch\//, ({ identity_id }) => `identity_ids=${identity_id}`],
+  [/^\/cloud\/devices\/links$/, ({ device_link_token }) => `device_link_token=${device_link_token}`],
+];
+
+/** Queries that some or all paths refuse. */
+const BAD_QUERIES = [
+  `watch_index=${'1'.repeat(65)}`,
+  'watch_index=%00',
+  'include_state=perhaps',
+  'exclude_outdated=7',
+  'before_create_ts=yesterday',
+  'stream=std_in',
+  'tags_json=[]',
+  'tags_json=%7B',
+  'include_destroyed=%00',
+  'anchor=%00',
+  'count=1.5',
+  'count=-1',
+  'identity_ids=me',
+  'device_link_token=none',
+];
+
+let opened: TestService;
+let ours: Tenant;
+let theirs: Tenant;
+beforeAll(async () => {
+  opened = await openTestService({ MUSTER_SOCKETS_PER_CALLER_MAX: '1000', MUSTER_WATCHERS_PER_CALLER_MAX: '1000' });
+  [ours, theirs] = await Promise.all([makeTenant(opened), makeTenant(opened)]);
+}, 60_000);
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const idsOf = ({ ids, tokens }: Tenant) => ({ ...ids, device_link_token: tokens.device_link ?? '' });
+const tokensOf = ({ tokens }: Tenant): [string, string | undefined][] => [
+  ['no token', undefined],
+  ...Object.entries(tokens),
+  ['administrator', opened.administrator_token],
+];
+
+/** All paths with these ids; an id that is not given is nobody's. */
+function pathsWith(ids: Record<string, string>): string[] {
+  return WATCHED.map((template) => {
+    const filled = template.replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? crypto.randomUUID());
+    const [, queryOf] = QUERIES.find(([pattern]) => pattern.test(template)) ?? [];
+    return queryOf ? `${filled}?${queryOf({ identity_id: crypto.randomUUID(), ...ids })}` : filled;
+  });
+}
+
+/** What the GET of each path comes to: "200", or the code of the error. */
+async function outcomesByGet(paths: string[], token: string | undefined): Promise<Map<string, string>> {
+  const answers = await Promise.all(paths.map((path) => opened.api.get(path, token)));
+  return new Map(
+    paths.map((path, place) => [path, answers[place]?.status === 200 ? '200' : answers[place]?.body.code]),
+  );
+}
+
+/** What subscribing to each path comes to. */
+async function outcomesBySocket(paths: string[], token: string | undefined): Promise<Map<string, string>> {
+  using socket = openSocket(opened.config.public_url, token === undefined ? {} : { token });
+  // Half as many at once as a client may send, as each is ended too.
+  const outcomes = new Map<string, string>();
+  for (const path of paths) outcomes.set(path, await outcomeOf(socket, path));
+  return outcomes;
+}
+
+async function outcomeOf(socket: TestSocket, path: string): Promise<string> {
+  socket.send({ type: 'subscribe', id: path.slice(0, 64), path });
+  const frame = await socket.next(({ type }) => type === 'subscribed' || type === 'error');
+  if (frame.type === 'error') return frame.error.code;
+  // A subscription that is accepted shows something, or says what is wrong.
+  const shown = await socket.next(({ type }) => type === 'body' || type === 'error');
+  if (shown.type === 'error') return shown.error.code;
+  socket.send({ type: 'unsubscribe', id: path.slice(0, 64) });
+  await socket.next(({ type }) => type === 'unsubscribed');
+  return '200';
+}
+
+/** Where a subscription comes to something else than the GET. */
+async function differences(paths: string[], token: string | undefined) {
+  const [by_get, by_socket] = await Promise.all([outcomesByGet(paths, token), outcomesBySocket(paths, token)]);
+  const different = paths.filter((path) => by_get.get(path) !== by_socket.get(path));
+  return {
+    outcomes: [...by_get.values()],
+    different: different.map((path) => `${path}: ${by_get.get(path)} by GET, ${by_socket.get(path)} by socket`),
+  };
+}
+
+describe('a subscription is refused as the GET is, with the same code', () => {
+  const CASES: { what: string; paths: () => string[]; codes: string[] }[] = [
+    {
+      what: 'for any token, and without one',
+      paths: () => pathsWith(idsOf(ours)),
+      codes: ['200', 'API_UNAUTHORIZED', 'CLAIMS_MISSING_ENTITLEMENT', 'GROUP_INSUFFICIENT_PERMISSIONS'],
+    },
+    {
+      what: "for another tenant's things",
+      paths: () => pathsWith(idsOf(theirs)),
+      codes: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
+    },
+    {
+      what: "for another tenant's things within one's own",
+      paths: () => pathsWith({ ...idsOf(theirs), game_id: ours.game.game_id }),
+      codes: ['GAME_ENVIRONMENT_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
+    },
+    {
+      what: "for another tenant's things within one's own environment",
+      paths: () => {
+        const { game_id, namespace_id } = ours.game;
+        return pathsWith({ ...idsOf(theirs), game_id, namespace_id, environment_id: namespace_id });
+      },
+      codes: ['SERVERS_SERVER_NOT_FOUND', 'BUILDS_BUILD_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
+    },
+    { what: 'for what there is not', paths: () => pathsWith({}), codes: ['GROUP_NOT_FOUND', 'IDENTITY_NOT_FOUND'] },
+    {
+      what: 'for ids that are none',
+      paths: () => WATCHED.filter((path) => path.includes('{')).map((path) => path.replace(/\{\w+\}/g, 'none')),
+      codes: ['API_NOT_FOUND', 'GAME_NOT_FOUND'],
+    },
+  ];
+  for (const { what, paths, codes } of CASES) {
+    test(what, async () => {
+      const asked = paths();
+      const found = await Promise.all(tokensOf(ours).map(([, token]) => differences(asked, token)));
+      expect(found.flatMap(({ different }) => different)).toEqual([]);
+      const outcomes = new Set(found.flatMap((one) => one.outcomes));
+      expect(codes.filter((code) => !outcomes.has(code))).toEqual([]);
+    }, 60_000);
+  }
+
+  test('for queries that cannot be read', async () => {
+    const paths = pathsWith(idsOf(ours));
+    const tokens = [ours.tokens.public, ours.tokens.cloud, opened.administrator_token];
+    const cases = BAD_QUERIES.flatMap((query) => tokens.map((token) => ({ query, token })));
+    const found = await Promise.all(
+      cases.map(({ query, token }) =>
+        differences(
+          paths.map((path) => `${path}${path.includes('?') ? '&' : '?'}${query}`),
+          token,
+        ),
+      ),
+    );
+    expect(found.flatMap(({ different }) => different)).toEqual([]);
+    const bad = found.flatMap(({ outcomes }) => outcomes).filter((code) => code === 'API_BAD_QUERY_PARAMETER');
+    expect(bad.length).toBeGreaterThan(40);
+  }, 60_000);
+
+  test('for a token that is none', async () => {
+    const [path = ''] = pathsWith(idsOf(ours));
+    for (const token of ['none', `${ours.tokens.public}x`]) {
+      const { status, body } = await opened.api.get(path, token);
+      const socket = openSocket(opened.config.public_url);
+      socket.send({ type: 'authenticate', token });
+      const { error } = await socket.next(({ type }) => type === 'error');
+      expect([status, error.code]).toEqual([401, body.code]);
+      expect((await socket.closed).code).toBe(4401);
+    }
+  });
+
+  test('for a path that there is not, and says so for one that cannot be watched', async () => {
+    const paths = ['/nothing', '/', '//', '/cloud/games/', '/cloud//games', '/%', '/cloud/games%2f', '/\\elsewhere/'];
+    const { different, outcomes } = await differences(paths, opened.administrator_token);
+    expect(different).toEqual([]);
+    expect(new Set(outcomes)).toEqual(new Set(['API_NOT_FOUND']));
+    using socket = openSocket(opened.config.public_url, { token: opened.administrator_token });
+    for (const path of ['/cloud/auth/inspect', '/health/ready', '/openapi.json']) {
+      expect(await outcomeOf(socket, path)).toBe('WATCH_NOT_WATCHABLE');
+    }
+    expect(await outcomeOf(socket, '//elsewhere.example/cloud/games')).toBe('API_NOT_FOUND');
+    expect(await outcomeOf(socket, '/cloud/games/create')).toBe('API_NOT_FOUND');
+  });
+});

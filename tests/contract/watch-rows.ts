@@ -1,0 +1,233 @@
+import { createLogs } from '../../src/features/servers/logs.ts';
+import { type Database, openDatabase } from '../../src/platform/database/database.ts';
+import { buildsOf, SCRIPT } from '../support/builds.ts';
+import { makeGuest } from '../support/people.ts';
+import { seatOf } from '../support/puppet.ts';
+import { serversOf } from '../support/servers.ts';
+import type { TestService } from '../support/service.ts';
+import type { Tenant } from '../support/tenant.ts';
+
+/** Something that can be watched, and how to change what it shows. */
+export interface WatchRow {
+  path: string;
+  token: string | undefined;
+  change(): Promise<unknown>;
+  /** The GET without an index shows something else than what is new: there is only what came since. */
+  is_growing?: boolean;
+  /** A part that is made anew for each reader. */
+  own_part?: RegExp;
+}
+
+type Muster = Pick<TestService, 'api' | 'administrator_token' | 'database_address' | 'clock'>;
+
+/** What makes a row, by the path as the API document has it. */
+export type WatchRows = Record<string, () => WatchRow | Promise<WatchRow>>;
+
+/** A row for every path that can be watched. */
+export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenant): WatchRows {
+  const { api, administrator_token: owner } = muster;
+  const { game_id, namespace_id, group_id } = game;
+  const { public: player = '', cloud = '', lobby = '' } = tokens;
+  const { lobby_id, server_id = '', build_id = '' } = ids;
+  const cloud_game = `/cloud/games/${game_id}`;
+  const namespace = `${cloud_game}/namespaces/${namespace_id}`;
+  const environment = `/games/${game_id}/environments/${namespace_id}`;
+  const group = `/group/groups/${group_id}`;
+  const builds = buildsOf(muster, game);
+  const servers = serversOf(muster, game);
+
+  const change = (method: string, path: string, token: string, body?: unknown) => () =>
+    api.ok(method, path, { token, body });
+  const setState = () => change('PUT', '/matchmaker/lobbies/state', lobby, { map: crypto.randomUUID() })();
+  const takeSeat = () => seatOf(api.post('/matchmaker/lobbies/join', player, { lobby_id }));
+  const rename = () =>
+    change('POST', `${group}/profile`, owner, { display_name: `Team ${crypto.randomUUID().slice(0, 8)}` })();
+  const introduceHimself = (text: string) =>
+    change('POST', '/identity/identities/self/profile', member.token, { display_name: text, bio: text });
+  const writeLine = () => withDatabase(muster, (database) => addLine(database, muster, server_id));
+  /** A lobby beside the first one, which takes nobody any more. */
+  async function makeLobby(): Promise<string> {
+    await api.ok('PUT', '/matchmaker/lobbies/closed', { token: lobby, body: { is_closed: true } });
+    const body = { game_modes: ['default'] };
+    return (await seatOf(api.call('POST', '/matchmaker/lobbies/find', { token: player, body }))).lobby_id;
+  }
+  const withGuest = (make: (guest: { token: string; identity_id: string }) => () => Promise<unknown>) => async () =>
+    await make(await makeGuest(api, game))();
+  async function prepareSite() {
+    const body = { display_name: 'Site', files: [{ path: 'index.html', content_length: 5 }] };
+    return await api.ok('POST', `${cloud_game}/cdn/sites`, { token: cloud, body });
+  }
+
+  const matchmaker = (prefix: string): WatchRows => ({
+    [`${prefix}/lobbies/list`]: () => ({
+      path: `${prefix}/lobbies/list?include_state=true`,
+      token: player,
+      change: setState,
+    }),
+    [`${prefix}/lobbies/{lobby_id}`]: () => ({
+      path: `${prefix}/lobbies/${lobby_id}`,
+      token: player,
+      change: setState,
+    }),
+    [`${prefix}/players/statistics`]: () => ({
+      path: `${prefix}/players/statistics`,
+      token: player,
+      change: takeSeat,
+    }),
+  });
+
+  return {
+    ...matchmaker('/matchmaker'),
+    ...matchmaker('/v1'),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/analytics/matchmaker/live': () => ({
+      path: `${namespace}/analytics/matchmaker/live`,
+      token: cloud,
+      change: takeSeat,
+    }),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies': () => ({
+      path: `${namespace}/logs/lobbies`,
+      token: cloud,
+      change: makeLobby,
+    }),
+    '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}': async () => {
+      const doomed = await makeLobby();
+      return {
+        path: `${namespace}/logs/lobbies/${doomed}`,
+        token: cloud,
+        change: change('DELETE', `${cloud_game}/matchmaker/lobbies/${doomed}`, cloud),
+      };
+    },
+    '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs': () => ({
+      path: `${cloud_game}/matchmaker/lobbies/${lobby_id}/logs?stream=std_err`,
+      token: cloud,
+      change: writeLine,
+      is_growing: true,
+    }),
+    '/games/{game_id}/environments/{environment_id}/servers': () => ({
+      path: `${environment}/servers`,
+      token: cloud,
+      change: async () => servers.create(await servers.bodyOf(build_id)),
+    }),
+    '/games/{game_id}/environments/{environment_id}/servers/{server_id}': async () => {
+      const { body } = await servers.create(await servers.bodyOf(build_id));
+      await servers.settled(body.server.id);
+      return { path: `${servers.path}/${body.server.id}`, token: cloud, change: () => servers.destroy(body.server.id) };
+    },
+    '/games/{game_id}/environments/{environment_id}/servers/{server_id}/logs': () => ({
+      path: `${servers.path}/${server_id}/logs?stream=std_err`,
+      token: cloud,
+      change: writeLine,
+      is_growing: true,
+    }),
+    '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-lines': () => ({
+      path: `${servers.path}/${server_id}/log-lines?stream=std_err`,
+      token: cloud,
+      change: writeLine,
+      is_growing: true,
+    }),
+    '/games/{game_id}/environments/{environment_id}/builds': () => ({
+      path: builds.path,
+      token: cloud,
+      change: () => builds.make(),
+    }),
+    '/games/{game_id}/environments/{environment_id}/builds/{build_id}': () => ({
+      path: `${builds.path}/${build_id}`,
+      token: cloud,
+      change: change('PATCH', `${builds.path}/${build_id}/tags`, cloud, { tags: { seen: 'yes' } }),
+    }),
+    '/cloud/games/{game_id}/builds': () => ({
+      path: `${cloud_game}/builds`,
+      token: cloud,
+      change: change('POST', `${cloud_game}/builds`, cloud, { ...SCRIPT, display_name: 'Build' }),
+    }),
+    '/cloud/games/{game_id}/cdn/sites': () => ({ path: `${cloud_game}/cdn/sites`, token: cloud, change: prepareSite }),
+    '/cloud/games/{game_id}/uploads/{upload_id}': async () => {
+      const { upload_id, presigned_requests } = await prepareSite();
+      return {
+        path: `${cloud_game}/uploads/${upload_id}`,
+        token: cloud,
+        change: () => fetch(presigned_requests[0].url, { method: 'PUT', body: 'hello' }),
+      };
+    },
+    '/cloud/games': () => ({ path: '/cloud/games', token: member.token, change: rename }),
+    '/cloud/games/{game_id}': () => ({
+      path: cloud_game,
+      token: cloud,
+      change: change('POST', `${cloud_game}/versions`, cloud, { display_name: crypto.randomUUID(), config: {} }),
+    }),
+    '/portal/games/{game_name_id}/profile': async () => {
+      const seen = await api.ok('GET', cloud_game, { token: cloud });
+      return { path: `/portal/games/${seen.game.name_id}/profile`, token: player, change: rename };
+    },
+    '/group/groups': () => ({ path: '/group/groups', token: member.token, change: rename }),
+    '/group/groups/{group_id}/profile': () => ({ path: `${group}/profile`, token: member.token, change: rename }),
+    '/group/groups/{group_id}/members': async () => {
+      const { code } = await api.ok('POST', `${group}/invites`, { token: owner, body: {} });
+      return {
+        path: `${group}/members`,
+        token: member.token,
+        change: withGuest(({ token }) => change('POST', `/group/invites/${code}/consume`, token)),
+      };
+    },
+    '/group/groups/{group_id}/join-requests': async () => {
+      return {
+        path: `${group}/join-requests`,
+        token: owner,
+        change: withGuest(({ token }) => change('POST', `${group}/join-request`, token)),
+      };
+    },
+    '/group/groups/{group_id}/bans': () => ({
+      path: `${group}/bans`,
+      token: owner,
+      change: withGuest(({ identity_id }) => change('POST', `${group}/bans/${identity_id}`, owner)),
+    }),
+    '/identity/identities/self/profile': () => ({
+      path: '/identity/identities/self/profile',
+      token: member.token,
+      change: introduceHimself('Ann'),
+    }),
+    '/identity/identities/batch/handle': () => ({
+      path: `/identity/identities/batch/handle?identity_ids=${member.identity_id}`,
+      token: owner,
+      change: introduceHimself('Bob'),
+    }),
+    '/identity/identities/batch/summary': () => ({
+      path: `/identity/identities/batch/summary?identity_ids=${member.identity_id}`,
+      token: owner,
+      change: introduceHimself('Cid'),
+    }),
+    '/identity/identities/{identity_id}/profile': () => ({
+      path: `/identity/identities/${member.identity_id}/profile`,
+      token: owner,
+      change: introduceHimself('Dan'),
+    }),
+    '/identity/events/live': () => ({
+      path: '/identity/events/live',
+      token: member.token,
+      change: introduceHimself('Eve'),
+      is_growing: true,
+    }),
+    '/cloud/devices/links': async () => {
+      const { device_link_token } = await api.ok('POST', '/cloud/devices/links');
+      return {
+        path: `/cloud/devices/links?device_link_token=${device_link_token}`,
+        token: undefined,
+        own_part: /"cloud_token":"[^"]+"/,
+        change: change('POST', '/cloud/devices/links/complete', owner, { device_link_token, game_id }),
+      };
+    },
+  };
+}
+
+async function withDatabase(
+  { database_address }: Pick<TestService, 'database_address'>,
+  work: (database: Database) => Promise<void>,
+): Promise<void> {
+  await using database = openDatabase(database_address, 1);
+  await work(database);
+}
+
+/** As the service moves what a server wrote into its log. */
+async function addLine(database: Database, { clock }: Pick<TestService, 'clock'>, server_id: string): Promise<void> {
+  await createLogs({ database, clock }).addLine({ server_id, stream: 'std_err' }, `line ${crypto.randomUUID()}`);
+}

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import document from '../../docs/openapi.json' with { type: 'json' };
+import { openTestService, type TestService } from '../support/service.ts';
+import { openSocket } from '../support/socket.ts';
+import { makeTenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait.ts';
+import { type WatchRow, type WatchRows, watchRowsOf } from './watch-rows.ts';
+
+const WATCHED = Object.entries(document.paths)
+  .filter(([, methods]) => 'get' in methods && JSON.stringify(methods.get).includes('"watch_index"'))
+  .map(([path]) => path);
+
+let opened: TestService;
+let rows: WatchRows;
+beforeAll(async () => {
+  opened = await openTestService();
+  rows = watchRowsOf(opened, await makeTenant(opened));
+}, 60_000);
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const INDEX = /"watch":\{"index":"([^"]+)"\}\}$/;
+const indexOf = (text: string): string => INDEX.exec(text)?.[1] ?? '';
+/** All of a body but its index, as it came. */
+const withoutIndex = (text: string, { own_part }: WatchRow): string =>
+  (own_part ? text.replace(own_part, '') : text).replace(INDEX, '}');
+
+async function get({ path, token }: WatchRow, watch_index?: string): Promise<string> {
+  const index = watch_index === undefined ? '' : `${path.includes('?') ? '&' : '?'}watch_index=${watch_index}`;
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch(`${opened.config.public_url}${path}${index}`, { headers });
+  const text = await response.text();
+  expect(`${response.status} ${response.ok ? '' : text}`).toBe('200 ');
+  return text;
+}
+
+/** Polls, each time with the index of the answer before, until there is nothing but this any more. */
+async function poll(row: WatchRow, watch_index: string, answers: string[]): Promise<void> {
+  const text = await get(row, watch_index);
+  answers.push(text);
+  if (row.is_growing !== true) void poll(row, indexOf(text), answers).catch(() => {});
+}
+
+/** Subscribes from an index on; gives the bodies as they come. */
+async function subscribe({ path, token }: WatchRow, watch_index: string) {
+  const socket = openSocket(opened.config.public_url, token === undefined ? {} : { token });
+  const bodies: string[] = [];
+  const key = await socket.subscribe('it', path, watch_index);
+  const start = `{"type":"body","key":"${key}","body":`;
+  socket.socket.addEventListener('message', ({ data }) => {
+    const text = String(data);
+    if (text.startsWith(start)) bodies.push(text.slice(start.length, -1));
+  });
+  return { bodies, [Symbol.dispose]: () => socket[Symbol.dispose]() };
+}
+
+test('there is a row for everything that can be watched', () => {
+  expect(Object.keys(rows).sort()).toEqual([...WATCHED].sort());
+  expect(WATCHED.length).toBeGreaterThan(30);
+});
+
+for (const path of WATCHED) {
+  test(`${path} is the same, byte for byte, by GET, by the long poll and over the WebSocket`, async () => {
+    const row = await rows[path]?.();
+    if (!row) throw new Error('there is no row');
+    const before = await get(row);
+    const index = indexOf(before);
+    expect(index).not.toBe('');
+    using socket = await subscribe(row, index);
+    const answers: string[] = [];
+    const polling = poll(row, index, answers);
+    await row.change();
+    await polling;
+    await waitFor(async () => {
+      const now = withoutIndex(await get(row, row.is_growing ? index : undefined), row);
+      return [answers, socket.bodies].every((texts) => withoutIndex(texts.at(-1) ?? '', row) === now);
+    }, 'the three to be the same').catch(async (error: Error) => {
+      const now = await get(row, row.is_growing ? index : undefined);
+      throw new Error(`${error.message}: GET ${now}\npoll ${answers.at(-1)}\nsocket ${socket.bodies.at(-1)}`);
+    });
+    // It was a change, and each of the bodies came after it.
+    const all = [...answers, ...socket.bodies];
+    expect(all.filter((text) => indexOf(text) === index)).toEqual([]);
+    expect(withoutIndex(all.at(-1) ?? '', row)).not.toBe(withoutIndex(before, row));
+  });
+}
+
+test('whoever is sent away from the group sees nothing more of it, by any way, and the same error', async () => {
+  const { api, administrator_token: owner } = opened;
+  const { game, member } = await makeTenant(opened);
+  const group = `/group/groups/${game.group_id}`;
+  // What an open group has is known to everybody.
+  await api.ok('POST', `${group}/profile`, { token: owner, body: { publicity: 'closed' } });
+  const { game_id, namespace_id } = game;
+  const paths = [
+    `/cloud/games/${game_id}`,
+    `/cloud/games/${game_id}/namespaces/${namespace_id}/logs/lobbies`,
+    `/games/${game_id}/environments/${namespace_id}/builds`,
+    `${group}/members`,
+  ];
+  using socket = openSocket(opened.config.public_url, { token: member.token });
+  for (const path of paths) await socket.body(await socket.subscribe(path.slice(-64), path));
+  const { watch } = await api.ok('GET', paths[0] ?? '', { token: member.token });
+  const polling = api.get(`${paths[0]}?watch_index=${watch.index}`, member.token);
+  const before = socket.frames.filter(({ type }) => type === 'body').length;
+  await api.ok('POST', `${group}/kick/${member.identity_id}`, { token: owner, body: {} });
+  const secret = crypto.randomUUID();
+  await api.ok('POST', `/cloud/games/${game_id}/versions`, {
+    token: game.cloud_token,
+    body: { display_name: secret, config: {} },
+  });
+  const errors = await waitFor(() => {
+    const found = socket.frames.filter(({ type }) => type === 'error');
+    return found.length === paths.length && found;
+  }, 'all of it to end');
+  for (const path of paths) {
+    const { body } = await api.get(path, member.token);
+    expect(errors.find(({ id }) => id === path.slice(-64))?.error.code).toBe(body.code);
+  }
+  expect((await polling).body.code).toBe('GAME_NOT_FOUND');
+  expect(socket.frames.filter(({ type }) => type === 'body')).toHaveLength(before);
+  expect(JSON.stringify(socket.frames)).not.toContain(secret);
+}, 60_000);

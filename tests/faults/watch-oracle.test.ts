@@ -1,0 +1,210 @@
+import { expect, test } from 'bun:test';
+import { type Chance, openChance } from '../support/chance.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { type Home, makeHome, type Program } from '../support/program.ts';
+import { waitFor } from '../support/wait.ts';
+import { type Target, WatchHistory } from '../support/watch-history.ts';
+import { type Surroundings, watchByPolls, watchBySocket } from '../support/watchers.ts';
+import { changesOf, cutListeners, makeWorld, openScribe, type Seats, tagServer, type World } from '../support/world.ts';
+
+const WATCHERS = 200;
+const CHANGES = 2_000;
+const WRITERS = 10;
+/** What goes wrong, goes wrong one after the other, and is over within this share of the changes. */
+const FAULTS = 9;
+const TRIES_AGAIN_AFTER_MS = 25;
+const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
+
+const SETTINGS = {
+  MUSTER_DEMO: 'off',
+  // Short, so that many polls end by it.
+  MUSTER_WATCH_HOLD_MS: '1500',
+  MUSTER_WATCHERS_PER_CALLER_MAX: '1000',
+  MUSTER_SOCKETS_PER_CALLER_MAX: '1000',
+};
+
+test('whatever befalls two processes, everybody who watches ends with what there is, and never saw a step back', async () => {
+  console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
+  await using database = await openExternalDatabase();
+  await using near = await makeHome({ ...SETTINGS, DATABASE_URL: database.url });
+  const program = await near.start();
+  // Both are one service to the world.
+  const beside = { DATABASE_URL: database.url, MUSTER_DATACENTER: 'far', MUSTER_PUBLIC_URL: program.url };
+  await using far = await makeHome({ ...SETTINGS, ...beside });
+  const homes = [near, far];
+  const programs = [program, await far.start()];
+  const world = await makeWorld(program, { url: database.url });
+  await using scribe = await openScribe(world);
+  await using _connections = world.database;
+
+  const leaving = new AbortController();
+  const urls = programs.map(({ url }) => url);
+  const targets = targetsOf(world);
+  const histories = Array.from({ length: WATCHERS / 2 / targets.length + 1 }, () => targets)
+    .flatMap((all) => all.flatMap((target) => [new WatchHistory(target), new WatchHistory(target)]))
+    .slice(0, WATCHERS);
+  const watching = histories.map((history, place) => {
+    const surroundings: Surroundings = { urls, chance: openChance(seed, place), signal: leaving.signal };
+    return place % 2 === 0 ? watchByPolls(history, surroundings) : watchBySocket(history, surroundings);
+  });
+  await waitFor(() => histories.every(({ bodies }) => bodies > 0), 'everybody to see something');
+
+  const made = { changes: 0 };
+  const writing = Array.from({ length: WRITERS }, (_, place) =>
+    write({ world, urls, made, scribe: place === 0 ? scribe : undefined, chance: openChance(seed, 1_000 + place) }),
+  );
+  const faults = await misfortunes({ homes, programs, world, made, chance: openChance(seed, 2_000) });
+  await Promise.all(writing);
+
+  let last: string[] = [];
+  try {
+    await waitFor(async () => {
+      last = await unequal(histories, program.url, scribe.lines);
+      return last.length === 0;
+    }, 'everybody to see what there is');
+  } catch (error) {
+    throw new Error(`${error}\n${last.slice(0, 10).join('\n')}`);
+  } finally {
+    leaving.abort();
+    await Promise.all(watching);
+  }
+  const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
+  console.log(
+    `${made.changes} changes and ${scribe.lines} lines; ${histories.length} watchers had ` +
+      `${sum(histories.map(({ bodies }) => bodies))} bodies in ${sum(histories.map(({ visits }) => visits))} visits; ` +
+      faults.join(', '),
+  );
+  expect(histories.flatMap((history) => history.faults).slice(0, 10)).toEqual([]);
+  expect(made.changes).toBeGreaterThanOrEqual(CHANGES);
+  expect(Math.min(...histories.map(({ bodies }) => bodies))).toBeGreaterThan(10);
+  await Promise.all(programs.map((one) => one.stop('SIGINT')));
+}, 90_000);
+
+function targetsOf({ game, owner, group, lobby_id, build_id, server_id }: World): Target[] {
+  const { game_id, namespace_id, cloud_token, public_token, service_token } = game;
+  const environment = `/games/${game_id}/environments/${namespace_id}`;
+  const namespace = `/cloud/games/${game_id}/namespaces/${namespace_id}`;
+  const output = `${environment}/servers/${server_id}`;
+  return [
+    { path: '/cloud/games', token: owner },
+    { path: `/cloud/games/${game_id}`, token: cloud_token },
+    { path: `${group}/profile`, token: owner },
+    { path: `${group}/members`, token: owner },
+    { path: '/matchmaker/lobbies/list?include_state=true', token: public_token },
+    { path: `/v1/lobbies/${lobby_id}`, token: public_token },
+    { path: '/matchmaker/players/statistics', token: public_token },
+    { path: `${namespace}/analytics/matchmaker/live`, token: cloud_token },
+    { path: `${namespace}/logs/lobbies`, token: owner },
+    { path: `${environment}/servers`, token: service_token },
+    { path: `${environment}/servers/${server_id}`, token: cloud_token },
+    { path: `${environment}/builds`, token: cloud_token },
+    { path: `${environment}/builds/${build_id}`, token: service_token },
+    {
+      path: `${output}/log-lines?stream=std_out`,
+      token: cloud_token,
+      linesOf: (text) => JSON.parse(text).lines.map((line: { text: string }) => line.text),
+    },
+    {
+      path: `${output}/logs?stream=std_out`,
+      token: owner,
+      linesOf: (text) => JSON.parse(text).lines.map((line: string) => atob(line)),
+    },
+  ];
+}
+
+interface Writing {
+  world: World;
+  urls: string[];
+  made: { changes: number };
+  /** The one who writes the log too. */
+  scribe: { write(count: number): Promise<void> } | undefined;
+  chance: Chance;
+}
+
+/** Makes changes by chance, at whichever process answers, until there are enough. */
+async function write({ world, urls, made, scribe, chance }: Writing): Promise<void> {
+  const seats: Seats = { taken: [] };
+  const changes = changesOf(world, seats, async (method, path, token, body) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${chance.pick(urls)}${path}`, { method, headers, body: JSON.stringify(body) });
+    const text = await response.text();
+    // What was cut off may have been done: then doing it again is refused.
+    if (response.status >= 500 && response.status !== 503) throw new Error(`${method} ${path}: ${text}`);
+    if (!response.ok) throw new Unlucky(text);
+    return JSON.parse(text);
+  });
+  const names = ['version', 'name', 'member', 'tags', 'state', 'closed', 'seat', 'seat', 'server'] as const;
+  while (made.changes < CHANGES) {
+    const name = chance.oneIn(40) ? 'build' : chance.pick(names);
+    const number = chance.below(1_000_000);
+    try {
+      if (scribe && chance.oneIn(2)) await scribe.write(1 + chance.below(chance.oneIn(8) ? 700 : 4));
+      else if (name === 'server') await tagServer(world, number);
+      else await changes[name](number);
+      made.changes += 1;
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      await Bun.sleep(TRIES_AGAIN_AFTER_MS);
+    }
+  }
+}
+
+/** A change that was not made, or of which nobody was told that it was. */
+class Unlucky extends Error {}
+
+const isAway = (error: unknown): boolean =>
+  error instanceof Unlucky ||
+  (error instanceof Error && 'code' in error && /ECONN|Connection|Socket/.test(`${error.code}`));
+
+interface Misfortune {
+  homes: Home[];
+  programs: Program[];
+  world: World;
+  made: { changes: number };
+  chance: Chance;
+}
+
+/** Lets happen what happens, spread over the changes. Gives what it was. */
+async function misfortunes({ homes, programs, world, made, chance }: Misfortune): Promise<string[]> {
+  const happened: string[] = [];
+  const restart = async (place: number, signal: 'SIGTERM' | 'SIGKILL') => {
+    await programs[place]?.stop(signal);
+    const program = await homes[place]?.start();
+    if (program) programs[place] = program;
+  };
+  const kinds = [
+    ['stopped', () => restart(chance.below(2), 'SIGTERM')],
+    ['killed', () => restart(chance.below(2), 'SIGKILL')],
+    ['both killed', () => Promise.all([restart(0, 'SIGKILL'), restart(1, 'SIGKILL')])],
+    ['listeners cut', () => cutListeners(world)],
+  ] as const;
+  for (let turn = 0; turn < FAULTS; turn += 1) {
+    const due = (CHANGES * turn) / FAULTS;
+    await waitFor(() => made.changes >= due, `${due} changes; there are ${made.changes}`);
+    // Each of them is met, then some more.
+    const [name, happen] = kinds[turn] ?? chance.pick(kinds);
+    await happen();
+    happened.push(name);
+  }
+  return happened;
+}
+
+/** Who has not seen what a fresh GET gives. */
+async function unequal(histories: WatchHistory[], url: string, lines: number): Promise<string[]> {
+  const fresh = new Map<Target, Promise<string>>();
+  const ask = async ({ path, token }: Target) => {
+    const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+    return await response.text();
+  };
+  const wrong: string[] = [];
+  for (const { target, text, lines: lines_seen } of histories) {
+    if (target.linesOf) {
+      if (lines_seen !== lines) wrong.push(`${target.path}: ${lines_seen} of ${lines} lines`);
+      continue;
+    }
+    const now = fresh.get(target) ?? ask(target);
+    fresh.set(target, now);
+    if ((await now) !== text) wrong.push(`${target.path}:\n  ${text}\n  there is\n  ${await now}`);
+  }
+  return wrong;
+}

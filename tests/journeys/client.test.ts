@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Home, makeHome, type Program } from '../support/program.ts';
+import { enterRoom } from '../support/room.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+const IS_REQUIRED = process.env.MUSTER_TEST_REQUIRED === '1';
+const NODE = Bun.which('node');
+
+/** Somebody who imports the client that the service serves, and prints what he is told until he is told to end. */
+const SOURCE = `
+import { connect } from './client.mjs';
+const [url, token] = process.argv.slice(2);
+let asked = 0;
+const giveToken = async () => {
+  asked += 1;
+  if (asked === 1) throw new Error('not now');
+  return token;
+};
+const muster = connect({ url, token: giveToken, timing: { retry_ms: 50 } });
+process.on('uncaughtException', ({ message }) => console.log('thrown', message));
+const stop = muster.watch('/matchmaker/lobbies/list', () => {
+  stop();
+  throw new Error('his own');
+});
+muster.watch('/matchmaker/lobbies/list', ({ lobbies }) => {
+  console.log(typeof WebSocket, 'sees', lobbies.map(({ total_player_count }) => total_player_count).join());
+});
+muster.watch('/nothing/here', () => {}, { onError: ({ code }) => console.log('refused', code) });
+process.stdin.once('data', () => {
+  muster.close();
+  process.stdin.destroy();
+});
+`;
+
+const PROGRAMS: [string, string[], string][] = [
+  ['Bun', [process.execPath], 'function'],
+  // Nothing is asked of later versions: they have it anyway.
+  ['Node, with a WebSocket', [NODE ?? 'node', '--experimental-websocket'], 'function'],
+  ['Node, without one', [NODE ?? 'node', '--no-experimental-websocket'], 'undefined'],
+];
+
+describe('the client that the service serves, in a program of', () => {
+  let home: Home;
+  let service: Program;
+  beforeAll(async () => {
+    home = await makeHome();
+    service = await home.start();
+  }, 30_000);
+  afterAll(() => home[Symbol.asyncDispose]());
+
+  for (const [name, command, has_socket] of PROGRAMS) {
+    const is_missing = NODE === null && command[0] === 'node';
+    test.skipIf(is_missing && !IS_REQUIRED)(`${name}${is_missing ? ' (there is no node here)' : ''}`, async () => {
+      const { url, api } = service;
+      await using directory = await openDirectory();
+      await Bun.write(join(directory.path, 'client.mjs'), await (await fetch(`${url}/client.js`)).text());
+      await Bun.write(join(directory.path, 'program.mjs'), SOURCE);
+      const page = await (await fetch(`${url}/demo`)).text();
+      const token = /const token = '([^']+)'/.exec(page)?.[1] ?? '';
+
+      await using proxy = await openTcpProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+      const arguments_ = [join(directory.path, 'program.mjs'), `http://127.0.0.1:${proxy.port}`, token];
+      const running = Bun.spawn([...command, ...arguments_], {
+        stdin: 'pipe',
+        stdout: 'pipe',
+        stderr: 'pipe',
+      });
+      let said = '';
+      const reading = (async () => {
+        for await (const bytes of running.stdout) said += Buffer.from(bytes).toString();
+      })();
+      let heard = 0;
+      /** Waits for a line, after those that were waited for before. */
+      const says = (line: RegExp) =>
+        waitFor(() => {
+          const found = line.exec(said.slice(heard));
+          if (found) heard += found.index + found[0].length;
+          return found !== null;
+        }, `${line} from whom says ${said}`);
+
+      await says(new RegExp(`^${has_socket} sees .*$`, 'm'));
+      const body = { game_modes: ['default'] };
+      const player = await enterRoom(await api.ok('POST', '/matchmaker/lobbies/find', { token, body }));
+      await says(/sees 1$/m);
+      await player.close();
+      await says(/sees 0$/m);
+      // Closed, it keeps nobody from ending.
+      running.stdin.write('end');
+      await running.stdin.end();
+      expect(await running.exited).toBe(0);
+      await reading;
+      expect(said.match(/thrown .*/g)).toEqual(['thrown his own']);
+      expect(said.match(/refused .*/g)).toEqual(['refused API_NOT_FOUND']);
+      // One for all that is watched, or one for each poll.
+      if (has_socket === 'function') expect(proxy.connections).toBe(1);
+      else expect(proxy.connections).toBeGreaterThan(1);
+    });
+  }
+});
+
+async function openDirectory(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), 'muster-program-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}

@@ -1,0 +1,176 @@
+import { beforeEach, describe, expect, test } from 'bun:test';
+import { ServiceError } from '../../src/platform/errors.ts';
+import { createGroups, type Groups, type Member } from '../../src/platform/socket/groups.ts';
+import type { Channel, Shown } from '../../src/platform/watch/channels.ts';
+import type { Sight } from '../../src/platform/watch/sights.ts';
+import { waitFor } from '../support/wait.ts';
+
+const SIGHT: Sight = { kind: 'state', name: 'it', topics: [], read: async () => ({}) };
+
+/** A question to the channel that a test answers when it likes. */
+interface Asked {
+  number: number | undefined;
+  answer(shown: Shown | undefined): void;
+  fail(error: Error): void;
+}
+
+const shown = (after: number, number: number): Shown => ({ number, after, text: `"${after} to ${number}"` });
+
+let groups: Groups;
+let asked: Asked[];
+let tellNews: () => void;
+let followers: Map<string, Set<(frame: string) => void>>;
+beforeEach(() => {
+  asked = [];
+  followers = new Map();
+  const ask = (number: number | undefined) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Shown | undefined>();
+    asked.push({ number, answer: resolve, fail: reject });
+    return promise;
+  };
+  const channel: Channel = {
+    peek: () => undefined,
+    since: ask,
+    present: async (number) => (await ask(number)) ?? shown(0, 0),
+  };
+  groups = createGroups({
+    channels: {
+      listen(_, listener) {
+        tellNews = () => listener.onNews();
+        return channel;
+      },
+      leave() {},
+    },
+    publish: (key, frame) => {
+      for (const take of followers.get(key) ?? []) take(frame);
+    },
+  });
+});
+
+function join(number: number | undefined) {
+  const frames: string[] = [];
+  const take = (frame: string) => void frames.push(JSON.parse(frame).body);
+  const state = { is_busy: false, refused: undefined as unknown };
+  const member: Member = {
+    number,
+    isBusy: () => state.is_busy,
+    send: take,
+    follow(key, is_following) {
+      const all = followers.get(key) ?? new Set();
+      followers.set(key, all);
+      if (is_following) all.add(take);
+      else all.delete(take);
+    },
+    fail: (error) => {
+      state.refused = error;
+    },
+  };
+  const joined = groups.join(SIGHT, member);
+  joined.catchUp();
+  return { ...joined, frames, state };
+}
+
+/** Lets everything happen that waits for nothing. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+async function answer(question: number | undefined, what: Shown | undefined): Promise<void> {
+  await settle();
+  const place = asked.findIndex(({ number }) => number === question);
+  if (place < 0) throw new Error(`nobody asked for ${question}, but for ${asked.map(({ number }) => number)}`);
+  asked.splice(place, 1)[0]?.answer(what);
+  await settle();
+}
+
+describe('those who watch one thing together', () => {
+  test('are sent what is new once, at the same moment', async () => {
+    const [ann, bob] = [join(5), join(5)];
+    await answer(5, undefined);
+    await answer(5, undefined);
+    tellNews();
+    await answer(5, shown(5, 6));
+    expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
+  });
+
+  test('are not sent what was looked for on behalf of one who has left', async () => {
+    const ann = join(5);
+    await answer(5, undefined);
+    tellNews();
+    // While it is looked what comes after 5, somebody joins who has seen that already, and the only other one leaves.
+    const bob = join(8);
+    ann.leave();
+    await answer(8, undefined);
+    await answer(5, shown(5, 8));
+    expect(bob.frames).toEqual([]);
+    tellNews();
+    await answer(8, shown(8, 9));
+    expect(bob.frames).toEqual(['8 to 9']);
+  });
+
+  test('are sent the newest alone when they were busy, and then follow', async () => {
+    const [ann, bob] = [join(5), join(5)];
+    await answer(5, undefined);
+    await answer(5, undefined);
+    bob.state.is_busy = true;
+    for (const number of [5, 6, 7]) {
+      tellNews();
+      await answer(number, shown(number, number + 1));
+      // After each the group looks for more.
+      await answer(number + 1, undefined);
+    }
+    expect([ann.frames, bob.frames]).toEqual([['5 to 6', '6 to 7', '7 to 8'], []]);
+    bob.state.is_busy = false;
+    bob.catchUp();
+    await answer(5, shown(5, 8));
+    await answer(8, undefined);
+    tellNews();
+    await answer(8, shown(8, 9));
+    expect(bob.frames).toEqual(['5 to 8', '8 to 9']);
+    expect(ann.frames.at(-1)).toBe('8 to 9');
+  });
+
+  test('hear of a change that comes while one of them looks', async () => {
+    const ann = join(5);
+    await answer(5, undefined);
+    const bob = join(5);
+    // The change comes, and is told to those who follow, before the newcomer has looked.
+    tellNews();
+    await settle();
+    const [of_bob, of_group] = asked.splice(0);
+    of_group?.answer(shown(5, 6));
+    await settle();
+    of_bob?.answer(undefined);
+    await answer(5, shown(5, 6));
+    expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
+  });
+
+  test('do not wait for one who says that he has seen more than there is', async () => {
+    const liar = join(1_000_000);
+    await answer(1_000_000, undefined);
+    const ann = join(5);
+    await answer(5, undefined);
+    await answer(5, undefined);
+    tellNews();
+    await answer(1_000_000, undefined);
+    await answer(5, shown(5, 6));
+    expect([liar.frames, ann.frames]).toEqual([[], ['5 to 6']]);
+  });
+
+  test('are told at once when it cannot be seen any more, and later again when that is our own fault', async () => {
+    const [ann, bob] = [join(5), join(3)];
+    await answer(5, undefined);
+    await settle();
+    asked.splice(0)[0]?.fail(new Error('the database is away'));
+    await waitFor(() => asked.length === 1, 'another look');
+    expect([ann.state.refused, bob.state.refused]).toEqual([undefined, undefined]);
+    await answer(5, shown(5, 6));
+    await answer(6, undefined);
+    await answer(3, shown(3, 6));
+    await answer(6, undefined);
+    expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['3 to 6']]);
+    tellNews();
+    await settle();
+    for (const { fail } of asked.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
+    await settle();
+    expect([ann.state.refused, bob.state.refused]).toEqual([expect.any(ServiceError), expect.any(ServiceError)]);
+  });
+});

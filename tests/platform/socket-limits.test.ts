@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { DatabaseAddress } from '../../src/platform/database/database.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { openRawSocket } from '../support/raw-socket.ts';
+import { openSocket, type TestSocket } from '../support/socket.ts';
+import { openSocketApp } from '../support/socket-app.ts';
+import { waitFor } from '../support/wait.ts';
+
+let opened: AsyncDisposableStack;
+let address: DatabaseAddress;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  ({ address } = opened.use(await openTestDatabase()));
+}, 30_000);
+afterAll(() => opened.disposeAsync());
+
+const pathOf = (name: string) => `/matchmaker/words/${name}`;
+const isError = ({ type }: { type: string }) => type === 'error';
+const isOpen = (socket: TestSocket) => socket.next(({ type }) => type === 'ready');
+
+/** Subscribes to so many things under their numbers; gives what comes of each. */
+async function subscribeAll(socket: TestSocket, numbers: number[], word = 'word'): Promise<string[]> {
+  for (const number of numbers) socket.send({ type: 'subscribe', id: `${number}`, path: pathOf(`${word}-${number}`) });
+  const outcomes = () => socket.frames.filter(({ type }) => type === 'subscribed' || type === 'error');
+  const before = outcomes().length;
+  await waitFor(() => outcomes().length === before + numbers.length, 'an answer to each subscription');
+  return outcomes()
+    .slice(before)
+    .map(({ type, error }) => error?.code ?? type);
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, number) => number);
+
+describe('a socket watches', () => {
+  test('256 things, and not one more until it gives one up', async () => {
+    await using app = await openSocketApp(address);
+    using socket = openSocket(app.url, { token: await app.issue() });
+    expect(new Set(await subscribeAll(socket, upTo(256)))).toEqual(new Set(['subscribed']));
+    expect(await subscribeAll(socket, [256])).toEqual(['TOO_MANY_WATCHERS']);
+    expect(socket.frames.findLast(isError)).toMatchObject({ id: '256', retry_after_ms: 1_000 });
+    socket.send({ type: 'unsubscribe', id: '7' });
+    expect(await subscribeAll(socket, [256])).toEqual(['subscribed']);
+  });
+
+  test('as many as its caller may with all his sockets and polls together, and gives places back', async () => {
+    await using app = await openSocketApp(address, { watchers_per_caller_max: 4 });
+    const token = await app.issue();
+    using one = openSocket(app.url, { token });
+    using two = openSocket(app.url, { token });
+    using stranger = openSocket(app.url, { token: await app.issue() });
+    expect(await subscribeAll(one, [0, 1])).toEqual(['subscribed', 'subscribed']);
+    expect(await subscribeAll(two, [0, 1, 2])).toEqual(['subscribed', 'subscribed', 'TOO_MANY_WATCHERS']);
+    const poll = await app.api.get(`${pathOf('word-0')}?watch_index=${one.frames.at(-1).body.watch.index}`, token);
+    expect([poll.status, poll.body.code]).toEqual([429, 'TOO_MANY_WATCHERS']);
+    expect(await subscribeAll(stranger, [0])).toEqual(['subscribed']);
+    one.socket.close();
+    await one.closed;
+    expect(await subscribeAll(two, [2, 3, 4])).toEqual(['subscribed', 'subscribed', 'TOO_MANY_WATCHERS']);
+  });
+
+  test('not more than all together may', async () => {
+    await using app = await openSocketApp(address, { watchers_max: 3 });
+    using one = openSocket(app.url, { token: await app.issue() });
+    using two = openSocket(app.url, { token: await app.issue() });
+    expect(await subscribeAll(one, [0, 1])).toEqual(['subscribed', 'subscribed']);
+    expect(await subscribeAll(two, [0, 1])).toEqual(['subscribed', 'TOO_MANY_WATCHERS']);
+  });
+});
+
+describe('sockets are', () => {
+  /** What a client that can read it is told when the upgrade is refused. */
+  async function refusalOf(url: string, headers: Record<string, string>) {
+    const upgrade = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+    const more = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-protocol': 'muster.watch.v1' };
+    const response = await fetch(`${url}/watch`, { headers: { ...upgrade, ...more, ...headers } });
+    const body = await response.json();
+    return [response.status, body.code, response.headers.get('retry-after')];
+  }
+
+  test('so many for a caller, who is refused by the upgrade, or by his first frame', async () => {
+    await using app = await openSocketApp(address, { sockets_per_caller_max: 2 });
+    const token = await app.issue();
+    const authorization = `Bearer ${token}`;
+    using one = openSocket(app.url, { token });
+    using two = openSocket(app.url, { token });
+    await Promise.all([isOpen(one), isOpen(two)]);
+    expect(await refusalOf(app.url, { authorization })).toEqual([429, 'TOO_MANY_SOCKETS', '5']);
+    using late = openSocket(app.url);
+    late.send({ type: 'authenticate', token });
+    expect(await late.next(isError)).toMatchObject({ error: { code: 'TOO_MANY_SOCKETS' }, retry_after_ms: 5_000 });
+    expect((await late.closed).code).toBe(4429);
+    using other = openSocket(app.url, { token: await app.issue() });
+    await isOpen(other);
+    one.socket.close();
+    await one.closed;
+    await waitFor(() => app.sockets.size === 2, 'the place to be free');
+    using three = openSocket(app.url, { token });
+    await isOpen(three);
+    // The service is none the worse for it.
+    expect((await app.api.get(pathOf('a'), token)).status).toBe(200);
+  });
+
+  test('so many for an address while nobody has said who they are', async () => {
+    await using app = await openSocketApp(address, { sockets_per_caller_max: 2 });
+    const sockets = [openSocket(app.url), openSocket(app.url)];
+    await waitFor(() => app.sockets.size === 2, 'two sockets');
+    expect(await refusalOf(app.url, {})).toEqual([429, 'TOO_MANY_SOCKETS', '5']);
+    // Whoever says who he is is counted as himself from then on.
+    for (const socket of sockets) {
+      socket.send({ type: 'authenticate', token: await app.issue() });
+      await isOpen(socket);
+    }
+    using third = openSocket(app.url);
+    await waitFor(() => app.sockets.size === 3, 'a third socket');
+    for (const socket of [...sockets, third]) socket.socket.close();
+  });
+
+  test('so many in all', async () => {
+    await using app = await openSocketApp(address, { sockets_max: 2 });
+    using one = openSocket(app.url, { token: await app.issue() });
+    using two = openSocket(app.url, { token: await app.issue() });
+    await Promise.all([isOpen(one), isOpen(two)]);
+    const authorization = `Bearer ${await app.issue()}`;
+    expect(await refusalOf(app.url, { authorization })).toEqual([429, 'TOO_MANY_SOCKETS', '5']);
+  });
+});
+
+describe('nothing is left', () => {
+  const WATCHERS_MAX = 8;
+
+  test('of 1,000 subscriptions that came and went, whatever they were ended by', async () => {
+    await using app = await openSocketApp(address, { watchers_per_caller_max: WATCHERS_MAX });
+    const token = await app.issue();
+    using steady = openSocket(app.url, { token });
+    const key = await steady.subscribe('it', pathOf('leak'));
+    const listeners = new Map(app.listeners);
+    for (let round = 0; round < 10; round += 1) {
+      // As many frames as a client may send at once.
+      using socket = openSocket(app.url, { token });
+      for (let time = 0; time < 100; time += 1) {
+        const path = time % 3 === 0 ? pathOf('leak') : `/cloud/games/01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0/words/leak`;
+        socket.send({ type: 'subscribe', id: `${time}`, path: time % 7 === 0 ? '/nothing' : path });
+        socket.send({ type: 'unsubscribe', id: `${time}` });
+        if (time % 10 === 0) await socket.next(({ type, id }) => type === 'unsubscribed' && id === `${time}`);
+      }
+      await socket.next(({ type, id }) => type === 'unsubscribed' && id === '99');
+    }
+    await waitFor(() => app.sockets.size === 1, 'the sockets to be closed');
+    await waitFor(() => app.server.subscriberCount(key) <= 1, 'their topics to be left');
+    // A channel that was in use is remembered; what each of them listened to is not.
+    const left = new Map(app.listeners);
+    for (const [topic, count] of listeners) left.set(topic, (left.get(topic) ?? 0) - count);
+    expect([...left].filter(([topic, count]) => count > (topic === 'word:leak' ? 1 : 0))).toEqual([]);
+    // All places but the one in use can be taken, and no more.
+    using socket = openSocket(app.url, { token });
+    const outcomes = await subscribeAll(socket, upTo(WATCHERS_MAX));
+    expect(outcomes.filter((outcome) => outcome === 'subscribed')).toHaveLength(WATCHERS_MAX - 1);
+  }, 60_000);
+
+  test('of 1,000 sockets that were cut off', async () => {
+    await using app = await openSocketApp(address, { sockets_max: 1_000, watchers_max: 1_000 });
+    const token = await app.issue();
+    for (let round = 0; round < 10; round += 1) {
+      const sockets = await Promise.all(upTo(100).map(() => openRawSocket(app.url, token)));
+      for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOf('cut') });
+      // Some while they subscribe, some while they are sent something.
+      if (round % 2 === 0) {
+        await waitFor(() => sockets.every(({ texts }) => texts.length >= 3), 'all to see something');
+        await app.raise('cut');
+      }
+      for (const socket of sockets) socket.cut();
+    }
+    await waitFor(() => app.sockets.size === 0, 'all sockets to be closed');
+    expect(app.server.pendingWebSockets).toBe(0);
+    await waitFor(() => [...app.listeners.values()].every((count) => count === 1), 'their listeners to be gone');
+    const sockets = await Promise.all(upTo(1_000).map(() => openRawSocket(app.url, token)));
+    for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOf('cut') });
+    const isAdmitted = ({ texts }: { texts: string[] }) => texts.some((text) => text.includes('"subscribed"'));
+    await waitFor(() => sockets.every(isAdmitted), 'all places to be taken again');
+    for (const socket of sockets) socket.cut();
+  }, 60_000);
+});

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { DatabaseAddress } from '../../src/platform/database/database.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { openSocket } from '../support/socket.ts';
+import { openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { waitFor } from '../support/wait.ts';
+
+let opened: AsyncDisposableStack;
+let address: DatabaseAddress;
+let app: SocketApp;
+let token: string;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  ({ address } = opened.use(await openTestDatabase()));
+  app = opened.use(await openSocketApp(address));
+  token = await app.issue();
+}, 30_000);
+afterAll(() => opened.disposeAsync());
+
+const newName = () => crypto.randomUUID();
+const pathOf = (name: string) => `/matchmaker/words/${name}`;
+const linesOf = (name: string) => `/matchmaker/lines/${name}`;
+const open = (on = app, its_token = token) => openSocket(on.url, { token: its_token });
+const indexOf = async (path: string): Promise<string> => (await app.api.ok('GET', path, { token })).watch.index;
+const raiseTimes = async (name: string, times: number) => {
+  for (let time = 0; time < times; time += 1) await app.raise(name);
+};
+
+/** The words, or the lines, of all bodies until one that a condition holds for, which must come. */
+async function bodiesUntil(socket: ReturnType<typeof open>, isLast: (body: Body) => boolean): Promise<Body[]> {
+  const bodies = () => socket.frames.filter(({ type }) => type === 'body').map(({ body }) => body);
+  return await waitFor(() => bodies().some(isLast) && bodies(), 'the last body');
+}
+
+interface Body {
+  word: number;
+  lines: number[];
+}
+
+describe('with the index of the last body a client goes on', () => {
+  test('after a poll on a socket, and after a socket by a poll', async () => {
+    const name = newName();
+    const index = await indexOf(pathOf(name));
+    using socket = open();
+    const key = await socket.subscribe('a', pathOf(name), index);
+    await app.raise(name);
+    const body = await socket.body(key);
+    expect(socket.frames.filter(({ type }) => type === 'body').map((frame) => frame.body.word)).toEqual([1]);
+    const polling = app.api.ok('GET', `${pathOf(name)}?watch_index=${body.watch.index}`, { token });
+    await app.raise(name);
+    expect((await polling).word).toBe(2);
+  });
+
+  test('on another process, which says nothing until there is something new', async () => {
+    const name = newName();
+    await app.raise(name);
+    const index = await indexOf(pathOf(name));
+    await using other = await openSocketApp(address);
+    using socket = open(other, await other.issue());
+    await socket.subscribe('a', pathOf(name), index);
+    await app.raise(name);
+    expect((await bodiesUntil(socket, ({ word }) => word === 2)).map(({ word }) => word)).toEqual([2]);
+  });
+
+  test('with the newest body alone when there were many', async () => {
+    const name = newName();
+    const index = await indexOf(pathOf(name));
+    await raiseTimes(name, 5);
+    using socket = open();
+    await socket.subscribe('a', pathOf(name), index);
+    expect((await bodiesUntil(socket, ({ word }) => word === 5)).map(({ word }) => word)).toEqual([5]);
+  });
+
+  test('of what grows with each line once, however many there are', async () => {
+    const name = newName();
+    const index = await indexOf(linesOf(name));
+    const lines = 700;
+    await app.raiseTo(name, lines);
+    await using other = await openSocketApp(address);
+    using socket = open(other, await other.issue());
+    await socket.subscribe('a', linesOf(name), index);
+    const bodies = await bodiesUntil(socket, (body) => body.lines.includes(lines - 1));
+    expect(bodies.flatMap((body) => body.lines)).toEqual(Array.from({ length: lines }, (_, line) => line));
+    expect(Math.max(...bodies.map((body) => body.lines.length))).toBe(256);
+  });
+
+  test('in a query of the path as well; what the frame says counts more', async () => {
+    const name = newName();
+    await app.raise(name);
+    const index = await indexOf(pathOf(name));
+    using socket = open();
+    await socket.subscribe('a', `${pathOf(name)}?watch_index=${index}`);
+    await app.raise(name);
+    expect((await bodiesUntil(socket, ({ word }) => word === 2)).map(({ word }) => word)).toEqual([2]);
+    using other = open();
+    await other.subscribe('a', `${pathOf(name)}?watch_index=${index}`, await indexOf(pathOf(name)));
+    await app.raise(name);
+    expect((await bodiesUntil(other, ({ word }) => word === 3)).map(({ word }) => word)).toEqual([3]);
+  });
+});
+
+describe('an index that is none of ours has seen nothing, and its bearer harms nobody', () => {
+  const INDICES: [string, (index: string) => string][] = [
+    ['of another database', (index) => index.replace(/^.{8}/, '00000000')],
+    ['of a far future', (index) => index.replace(/\d+$/, '999999999999999')],
+    ['a little ahead', (index) => index.replace(/\d+$/, (number) => String(Number(number) + 1))],
+    ['that is no number', (index) => index.replace(/\d+$/, '1e9')],
+    ['that is negative', (index) => index.replace(/\d+$/, '-1')],
+    ['that is empty', () => ''],
+    ['that is anything', () => '\u0000{"$ne":1}'],
+  ];
+  const KINDS: [string, (name: string) => string, (body: Body) => number][] = [
+    ['a state', pathOf, ({ word }) => word],
+    ['what grows', linesOf, ({ lines }) => (lines.at(-1) ?? -1) + 1],
+  ];
+  for (const [kind, toPath, numberOf] of KINDS) {
+    for (const [what, forge] of INDICES) {
+      test(`${what}, of ${kind}`, async () => {
+        const name = newName();
+        await raiseTimes(name, 3);
+        const path = toPath(name);
+        const index = await indexOf(path);
+        using liar = open();
+        // He is there first, so that he could spoil it for all who come after him.
+        const his_key = await liar.subscribe('a', path, forge(index));
+        using honest = open();
+        const key = await honest.subscribe('a', path, index);
+        expect(key).toBe(his_key);
+        const first = await liar.body(his_key);
+        expect(first.watch.index).toBe(index);
+        await app.raise(name);
+        expect([numberOf(await liar.body(his_key)), numberOf(await honest.body(key))]).toEqual([4, 4]);
+        await app.raise(name);
+        expect([numberOf(await liar.body(his_key)), numberOf(await honest.body(key))]).toEqual([5, 5]);
+        expect(honest.frames.filter(({ type }) => type === 'body')).toHaveLength(2);
+        if (kind === 'what grows') expect(await bodiesUntil(honest, ({ lines }) => lines[0] === 4)).toHaveLength(2);
+      });
+
+      test(`${what}, of ${kind}, by a poll`, async () => {
+        const name = newName();
+        await raiseTimes(name, 3);
+        const path = toPath(name);
+        const index = await indexOf(path);
+        const forged = encodeURIComponent(forge(index).replace('\u0000', '0'));
+        const body = await app.api.ok('GET', `${path}?watch_index=${forged}`, { token });
+        expect([numberOf(body), body.watch.index]).toEqual([3, index]);
+      });
+    }
+  }
+});
+
+test('when the service stops, sockets are closed with 1012, polls are answered, and nobody is let in', async () => {
+  const stopping = await openSocketApp(address);
+  const its_token = await stopping.issue();
+  const name = newName();
+  const sockets = Array.from({ length: 20 }, () => open(stopping, its_token));
+  for (const socket of sockets) await socket.body(await socket.subscribe('a', pathOf(name)));
+  const polled = newName();
+  const { watch } = await stopping.api.ok('GET', pathOf(polled), { token: its_token });
+  const polling = stopping.api.ok('GET', `${pathOf(polled)}?watch_index=${watch.index}`, { token: its_token });
+  await waitFor(() => stopping.listeners.get(`word:${polled}`) === 1, 'the poll to wait');
+  stopping.stop();
+  for (const socket of sockets) expect((await socket.closed).code).toBe(1012);
+  expect((await polling).watch).toEqual(watch);
+  const late = open(stopping, its_token);
+  expect((await late.closed).code).not.toBe(1000);
+  expect(late.frames).toEqual([]);
+  await stopping[Symbol.asyncDispose]();
+});

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { openTestDatabase } from '../support/database.ts';
+import { openRawSocket, type RawSocket } from '../support/raw-socket.ts';
+import { openSocket } from '../support/socket.ts';
+import { openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { waitFor } from '../support/wait.ts';
+
+const BODY_BYTES = 1024 ** 2;
+/** Of a frame around a body, and the frames that are not bodies. */
+const MORE_BYTES = 4_096;
+const CHANGES = 40;
+/** What the kernel and the client's own buffers may hold: bodies that were sent before the server could know. */
+const UNDERWAY_MAX = 14;
+
+let opened: AsyncDisposableStack;
+let app: SocketApp;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const { address } = opened.use(await openTestDatabase());
+  app = opened.use(await openSocketApp(address, { filling: BODY_BYTES }));
+}, 30_000);
+afterAll(() => opened.disposeAsync());
+
+const pathOf = (name: string) => `/matchmaker/words/${name}`;
+const wordsOf = ({ texts }: RawSocket): number[] =>
+  texts.filter((text) => text.startsWith('{"type":"body"')).map((text) => JSON.parse(text).body.word);
+/** What the server keeps for clients that do not read. */
+const unsentBytes = () => Math.max(0, ...[...app.sockets].map((socket) => socket.getBufferedAmount()));
+
+/** Somebody who has seen the first body and then reads no more. */
+async function openSlow(name: string): Promise<RawSocket> {
+  const slow = await openRawSocket(app.url, await app.issue());
+  slow.send({ type: 'subscribe', id: 'a', path: pathOf(name) });
+  await waitFor(() => wordsOf(slow).length === 1, 'the first body');
+  slow.pause();
+  return slow;
+}
+
+describe('whoever does not read', () => {
+  test('costs one body at most and slows nobody; when he reads again he is sent the newest, and follows', async () => {
+    const name = crypto.randomUUID();
+    using slow = await openSlow(name);
+    using fast = openSocket(app.url, { token: await app.issue() });
+    const key = await fast.subscribe('a', pathOf(name));
+    await fast.body(key);
+    let unsent_max = 0;
+    for (let change = 1; change <= CHANGES; change += 1) {
+      await app.raise(name);
+      expect((await fast.body(key)).word).toBe(change);
+      unsent_max = Math.max(unsent_max, unsentBytes());
+    }
+    expect(unsent_max).toBeWithin(1, BODY_BYTES + MORE_BYTES);
+
+    slow.resume();
+    await waitFor(() => wordsOf(slow).at(-1) === CHANGES, 'the newest body');
+    const words = wordsOf(slow);
+    expect(words).toEqual([...new Set(words)].sort((one, other) => one - other));
+    expect(words.length).toBeLessThan(UNDERWAY_MAX);
+    for (let change = CHANGES + 1; change <= CHANGES + 3; change += 1) {
+      await app.raise(name);
+      await waitFor(() => wordsOf(slow).at(-1) === change, 'the next body');
+    }
+    expect(wordsOf(slow)).toHaveLength(words.length + 3);
+  }, 60_000);
+
+  test('of many things costs one body of each at most', async () => {
+    const names = Array.from({ length: 8 }, () => crypto.randomUUID());
+    using slow = await openSlow(names[0] ?? '');
+    for (const [id, name] of names.entries())
+      if (id > 0) slow.send({ type: 'subscribe', id: `${id}`, path: pathOf(name) });
+    let unsent_max = 0;
+    for (let change = 1; change <= 5; change += 1) {
+      await Promise.all(names.map((name) => app.raise(name)));
+      using fast = openSocket(app.url, { token: await app.issue() });
+      for (const [id, name] of names.entries()) await fast.body(await fast.subscribe(`${id}`, pathOf(name)));
+      unsent_max = Math.max(unsent_max, unsentBytes());
+    }
+    expect(unsent_max).toBeWithin(1, names.length * (BODY_BYTES + MORE_BYTES));
+    slow.resume();
+    const isThere = () => wordsOf(slow).filter((word) => word === 5).length === names.length;
+    await waitFor(isThere, 'the newest body of each');
+  }, 60_000);
+
+  test('of what grows loses no line of it', async () => {
+    const name = crypto.randomUUID();
+    using slow = await openSlow(name);
+    slow.resume();
+    slow.send({ type: 'subscribe', id: 'lines', path: `/matchmaker/lines/${name}` });
+    const linesOf = (): number[] =>
+      slow.texts.flatMap((text) => (text.startsWith('{"type":"body"') ? (JSON.parse(text).body.lines ?? []) : []));
+    await waitFor(() => slow.texts.filter((text) => text.includes('"lines":[]')).length === 1, 'the empty log');
+    slow.pause();
+    for (let change = 0; change < CHANGES; change += 1) await app.raise(name);
+    await waitFor(() => unsentBytes() > 0, 'the server to wait for the client');
+    slow.resume();
+    await waitFor(() => linesOf().length >= CHANGES, 'all lines');
+    expect(linesOf()).toEqual(Array.from({ length: CHANGES }, (_, line) => line));
+  }, 60_000);
+
+  test('for 30 s is closed with 4410, and his places are free', async () => {
+    const name = crypto.randomUUID();
+    using slow = await openSlow(name);
+    const before = app.sockets.size;
+    for (let change = 0; unsentBytes() === 0; change += 1) {
+      expect(change).toBeLessThan(CHANGES);
+      await app.raise(name);
+      await waitFor(async () => (await app.api.get(pathOf(name), await app.issue())).body.word === change + 1, 'it');
+    }
+    const started = performance.now();
+    while (app.sockets.size === before) await Bun.sleep(100);
+    expect(performance.now() - started).toBeWithin(25_000, 35_000);
+    slow.resume();
+    expect(await slow.closed).toBe(4410);
+  }, 60_000);
+});

@@ -1,0 +1,220 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { openTestDatabase } from '../support/database.ts';
+import { openSocket, type TestSocket } from '../support/socket.ts';
+import { GAME_ID, openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { waitFor } from '../support/wait.ts';
+
+const MINUTE_MS = 60_000;
+/** What is granted to clocks that disagree. */
+const LEEWAY_MS = MINUTE_MS;
+
+let opened: AsyncDisposableStack;
+let app: SocketApp;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const { address } = opened.use(await openTestDatabase());
+  app = opened.use(await openSocketApp(address));
+}, 30_000);
+afterAll(() => opened.disposeAsync());
+
+const newName = () => crypto.randomUUID();
+const pathOf = (name: string) => `/matchmaker/words/${name}`;
+const ofGame = (name: string) => `/cloud/games/${GAME_ID}/words/${name}`;
+const newCaller = () => ({ kind: 'identity' as const, identity_id: crypto.randomUUID() });
+const isReady = ({ type }: { type: string }) => type === 'ready';
+const isError = ({ type }: { type: string }) => type === 'error';
+const open = (token?: string) => openSocket(app.url, token === undefined ? {} : { token });
+const bodiesOf = ({ frames }: TestSocket) => frames.filter(({ type }) => type === 'body').map(({ body }) => body.word);
+
+describe('a token is taken', () => {
+  const WAYS: [string, (token: string) => TestSocket][] = [
+    ['from the list of subprotocols', (token) => open(token)],
+    [
+      'from that list, whichever comes first in it',
+      (token) => openSocket(app.url, { protocols: [`bearer.${token}`, 'muster.watch.v1'] }),
+    ],
+    [
+      'from the header that every request has',
+      (token) => openSocket(app.url, { headers: { authorization: `Bearer ${token}` } }),
+    ],
+    [
+      'from the first frame',
+      (token) => {
+        const socket = open();
+        socket.send({ type: 'authenticate', token });
+        return socket;
+      },
+    ],
+  ];
+  for (const [way, connect] of WAYS) {
+    test(way, async () => {
+      using socket = connect(await app.issue());
+      expect(await socket.next()).toEqual({ type: 'ready', subscriptions_max: 256 });
+      expect(socket.socket.protocol).toBe('muster.watch.v1');
+      expect(await socket.subscribe('a', pathOf(newName()))).toBeString();
+    });
+  }
+
+  test('from the first frame by whoever goes on at once', async () => {
+    using socket = open();
+    socket.send({ type: 'authenticate', token: await app.issue() });
+    socket.send({ type: 'subscribe', id: 'a', path: pathOf(newName()) });
+    expect((await socket.next()).type).toBe('ready');
+    expect((await socket.next()).type).toBe('subscribed');
+  });
+
+  test('never from the address', async () => {
+    const token = await app.issue();
+    const address = `${app.url.replace('http', 'ws')}/watch?token=${token}&access_token=${token}&authorization=Bearer ${token}`;
+    const socket = new WebSocket(address, ['muster.watch.v1']);
+    const answer = Promise.withResolvers<string>();
+    socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', id: 'a', path: pathOf(newName()) }));
+    socket.onmessage = ({ data }) => answer.resolve(String(data));
+    expect(JSON.parse(await answer.promise).error.code).toBe('API_UNAUTHORIZED');
+    socket.close();
+  });
+});
+
+describe('without a token', () => {
+  test('what needs one is refused, and after 5 s the socket is closed', async () => {
+    using socket = open();
+    const opened_at = performance.now();
+    socket.send({ type: 'subscribe', id: 'a', path: pathOf(newName()) });
+    expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'API_UNAUTHORIZED' } });
+    expect(await socket.next(isError)).toMatchObject({ error: { code: 'API_UNAUTHORIZED' } });
+    expect(await socket.closed).toEqual({ code: 4401, reason: 'API_UNAUTHORIZED' });
+    expect(performance.now() - opened_at).toBeWithin(4_500, 9_000);
+  }, 30_000);
+
+  test('whoever watches what needs none may stay, and say later who he is', async () => {
+    using silent = open();
+    using socket = open();
+    const name = newName();
+    const key = await socket.subscribe('a', `/matchmaker/open/${name}`);
+    // The other one is closed when its time is over.
+    expect((await silent.closed).code).toBe(4401);
+    await app.raise(name);
+    expect((await socket.next((frame) => frame.body?.word === 1)).key).toBe(key);
+    socket.send({ type: 'authenticate', token: await app.issue() });
+    await socket.next(isReady);
+    expect(await socket.subscribe('b', pathOf(name))).toBeString();
+  }, 30_000);
+});
+
+describe('a bad token', () => {
+  test('refuses the upgrade, in the list and in the header', async () => {
+    const good = await app.issue();
+    const expired = await app.issue(newCaller(), -2 * LEEWAY_MS);
+    for (const [token, code] of [
+      ['none', 'TOKEN_INVALID'],
+      [`${good}x`, 'TOKEN_INVALID'],
+      [expired, 'CLAIMS_ENTITLEMENT_EXPIRED'],
+    ] as const) {
+      const ways: Record<string, string>[] = [
+        { authorization: `Bearer ${token}`, 'sec-websocket-protocol': 'muster.watch.v1' },
+        { 'sec-websocket-protocol': `muster.watch.v1, bearer.${token}` },
+      ];
+      for (const headers of ways) {
+        const upgrade = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+        const key = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' };
+        const response = await fetch(`${app.url}/watch`, { headers: { ...upgrade, ...key, ...headers } });
+        expect([response.status, (await response.json()).code]).toEqual([401, code]);
+      }
+    }
+  });
+
+  test('in a frame ends everything that is watched, and the socket', async () => {
+    using socket = open(await app.issue());
+    const name = newName();
+    const key = await socket.subscribe('a', pathOf(name));
+    await socket.body(key);
+    socket.send({ type: 'authenticate', token: 'none' });
+    expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'TOKEN_INVALID' } });
+    expect(await socket.closed).toEqual({ code: 4401, reason: 'TOKEN_INVALID' });
+  });
+
+  test('is that of somebody else too: what is watched was admitted for the first', async () => {
+    using socket = open(await app.issue());
+    await socket.subscribe('a', pathOf(newName()));
+    socket.send({ type: 'authenticate', token: await app.issue() });
+    expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'WATCH_BAD_FRAME' } });
+    expect((await socket.closed).code).toBe(4401);
+  });
+});
+
+describe('when the time of a token is over', () => {
+  // The clock of the last test must be the furthest: it does not go back.
+  test('whoever has sent a newer one of the same caller goes on; for the others it is over with 4401', async () => {
+    const [ann, bob] = [newCaller(), newCaller()];
+    using of_ann = open(await app.issue(ann, MINUTE_MS));
+    using of_bob = open(await app.issue(bob, MINUTE_MS));
+    const name = newName();
+    const keys = [await of_ann.subscribe('a', pathOf(name)), await of_bob.subscribe('b', pathOf(name))];
+    expect(keys[0]).toBe(keys[1] ?? '');
+    of_ann.send({ type: 'authenticate', token: await app.issue(ann, 60 * MINUTE_MS) });
+    await of_ann.next(isReady);
+    app.clock.advance(MINUTE_MS + LEEWAY_MS + 1);
+    expect(await of_bob.next(isError)).toMatchObject({ id: 'b', error: { code: 'CLAIMS_ENTITLEMENT_EXPIRED' } });
+    expect(await of_bob.closed).toEqual({ code: 4401, reason: 'CLAIMS_ENTITLEMENT_EXPIRED' });
+    await app.raise(name);
+    await of_ann.next((frame) => frame.body?.word === 1);
+    expect(bodiesOf(of_bob)).toEqual([0]);
+  });
+});
+
+describe('when the right to see something is lost', () => {
+  test('the subscription ends with the error of the GET, and the others of the socket go on', async () => {
+    const caller = newCaller();
+    const token = await app.issue(caller);
+    using socket = open(token);
+    const [name, other] = [newName(), newName()];
+    await socket.body(await socket.subscribe('a', ofGame(name)));
+    const key = await socket.subscribe('b', pathOf(other));
+    await socket.body(key);
+    await app.expel(caller.identity_id, name);
+    const { id, error } = await socket.next(isError);
+    const refused = await app.api.get(ofGame(name), token);
+    expect([id, error.code]).toEqual(['a', refused.body.code]);
+    await app.raise(other);
+    expect((await socket.body(key)).word).toBe(1);
+  });
+
+  test('nothing of a later change is seen, however long it takes to find out', async () => {
+    const [leaving, staying] = [newCaller(), newCaller()];
+    using socket = open(await app.issue(leaving));
+    using other = open(await app.issue(staying));
+    const name = newName();
+    await socket.body(await socket.subscribe('a', ofGame(name)));
+    await other.body(await other.subscribe('b', ofGame(name)));
+    const letGo = app.holdChecks();
+    await app.expel(leaving.identity_id, name);
+    // The other one has seen the change while it is not yet known who may.
+    await other.next((frame) => frame.body?.word === 1);
+    expect(bodiesOf(socket)).toEqual([0]);
+    letGo();
+    expect((await socket.next(isError)).error.code).toBe('GAME_NOT_FOUND');
+    await app.raise(name);
+    await other.next((frame) => frame.body?.word === 2);
+    expect(bodiesOf(socket)).toEqual([0]);
+    await waitFor(() => app.listeners.get(`rights:${leaving.identity_id}`) === undefined, 'its listener to be gone');
+  });
+
+  test('whoever keeps it sees what came while it was doubtful', async () => {
+    const caller = newCaller();
+    using socket = open(await app.issue(caller));
+    using other = open(await app.issue());
+    const name = newName();
+    await socket.body(await socket.subscribe('a', ofGame(name)));
+    await other.body(await other.subscribe('b', ofGame(name)));
+    const letGo = app.holdChecks();
+    await app.touchRights(caller.identity_id);
+    await app.raise(name);
+    await other.next((frame) => frame.body?.word === 1);
+    expect(bodiesOf(socket)).toEqual([0]);
+    letGo();
+    await socket.next((frame) => frame.body?.word === 1);
+    await app.raise(name);
+    await socket.next((frame) => frame.body?.word === 2);
+    expect(bodiesOf(socket)).toEqual([0, 1, 2]);
+  });
+});

@@ -1,0 +1,137 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { makeGame, type TestGame } from '../support/game.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { showSite, uploadSite } from '../support/site.ts';
+import { openSocket } from '../support/socket.ts';
+import { shareService } from '../support/suite.ts';
+
+const UPGRADE: Record<string, string> = {
+  connection: 'Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  'sec-websocket-protocol': 'muster.watch.v1',
+};
+
+const muster = shareService();
+let game: TestGame;
+let site: string;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  const { game: seen } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+  site = `${seen.name_id}.sites.localhost`;
+  await showSite(muster.api, game, { site_id: await uploadSite(muster.api, game, { 'index.html': 'hello' }) });
+});
+
+const isError = ({ type }: { type: string }) => type === 'error';
+const open = (options: Parameters<typeof openSocket>[1]) => openSocket(muster.config.public_url, options);
+
+/** The answer to a request for an upgrade, as it comes over the wire. */
+async function ask(headers: Record<string, string>, { method = 'GET', path = '/watch' } = {}) {
+  const { host } = new URL(muster.config.public_url);
+  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const answer = await sendRaw(muster.config.public_url, `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
+  return { ...answer, outcome: `${answer.status} ${answer.body.code}` };
+}
+
+const without = (...names: string[]) =>
+  Object.fromEntries(Object.entries(UPGRADE).filter(([name]) => !names.includes(name)));
+
+describe('what is no WebSocket of ours is refused with a body of the catalogue', () => {
+  const CASES: [string, Record<string, string>, { method?: string; path?: string }, string][] = [
+    ['no upgrade', { connection: 'close' }, {}, '400 WATCH_UPGRADE_REQUIRED'],
+    ['an upgrade to something else', { ...without('upgrade'), upgrade: 'h2c' }, {}, '400 WATCH_UPGRADE_REQUIRED'],
+    ['no subprotocol', without('sec-websocket-protocol'), {}, '400 WATCH_SUBPROTOCOL_REQUIRED'],
+    [
+      'another subprotocol',
+      { ...UPGRADE, 'sec-websocket-protocol': 'muster.watch.v2, graphql-ws' },
+      {},
+      '400 WATCH_SUBPROTOCOL_REQUIRED',
+    ],
+    ['no key', without('sec-websocket-key'), {}, '400 WATCH_UPGRADE_REQUIRED'],
+    ['a POST', UPGRADE, { method: 'POST' }, '404 API_NOT_FOUND'],
+    ['another path', UPGRADE, { path: '/watch/' }, '404 API_NOT_FOUND'],
+    ['a path that can be watched itself', UPGRADE, { path: '/cloud/games' }, '401 API_UNAUTHORIZED'],
+  ];
+  test.each(CASES)('%s', async (_, headers, request, outcome) => {
+    const answer = await ask(
+      { ...headers, connection: headers.connection === 'close' ? 'close' : 'Upgrade, close' },
+      request,
+    );
+    expect(answer.outcome).toBe(outcome);
+    expect(answer.headers.get('content-type')).toStartWith('application/json');
+    expect(answer.body.documentation).toContain('/docs/errors#');
+  });
+
+  test('whatever is asked of the host of a site', async () => {
+    const answer = await ask({ ...UPGRADE, connection: 'Upgrade, close', host: site });
+    expect([answer.status, answer.headers.get('upgrade')]).toEqual([404, null]);
+  });
+});
+
+describe('a page of another origin', () => {
+  const PAGES: [string, (url: string) => string][] = [
+    ['of somebody', () => 'https://evil.example'],
+    ['that says nothing of itself', () => 'null'],
+    ['at another port', () => 'http://127.0.0.1'],
+    ['whose name begins as ours', (url) => `${url}.evil.example`],
+    ['with another scheme', (url) => url.replace('http:', 'https:')],
+  ];
+  for (const [which, originOf] of PAGES) {
+    test(`${which} may watch what players do, and nothing of developers`, async () => {
+      const origin = originOf(muster.config.public_url);
+      using socket = open({ token: game.cloud_token, headers: { origin } });
+      const { game_id, namespace_id } = game;
+      const paths = [
+        '/cloud/games',
+        `/cloud/games/${game_id}`,
+        `/games/${game_id}/environments/${namespace_id}/builds`,
+        '/cloud/../cloud/games',
+        '/matchmaker/../cloud/games',
+        '/matchmaker/%2e%2e/cloud/games',
+      ];
+      for (const [place, path] of paths.entries()) {
+        socket.send({ type: 'subscribe', id: `${place}`, path });
+        const { id, error } = await socket.next(isError);
+        expect([id, error.code]).toEqual([`${place}`, 'API_CORS_ORIGIN_NOT_ALLOWED']);
+      }
+      using player = open({ token: game.public_token, headers: { origin } });
+      await player.body(await player.subscribe('a', '/matchmaker/lobbies/list'));
+    });
+  }
+
+  test('is none where the page is of the service itself, or where it is no page', async () => {
+    const cases: Record<string, string>[] = [{ origin: muster.config.public_url }, {}];
+    for (const headers of cases) {
+      using socket = open({ token: game.cloud_token, headers });
+      await socket.body(await socket.subscribe('a', '/cloud/games'));
+    }
+  });
+});
+
+describe('a page of a namespace', () => {
+  const setTokenless = (enabled: boolean) =>
+    muster.api.ok('PUT', `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/domain-public-auth`, {
+      token: game.cloud_token,
+      body: { enabled },
+    });
+  const subscribe = async (origin: string, path: string) => {
+    using socket = open({ headers: { origin } });
+    socket.send({ type: 'subscribe', id: 'a', path });
+    const { type, error } = await socket.next(({ type }) => type === 'error' || type === 'body');
+    return error?.code ?? type;
+  };
+
+  test('needs no token where the namespace says so, as with GET', async () => {
+    const origin = () => `http://${site}`;
+    await setTokenless(false);
+    expect(await subscribe(origin(), '/matchmaker/lobbies/list')).toBe('API_UNAUTHORIZED');
+    await setTokenless(true);
+    expect(await subscribe(origin(), '/matchmaker/lobbies/list')).toBe('body');
+    expect(await subscribe('http://elsewhere.example', '/matchmaker/lobbies/list')).toBe('API_UNAUTHORIZED');
+    // Statistics need a token all the same.
+    expect(await subscribe(origin(), '/matchmaker/players/statistics')).toBe('API_UNAUTHORIZED');
+    await setTokenless(false);
+    expect(await subscribe(origin(), '/matchmaker/lobbies/list')).toBe('API_UNAUTHORIZED');
+  });
+});

@@ -1,0 +1,207 @@
+import { beforeEach, describe, expect, test } from 'bun:test';
+import type { ChannelTools, ChannelWork, Shown } from '../../src/platform/watch/channels.ts';
+import { createGrowthChannel } from '../../src/platform/watch/growth-channel.ts';
+import { createSharedReads } from '../../src/platform/watch/shared-reads.ts';
+import type { Pieces, Sight } from '../../src/platform/watch/sights.ts';
+import { createStateChannel } from '../../src/platform/watch/state-channel.ts';
+import { rejectionOf } from '../support/refusal.ts';
+
+/** A question to the database that a test answers when it likes. */
+interface Asked<Value> {
+  answer(value: Value): void;
+  fail(): void;
+}
+
+const failure = new Error('the database is away');
+
+function makeDatabase<Value>() {
+  const asked: Asked<Value>[] = [];
+  return {
+    ask(): Promise<Value> {
+      const { promise, resolve, reject } = Promise.withResolvers<Value>();
+      asked.push({ answer: resolve, fail: () => reject(failure) });
+      return promise;
+    },
+    /** The next question, or a later one. */
+    async take(place = 0): Promise<Asked<Value>> {
+      await settle();
+      const [taken] = asked.splice(place, 1);
+      if (!taken) throw new Error(`${asked.length} questions were asked`);
+      return taken;
+    },
+  };
+}
+
+/** Lets everything happen that waits for nothing. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+const show = (body: object, number: number, after?: number): Shown => ({ number, after, text: JSON.stringify(body) });
+
+describe('the channel of a state', () => {
+  let versions: ReturnType<typeof makeDatabase<number>>;
+  let channel: ChannelWork;
+  let value: string;
+  beforeEach(() => {
+    value = 'old';
+    versions = makeDatabase();
+    const tools: ChannelTools = {
+      readVersions: async () => new Map([['topic', await versions.ask()]]),
+      share: createSharedReads(),
+      show,
+    };
+    const sight: Sight & { kind: 'state' } = {
+      kind: 'state',
+      name: 'it',
+      topics: ['topic'],
+      read: async () => ({ value }),
+    };
+    channel = createStateChannel(sight, tools);
+  });
+
+  test('does not forget news that comes while versions are read, though an older reading ends last', async () => {
+    const first = channel.since(4);
+    const slow = await versions.take();
+    channel.hear('topic', 5);
+    value = 'new';
+    const second = channel.since(4);
+    const fast = await versions.take();
+    fast.answer(5);
+    slow.answer(4);
+    expect([await first, await second].map((seen) => seen?.text)).toEqual(['{"value":"new"}', '{"value":"new"}']);
+    expect((await channel.since(4))?.number).toBe(5);
+    expect(await channel.since(5)).toBeUndefined();
+  });
+
+  test('goes by the latest of the news that come while versions are read, in whichever order they come', async () => {
+    const looking = channel.since(4);
+    const reading = await versions.take();
+    channel.hear('topic', 6);
+    channel.hear('topic', 5);
+    reading.answer(4);
+    expect((await looking)?.number).toBe(6);
+  });
+
+  test('shows nothing new under a number that somebody has seen, though it has not heard of it', async () => {
+    const first = channel.present(undefined);
+    (await versions.take()).answer(4);
+    expect(await first).toMatchObject({ number: 4, text: '{"value":"old"}' });
+    const same = channel.present(4);
+    (await versions.take()).answer(4);
+    expect(await same).toMatchObject({ number: 4, text: '{"value":"old"}' });
+    channel.rest();
+    value = 'new';
+    const other = channel.present(4);
+    (await versions.take()).answer(5);
+    expect(await other).toMatchObject({ number: 5, text: '{"value":"new"}' });
+  });
+
+  test('reads again when it hears of an earlier version than it knows: the database may have been restored', async () => {
+    const looking = channel.since(4);
+    (await versions.take()).answer(9);
+    expect((await looking)?.number).toBe(9);
+    channel.hear('topic', 3);
+    const again = channel.since(9);
+    // Once to know, and once more to be sure that nobody else has heard of more.
+    (await versions.take()).answer(3);
+    (await versions.take()).answer(3);
+    expect((await again)?.number).toBe(3);
+  });
+});
+
+describe('the channel of what grows', () => {
+  let pieces: ReturnType<typeof makeDatabase<Pieces<object>>>;
+  let ends: ReturnType<typeof makeDatabase<Pieces<object>>>;
+  let channel: ChannelWork;
+  beforeEach(() => {
+    pieces = makeDatabase();
+    ends = makeDatabase();
+    const sight: Sight & { kind: 'growth' } = {
+      kind: 'growth',
+      name: 'it',
+      topics: ['topic'],
+      last: () => ends.ask(),
+      from: () => pieces.ask(),
+    };
+    channel = createGrowthChannel(sight, { readVersions: async () => new Map(), share: createSharedReads(), show });
+  });
+  const upTo = (next: number): Pieces<object> => ({ view: { next }, next });
+
+  /** Stands at its end, which is 5. */
+  async function openAtFive(): Promise<void> {
+    const looking = channel.since(5);
+    (await ends.take()).answer(upTo(5));
+    (await pieces.take()).answer(upTo(5));
+    expect(await looking).toBeUndefined();
+  }
+
+  test('looks again after a look that failed', async () => {
+    await openAtFive();
+    channel.hear('topic', 1);
+    const looking = rejectionOf(Error, channel.since(5));
+    (await pieces.take()).fail();
+    expect(await looking).toBe(failure);
+    const again = channel.since(5);
+    (await pieces.take()).answer(upTo(6));
+    expect((await again)?.number).toBe(6);
+  });
+
+  test('shows what one finds at the end to all who come there while he looks', async () => {
+    await openAtFive();
+    // Nobody listened when this was heard, and nothing more will be.
+    channel.hear('topic', 1);
+    const first = channel.since(5);
+    const look = await pieces.take();
+    const second = channel.since(5);
+    await settle();
+    look.answer(upTo(6));
+    expect([(await first)?.number, (await second)?.number]).toEqual([6, 6]);
+  });
+
+  test('asks the database once for all who come to the end while there is no news', async () => {
+    await openAtFive();
+    expect(await Promise.all([channel.since(5), channel.since(5)])).toEqual([undefined, undefined]);
+  });
+
+  test('does not take an end that was read long ago for the end of now', async () => {
+    const first = channel.since(5);
+    const early = await ends.take();
+    const second = channel.since(3);
+    const late = await ends.take();
+    early.answer(upTo(5));
+    const piece = await pieces.take();
+    piece.answer(upTo(8));
+    expect((await first)?.number).toBe(8);
+    late.answer(upTo(5));
+    await settle();
+    // Whoever reads news for all goes on until there is nothing more.
+    let rounds = 0;
+    const spreading = (async () => {
+      while (rounds < 10 && (await channel.refresh())) rounds += 1;
+    })();
+    (await pieces.take()).answer(upTo(8));
+    (await pieces.take()).answer(upTo(8));
+    await Promise.all([second, spreading]);
+    expect(rounds).toBeLessThan(3);
+  });
+
+  test('starts anew for one who says that he has seen more than there is', async () => {
+    await openAtFive();
+    const looking = channel.since(1_000_000);
+    (await ends.take()).answer(upTo(5));
+    expect((await looking)?.number).toBe(5);
+  });
+
+  test('believes one who has heard of more on another process', async () => {
+    await openAtFive();
+    const looking = channel.since(7);
+    (await ends.take()).answer(upTo(7));
+    (await pieces.take()).answer(upTo(7));
+    expect(await looking).toBeUndefined();
+    channel.hear('topic', 2);
+    const next = channel.since(7);
+    (await pieces.take()).answer(upTo(8));
+    expect((await next)?.number).toBe(8);
+  });
+});

@@ -1,0 +1,30 @@
+import fc from 'fast-check';
+
+/** Choices by chance, the same ones again with the same seed. */
+export interface Chance {
+  /** A whole number below a limit. */
+  below(limit: number): number;
+  pick<Item>(items: readonly Item[]): Item;
+  /** Whether something happens that does in one of so many cases. */
+  oneIn(cases: number): boolean;
+}
+
+const LIMIT = 2 ** 30;
+
+/** Each `place` has choices of its own. */
+export function openChance(seed: number, place: number): Chance {
+  const [numbers] = fc.sample(fc.infiniteStream(fc.nat(LIMIT - 1)), { seed: seed + place * 7_919, numRuns: 1 });
+  const below = (limit: number): number => {
+    const { value } = numbers?.next() ?? { value: 0 };
+    return Math.floor(((value ?? 0) / LIMIT) * limit);
+  };
+  return {
+    below,
+    pick(items) {
+      const item = items[below(items.length)];
+      if (item === undefined) throw new Error('there is nothing to pick from');
+      return item;
+    },
+    oneIn: (cases) => below(cases) === 0,
+  };
+}

@@ -1,0 +1,60 @@
+import { afterAll } from 'bun:test';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Client, WatchOptions } from '../../src/client/client.ts';
+import type { Timing } from '../../src/client/timing.ts';
+import type { Refusal } from '../../src/client/wire.ts';
+import { readClient } from '../../src/platform/client-file.ts';
+import { waitFor } from './wait.ts';
+
+/** A body that was watched. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape.
+type Body = any;
+
+/** What somebody who watches was told. */
+export interface Watcher {
+  bodies: Body[];
+  errors: Refusal[];
+  stop(): void;
+  /** The first body that a condition holds for, after those that were given before. */
+  next(condition?: (body: Body) => boolean): Promise<Body>;
+  /** What it was refused with. */
+  refusal(): Promise<Refusal>;
+}
+
+/** Quick to try again, so that tests need not wait. */
+export const QUICK: Partial<Timing> = { retry_ms: 20, retry_max_ms: 200 };
+
+const directory = await mkdtemp(join(tmpdir(), 'muster-client-'));
+/** The client as it is served. */
+const CLIENT_FILE = join(directory, 'client.mjs');
+await Bun.write(CLIENT_FILE, await readClient());
+export const { connect }: typeof import('../../src/client/client.ts') = await import(CLIENT_FILE);
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** Watches, and keeps what comes. */
+export function watchWith(client: Client, path: string, options: WatchOptions = {}): Watcher {
+  const bodies: Body[] = [];
+  const errors: Refusal[] = [];
+  let given = 0;
+  const stop = client.watch<Body>(path, (body) => void bodies.push(body), {
+    onError: (error) => void errors.push(error),
+    ...options,
+  });
+  return {
+    bodies,
+    errors,
+    stop,
+    async next(condition = () => true) {
+      const found = await waitFor(() => {
+        if (errors.length > 0) throw new Error(`refused with ${JSON.stringify(errors)}`);
+        const place = bodies.findIndex((body, number) => number >= given && condition(body));
+        return place < 0 ? undefined : { place };
+      }, 'a body');
+      given = found.place + 1;
+      return bodies[found.place];
+    },
+    refusal: () => waitFor(() => errors[0], 'a refusal'),
+  };
+}

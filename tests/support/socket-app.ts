@@ -1,0 +1,219 @@
+import { Type } from '@sinclair/typebox';
+import type { Server, ServerWebSocket } from 'bun';
+import { sql } from 'drizzle-orm';
+import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../src/platform/database/database.ts';
+import { ServiceError } from '../../src/platform/errors.ts';
+import { createApp } from '../../src/platform/http/app.ts';
+import { createCors } from '../../src/platform/http/cors.ts';
+import { createRays } from '../../src/platform/http/rays.ts';
+import { watched } from '../../src/platform/http/route.ts';
+import type { Session } from '../../src/platform/socket/session.ts';
+import { createSockets } from '../../src/platform/socket/sockets.ts';
+import type { Caller } from '../../src/platform/tokens/caller.ts';
+import { createTokens, type Tokens } from '../../src/platform/tokens/tokens.ts';
+import { openFeed } from '../../src/platform/watch/feed.ts';
+import { follow, see } from '../../src/platform/watch/sights.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
+import { openWatch } from '../../src/platform/watch/watch.ts';
+import { type Api, createApi } from './api.ts';
+import { createMovedClock } from './clock.ts';
+import { makeTokenMaker } from './token-maker.ts';
+
+/** The WebSocket channel of a service, over words of my own. */
+export interface SocketApp extends AsyncDisposable {
+  api: Api;
+  url: string;
+  tokens: Tokens;
+  clock: ReturnType<typeof createMovedClock>;
+  server: Server<Session>;
+  /** What the server holds of each socket that is open. */
+  sockets: Set<ServerWebSocket<Session>>;
+  /** How many listeners of each topic there are. */
+  listeners: Map<string, number>;
+  /** Raises the number under a name. */
+  raise(name: string): Promise<void>;
+  /** Raises it to this at once. */
+  raiseTo(name: string, word: number): Promise<void>;
+  /** Takes somebody's right to see words of games, before a number rises. */
+  expel(identity_id: string, name: string): Promise<void>;
+  /** Tells that somebody's rights may have changed. */
+  touchRights(identity_id: string): Promise<void>;
+  /** Lets go on what asks whether somebody may; it waits from now on. */
+  holdChecks(): () => void;
+  /** A token of somebody new, or of this one. */
+  issue(caller?: Caller, lifetime_ms?: number): Promise<string>;
+  stop(): void;
+}
+
+export interface SocketAppOptions {
+  sockets_max?: number;
+  sockets_per_caller_max?: number;
+  watchers_max?: number;
+  watchers_per_caller_max?: number;
+  /** How long the filling of a body is. */
+  filling?: number;
+}
+
+const WORD = Type.Object({ word: Type.Integer(), filling: Type.String() });
+const LINES = Type.Object({ lines: Type.Array(Type.Integer()) });
+const LINES_MAX = 256;
+export const GAME_ID = '01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0';
+
+const wordOf = async ({ queries }: Database, name: string): Promise<number> => {
+  const [row] = await queries.execute<{ word: number }>(sql`select word from words where name = ${name}`);
+  return row?.word ?? 0;
+};
+
+/** Opens one; several on one database are what several processes are. */
+export async function openSocketApp(address: DatabaseAddress, options: SocketAppOptions = {}): Promise<SocketApp> {
+  const { sockets_max = 20_000, sockets_per_caller_max = 2_000, filling: filling_length = 0 } = options;
+  const { watchers_max = 20_000, watchers_per_caller_max = 2_000 } = options;
+  await using opened = new AsyncDisposableStack();
+  const database = opened.use(openDatabase(address, 4));
+  await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
+  const events = { emit() {} };
+  const its_feed = opened.use(await openFeed(database, events));
+  const listeners = new Map<string, number>();
+  const count = (topic: string, more: number) => {
+    const now = (listeners.get(topic) ?? 0) + more;
+    if (now === 0) listeners.delete(topic);
+    else listeners.set(topic, now);
+  };
+  const feed: typeof its_feed = {
+    ...its_feed,
+    subscribe(topic, onNews) {
+      const unsubscribe = its_feed.subscribe(topic, onNews);
+      count(topic, 1);
+      return () => {
+        count(topic, -1);
+        unsubscribe();
+      };
+    },
+  };
+  const watch = await openWatch(database.queries, feed, {
+    watch_hold_ms: 60_000,
+    watchers_max,
+    watchers_per_caller_max,
+  });
+
+  const filling = 'x'.repeat(filling_length);
+  const words = { topics: (name: string) => [`word:${name}`], read: (name: string) => wordOf(database, name) };
+  /** As many lines as the number says. */
+  const lines = {
+    topics: words.topics,
+    async last(name: string) {
+      return lines.from(name, Math.max(0, (await wordOf(database, name)) - LINES_MAX));
+    },
+    async from(name: string, number: number) {
+      const end = await wordOf(database, name);
+      const view = Array.from({ length: Math.max(0, Math.min(end - number, LINES_MAX)) }, (_, line) => number + line);
+      return { view, next: number + view.length };
+    },
+  };
+  const reading = { summary: 'A word.', allow: ['identity'], free_params: ['name'], response: WORD } as const;
+  const toBody = (word: number) => ({ word, filling });
+  const routes = [
+    watched('/matchmaker/words/:name', reading, ({ params }) => see(words, params.name, toBody)),
+    watched('/cloud/words/:name', reading, ({ params }) => see(words, params.name, toBody)),
+    watched('/cloud/games/:game_id/words/:name', { ...reading, access: 'read' }, ({ params }) =>
+      see(words, params.name, toBody),
+    ),
+    watched('/matchmaker/open/:name', { ...reading, allow: 'anyone' }, ({ params }) => see(words, params.name, toBody)),
+    watched('/matchmaker/lines/:name', { ...reading, response: LINES }, ({ params }) =>
+      follow(lines, params.name, (view) => ({ lines: view })),
+    ),
+  ];
+
+  const { key } = await makeTokenMaker();
+  const clock = createMovedClock();
+  const tokens = await createTokens(key, clock);
+  const expelled = new Set<string>();
+  const rightsOf = (caller: Caller) => (caller.kind === 'identity' ? `rights:${caller.identity_id}` : undefined);
+  let held = Promise.resolve();
+  const tenants = {
+    async admit(caller: Caller) {
+      await held;
+      if (caller.kind === 'identity' && expelled.has(caller.identity_id)) throw new ServiceError('GAME_NOT_FOUND', {});
+    },
+    newsOf: rightsOf,
+  };
+  const sites = { respond: async () => undefined, findByOrigin: async () => undefined };
+  const public_url = 'https://muster.example';
+  const cors = createCors([public_url]);
+  const base = { routes, tokens, tenants, watch, sites, clock, events, public_url };
+  const channel = createSockets({ ...base, cors, sockets_max, sockets_per_caller_max });
+  const stopping = new AbortController();
+  const app = createApp({
+    ...base,
+    sockets: channel,
+    rays: createRays(),
+    local_url: 'http://127.0.0.1:8080',
+    request_timeout_ms: 90_000,
+    stopping: stopping.signal,
+  });
+  const sockets: SocketApp['sockets'] = new Set();
+  const { handlers } = channel;
+  app.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    websocket: {
+      ...handlers,
+      open(socket: ServerWebSocket<Session>) {
+        sockets.add(socket);
+        return handlers.open?.(socket);
+      },
+      close(socket: ServerWebSocket<Session>, code, reason) {
+        sockets.delete(socket);
+        return handlers.close?.(socket, code, reason);
+      },
+    },
+  });
+  const { server } = app;
+  if (!server) throw new Error('it does not listen');
+  const stop = () => {
+    stopping.abort();
+    watch.release();
+    channel.stop();
+    watch.release();
+  };
+  opened.defer(async () => {
+    stop();
+    await server.stop(true);
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+  const everything = opened.move();
+  return {
+    api: createApi(url),
+    url,
+    tokens,
+    clock,
+    server: server as Server<Session>,
+    sockets,
+    listeners,
+    raise: (name) => database.transact((tx) => raiseWord(tx, name)),
+    raiseTo: (name, word) => database.transact((tx) => raiseWord(tx, name, word)),
+    async expel(identity_id, name) {
+      expelled.add(identity_id);
+      await database.transact(async (tx) => {
+        await touch(tx, [`rights:${identity_id}`]);
+        await raiseWord(tx, name);
+      });
+    },
+    touchRights: (identity_id) => database.transact(async (tx) => void (await touch(tx, [`rights:${identity_id}`]))),
+    holdChecks() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return resolve;
+    },
+    issue: (caller = { kind: 'identity', identity_id: crypto.randomUUID() }, lifetime_ms) =>
+      tokens.issue(caller, lifetime_ms === undefined ? {} : { lifetime_ms }),
+    stop,
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+async function raiseWord(tx: Tx, name: string, by = 1): Promise<void> {
+  await touch(tx, [`word:${name}`]);
+  await tx.execute(sql`
+    insert into words values (${name}, ${by}) on conflict (name) do update set word = words.word + ${by}`);
+}

@@ -1,0 +1,83 @@
+import type { Chance } from './chance.ts';
+import type { WatchHistory } from './watch-history.ts';
+
+/** Where a watcher may go, and how long he watches. */
+export interface Surroundings {
+  /** The addresses of all processes, be they there or not. */
+  urls: readonly string[];
+  chance: Chance;
+  signal: AbortSignal;
+}
+
+/** He goes elsewhere after one of so many bodies. */
+const MOVES_ONE_IN = 12;
+const TRIES_AGAIN_AFTER_MS = 100;
+
+/** Asks again and again, each time with the index of the last answer, until the signal is given. */
+export async function watchByPolls(history: WatchHistory, { urls, chance, signal }: Surroundings): Promise<void> {
+  let url = chance.pick(urls);
+  while (!signal.aborted) {
+    const is_answered = await ask(url).catch(() => false);
+    if (is_answered && !chance.oneIn(MOVES_ONE_IN)) continue;
+    if (!is_answered) await Bun.sleep(TRIES_AGAIN_AFTER_MS);
+    url = chance.pick(urls);
+    history.visits += 1;
+  }
+
+  async function ask(url: string): Promise<boolean> {
+    const { path, token } = history.target;
+    const index = history.index === undefined ? '' : `${path.includes('?') ? '&' : '?'}watch_index=${history.index}`;
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${url}${path}${index}`, { headers, signal });
+    const text = await response.text();
+    if (response.ok) history.take(text);
+    else if (response.status !== 503) history.note(`refused by ${response.status}: ${text}`);
+    return response.ok;
+  }
+}
+
+const BODY = /^\{"type":"body","key":"(\w+)","body":/;
+
+/** Holds a WebSocket, and opens another with the index of the last body when it is closed. */
+export async function watchBySocket(history: WatchHistory, { urls, chance, signal }: Surroundings): Promise<void> {
+  const { path, token } = history.target;
+  while (!signal.aborted) {
+    history.visits += 1;
+    await visit(chance.pick(urls));
+    if (!signal.aborted) await Bun.sleep(TRIES_AGAIN_AFTER_MS);
+  }
+
+  async function visit(url: string): Promise<void> {
+    const protocols = ['muster.watch.v1', `bearer.${token}`];
+    const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/watch`, protocols);
+    const closed = Promise.withResolvers<void>();
+    const leave = () => socket.close();
+    let key: string | undefined;
+    socket.onclose = () => closed.resolve();
+    socket.onopen = () => {
+      const { index: watch_index } = history;
+      socket.send(JSON.stringify({ type: 'subscribe', id: 'it', path, ...(watch_index ? { watch_index } : {}) }));
+    };
+    socket.onmessage = ({ data }) => {
+      // What was on its way when he left means nothing to him.
+      if (socket.readyState !== WebSocket.OPEN || signal.aborted) return;
+      const text = String(data);
+      const body = BODY.exec(text);
+      if (body) {
+        if (body[1] !== key) history.note(`a body under the key ${body[1]} instead of ${key}`);
+        history.take(text.slice(body[0].length, -1));
+        if (chance.oneIn(MOVES_ONE_IN)) leave();
+        return;
+      }
+      const frame = JSON.parse(text);
+      if (frame.type === 'subscribed') key = frame.key;
+      if (frame.type === 'error') {
+        if (!/STOPPING|UNAVAILABLE|NOT_READY/.test(frame.error.code)) history.note(`refused: ${text}`);
+        leave();
+      }
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    await closed.promise;
+    signal.removeEventListener('abort', leave);
+  }
+}

@@ -1,0 +1,158 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { createLogs } from '../../src/features/servers/logs.ts';
+import { insertServer } from '../../src/features/servers/store.ts';
+import { topics } from '../../src/features/topics.ts';
+import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
+import { buildsOf } from './builds.ts';
+import { createMovedClock } from './clock.ts';
+import { makeGuest, type Person } from './people.ts';
+import type { Program } from './program.ts';
+import { makeRoomGame, PATIENT_SOURCE } from './room.ts';
+import { makeDataDirectory } from './service.ts';
+import { openServiceTokens } from './service-tokens.ts';
+
+const PLAYERS_MAX = 60;
+const PEOPLE = 12;
+const NODE_ELSEWHERE = crypto.randomUUID();
+
+export type World = Awaited<ReturnType<typeof makeWorld>>;
+
+/** A game with something of everything that can be watched, and the ways to change it. */
+export async function makeWorld(program: Program, database_address: DatabaseAddress) {
+  const { api, administrator_token } = program;
+  const owner = administrator_token;
+  const game = await makeRoomGame(program, { source: PATIENT_SOURCE, max_players: PLAYERS_MAX });
+  const found = await api.ok('POST', '/matchmaker/lobbies/find', {
+    token: game.public_token,
+    body: { game_modes: ['default'] },
+  });
+  const { lobby_id } = found.lobby;
+  const tokens = await openServiceTokens({ database_address, clock: createMovedClock() });
+  const lobby_token = await tokens.issue({ kind: 'lobby', lobby_id });
+  const build_id = await buildsOf(program, game).make();
+  const people = await Promise.all(Array.from({ length: PEOPLE }, () => makeGuest(api, game)));
+  const group = `/group/groups/${game.group_id}`;
+  const { code } = await api.ok('POST', `${group}/invites`, { token: owner, body: {} });
+  const { game: seen } = await api.ok('GET', `/cloud/games/${game.game_id}`, { token: owner });
+  const version_ids: string[] = seen.versions.map(({ version_id }: { version_id: string }) => version_id);
+  const database = openDatabase(database_address, 4);
+  const server_id = await insertScribe(database, { ...game, build_id });
+  return { game, owner, lobby_id, lobby_token, build_id, people, group, code, version_ids, database, server_id };
+}
+
+/** A server that runs nowhere, for nobody but the test to change. */
+async function insertScribe(
+  database: Database,
+  { game_id, namespace_id, build_id }: { game_id: string; namespace_id: string; build_id: string },
+): Promise<string> {
+  const server_id = crypto.randomUUID();
+  const now = new Date();
+  const row = {
+    ...{ server_id, game_id, namespace_id, build_id, datacenter_id: crypto.randomUUID(), node_id: NODE_ELSEWHERE },
+    ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, ports: {}, token_caller: null },
+    ...{ network_mode: 'bridge' as const, cpu: 100, memory: 64, kill_timeout_ms: 0, created_at: now, started_at: now },
+    ...{ user_id: null, process: null, destroyed_at: null, kill_at: null, ended_at: null },
+    ...{ exit_code: null, exit_signal: null, failure: null },
+  };
+  await database.transact((tx) => insertServer(tx, row));
+  return server_id;
+}
+
+/** Changes the tags of the scribe, as stores change servers. */
+export async function tagServer({ database, server_id, game }: World, number: number): Promise<void> {
+  await database.transact(async (tx) => {
+    await touch(tx, [topics.server(server_id), topics.serversOf(game.namespace_id)]);
+    const tags = JSON.stringify({ number: String(number) });
+    await tx.execute(sql`update servers set tags = ${tags}::jsonb where server_id = ${server_id}`);
+  });
+}
+
+/** Writes lines as a server does, and moves them into its log as the service does. */
+export async function openScribe({ database, server_id }: World) {
+  const logs = createLogs({ database, clock: createMovedClock() });
+  const directory = await makeDataDirectory();
+  const file = join(directory, 'output');
+  const writer = Bun.file(file).writer();
+  const scribe = {
+    lines: 0,
+    async write(count: number): Promise<void> {
+      for (let line = 0; line < count; line += 1) writer.write(`${scribe.lines + line}\n`);
+      await writer.flush();
+      scribe.lines += count;
+      while (await logs.collect({ server_id, stream: 'std_out' }, file, false));
+    },
+    async [Symbol.asyncDispose]() {
+      await writer.end();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+  return scribe;
+}
+
+/** Ends the connections on which processes hear of news. Gives how many they were. */
+export async function cutListeners({ database }: Pick<World, 'database'>): Promise<number> {
+  const cut = await database.queries.execute(sql`
+    select pg_terminate_backend(pid, 5000) from pg_stat_activity
+    where datname = current_database() and query ilike 'listen %'`);
+  return cut.length;
+}
+
+/** Seats that were given and not yet given back, by their tokens. */
+export interface Seats {
+  taken: string[];
+}
+
+/** Calls one of the processes. Throws when it does not answer as it should. */
+export type Send = (
+  method: string,
+  path: string,
+  token: string,
+  body: unknown,
+) => Promise<{ player?: { token: string } }>;
+
+/** Changes that clients make, by their names. Each may be made at any time and gives whether something has changed. */
+export function changesOf(world: World, seats: Seats, send: Send) {
+  const { game, owner, group, lobby_token } = world;
+  const { game_id, namespace_id, public_token, cloud_token } = game;
+  const isMember = new Set<Person>();
+  const builds = `/games/${game_id}/environments/${namespace_id}/builds`;
+  return {
+    async version(number: number) {
+      const version_id = world.version_ids[number % world.version_ids.length];
+      await send('PUT', `/cloud/games/${game_id}/namespaces/${namespace_id}/version`, cloud_token, { version_id });
+    },
+    name: (number: number) => send('POST', `${group}/profile`, owner, { display_name: `Team ${number}` }),
+    async member(number: number) {
+      const person = world.people[number % world.people.length];
+      if (!person) return;
+      if (isMember.delete(person)) await send('POST', `${group}/kick/${person.identity_id}`, owner, {});
+      else {
+        isMember.add(person);
+        await send('POST', `/group/invites/${world.code}/consume`, person.token, {});
+      }
+    },
+    tags: (number: number) =>
+      send('PATCH', `${builds}/${world.build_id}/tags`, cloud_token, { tags: { number: `${number}` } }),
+    build: (number: number) =>
+      send('POST', `${builds}/prepare`, cloud_token, {
+        ...{ name: `Build ${number}`, kind: 'javascript' },
+        image_file: { path: 'server.js', content_length: 1 },
+      }),
+    state: (number: number) => send('PUT', '/matchmaker/lobbies/state', lobby_token, { number }),
+    closed: (number: number) => send('PUT', '/matchmaker/lobbies/closed', lobby_token, { is_closed: number % 2 === 0 }),
+    async seat() {
+      const player_token = seats.taken.length > PLAYERS_MAX / 2 ? seats.taken.shift() : undefined;
+      if (player_token !== undefined) {
+        await send('POST', '/matchmaker/players/disconnected', lobby_token, { player_token });
+        return;
+      }
+      const { player } = await send('POST', '/matchmaker/lobbies/join', public_token, { lobby_id: world.lobby_id });
+      if (!player) return;
+      await send('POST', '/matchmaker/players/connected', lobby_token, { player_token: player.token });
+      seats.taken.push(player.token);
+    },
+  };
+}
