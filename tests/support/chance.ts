@@ -13,7 +13,10 @@ const LIMIT = 2 ** 30;
 
 /** Each `place` has choices of its own. */
 export function openChance(seed: number, place: number): Chance {
-  const [numbers] = fc.sample(fc.infiniteStream(fc.nat(LIMIT - 1)), { seed: seed + place * 7_919, numRuns: 1 });
+  const [numbers] = fc.sample(fc.infiniteStream(fc.noBias(fc.nat(LIMIT - 1))), {
+    seed: seed + place * 7_919,
+    numRuns: 1,
+  });
   const below = (limit: number): number => {
     const { value } = numbers?.next() ?? { value: 0 };
     return Math.floor(((value ?? 0) / LIMIT) * limit);

@@ -113,14 +113,13 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: JOIN_ERRORS,
       },
-      async ({ caller, body, address, ray_id, signal }) =>
-        caller.kind === 'development'
-          ? await lobbies.mock.join(caller, body)
-          : await lobbies.join(
-              caller,
-              { ...body, lobby_id: body.lobby_id?.toLowerCase() },
-              { address, ray_id, signal },
-            ),
+      async ({ caller, body, address, ray_id, signal }) => {
+        const { code, lobby_id } = body;
+        if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
+        if (caller.kind === 'development') return await lobbies.mock.join(caller, body);
+        const wanted = { ...body, lobby_id: lobby_id?.toLowerCase() };
+        return await lobbies.join(caller, wanted, { address, ray_id, signal });
+      },
     ),
   ];
 }

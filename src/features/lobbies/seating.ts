@@ -1,7 +1,6 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import { badBody } from '../../platform/http/body.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
@@ -199,7 +198,6 @@ export function createSeating(dependencies: SeatingDependencies) {
       { lobby_id, code, players }: Pick<JoinBody, 'lobby_id' | 'code' | 'players'>,
       asking: Asking,
     ): Promise<JoinAnswer> {
-      if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
       const { namespace_id, game_id, version_id } = await requireNamespace(namespaces, caller.namespace_id);
       const asked = { ...given({ lobby_id }), ...countOf({ players }) };
       const receipt = { kind: 'join', ray_id: asking.ray_id, namespace_id, version_id, request: asked } as const;

@@ -30,6 +30,7 @@ describe('find gives a seat', () => {
     }
     expect(player).toEqual({ token: expect.stringMatching(/^player\.[\w-]+\.[\w-]+\.[\w-]+$/) });
     expect(lobby).toEqual({
+      code: expect.stringMatching(/^[A-Z2-9]{8}$/),
       lobby_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       region: { region_id: 'local', display_name: 'Local' },
       ports: top_ports,

@@ -1,0 +1,113 @@
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { topics as named } from '../../src/features/topics.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
+import { connectionOf } from '../../tests/support/embedded.ts';
+import { postgresOf } from '../../tests/support/processes.ts';
+import { commandOf, makeHome } from '../../tests/support/program.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
+import { now } from './orders.ts';
+import type { PushServer, Scenario, Template } from './servers.ts';
+
+/** Nobody is refused, and nothing ends before the bench does. */
+const SETTINGS = {
+  MUSTER_DEMO: 'off',
+  MUSTER_LOG: 'error',
+  MUSTER_WATCHERS_MAX: '100000',
+  MUSTER_WATCHERS_PER_CALLER_MAX: '100000',
+  MUSTER_SOCKETS_MAX: '100000',
+  MUSTER_SOCKETS_PER_CALLER_MAX: '100000',
+  MUSTER_SEAT_TIMEOUT_MS: '3600000',
+  MUSTER_WATCH_HOLD_MS: '200000',
+  MUSTER_REQUEST_TIMEOUT_MS: '240000',
+};
+
+export interface Muster extends PushServer, AsyncDisposable {
+  data_directory: string;
+  template: Template;
+}
+
+/**
+ * The service from source, on an embedded PostgreSQL of its own. What is watched are lobbies; a change gives them another
+ * state by the same statements as PUT /matchmaker/lobbies/state, sent to PostgreSQL by this process, as another machine
+ * of the same database would: what HTTP costs is not what is measured.
+ */
+export async function startMuster(): Promise<Muster> {
+  await using opened = new AsyncDisposableStack();
+  const home = opened.use(await makeHome(SETTINGS));
+  const program = await home.start({ command: commandOf('source') });
+  const { namespace_id, public_token } = await makeRoomGame(program, { source: QUIET_SOURCE });
+  const find = { token: public_token, body: { game_modes: ['default'] } };
+  const { lobby_id: first } = (await program.api.ok('POST', '/matchmaker/lobbies/find', find)).lobby;
+  const directory = join(home.data_directory, 'postgres');
+  const database = opened.use(openDatabase(connectionOf({ directory } as Parameters<typeof connectionOf>[0]), 2));
+  const lobbies = new Map<string, string[]>();
+
+  /** Lobbies like the first one, which nobody has changed yet. */
+  async function lobbiesOf({ name, topics }: Scenario): Promise<string[]> {
+    const known = lobbies.get(name);
+    if (known) return known;
+    const ids = Array.from({ length: topics }, () => crypto.randomUUID());
+    lobbies.set(name, ids);
+    await database.queries.execute(sql`
+      insert into lobbies select (jsonb_populate_record(lobby, jsonb_build_object(
+        'lobby_id', made, 'code', null, 'player_count', 0, 'state', ${stateOf(0)}::text))).*
+      from lobbies as lobby, unnest(${sql.param(ids)}::uuid[]) as made where lobby.lobby_id = ${first}`);
+    return ids;
+  }
+
+  const idOf = (scenario: Scenario, topic: number) => lobbies.get(scenario.name)?.[topic] ?? '';
+  const [sample = ''] = await lobbiesOf({ name: 'sample', topics: 1 });
+  const answer = await program.api.get(`/matchmaker/lobbies/${sample}`, public_token);
+  const index = answer.body.watch.index;
+  const epoch = index.slice(0, index.indexOf('.'));
+  const body = JSON.stringify(answer.body).replace(index, `${epoch}.NUMBER`);
+
+  const headers = `authorization: Bearer ${public_token}\r\n`;
+  const { port } = new URL(program.url);
+  const everything = opened.move();
+  return {
+    name: 'Muster',
+    pid: program.pid,
+    database_pid: postgresOf(home.data_directory),
+    port: Number(port),
+    dialect: 'plain',
+    data_directory: home.data_directory,
+    template: { body, headers },
+    watch: (scenario, topic) => ({
+      path: '/watch',
+      headers: `sec-websocket-protocol: muster.watch.v1, bearer.${public_token}\r\n`,
+      greeting: JSON.stringify({
+        type: 'subscribe',
+        id: 'a',
+        path: `/matchmaker/lobbies/${idOf(scenario, topic)}`,
+      }),
+    }),
+    poll: (scenario, topic) => ({
+      path: `/matchmaker/lobbies/${idOf(scenario, topic)}?watch_index=${epoch}.`,
+      headers,
+    }),
+    async prepare(scenario) {
+      await lobbiesOf(scenario);
+    },
+    async change(scenario, number) {
+      const ids = await lobbiesOf(scenario);
+      return await database.transact(async (tx) => {
+        const list = named.lobbiesOf(namespace_id);
+        const versions = await touch(tx, [list, ...ids.map(named.lobby)]);
+        await tx.execute(sql`
+          update lobbies set state = ${stateOf(number)}, changed = ${versions.get(list) ?? 0}
+          where lobby_id = any(${sql.param(ids)}::uuid[])`);
+        // The commit follows.
+        return now();
+      });
+    },
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+/** Always as long. */
+function stateOf(number: number): string {
+  return JSON.stringify({ round: String(number).padStart(6, '0'), map: 'harbour', leader: 'nobody' });
+}

@@ -1,0 +1,31 @@
+import type { DialectName } from './dialects.ts';
+
+/** Watchers that are opened alike. */
+export interface Group {
+  count: number;
+  path: string;
+  /** Lines of the request, each with its end. */
+  headers: string;
+  /** The first frame of the client. */
+  greeting?: string;
+}
+
+/** What a process that makes load is told to do. */
+export type LoadOrder =
+  | { order: 'listen'; port: number; dialect: DialectName; groups: Group[] }
+  | { order: 'poll'; port: number; groups: Group[] }
+  | { order: 'count' }
+  | { order: 'close' };
+
+/** What it tells. */
+export type LoadReport =
+  | { is_there: true }
+  | { opened: number }
+  | { bodies: number }
+  /** The last of all has seen this number, at a moment of `now`. */
+  | { reached: number; at: number };
+
+/** Milliseconds since 1970, with fractions: the same in all processes of a machine. */
+export function now(): number {
+  return performance.timeOrigin + performance.now();
+}

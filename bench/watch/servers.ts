@@ -1,0 +1,78 @@
+import { join } from 'node:path';
+import type { DialectName } from './dialects.ts';
+import { type Group, now } from './orders.ts';
+
+/** Things that are watched alike, by a name of their own: each has a number, which rises by one with each change. */
+export interface Scenario {
+  name: string;
+  topics: number;
+}
+
+/** A server that pushes bodies, or answers polls with them. */
+export interface PushServer {
+  name: string;
+  pid: number;
+  /** Of its PostgreSQL, where it has one. */
+  database_pid?: number;
+  port: number;
+  dialect: DialectName;
+  /** How a topic of a scenario is watched over a socket. */
+  watch(scenario: Scenario, topic: number): Pick<Group, 'path' | 'headers' | 'greeting'>;
+  /** How it is polled: a path, to which the number is added, and lines of the request. */
+  poll(scenario: Scenario, topic: number): { path: string; headers: string };
+  /** Makes what is watched. */
+  prepare(scenario: Scenario): Promise<void>;
+  /** Gives all topics this number. Gives the moment from which they have it. */
+  change(scenario: Scenario, number: number): Promise<number>;
+}
+
+/** What all have in common. */
+export interface Template {
+  /** The body that all publish. NUMBER stands for its number. */
+  body: string;
+  /** Lines of the requests that poll. */
+  headers: string;
+}
+
+/** Starts a server that publishes what lines of its input say. */
+export async function startServer(
+  name: string,
+  command: string[],
+  { dialect = 'plain', cwd, headers = '' }: { dialect?: DialectName; cwd?: string; headers?: string } = {},
+): Promise<PushServer & AsyncDisposable> {
+  const child = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', ...(cwd ? { cwd } : {}) });
+  const { value } = await child.stdout.getReader().read();
+  const port = Number(new TextDecoder().decode(value).trim());
+  if (!(port > 0)) throw new Error(`${name} did not say its port`);
+  return {
+    name,
+    pid: child.pid,
+    port,
+    dialect,
+    watch: (scenario, topic) => ({
+      path: dialect === 'socket_io' ? '/socket.io/?EIO=4&transport=websocket' : `/${scenario.name}:${topic}`,
+      headers: '',
+    }),
+    poll: (scenario, topic) => ({ path: `/${scenario.name}:${topic}?watch_index=bench.`, headers }),
+    async prepare() {},
+    async change({ name, topics }, number) {
+      const at = now();
+      child.stdin.write(`${name} ${topics} ${number}\n`);
+      await child.stdin.flush();
+      return at;
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await child.exited;
+    },
+  };
+}
+
+export function startBareBun({ body, headers }: Template): Promise<PushServer & AsyncDisposable> {
+  return startServer('Bun alone', [process.execPath, join(import.meta.dir, 'bare-bun.ts'), body], { headers });
+}
+
+/** A body as a frame of docs/watch.md. */
+export function frameOf({ body }: Template): string {
+  return `{"type":"body","key":"k1","body":${body}}`;
+}
