@@ -67,13 +67,28 @@ export function createListing({ database, namespaces, versions, datacenters }: L
   /** A running lobby of a namespace, private ones too: whoever knows its id may join it. */
   const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
     topics: ({ lobby_id }) => [topics.lobby(lobby_id), topics.seats(lobby_id)],
-    async read({ namespace_id, lobby_id }) {
-      const known = await store.selectCountedLobby(queries, namespace_id, lobby_id);
-      if (!known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      if (known.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
-      return toKnownLobby(known);
+    async read(place) {
+      const [view] = await readLobbies([place]);
+      if (!view || view instanceof Error) throw view ?? new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      return view;
     },
+    readMany: readLobbies,
   };
+
+  async function readLobbies(
+    places: { namespace_id: string; lobby_id: string }[],
+  ): Promise<(KnownLobby | ServiceError)[]> {
+    const rows = await store.selectCountedLobbies(
+      queries,
+      places.map(({ lobby_id }) => lobby_id),
+    );
+    const by_id = new Map(rows.map((row) => [row.lobby_id, row]));
+    return places.map(({ namespace_id, lobby_id }) => {
+      const row = by_id.get(lobby_id);
+      if (row?.namespace_id !== namespace_id) return new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      return row.stop_ts ? new ServiceError('MATCHMAKER_LOBBY_STOPPED', {}) : toKnownLobby(row);
+    });
+  }
 
   /** Players with a seat. Each game mode and region of the current version is there, with a zero if need be. */
   const statistics: Watchable<{ namespace_id: string; exclude_outdated: boolean }, Statistics> = {

@@ -26,13 +26,12 @@ export async function selectCounted(queries: Queries, namespace_id: string) {
     .limit(LISTED_MAX);
 }
 
-/** A lobby of a namespace, running or ended. */
-export async function selectCountedLobby(queries: Queries, namespace_id: string, lobby_id: string) {
-  const [row] = await queries
+/** Lobbies by their ids, running or ended; whose they are is for the caller to look at. */
+export async function selectCountedLobbies(queries: Queries, lobby_ids: string[]) {
+  return await queries
     .select(counted)
     .from(lobbies)
-    .where(and(eq(lobbies.namespace_id, namespace_id), eq(lobbies.lobby_id, lobby_id)));
-  return row;
+    .where(sql`${lobbies.lobby_id} = any(${sql.param(lobby_ids)}::uuid[])`);
 }
 
 /** Players with a seat, by version, game mode and region. */

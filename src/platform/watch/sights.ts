@@ -1,3 +1,5 @@
+import { createBatches } from './batches.ts';
+
 /**
  * Something whose changes can be waited for: where news of it appears, and what it looks like now. Whoever asks with the
  * same key, as JSON, sees the same view: who asks belongs into the key when it makes a difference.
@@ -5,6 +7,8 @@
 export interface Watchable<Key, View> {
   topics(key: Key): string[];
   read(key: Key): Promise<View>;
+  /** The same for many keys at once, in their order; an error for one that cannot be read. Where many are watched. */
+  readMany?(keys: Key[]): Promise<(View | Error)[]>;
 }
 
 /** Some pieces of what grows, and the number of the piece that comes next. */
@@ -38,6 +42,17 @@ function nameOf(watchable: object, key: unknown): string {
   return `${number} ${JSON.stringify(key)}`;
 }
 
+const batches = new WeakMap<object, (key: never) => Promise<unknown>>();
+
+/** Reads one thing; together with others that are wanted at the same moment, where the watchable can. */
+function readView<Key, View>(watchable: Watchable<Key, View>, key: Key): Promise<View> {
+  if (!watchable.readMany) return watchable.read(key);
+  const batch = batches.get(watchable) ?? createBatches(watchable.readMany.bind(watchable));
+  batches.set(watchable, batch);
+  // What is read under a watchable are views of its own.
+  return (batch as (key: Key) => Promise<View>)(key);
+}
+
 /**
  * A watchable under a key, as the body of an answer without its `watch`. The body is made of the view alone: others with
  * the same key share it.
@@ -51,7 +66,7 @@ export function see<Key, View, Body extends object>(
     kind: 'state',
     name: nameOf(watchable, key),
     topics: watchable.topics(key),
-    read: async () => toBody(await watchable.read(key)),
+    read: async () => toBody(await readView(watchable, key)),
   };
 }
 
