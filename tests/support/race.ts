@@ -66,13 +66,20 @@ export async function openRace(program: Program, database_url: string, game: Tes
   };
 }
 
-/** What became of a request; undefined when it was cut off. */
+/** What became of a request that was answered. */
 type Reply = {
   outcome: string;
   body: { lobby: { lobby_id: string }; player: { token: string }; players?: { token: string }[] };
 };
 
-async function send(race: Race, to: Program | undefined, path: string, token: string, body?: object, method = 'POST') {
+async function send(
+  race: Race,
+  to: Program | undefined,
+  path: string,
+  token: string,
+  body?: object,
+  method = 'POST',
+): Promise<Reply | 'cut off' | 'nobody there'> {
   try {
     const response = await fetch(`${to?.url}${path}`, {
       method,
@@ -82,18 +89,20 @@ async function send(race: Race, to: Program | undefined, path: string, token: st
     const answer = await response.json();
     const outcome = response.ok ? '200' : `${response.status} ${answer.code}`;
     if (response.status >= 500 && response.status !== 503) race.faults.push(`${path}: ${outcome} ${answer.message}`);
-    return { outcome, body: answer } as Reply;
+    return { outcome, body: answer };
   } catch (error) {
-    if (error instanceof Error && 'code' in error && /ECONN|Connection|Socket/.test(`${error.code}`)) return undefined;
+    const code = error instanceof Error && 'code' in error ? `${error.code}` : '';
+    if (/^(ECONNREFUSED|ConnectionRefused|FailedToOpenSocket)$/.test(code)) return 'nobody there';
+    if (/ECONN|Connection|Socket/.test(code)) return 'cut off';
     throw error;
   }
 }
 
 /** The same, at one process after the other until it is answered: repeating it is harmless. */
 async function insist(race: Race, chance: Chance, path: string, token: string, body?: object, method = 'POST') {
-  for (let cut = 0; ; cut += 1) {
+  for (;;) {
     const reply = await send(race, chance.pick(race.programs), path, token, body, method);
-    if (reply && !reply.outcome.startsWith('503')) return { ...reply, cut };
+    if (typeof reply === 'object' && !reply.outcome.startsWith('503')) return reply;
     await Bun.sleep(LOOKED_FOR_EVERY_MS);
   }
 }
@@ -132,10 +141,9 @@ export async function play(race: Race, chance: Chance, asks: number): Promise<vo
       ...body,
       ...players,
     });
-    if (!reply) {
-      race.unanswered += players.players ?? 1;
-      return await Bun.sleep(LOOKED_FOR_EVERY_MS);
-    }
+    if (reply === 'nobody there') race.asked -= 1;
+    if (reply === 'cut off') race.unanswered += players.players ?? 1;
+    if (typeof reply === 'string') return await Bun.sleep(LOOKED_FOR_EVERY_MS);
     note(kind, reply.outcome);
     if (reply.outcome !== '200') return;
     const { lobby, player, players: all = [player] } = reply.body;

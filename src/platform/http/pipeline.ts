@@ -105,7 +105,7 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch }
     const { question, watch_index, admission } = await admit({
       caller,
       params,
-      search: new URL(request.url).searchParams,
+      search: readSearch(request.url),
     });
     if ('look' in route) {
       const waiting = { watch_index, admission, signal, waiter: nameWatcher(caller, address) };
@@ -187,13 +187,28 @@ function readQuery(search: URLSearchParams, shape: TObject, compiled: CompiledSh
     const error = is_wrong ? number.error : 'expected a text without the character zero';
     if (is_wrong || !isKept(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
   }
-  const query = Value.Convert(shape, given);
+  const query = isAllText(shape) ? given : Value.Convert(shape, given);
   if (compiled.accepts(query)) return query;
   const [problem] = compiled.problems(query);
   throw new ServiceError('API_BAD_QUERY_PARAMETER', {
     parameter: problem?.path[0] ?? '',
     error: problem?.message ?? 'unreadable',
   });
+}
+
+/** Most have none; the rest of an address is the router's business. */
+function readSearch(url: string): URLSearchParams {
+  const start = url.indexOf('?');
+  return new URLSearchParams(start < 0 ? '' : url.slice(start));
+}
+
+const all_text = new WeakMap<TObject, boolean>();
+
+/** Whether nothing in a query is to be read as something else than text. */
+function isAllText(shape: TObject): boolean {
+  const known = all_text.get(shape) ?? Object.values(shape.properties).every(({ type }) => type === 'string');
+  all_text.set(shape, known);
+  return known;
 }
 
 function checkBody(text: string, shape: CompiledShape<TSchema>): unknown {
