@@ -10,7 +10,7 @@ import { openServiceTokens } from './service-tokens.ts';
 /** A region of which no machine is: lobbies there are real, and their servers rows that nobody starts. */
 export const NOWHERE = 'nowhere';
 const HELD_MAX = 9;
-const ASKS_WHILE_CLOSED = 3;
+const ASKS_WHILE_CLOSED = 4;
 const LOOKED_FOR_EVERY_MS = 10;
 
 /** A seat that somebody was told of. */
@@ -189,7 +189,8 @@ export async function play(race: Race, chance: Chance, asks: number): Promise<vo
     const closed = await say(true);
     note('closed', closed.outcome);
     if (closed.outcome === '200') race.ended.set(lobby_id, ending);
-    for (let time = 0; time < ASKS_WHILE_CLOSED; time += 1) await ask();
+    // At once: whoever has not heard of it yet must not find it either.
+    await Promise.all(Array.from({ length: ASKS_WHILE_CLOSED }, ask));
     // One that was removed meanwhile is not opened again.
     if (race.ended.get(lobby_id) === ending) race.ended.delete(lobby_id);
     note('closed', (await say(false)).outcome);
@@ -207,7 +208,7 @@ export async function play(race: Race, chance: Chance, asks: number): Promise<vo
   while (race.asked < asks) {
     await ask();
     while (mine.length > HELD_MAX || (mine.length > 2 && chance.oneIn(3))) await leave();
-    if (chance.oneIn(60)) await close();
+    if (chance.oneIn(20)) await close();
     if (chance.oneIn(200)) await remove();
   }
 }

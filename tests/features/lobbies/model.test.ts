@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { openTestDatabase } from '../../support/database.ts';
+import { deploy } from '../../support/game.ts';
+import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { IS_LONG } from '../../support/length.ts';
+import { type Matchmaker, OWN_REGION, openMatchmaker } from '../../support/matchmaker.ts';
+import { commands } from '../../support/matchmaker-commands.ts';
+import { Oracle, VERSIONS, type VersionName } from '../../support/matchmaker-oracle.ts';
+import { createRun } from '../../support/matchmaker-run.ts';
+import { makePuppetGame } from '../../support/puppet.ts';
+import { openTestService } from '../../support/service.ts';
+
+/** CI asks for all of it (MUSTER_TEST_LONG); elsewhere a part has to do. */
+const RUNS = IS_LONG ? 1_000 : 100;
+const COMMANDS_MAX = 30;
+const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
+
+let opened: AsyncDisposableStack;
+let matchmaker: Matchmaker;
+let ledger: Ledger;
+let place: { game_id: string; versions: Record<VersionName, string> };
+const clock = createStoppedClock();
+
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const { address: database_address } = opened.use(await openTestDatabase());
+  matchmaker = opened.use(await openMatchmaker({ database_address, clock }));
+  ledger = opened.use(openLedger({ database_address }));
+  await matchmaker.datacenters.register({ slug: OWN_REGION, name: 'Here', coordinates: undefined });
+  await matchmaker.datacenters.register({ slug: 'far', name: 'Far', coordinates: undefined });
+  // For the looks of the test, which the service never takes.
+  await matchmaker.database.queries.execute(sql`create index on players (namespace_id)`);
+  await using service = await openTestService({}, { beside: { database_address, clock } });
+  const game = await makePuppetGame(service, { game_modes: toGameModes('old') });
+  const matchmaking = { ...game.matchmaker, game_modes: toGameModes('new') };
+  const versions = { old: game.version_id, new: await deploy(service.api, game, matchmaking) };
+  place = { game_id: game.game_id, versions };
+}, 30_000);
+afterAll(() => opened.disposeAsync(), 30_000);
+
+test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmaker does as the oracle says`, async () => {
+  console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
+  const counts = new Map<string, number>();
+  let number = 0;
+  const property = fc.asyncProperty(commands(COMMANDS_MAX), fc.constantFrom(1, 2, 3, 4, 8), async (all, limit) => {
+    number += 1;
+    const model = new Oracle(limit, clock.now().getTime());
+    const real = await createRun({ matchmaker, ledger, clock, place, name_id: `run-${number}`, oracle: model, counts });
+    try {
+      await fc.asyncModelRun(() => ({ model, real }), all);
+      await real.end();
+    } finally {
+      await real.sweep();
+    }
+  });
+  await fc.assert(property, { numRuns: RUNS, seed });
+  const list = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
+  console.log(list.map(([what, count]) => `${count} ${what}`).join('\n'));
+  expect(await ledger.faults()).toEqual([]);
+}, 180_000);
+
+/** Goes on only when it is told to: the oracle knows each moment. */
+function createStoppedClock() {
+  let now_ms = Date.UTC(2030, 0, 1);
+  return {
+    now: () => new Date(now_ms),
+    advance(milliseconds: number) {
+      now_ms += milliseconds;
+    },
+  };
+}
+
+/** The game modes of the oracle as a version says them. */
+function toGameModes(version: VersionName): Record<string, object> {
+  const modes = Object.entries(VERSIONS[version]).map(([name, mode]) => {
+    const { maxima, regions, is_taggable, is_joinable, creates, idle_max } = mode;
+    const create = {
+      enabled: creates.length > 0,
+      enable_public: creates.includes('public'),
+      enable_private: creates.includes('private'),
+    };
+    return [
+      name,
+      {
+        ...{ max_players: maxima.normal, max_players_direct: maxima.direct, max_players_party: maxima.party },
+        regions: Object.fromEntries(regions.map((slug) => [slug, { idle_lobbies: { min: 0, max: idle_max } }])),
+        taggable: is_taggable,
+        actions: { join: { enabled: is_joinable }, create },
+      },
+    ];
+  });
+  return Object.fromEntries(modes);
+}

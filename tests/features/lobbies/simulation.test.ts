@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test';
+import { openChance } from '../../support/chance.ts';
+import { simulate } from '../../support/lobby-simulation.ts';
+
+const SEEDS = 2_000;
+const STEPS = 500;
+/** What must have come often, as the trace has it without its numbers. */
+const OUTCOMES = [
+  ...['sits in lobby ', 'makes lobby ', 'is too many', 'is alone', 'tries again'],
+  ...['MATCHMAKER_NO_AVAILABLE_LOBBIES', 'MATCHMAKER_LOBBY_FULL', 'MATCHMAKER_LOBBY_STOPPED'],
+];
+const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
+
+test(`in ${SEEDS} worlds of ${STEPS} steps, two machines that plan by what they remember never go wrong`, () => {
+  console.log(`seeds from ${seed} (MUSTER_TEST_SEED)`);
+  const noted = new Map<string, number>();
+  for (let world = 0; world < SEEDS; world += 1) {
+    const trace: string[] = [];
+    const faults = simulate(openChance(seed + world, 0), STEPS, trace);
+    if (faults.length > 0) {
+      throw new Error(`MUSTER_TEST_SEED=${seed + world}: ${faults.join('\n')}\n${trace.slice(-20).join('\n')}`);
+    }
+    for (const line of trace) {
+      const what = line.replace(/[\d+]+ ?/g, '');
+      noted.set(what, (noted.get(what) ?? 0) + 1);
+    }
+  }
+  console.log([...noted].map(([what, count]) => `${count} ${what}`).join('; '));
+  for (const what of OUTCOMES) expect(noted.get(what)).toBeGreaterThan(SEEDS);
+}, 60_000);
+
+test('the same seed gives the same trace, another one another', () => {
+  const traceOf = (one: number) => {
+    const trace: string[] = [];
+    simulate(openChance(one, 0), STEPS, trace);
+    return trace;
+  };
+  const trace = traceOf(seed);
+  expect(trace.length).toBeGreaterThan(STEPS / 4);
+  expect(traceOf(seed)).toEqual(trace);
+  expect(traceOf(seed + 1)).not.toEqual(trace);
+});

@@ -1,0 +1,232 @@
+import { expect } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import type { JoinAnswer } from '../../src/features/lobbies/wire.ts';
+import type { Ledger } from './ledger.ts';
+import { type Asking, type Matchmaker, TIMES, type Wanted } from './matchmaker.ts';
+import { type Expected, type Oracle, type OracleLobby, type VersionName, whoOf } from './matchmaker-oracle.ts';
+import type { TestService } from './service.ts';
+
+/** A namespace of its own in which a series of commands runs, beside what the oracle says. */
+export type Run = Awaited<ReturnType<typeof createRun>>;
+
+interface RunOptions {
+  matchmaker: Matchmaker;
+  ledger: Ledger;
+  clock: TestService['clock'];
+  place: { game_id: string; versions: Record<VersionName, string> };
+  name_id: string;
+  oracle: Oracle;
+  /** How often each outcome came. */
+  counts: Map<string, number>;
+}
+
+/** A request whose seats are taken in a lobby that is not ready. */
+interface Pending {
+  asking: Asking;
+  lobby: OracleLobby;
+  player_ids: string[];
+  /** Whether the lobby was made for it; undefined when that cannot be known. */
+  is_new: boolean | undefined;
+}
+
+/** Where a request has come to. */
+export type Came = { lobby_id: string; player_id: string; answer?: JoinAnswer } | { code: string };
+
+export async function createRun({ matchmaker, ledger, clock, place, name_id, oracle, counts }: RunOptions) {
+  const { game_id } = place;
+  const { queries } = matchmaker.database;
+  const version_id = place.versions[oracle.version];
+  const namespace_id = await matchmaker.namespaces.create({ game_id, name_id, display_name: name_id, version_id });
+  await queries.execute(sql`
+    update namespaces set lobby_count_max = ${oracle.lobby_count_max} where namespace_id = ${namespace_id}`);
+  const stopListening = matchmaker.listenTo(namespace_id);
+  let pending: Pending[] = [];
+
+  const count = (what: string) => void counts.set(what, (counts.get(what) ?? 0) + 1);
+
+  async function idsOf(answer: JoinAnswer): Promise<string[]> {
+    const tokens = (answer.players ?? [answer.player]).map(({ token }) => token);
+    expect(answer.player.token).toBe(tokens[0] ?? '');
+    const callers = await Promise.all(tokens.map((token) => matchmaker.tokens.verifyKind(token, ['player'])));
+    return callers.map(({ player_id }) => player_id);
+  }
+
+  /** Waits until a request is answered, or has its seats and waits for its lobby. */
+  async function come(asking: Asking): Promise<Came> {
+    const waits = await asking.waits;
+    if (waits) return waits;
+    const outcome = await asking.outcome;
+    if ('code' in outcome) return outcome;
+    const [player_id = ''] = await idsOf(outcome.answer);
+    return { lobby_id: outcome.answer.lobby.lobby_id, player_id, answer: outcome.answer };
+  }
+
+  const readPlayers = () =>
+    queries.execute<{ player_id: string; lobby_id: string; is_connected: boolean; remove_reason: string | null }>(sql`
+      select player_id, lobby_id, connect_ts is not null as is_connected, remove_reason from players
+      where namespace_id = ${namespace_id} order by player_id`);
+
+  const readLobbies = () =>
+    queries.execute<Record<string, unknown> & { lobby_id: string; stop_reason: string | null }>(sql`
+      select lobby_id, version_id, game_mode, region, tags, publicity, player_count, is_closed, stop_reason,
+        ready_ts is not null as is_ready
+      from lobbies where namespace_id = ${namespace_id} order by lobby_id`);
+
+  /** Everything that there is must be what the oracle has, no more and no less. */
+  async function check(): Promise<void> {
+    const [rows, lobbies, faults] = await Promise.all([readPlayers(), readLobbies(), ledger.faults(namespace_id)]);
+    const players = oracle.players.map(({ player_id, lobby, state, remove_reason = null }) => {
+      // Who was connected and has gone was connected all the same: only the end counts then.
+      return { player_id, lobby_id: lobby.lobby_id, state, remove_reason };
+    });
+    const seen = rows.map(({ player_id, lobby_id, is_connected, remove_reason }) => {
+      const state = remove_reason !== null ? 'gone' : is_connected ? 'connected' : 'awaited';
+      return { player_id, lobby_id, state, remove_reason };
+    });
+    expect(seen).toEqual(players.toSorted((one, other) => (one.player_id < other.player_id ? -1 : 1)));
+    expect(lobbies.map((lobby) => ({ ...lobby }))).toEqual(
+      oracle.lobbies
+        .map(({ lobby_id, version, game_mode, region, tags, publicity, is_closed, is_ready, ...lobby }) => ({
+          ...{ lobby_id, game_mode, region, tags, publicity, is_closed, is_ready },
+          version_id: place.versions[version],
+          player_count: oracle.seated({ lobby_id } as OracleLobby).length,
+          stop_reason: lobby.stop_reason ?? null,
+        }))
+        .toSorted((one, other) => (one.lobby_id < other.lobby_id ? -1 : 1)),
+    );
+    expect(faults).toEqual([]);
+  }
+
+  /** The receipt of a request that has been answered says what became of it. */
+  async function checkReceipt({ ray_id, wanted }: Asking, outcome: object): Promise<void> {
+    const receipt = await matchmaker.receipts.get(namespace_id, ray_id);
+    const { players = 1 } = wanted.body;
+    expect(receipt).toMatchObject({ kind: wanted.kind, request: { players } });
+    expect(receipt.outcome).toEqual(outcome);
+  }
+
+  /** Notes the seats of a request that has come somewhere. */
+  async function sit(asking: Asking, came: Exclude<Came, { code: string }>, lobby: OracleLobby, is_new?: boolean) {
+    const { players = 1 } = asking.wanted.body;
+    const known = new Set(oracle.players.map(({ player_id }) => player_id));
+    const fresh = (await readPlayers()).map(({ player_id }) => player_id).filter((player_id) => !known.has(player_id));
+    // Those who come together have been named one after the other.
+    const first = fresh.indexOf(came.player_id);
+    const player_ids = first < 0 ? [] : fresh.slice(first, first + players);
+    expect(player_ids).toHaveLength(players);
+    oracle.seat(lobby, player_ids);
+    if (came.answer) await hand({ asking, lobby, player_ids, is_new }, came.answer);
+    else pending.push({ asking, lobby, player_ids, is_new });
+  }
+
+  /** Gives players the tokens of an answer. */
+  async function hand({ asking, lobby, player_ids, is_new }: Pending, answer: JoinAnswer): Promise<void> {
+    expect(answer.lobby.lobby_id).toBe(lobby.lobby_id);
+    expect((await idsOf(answer)).toSorted()).toEqual(player_ids.toSorted());
+    for (const { token } of answer.players ?? [answer.player]) {
+      const { player_id } = await matchmaker.tokens.verifyKind(token, ['player']);
+      const player = oracle.players.find((one) => one.player_id === player_id);
+      if (player) player.token = token;
+    }
+    await checkReceipt(asking, { lobby_id: lobby.lobby_id, is_new: is_new ?? expect.any(Boolean) });
+  }
+
+  return {
+    ...{ matchmaker, oracle, namespace_id, count, check, come, checkReceipt, sit },
+    host: matchmaker.lobbies,
+    scope: { game_id, namespace_id },
+    caller: (lobby_id: string) => ({ kind: 'lobby', lobby_id }) as const,
+    ask: (wanted: Wanted) => matchmaker.ask(namespace_id, wanted),
+    pending: () => pending,
+    async codeOf(lobby_id: string): Promise<string> {
+      const rows = await queries.execute<{ code: string }>(sql`select code from lobbies where lobby_id = ${lobby_id}`);
+      return rows[0]?.code ?? 'NOBODY00';
+    },
+    versionId: (version: VersionName) => place.versions[version],
+    untilHeard: () => matchmaker.untilHeard(namespace_id),
+    /** A request, alone: it must come to what is expected. */
+    async expectSeat(wanted: Wanted, expected: Expected): Promise<void> {
+      const asking = matchmaker.ask(namespace_id, wanted);
+      const came = await come(asking);
+      count(`${wanted.kind} ${'code' in came ? came.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
+      if ('code' in came) {
+        expect('codes' in expected ? expected.codes : expected).toContain(came.code);
+        await checkReceipt(asking, { code: came.code });
+        return;
+      }
+      if ('makes' in expected) {
+        expect(oracle.lobbies.map(({ lobby_id }) => lobby_id)).not.toContain(came.lobby_id);
+        return await sit(asking, came, oracle.open(came.lobby_id, expected.makes), true);
+      }
+      const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === came.lobby_id);
+      if (!lobby) throw new Error(`came to ${came.lobby_id} where ${JSON.stringify(expected)} was expected`);
+      await sit(asking, came, lobby, false);
+    },
+    /** Everybody who waits for a lobby hears of what it has come to. */
+    async answerAll(lobby: OracleLobby, code?: string): Promise<void> {
+      const its = pending.filter((one) => one.lobby === lobby);
+      pending = pending.filter((one) => one.lobby !== lobby);
+      for (const one of its) {
+        const outcome = await one.asking.outcome;
+        if ('answer' in outcome) {
+          expect(code).toBeUndefined();
+          await hand(one, outcome.answer);
+        } else {
+          expect(outcome.code).toBe(code ?? 'no refusal');
+          await checkReceipt(one.asking, { code: code ?? '' });
+        }
+      }
+    },
+    /** A client goes away while it waits. */
+    async hangUp(one: Pending): Promise<void> {
+      pending = pending.filter((other) => other !== one);
+      one.asking.hangUp();
+      expect(await one.asking.outcome).toEqual({ code: 'API_REQUEST_TIMEOUT' });
+      oracle.remove(
+        oracle.players.filter(({ player_id }) => one.player_ids.includes(player_id)),
+        'request_ended',
+      );
+      await checkReceipt(one.asking, { code: 'API_REQUEST_TIMEOUT' });
+    },
+    /** Lets time pass. */
+    advance(milliseconds: number): void {
+      clock.advance(milliseconds);
+      oracle.now_ms = clock.now().getTime();
+    },
+    /** One step of the background work. */
+    async reconcile(): Promise<void> {
+      const running = oracle.running();
+      await matchmaker.reconcile();
+      const stopped = new Set((await readLobbies()).filter((one) => one.stop_reason).map(({ lobby_id }) => lobby_id));
+      oracle.reconcile((lobby_id) => stopped.has(lobby_id));
+      for (const lobby of running) {
+        if (lobby.stop_reason !== undefined) await this.answerAll(lobby, 'MATCHMAKER_LOBBY_STOPPED');
+      }
+    },
+    /** When everything's time is over, nobody sits anywhere: every seat has ended, and for a reason. */
+    async end(): Promise<void> {
+      this.advance(TIMES.player_timeout_ms + TIMES.ready_timeout_ms);
+      await this.reconcile();
+      await check();
+      expect(oracle.players.filter(({ remove_reason }) => remove_reason === undefined)).toEqual([]);
+      expect(pending).toEqual([]);
+    },
+    /** Leaves nothing that the background work of another run would meet. */
+    async sweep(): Promise<void> {
+      for (const { asking } of pending) {
+        asking.hangUp();
+        await asking.outcome;
+      }
+      stopListening();
+      await queries.execute(sql`
+        with ended as (
+          update lobbies set stop_ts = now(), stop_reason = 'removed', player_count = 0
+          where namespace_id = ${namespace_id} and stop_ts is null
+        ), left_by as (
+          update players set remove_ts = now(), remove_reason = 'lobby_stopped'
+          where namespace_id = ${namespace_id} and remove_ts is null
+        ) update lobby_counts set lobby_count = 0 where namespace_id = ${namespace_id}`);
+    },
+    isSeatable: (lobby: OracleLobby, players: number) => oracle.free(lobby, whoOf(players)) >= players,
+  };
+}

@@ -1,0 +1,95 @@
+import { expect } from 'bun:test';
+import type { FindBody } from '../../src/features/lobbies/wire.ts';
+import type { Asking, Wanted } from './matchmaker.ts';
+import { type Join, joinBody } from './matchmaker-commands.ts';
+import { type Oracle, type OracleLobby, whoOf } from './matchmaker-oracle.ts';
+import type { Came, Run } from './matchmaker-run.ts';
+
+interface Told {
+  asking: Asking;
+  came: Came;
+}
+
+/** Several ask at one moment: whatever the order, nobody sits where he may not, and every no is true. */
+export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join)[]): Promise<void> {
+  const wanted = requests.map((body): Wanted => {
+    if ('game_modes' in body) return { kind: 'find', body };
+    const lobby = oracle.lobbies[body.number % Math.max(1, oracle.lobbies.length)];
+    return { kind: 'join', body: joinBody(lobby, body.players) };
+  });
+  const before = [...oracle.lobbies];
+  const all = wanted.map((one) => real.ask(one));
+  const told = await Promise.all(all.map(async (asking): Promise<Told> => ({ asking, came: await real.come(asking) })));
+  await openNew(oracle, told);
+  const limits = new Map<OracleLobby, { most: number; seats: number }[]>();
+  for (const { asking, came } of told) {
+    real.count(`rush ${asking.wanted.kind} ${'code' in came ? came.code : 'seat'}`);
+    if ('code' in came) continue;
+    const lobby = oracle.lobbies.find(({ lobby_id }) => lobby_id === came.lobby_id);
+    if (!lobby) throw new Error(`nobody could make lobby ${came.lobby_id}`);
+    const { players = 1 } = asking.wanted.body;
+    if (asking.wanted.kind === 'find') expect(oracle.suits(lobby, asking.wanted.body)).toBe(true);
+    else expect(oracle.join(lobby, 0)).toEqual({ among: [lobby] });
+    const most = lobby.maxima[asking.wanted.kind === 'find' ? whoOf(players) : 'direct'];
+    limits.set(lobby, [...(limits.get(lobby) ?? []), { most, seats: players }]);
+  }
+  for (const [lobby, its] of limits) expectRoom(oracle.seated(lobby).length, its);
+  await sitAll(oracle, real, told, before);
+  for (const { asking, came } of told) {
+    if (!('code' in came)) continue;
+    expect(codesOf(oracle, asking.wanted, before)).toContain(came.code);
+    await real.checkReceipt(asking, { code: came.code });
+  }
+}
+
+/** Lobbies that the oracle does not have yet: each is the one that somebody who came there would have made. */
+async function openNew(oracle: Oracle, told: Told[]): Promise<void> {
+  const arrivals = told.flatMap(({ asking, came }) => ('code' in came ? [] : [{ ...came, wanted: asking.wanted }]));
+  const groups = Map.groupBy(arrivals, ({ lobby_id }) => lobby_id);
+  for (const [lobby_id, its] of groups) {
+    if (oracle.lobbies.some((lobby) => lobby.lobby_id === lobby_id)) continue;
+    // The first to be named among those who may make one.
+    const makers = its.filter(({ wanted }) => wanted.kind === 'find' && !wanted.body.prevent_auto_create_lobby);
+    const [maker] = makers;
+    const makes = maker?.wanted.kind === 'find' ? oracle.target(maker.wanted.body) : undefined;
+    if (!makes) throw new Error(`nobody was to make lobby ${lobby_id}`);
+    oracle.open(lobby_id, makes);
+  }
+  expect(oracle.running().length).toBeLessThanOrEqual(oracle.lobby_count_max);
+}
+
+/** There is an order in which each had room by his own maximum: the one with the lowest first. */
+function expectRoom(taken: number, its: { most: number; seats: number }[]): void {
+  let count = taken;
+  for (const { most, seats } of its.toSorted((one, other) => one.most - other.most)) {
+    count += seats;
+    expect(count).toBeLessThanOrEqual(most);
+  }
+}
+
+async function sitAll(oracle: Oracle, real: Run, told: Told[], before: OracleLobby[]): Promise<void> {
+  for (const { asking, came } of told) {
+    if ('code' in came) continue;
+    const lobby = oracle.lobbies.find(({ lobby_id }) => lobby_id === came.lobby_id);
+    if (lobby) await real.sit(asking, came, lobby, before.includes(lobby) ? false : undefined);
+  }
+}
+
+/** The codes that are true of a request that was refused, by what there is afterwards: seats were only taken. */
+function codesOf(oracle: Oracle, wanted: Wanted, before: OracleLobby[]): string[] {
+  if (wanted.kind === 'create') return [];
+  if (wanted.kind === 'join') {
+    const lobby = oracle.lobbies.find(({ lobby_id }) => lobby_id === wanted.body.lobby_id);
+    const expected = oracle.join(lobby, wanted.body.players);
+    const codes = 'codes' in expected ? expected.codes : [];
+    // Others had the last places of a lobby whose server is to end, until it was noticed.
+    return lobby?.is_ending ? [...codes, 'MATCHMAKER_LOBBY_FULL'] : codes;
+  }
+  const { body } = wanted;
+  const expected = oracle.find(body);
+  if ('codes' in expected) return expected.codes;
+  // One that was made meanwhile may have come too late for those who may make none.
+  const { players = 1 } = body;
+  const open = before.filter((lobby) => oracle.suits(lobby, body) && oracle.free(lobby, whoOf(players)) >= players);
+  return open.length === 0 && body.prevent_auto_create_lobby ? ['MATCHMAKER_NO_AVAILABLE_LOBBIES'] : [];
+}
