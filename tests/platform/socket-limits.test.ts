@@ -50,7 +50,8 @@ describe('a socket watches', () => {
     using stranger = openSocket(app.url, { token: await app.issue() });
     expect(await subscribeAll(one, [0, 1])).toEqual(['subscribed', 'subscribed']);
     expect(await subscribeAll(two, [0, 1, 2])).toEqual(['subscribed', 'subscribed', 'TOO_MANY_WATCHERS']);
-    const poll = await app.api.get(`${pathOf('word-0')}?watch_index=${one.frames.at(-1).body.watch.index}`, token);
+    const seen = await waitFor(() => one.frames.find(({ type }) => type === 'body'), 'a body');
+    const poll = await app.api.get(`${pathOf('word-0')}?watch_index=${seen.body.watch.index}`, token);
     expect([poll.status, poll.body.code]).toEqual([429, 'TOO_MANY_WATCHERS']);
     expect(await subscribeAll(stranger, [0])).toEqual(['subscribed']);
     one.socket.close();

@@ -13,7 +13,7 @@ import { createFounding } from './founding.ts';
 import * as playersStore from './players-store.ts';
 import { surplusLobbies } from './rules.ts';
 import * as store from './store.ts';
-import type { RemoveReason } from './tables.ts';
+import type { LobbyRow, RemoveReason } from './tables.ts';
 import { createWarming } from './warming.ts';
 
 const EVERY_MS = 1_000;
@@ -62,11 +62,13 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
-      // What is of another version than the namespace's is kept for nobody.
+      // What is of another version than the namespace's, or would not be found, is kept for nobody.
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
-      const current = idle.filter(({ version_id }) => version_id === namespace?.version_id);
-      const outdated = idle.filter(({ version_id }) => version_id !== namespace?.version_id);
+      const isKept = ({ version_id, publicity, is_closed }: LobbyRow) =>
+        version_id === namespace?.version_id && publicity === null && !is_closed;
+      const current = idle.filter(isKept);
+      const outdated = idle.filter((lobby) => !isKept(lobby));
       const surplus = surplusLobbies(current, idleMax);
       stopped += await stopAll([...outdated, ...surplus], 'idle');
     }

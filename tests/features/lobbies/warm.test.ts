@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { missingLobbies, type WantedShelf } from '../../../src/features/lobbies/rules.ts';
 import { deploy, type TestGame } from '../../support/game.ts';
+import { hostOf, makePuppetGame } from '../../support/puppet.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -59,6 +60,20 @@ describe('lobbies kept warm', () => {
     expect(moved.map(({ lobby_id }) => lobby_id)).not.toContain(old?.lobby_id ?? '');
     await deploy(opened.api, game, { game_modes: { default: {} }, docker });
     await waitFor(async () => (await live(game)).length === 0, 'them to end');
+  });
+
+  test('are not replaced by a private lobby that everybody has left', async () => {
+    const mode = { ...warm(1), actions: { create: { enabled: true, enable_private: true } } };
+    const game = await makePuppetGame(opened, { game_modes: { default: mode } });
+    const [kept] = await untilIdle(game, 1);
+    const made = await opened.api.ok('POST', '/matchmaker/lobbies/create', {
+      token: game.public_token,
+      body: { game_mode: 'default' },
+    });
+    const host = await hostOf(opened, game, made.lobby.lobby_id);
+    await host.disconnected(made.player.token);
+    await waitFor(async () => (await live(game)).length === 1, 'the private lobby to end');
+    expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([kept?.lobby_id ?? '']);
   });
 
   test('are no more than the namespace may have', async () => {
