@@ -220,13 +220,14 @@ export class Oracle {
       'timed_out',
     );
     const idle = this.running().filter(({ idle_since_ms }) => idle_since_ms !== undefined);
-    const groups = Map.groupBy(idle, (one) => `${one.version} ${one.game_mode} ${one.region}`);
+    const isKept = (one: OracleLobby) => one.version === this.version && one.publicity === null && !one.is_closed;
+    for (const lobby of idle.filter((one) => !isKept(one))) this.stop(lobby, 'idle');
+    const groups = Map.groupBy(idle.filter(isKept), (one) => `${one.version} ${one.game_mode} ${one.region}`);
     for (const group of groups.values()) this.#trim(group, hasStopped);
   }
 
   #trim(group: OracleLobby[], hasStopped: (lobby_id: string) => boolean): void {
-    const [{ version, game_mode } = { version: 'old', game_mode: '' }] = group;
-    const kept = version === this.version ? (VERSIONS[version as VersionName][game_mode]?.idle_max ?? 0) : 0;
+    const kept = VERSIONS[this.version][group[0]?.game_mode ?? '']?.idle_max ?? 0;
     const rank = (one: OracleLobby) => (one.idle_since_ms ?? 0) - (hasStopped(one.lobby_id) ? 0.5 : 0);
     const longest_first = group.toSorted((one, other) => rank(one) - rank(other));
     for (const lobby of longest_first.slice(0, Math.max(0, group.length - kept))) this.stop(lobby, 'idle');

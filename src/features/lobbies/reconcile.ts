@@ -62,7 +62,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
-      // What is of another version than the namespace's, or would not be found, is kept for nobody.
+      // What is of another version than the namespace's, was made by a player or is closed, is kept for nobody.
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
       const isKept = ({ version_id, publicity, is_closed }: LobbyRow) =>
