@@ -1,6 +1,7 @@
 // Writes the documents that are made from the code: docs/openapi.json and docs/errors.md. `bun .ci/documents.ts`
 // after a change of the route table or of the error catalogue; a test says when it was forgotten.
-import { CATALOGUE, documentationAnchor, type ErrorCode } from '../src/platform/errors.ts';
+import { CATALOGUE } from '../src/platform/error-catalogue.ts';
+import { documentationAnchor, type ErrorCode } from '../src/platform/errors.ts';
 import { stopTestServer } from '../tests/support/database.ts';
 import { openTestService } from '../tests/support/service.ts';
 

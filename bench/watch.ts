@@ -2,11 +2,11 @@
 // that it could cost, which is Bun's own server without anything else, and against ws, Socket.IO and Colyseus, all in one
 // run and by turns. The bodies are the same bytes for all.
 import { availableParallelism } from 'node:os';
+import { type Goal, printGoals } from './report.ts';
 import { measureHolding } from './watch/holding.ts';
 import { installPeers } from './watch/peers.ts';
 import { readPlan } from './watch/plan.ts';
 import { measureOneThing } from './watch/pushing.ts';
-import { type Goal, printGoals } from './watch/report.ts';
 
 const plan = readPlan(process.argv.slice(2));
 const started = performance.now();

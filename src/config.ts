@@ -3,12 +3,29 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
+import { type Network, readTrustedProxies } from './platform/http/addresses.ts';
+import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
+import { parseAllowList } from './platform/outbound/addresses.ts';
 import { Settings } from './settings.ts';
 
 const PORT_MAX = 65_535;
-/** Settings whose values are not repeated; a database address holds a password. */
-const SECRETS = ['DATABASE_URL', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'];
+/** Settings whose values are not repeated; an address may hold a password. */
+const SECRETS = [
+  'DATABASE_URL',
+  'REDIS_URL',
+  'S3_ACCESS_KEY_ID',
+  'S3_SECRET_ACCESS_KEY',
+  'UPSTASH_REDIS_REST_URL',
+  'UPSTASH_REDIS_REST_TOKEN',
+  'MUSTER_HCAPTCHA_SECRET_KEY',
+  'MUSTER_TURNSTILE_SECRET_KEY',
+];
+
+interface CaptchaKeys {
+  site_key: string;
+  secret_key: string;
+}
 
 /** What the service runs with: the settings, completed and checked against each other. */
 export interface Config {
@@ -24,6 +41,13 @@ export interface Config {
   database_pool: number;
   /** Undefined: objects are files in the data directory. */
   s3: S3Settings | undefined;
+  trusted_proxies: Network[];
+  limits: {
+    is_on: boolean;
+    scale: number;
+    /** Undefined: each process counts by itself. */
+    store: StoreSettings | undefined;
+  };
   log: Settings['MUSTER_LOG'];
   demo: boolean;
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
@@ -35,7 +59,18 @@ export interface Config {
   seat_timeout_ms: number;
   player_timeout_ms: number;
   request_timeout_ms: number;
+  verification_timeout_ms: number;
+  outbound_allow: string[];
+  ip_database_file: string | undefined;
   receipts_per_second_max: number;
+  /** Of providers of captchas, for versions without keys of their own. */
+  shared_captcha_keys: { hcaptcha?: CaptchaKeys; turnstile?: CaptchaKeys };
+  hcaptcha_url: string;
+  turnstile_url: string;
+  captcha_timeout_ms: number;
+  captcha_is_open_when_down: boolean;
+  /** Absolute. */
+  address_classes_file: string | undefined;
   watch_hold_ms: number;
   watchers_max: number;
   watchers_per_caller_max: number;
@@ -72,6 +107,12 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     database_url: settings.DATABASE_URL,
     database_pool: settings.MUSTER_DATABASE_POOL,
     s3: readS3Settings(settings, environment),
+    trusted_proxies: readTrustedProxies(settings.MUSTER_TRUSTED_PROXIES),
+    limits: {
+      is_on: settings.MUSTER_LIMITS === 'on',
+      scale: settings.MUSTER_LIMITS_SCALE,
+      store: readStoreSettings(settings),
+    },
     log: settings.MUSTER_LOG,
     demo: settings.MUSTER_DEMO === 'on',
     datacenter: {
@@ -87,7 +128,19 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     seat_timeout_ms: settings.MUSTER_SEAT_TIMEOUT_MS,
     player_timeout_ms: settings.MUSTER_PLAYER_TIMEOUT_MS,
     request_timeout_ms: settings.MUSTER_REQUEST_TIMEOUT_MS,
+    verification_timeout_ms: settings.MUSTER_VERIFICATION_TIMEOUT_MS,
+    outbound_allow: parseOutboundAllow(settings.MUSTER_OUTBOUND_ALLOW),
+    ip_database_file: settings.MUSTER_IP_DATABASE,
     receipts_per_second_max: settings.MUSTER_RECEIPTS_PER_SECOND_MAX,
+    shared_captcha_keys: {
+      ...readCaptchaKeys('hcaptcha', settings.MUSTER_HCAPTCHA_SITE_KEY, settings.MUSTER_HCAPTCHA_SECRET_KEY),
+      ...readCaptchaKeys('turnstile', settings.MUSTER_TURNSTILE_SITE_KEY, settings.MUSTER_TURNSTILE_SECRET_KEY),
+    },
+    hcaptcha_url: settings.MUSTER_HCAPTCHA_URL,
+    turnstile_url: settings.MUSTER_TURNSTILE_URL,
+    captcha_timeout_ms: settings.MUSTER_CAPTCHA_TIMEOUT_MS,
+    captcha_is_open_when_down: settings.MUSTER_CAPTCHA_WHEN_DOWN === 'open',
+    address_classes_file: settings.MUSTER_ADDRESS_CLASSES && resolve(settings.MUSTER_ADDRESS_CLASSES),
     watch_hold_ms: settings.MUSTER_WATCH_HOLD_MS,
     watchers_max: settings.MUSTER_WATCHERS_MAX,
     watchers_per_caller_max: settings.MUSTER_WATCHERS_PER_CALLER_MAX,
@@ -131,6 +184,19 @@ function expectation(shape: TSchema): string {
   return `expected the form ${shape.pattern}`;
 }
 
+/** Both keys of a provider, or none. */
+function readCaptchaKeys(
+  provider: 'hcaptcha' | 'turnstile',
+  site_key: string | undefined,
+  secret_key: string | undefined,
+): Config['shared_captcha_keys'] {
+  if (site_key !== undefined && secret_key !== undefined) return { [provider]: { site_key, secret_key } };
+  if (site_key === undefined && secret_key === undefined) return {};
+  const prefix = `MUSTER_${provider.toUpperCase()}`;
+  const [given, missing] = site_key === undefined ? ['SECRET', 'SITE'] : ['SITE', 'SECRET'];
+  throw new StartError(`${prefix}_${given}_KEY is set, but ${prefix}_${missing}_KEY is not: set both, or neither.`);
+}
+
 function parsePortRange(text: string, own_port: number): { min: number; max: number } {
   const [min = 0, max = 0] = text.split('-').map(Number);
   if (min < 1_024 || max > PORT_MAX || min > max) {
@@ -142,6 +208,19 @@ function parsePortRange(text: string, own_port: number): { min: number; max: num
     );
   }
   return { min, max };
+}
+
+function parseOutboundAllow(text = ''): string[] {
+  const entries = text.split(',').map((entry) => entry.trim());
+  const given = entries.filter((entry) => entry !== '');
+  try {
+    parseAllowList(given);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    const expected = 'expected a network, an address or a host, with a port or without';
+    throw new StartError(`MUSTER_OUTBOUND_ALLOW has "${cause.message}": ${expected}.`, { cause });
+  }
+  return given;
 }
 
 function parseCoordinates(text: string | undefined): Config['datacenter']['coordinates'] {

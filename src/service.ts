@@ -7,6 +7,8 @@ import { type Beginnings, bootstrap } from './features/bootstrap/bootstrap.ts';
 import { bootstrapRoutes } from './features/bootstrap/routes.ts';
 import { createBuilds } from './features/builds/builds.ts';
 import { buildRoutes } from './features/builds/routes.ts';
+import { createCaptcha } from './features/captcha/captcha.ts';
+import { captchaRoutes } from './features/captcha/routes.ts';
 import { createCdn } from './features/cdn/cdn.ts';
 import { createHosts } from './features/cdn/hosts.ts';
 import { createDatacenters } from './features/datacenters/datacenters.ts';
@@ -26,7 +28,9 @@ import { createIdentities } from './features/identities/identities.ts';
 import { identityRoutes } from './features/identities/routes.ts';
 import { sessionRoutes } from './features/identities/session-routes.ts';
 import { lobbyCloudRoutes } from './features/lobbies/cloud-routes.ts';
+import { lobbyHostRoutes } from './features/lobbies/host-routes.ts';
 import { createLobbies } from './features/lobbies/lobbies.ts';
+import { queueRoutes } from './features/lobbies/queue-routes.ts';
 import { startReconciling as startReconcilingLobbies } from './features/lobbies/reconcile.ts';
 import { lobbyRoutes } from './features/lobbies/routes.ts';
 import { createMedia } from './features/media/media.ts';
@@ -44,29 +48,35 @@ import { siteRoutes } from './features/sites/routes.ts';
 import { createSites } from './features/sites/sites.ts';
 import { uploadRoutes } from './features/uploads/routes.ts';
 import { createUploads } from './features/uploads/uploads.ts';
+import { createVerification } from './features/verification/verification.ts';
 import { versionRoutes } from './features/versions/routes.ts';
 import { createVersions } from './features/versions/versions.ts';
+import { readAddressClasses } from './platform/address-classes.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
 import { type DataDirectory, openDataDirectory } from './platform/data-directory.ts';
 import { connectDatabase, connectEmbedded } from './platform/database/connect.ts';
 import type { Database, DatabaseAddress } from './platform/database/database.ts';
 import { migrateDatabase } from './platform/database/migrate.ts';
-import { StartError } from './platform/errors.ts';
 import { createLog, type Events } from './platform/events.ts';
-import { type App, createApp } from './platform/http/app.ts';
+import { createAddresses } from './platform/http/addresses.ts';
+import { createApp } from './platform/http/app.ts';
 import { createCors } from './platform/http/cors.ts';
 import { documentRoutes } from './platform/http/documents.ts';
 import { healthRoutes } from './platform/http/health.ts';
+import { listen } from './platform/http/listen.ts';
 import { createRays, rayRoutes } from './platform/http/rays.ts';
+import { NO_IP_DATABASE, openIpDatabase } from './platform/ip-database.ts';
+import { openLimits } from './platform/limits/limits.ts';
 import { createDiskObjects } from './platform/objects/disk.ts';
 import { createSignedLinks } from './platform/objects/links.ts';
 import { createPresigner } from './platform/objects/presign.ts';
 import { openS3Objects } from './platform/objects/s3.ts';
-import { isErrno } from './platform/processes.ts';
-import { createSockets, type Sockets } from './platform/socket/sockets.ts';
+import { createOutbound, type Lane } from './platform/outbound/outbound.ts';
+import { createSockets } from './platform/socket/sockets.ts';
 import { loadKey } from './platform/tokens/keys.ts';
 import { createTokens } from './platform/tokens/tokens.ts';
 import { openFeed } from './platform/watch/feed.ts';
+import { readEpoch } from './platform/watch/versions.ts';
 import { openWatch } from './platform/watch/watch.ts';
 
 /** How long requests that are under way may take when the service stops. */
@@ -100,6 +110,9 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const { public_url, local_url } = config;
   await using opened = new AsyncDisposableStack();
 
+  const { ip_database_file } = config;
+  const ip_database = ip_database_file === undefined ? undefined : await openIpDatabase(ip_database_file);
+  const address_classes = await readAddressClasses(config.address_classes_file);
   const data = opened.use(openDataDirectory(config.data_directory));
   const database = opened.use(await openDatabase(config, data, events, options.database_address));
   await migrateDatabase(database);
@@ -124,7 +137,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const media = createMedia({ ...base, uploads });
   const builds = createBuilds({ ...base, uploads, directory: data.folder('builds'), kinds: runtime.kinds });
   const sites = createSites({ ...base, uploads });
-  const versions = createVersions({ ...base, builds, sites, datacenters });
+  const versions = createVersions({ ...base, ...config, builds, sites, datacenters });
   const namespaces = createNamespaces({ ...base, ...config, versions });
   const games = createGames({ ...base, groups, namespaces, versions, datacenters, public_url });
   const hosts = createHosts({ ...base, ...config, games, namespaces });
@@ -168,17 +181,29 @@ export async function openService(config: Config, options: ServiceOptions = {}):
     working.abort();
     await Promise.all([...work, lobby_work].map(({ stopped }) => stopped));
   });
+  const onRest = (lane: Lane) => events.emit({ event: 'outbound_target_rests', ...lane });
+  const outbound = createOutbound({ allowed_private: config.outbound_allow, onRest });
+  const key = await loadKey(queries, clock, 'captcha');
+  // Its own lanes: games whose verifying servers answer nobody take no captcha its turn.
+  const asking = createOutbound({ allowed_private: [], onRest });
+  const captcha = createCaptcha({ ...base, ...config, namespaces, versions, outbound: asking, key });
+  work.push(captcha.startForgetting(working.signal));
+  const verification = createVerification({ ...base, ...config, outbound, ip_database: ip_database ?? NO_IP_DATABASE });
   const lobbies = createLobbies({
     ...base,
     ...config,
+    captcha,
     namespaces,
     versions,
     datacenters,
     servers,
+    verification,
+    address_classes,
     own_region: config.datacenter.slug,
     onLeft: lobby_work.wake,
   });
-  work.push(lobbies.receipts.startKeeping(working.signal));
+  work.push(lobbies.receipts.startKeeping(working.signal), lobbies.queue.startKeeping(working.signal));
+  if (ip_database) work.push(ip_database.startReading({ signal: working.signal, events }));
 
   const exports = createExports({ lobbies, servers, links });
 
@@ -187,7 +212,10 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const rays = createRays();
   const routes = [
     ...lobbyRoutes(lobbies),
+    ...lobbyHostRoutes(lobbies),
+    ...queueRoutes(lobbies),
     ...lobbyCloudRoutes(lobbies, servers),
+    ...captchaRoutes(captcha),
     ...exportRoutes(exports),
     ...billingRoutes(createBilling({ ...base, groups, games, servers })),
     ...serverRoutes(servers),
@@ -219,7 +247,9 @@ export async function openService(config: Config, options: ServiceOptions = {}):
       async () => (stopping.signal.aborted ? 'it is stopping' : undefined),
     ]),
   ];
-  const admission = { ...base, ...config, routes, sites: cdn, tenants: games.tenants };
+  const addresses = createAddresses(config.trusted_proxies);
+  const limits = opened.use(await openLimits({ ...base, ...config.limits, epoch: await readEpoch(queries) }));
+  const admission = { ...base, ...config, routes, sites: cdn, tenants: games.tenants, addresses, limits };
   const sockets = createSockets({ ...admission, cors: createCors([public_url, local_url]) });
   const app = createApp({ ...admission, sockets, rays, stopping: stopping.signal });
   listen(app, config, sockets.handlers);
@@ -250,18 +280,6 @@ export async function openDatabase(
 ): Promise<Database> {
   if (address) return await connectDatabase(address, database_pool);
   return await connectEmbedded({ directory: data.folder('postgres'), is_durable: true, events }, database_pool);
-}
-
-function listen(app: App, { host, port }: Config, websocket: Sockets['handlers']): void {
-  try {
-    app.listen({ hostname: host, port, websocket });
-  } catch (cause) {
-    const is_taken = isErrno(cause, 'EADDRINUSE');
-    const what = is_taken
-      ? `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`
-      : `The service cannot listen at ${host}:${port} (${cause}): check MUSTER_HOST and MUSTER_PORT.`;
-    throw new StartError(what, { cause });
-  }
 }
 
 async function checkDatabase({ queries }: Database): Promise<string | undefined> {

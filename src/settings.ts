@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { STORE_SHAPES } from './platform/limits/store-settings.ts';
 import { S3_SHAPES } from './platform/objects/s3-settings.ts';
 
 const PORT_MAX = 65_535;
@@ -31,6 +32,24 @@ export const Settings = Type.Object({
     }),
   ),
   ...S3_SHAPES,
+  MUSTER_TRUSTED_PROXIES: Type.Optional(
+    Type.String({
+      pattern: '^[0-9A-Fa-f.:/, ]+$',
+      description:
+        'Proxies in front, whose X-Forwarded-For says who the client is: addresses and networks, like 127.0.0.1,10.0.0.0/8.',
+    }),
+  ),
+  MUSTER_LIMITS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description: 'Whether it is limited how often anybody may call: on or off.',
+  }),
+  MUSTER_LIMITS_SCALE: Type.Integer({
+    default: 1,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'How many times the usual limits: more where many players come from one address.',
+  }),
+  ...STORE_SHAPES,
   MUSTER_DATABASE_POOL: Type.Integer({
     default: 10,
     minimum: 2,
@@ -109,12 +128,73 @@ export const Settings = Type.Object({
     maximum: 240_000,
     description: 'Time one request may take, waiting for a lobby included.',
   }),
+  MUSTER_VERIFICATION_TIMEOUT_MS: Type.Integer({
+    default: 10_000,
+    minimum: 100,
+    maximum: 60_000,
+    description: "Time that a game's own server has to verify a player (external verification).",
+  }),
+  MUSTER_OUTBOUND_ALLOW: Type.Optional(
+    Type.String({
+      maxLength: 4_096,
+      description:
+        'Where such requests may go besides the Internet, separated by commas: 10.1.0.0/16, 10.1.2.3:8080, verify.internal:8080.',
+    }),
+  ),
+  MUSTER_IP_DATABASE: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: "File that says where addresses are, in MaxMind's format (GeoLite2 City, for one).",
+    }),
+  ),
   MUSTER_RECEIPTS_PER_SECOND_MAX: Type.Integer({
     default: 50,
     minimum: 0,
     maximum: 10_000,
     description: 'Finds, joins and creates of a second of which it is kept for an hour why they came out as they did.',
   }),
+  MUSTER_HCAPTCHA_SITE_KEY: Type.Optional(
+    Type.String({
+      maxLength: 36,
+      description: 'Site key of hCaptcha for versions that ask for it without keys of their own.',
+    }),
+  ),
+  MUSTER_HCAPTCHA_SECRET_KEY: Type.Optional(
+    Type.String({ maxLength: 42, description: 'The secret key that belongs to it.' }),
+  ),
+  MUSTER_TURNSTILE_SITE_KEY: Type.Optional(
+    Type.String({ maxLength: 30, description: 'The same for Turnstile; GET /cloud/bootstrap shows it.' }),
+  ),
+  MUSTER_TURNSTILE_SECRET_KEY: Type.Optional(
+    Type.String({ maxLength: 40, description: 'The secret key that belongs to it.' }),
+  ),
+  MUSTER_HCAPTCHA_URL: Type.String({
+    default: 'https://api.hcaptcha.com/siteverify',
+    pattern: '^https?://[^/?#@]+/[^?#@]*$',
+    description: 'Where it is asked whether a captcha of hCaptcha was solved.',
+  }),
+  MUSTER_TURNSTILE_URL: Type.String({
+    default: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
+    pattern: '^https?://[^/?#@]+/[^?#@]*$',
+    description: 'The same for Turnstile.',
+  }),
+  MUSTER_CAPTCHA_TIMEOUT_MS: Type.Integer({
+    default: 5_000,
+    minimum: 100,
+    maximum: 30_000,
+    description: 'Time that takes at most, asking a second time included.',
+  }),
+  MUSTER_CAPTCHA_WHEN_DOWN: Type.Union([Type.Literal('closed'), Type.Literal('open')], {
+    default: 'closed',
+    description:
+      'Whether requests whose captcha cannot be checked, because its provider is down, pass: closed or open.',
+  }),
+  MUSTER_ADDRESS_CLASSES: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'File of networks that are a vpn, proxy, tor or hosting, a line each: 192.0.2.0/24 vpn.',
+    }),
+  ),
   MUSTER_WATCH_HOLD_MS: Type.Integer({
     default: 40_000,
     minimum: 1_000,

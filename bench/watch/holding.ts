@@ -1,9 +1,9 @@
-import { openFiles } from './meter.ts';
+import { openFiles } from '../meter.ts';
+import { type Goal, printTable, show } from '../report.ts';
 import { startMuster } from './muster.ts';
 import type { Plan } from './plan.ts';
-import { type Goal, medianOf, printTable, show } from './report.ts';
 import { type PushServer, startBareBun } from './servers.ts';
-import { openTrial, type Run, type Way } from './trial.ts';
+import { medianOf, openTrial, type Run, type Way } from './trial.ts';
 
 const BYTES_BEYOND_BUN_MAX = 8 * 1_024;
 const FILES_BACK_WITHIN_MS = 5_000;

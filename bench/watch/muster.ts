@@ -14,6 +14,8 @@ import type { PushServer, Scenario, Template } from './servers.ts';
 const SETTINGS = {
   MUSTER_DEMO: 'off',
   MUSTER_LOG: 'error',
+  MUSTER_DATABASE_POOL: '10',
+  MUSTER_LIMITS_SCALE: '1000000',
   MUSTER_WATCHERS_MAX: '100000',
   MUSTER_WATCHERS_PER_CALLER_MAX: '100000',
   MUSTER_SOCKETS_MAX: '100000',

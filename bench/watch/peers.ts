@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { install } from '../npm.ts';
 import type { DialectName } from './dialects.ts';
 import { frameOf, type PushServer, startServer, type Template } from './servers.ts';
 
@@ -26,7 +27,8 @@ export interface Peers extends AsyncDisposable {
 /** Installs the peers into a directory of their own, or says why there are none. */
 export async function installPeers(): Promise<Peers> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-bench-'));
-  const problem = await install(directory);
+  const scripts = PEERS.map(({ file }) => join(import.meta.dir, 'peers', file));
+  const problem = await install(directory, PACKAGES, scripts);
   if (problem !== undefined) console.log(`Without ws, Socket.IO and Colyseus: ${problem}`);
   return {
     async start(template) {
@@ -40,20 +42,4 @@ export async function installPeers(): Promise<Peers> {
     },
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
   };
-}
-
-/** Gives what went wrong. */
-async function install(directory: string): Promise<string | undefined> {
-  if (Bun.which('node') === null || Bun.which('npm') === null) return 'there is no Node here';
-  await mkdir(join(directory, 'node_modules'));
-  await Bun.write(join(directory, 'package.json'), '{"private":true}');
-  for (const { file } of PEERS) await Bun.write(join(directory, file), Bun.file(join(import.meta.dir, 'peers', file)));
-  const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
-  const npm = Bun.spawn(['npm', 'install', ...options, ...PACKAGES], {
-    cwd: directory,
-    stdout: 'ignore',
-    stderr: 'pipe',
-  });
-  const said = await new Response(npm.stderr).text();
-  return (await npm.exited) === 0 ? undefined : `npm install failed (${said.trim().split('\n')[0]})`;
 }

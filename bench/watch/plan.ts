@@ -1,4 +1,4 @@
-import { openFilesMax } from './meter.ts';
+import { openFilesMax } from '../meter.ts';
 
 /** How much is measured. */
 export interface Plan {

@@ -1,9 +1,9 @@
+import { type Goal, printTable, show } from '../report.ts';
 import { startMuster } from './muster.ts';
 import type { Peers } from './peers.ts';
 import { OFFERED, type Plan } from './plan.ts';
-import { type Goal, medianOf, printTable, show } from './report.ts';
 import { startBareBun } from './servers.ts';
-import { openTrial, type Run, type Trial, type Way } from './trial.ts';
+import { medianOf, openTrial, type Run, type Trial, type Way } from './trial.ts';
 
 interface Measured {
   trial: Trial;

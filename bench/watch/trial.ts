@@ -1,6 +1,7 @@
+import { familyOf, machineSeconds, processorSeconds, residentBytes } from '../meter.ts';
+import { middleOf } from '../report.ts';
 import { percentile } from '../samples.ts';
 import { type Load, startLoad } from './load.ts';
-import { familyOf, machineSeconds, processorSeconds, residentBytes } from './meter.ts';
 import type { Group } from './orders.ts';
 import type { PushServer, Scenario } from './servers.ts';
 
@@ -176,6 +177,21 @@ function startMeter(server: PushServer, load: Load) {
     const machine_cores = (last.machine - first.machine) / seconds;
     const other_cores = Math.max(0, machine_cores - cores - database_cores - load_cores - own_cores);
     return { seconds, bodies: (last.bodies - first.bodies) / seconds, cores, database_cores, load_cores, other_cores };
+  };
+}
+
+/** The middle of what several runs have shown, each value for itself. */
+export function medianOf(runs: Run[]): Run {
+  const middle = (name: keyof Run) => middleOf(runs.map((run) => run[name]));
+  return {
+    bodies: middle('bodies'),
+    changes: middle('changes'),
+    p50: middle('p50'),
+    p99: middle('p99'),
+    cores: middle('cores'),
+    database_cores: middle('database_cores'),
+    load_cores: middle('load_cores'),
+    other_cores: middle('other_cores'),
   };
 }
 

@@ -16,6 +16,8 @@ export const topics = {
   siteHost: (host: string) => `site-host:${host}`,
   /** The lobbies of a namespace: which there are, and their places. */
   lobbiesOf: (namespace_id: string) => `lobbies-of:${namespace_id}`,
+  /** Who of a namespace waits for his turn. */
+  queueOf: (namespace_id: string) => `queue-of:${namespace_id}`,
   /** Who of a namespace's players has connected to his lobby, or left it. */
   playersOf: (namespace_id: string) => `players-of:${namespace_id}`,
   /** Whether a lobby is ready, closed, stopped; its state. */

@@ -9,6 +9,9 @@ export type ServiceEvent =
   | { event: 'database_started'; process_id: number }
   | { event: 'database_lost'; cause: unknown }
   | { event: 'feed_reconnected' }
+  | { event: 'limits_store_lost'; store: string; cause: unknown }
+  | { event: 'limits_store_found'; store: string }
+  | { event: 'proxy_not_trusted'; address: string }
   | { event: 'request_served'; ray_id: string; method: string; route: string; status: number; duration_ms: number }
   | { event: 'socket_closed'; duration_ms: number }
   | { event: 'request_failed'; ray_id: string; method: string; route: string; cause: unknown }
@@ -30,6 +33,8 @@ export type ServiceEvent =
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }
   | { event: 'seats_expired'; reason: string; count: number }
+  | { event: 'captcha_not_checked'; provider: string; namespace_id: string; reasons: string[]; cause?: unknown }
+  | { event: 'outbound_target_rests'; account: string; origin: string }
   | { event: 'upload_abandoned'; upload_id: string }
   | { event: 'identity_forgotten'; identity_id: string };
 
@@ -48,6 +53,9 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   database_started: 'debug',
   database_lost: 'error',
   feed_reconnected: 'warn',
+  limits_store_lost: 'error',
+  limits_store_found: 'warn',
+  proxy_not_trusted: 'warn',
   request_served: 'debug',
   socket_closed: 'debug',
   request_failed: 'error',
@@ -63,6 +71,8 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   lobby_ready: 'info',
   lobby_stopped: 'info',
   seats_expired: 'info',
+  captcha_not_checked: 'warn',
+  outbound_target_rests: 'warn',
   upload_abandoned: 'info',
   identity_forgotten: 'info',
 };
@@ -86,8 +96,12 @@ export function createLog(level: LogLevel): Events {
     destination,
   );
   return {
-    emit({ event, ...details }) {
-      log[LEVELS[event]](details, event);
+    emit(event) {
+      const level = LEVELS[event.event];
+      // Most are told with each request, and written only where somebody looks for something.
+      if (!log.isLevelEnabled(level)) return;
+      const { event: name, ...details } = event;
+      log[level](details, name);
     },
   };
 }
@@ -122,6 +136,6 @@ export function blot(text: string): string {
       .replace(/(?:[\w-]{1,64}\.)?eyJ[\w-]{1,512}\.[\w-]+\.[\w-]+/g, '[token]')
       .replace(/((?:signature|password)=)[^&\s"']+/g, '$1[blotted]')
       // To the last @: a password may hold one, where it should be written %40.
-      .replace(/(postgres(?:ql)?:\/\/)[^\s"]{0,1024}@/g, '$1[blotted]@')
+      .replace(/((?:postgres(?:ql)?|rediss?):\/\/)[^\s"]{0,1024}@/g, '$1[blotted]@')
   );
 }

@@ -50,7 +50,7 @@ export async function listOperations(api: Api): Promise<Operation[]> {
 
 function toOperation(method: string, path: string, described: Described): Operation {
   const { description = '', parameters = [], requestBody, responses } = described;
-  const [, kinds = ''] = /^Takes a token of kind (.+)\.$/.exec(description) ?? [];
+  const [, kinds = ''] = /^Takes a token of kind ([^.]+)\./.exec(description) ?? [];
   const of_query = parameters.filter((parameter) => parameter.in === 'query');
   const required = of_query.filter((parameter) => parameter.required).map(({ name }) => name);
   const properties = Object.fromEntries(of_query.map(({ name, schema }) => [name, schema]));

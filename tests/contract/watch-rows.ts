@@ -3,6 +3,7 @@ import { type Database, openDatabase } from '../../src/platform/database/databas
 import { buildsOf, SCRIPT } from '../support/builds.ts';
 import { makeGuest } from '../support/people.ts';
 import { seatOf } from '../support/puppet.ts';
+import { openStranger } from '../support/queue.ts';
 import { serversOf } from '../support/servers.ts';
 import type { TestService } from '../support/service.ts';
 import type { Tenant } from '../support/tenant.ts';
@@ -58,6 +59,21 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
     return await api.ok('POST', `${cloud_game}/cdn/sites`, { token: cloud, body });
   }
 
+  /** Somebody waits with a process of nobody's, and more come; in another namespace, where they are in nobody's way. */
+  async function waitInStaging(prefix: string): Promise<WatchRow> {
+    const staging = { namespace_id: game.staging_id };
+    const { token } = await api.ok('POST', `${cloud_game}/namespaces/${game.staging_id}/tokens/public`, {
+      token: cloud,
+    });
+    const ticket = crypto.randomUUID();
+    const wait = async (more: { ticket?: string } = {}) => {
+      await using stranger = openStranger(muster.database_address);
+      await stranger.wait(staging, new Date(Date.UTC(2100, 0, 1)), more);
+    };
+    await wait({ ticket });
+    return { path: `${prefix}/queue/${ticket}`, token, change: () => wait() };
+  }
+
   const matchmaker = (prefix: string): WatchRows => ({
     [`${prefix}/lobbies/list`]: () => ({
       path: `${prefix}/lobbies/list?include_state=true`,
@@ -74,6 +90,7 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       token: player,
       change: takeSeat,
     }),
+    [`${prefix}/queue/{ticket}`]: () => waitInStaging(prefix),
   });
 
   return {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { CATALOGUE } from '../../src/platform/errors.ts';
+import { CATALOGUE } from '../../src/platform/error-catalogue.ts';
 import { contractProblems, OPERATIONS } from '../support/contract.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { createContractClient } from './client.ts';

@@ -5,7 +5,7 @@ import { openExternalDatabase } from '../support/database.ts';
 import { openLedger } from '../support/ledger.ts';
 import { makeHome } from '../support/program.ts';
 import { makePuppetGame } from '../support/puppet.ts';
-import { audit, host, NOWHERE, openRace, play } from '../support/race.ts';
+import { audit, host, NOWHERE, openRace, play, untilNobodyWaits } from '../support/race.ts';
 
 const CLIENTS = 64;
 const ASKS = 10_000;
@@ -63,6 +63,7 @@ test(`${CLIENTS} clients ask two processes ${ASKS} times for places in ${LOBBIES
   const outcomes = [...race.outcomes].toSorted().map(([outcome, count]) => `${count} ${outcome}`);
   console.log(`${race.asked} asked in ${took_s} s, ${race.told.length} seats, ${race.unanswered} seats unanswered, `);
   console.log(`up to ${most} lobbies, ${looks} looks, back at ${back_at}; ${outcomes.join('; ')}`);
+  await untilNobodyWaits(race);
   race.faults.push(...(await audit(race)), ...(await ledger.faults()));
   expect(race.faults.slice(0, 10)).toEqual([]);
   expect(await ledger.deadlocks()).toBe(0);

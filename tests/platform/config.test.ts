@@ -28,6 +28,10 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['S3_ADDRESSING', 'virtual', 'expected one of path, host'],
   ['MUSTER_DATABASE_POOL', '1', 'expected a whole number from 2 to 100'],
   ['MUSTER_DATABASE_POOL', '101', 'expected a whole number from 2 to 100'],
+  ['MUSTER_TRUSTED_PROXIES', 'proxy.example.com', 'expected the form ^[0-9A-Fa-f.:/, ]+$'],
+  ['MUSTER_LIMITS', 'true', 'expected one of on, off'],
+  ['MUSTER_LIMITS_SCALE', '0', 'expected a whole number from 1 to 1000000'],
+  ['MUSTER_LIMITS_SCALE', '1.5', 'expected a whole number from 1 to 1000000'],
   ['MUSTER_LOG', 'verbose', 'expected one of error, warn, info, debug, off'],
   ['MUSTER_LOG', 'INFO', 'expected one of error, warn, info, debug, off'],
   ['MUSTER_DEMO', 'yes', 'expected one of on, off'],
@@ -50,7 +54,15 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['MUSTER_SEAT_TIMEOUT_MS', '604800001', 'expected a whole number from 1000 to 604800000'],
   ['MUSTER_PLAYER_TIMEOUT_MS', '8h', 'expected a whole number from 1000 to 31449600000'],
   ['MUSTER_REQUEST_TIMEOUT_MS', '240001', 'expected a whole number from 1000 to 240000'],
+  ['MUSTER_HCAPTCHA_SITE_KEY', 'x'.repeat(37), 'expected at most 36 characters'],
+  ['MUSTER_TURNSTILE_SITE_KEY', 'x'.repeat(31), 'expected at most 30 characters'],
+  ['MUSTER_HCAPTCHA_URL', 'https://hcaptcha.example', 'expected the form ^https?://[^/?#@]+/[^?#@]*$'],
+  ['MUSTER_TURNSTILE_URL', 'https://t.example/verify?x', 'expected the form ^https?://[^/?#@]+/[^?#@]*$'],
+  ['MUSTER_CAPTCHA_TIMEOUT_MS', '30001', 'expected a whole number from 100 to 30000'],
+  ['MUSTER_CAPTCHA_WHEN_DOWN', 'on', 'expected one of closed, open'],
   ['MUSTER_WATCH_HOLD_MS', 'Infinity', 'expected a whole number from 1000 to 240000'],
+  ['MUSTER_VERIFICATION_TIMEOUT_MS', '99', 'expected a whole number from 100 to 60000'],
+  ['MUSTER_OUTBOUND_ALLOW', 'x,'.repeat(2_049), 'expected at most 4096 characters'],
   ['MUSTER_RECEIPTS_PER_SECOND_MAX', '10001', 'expected a whole number from 0 to 10000'],
   ['MUSTER_WATCHERS_MAX', '0', 'expected a whole number from 1 to 10000000'],
   ['MUSTER_WATCHERS_PER_CALLER_MAX', 'many', 'expected a whole number from 1 to 10000000'],
@@ -67,11 +79,33 @@ describe('a setting that cannot be used is refused, with its name, its value and
   test('and the cases above try every setting whose value can be wrong by itself', () => {
     const tried = new Set<string>(WRONG.map(([name]) => name));
     const others = Object.keys(Settings.properties).filter((name) => !tried.has(name));
-    // Those of secrets are tried below.
-    expect(others).toEqual(['MUSTER_DATA', 'DATABASE_URL', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY']);
+    // Those of secrets are tried below, files where they are read.
+    expect(others.toSorted()).toEqual(
+      [
+        'MUSTER_DATA',
+        'MUSTER_ADDRESS_CLASSES',
+        'MUSTER_IP_DATABASE',
+        'DATABASE_URL',
+        'S3_ACCESS_KEY_ID',
+        'S3_SECRET_ACCESS_KEY',
+        'REDIS_URL',
+        'UPSTASH_REDIS_REST_URL',
+        'UPSTASH_REDIS_REST_TOKEN',
+        'MUSTER_HCAPTCHA_SECRET_KEY',
+        'MUSTER_TURNSTILE_SECRET_KEY',
+      ].toSorted(),
+    );
   });
 
   const IMPOSSIBLE: [settings: Record<string, string>, said: string][] = [
+    [
+      { MUSTER_HCAPTCHA_SITE_KEY: 'x' },
+      'MUSTER_HCAPTCHA_SITE_KEY is set, but MUSTER_HCAPTCHA_SECRET_KEY is not: set both, or neither.',
+    ],
+    [
+      { MUSTER_TURNSTILE_SECRET_KEY: 'hunter2' },
+      'MUSTER_TURNSTILE_SECRET_KEY is set, but MUSTER_TURNSTILE_SITE_KEY is not: set both, or neither.',
+    ],
     [{ MUSTER_HOST: '999.1.1.1' }, 'MUSTER_HOST is "999.1.1.1": expected an address like 127.0.0.1 or ::1, or a name.'],
     [{ MUSTER_HOST: ':::' }, 'MUSTER_HOST is ":::": expected an address like 127.0.0.1 or ::1, or a name.'],
     [
@@ -90,6 +124,10 @@ describe('a setting that cannot be used is refused, with its name, its value and
       { MUSTER_DATACENTER_COORDINATES: place },
       `MUSTER_DATACENTER_COORDINATES is "${place}": expected latitude,longitude within 90 and 180 degrees.`,
     ]),
+    ...['http://inside', 'inside:0', '10.0.0.0/33', 'a b'].map((entry): [Record<string, string>, string] => [
+      { MUSTER_OUTBOUND_ALLOW: `10.0.0.0/8, ${entry}` },
+      `MUSTER_OUTBOUND_ALLOW has "${entry}": expected a network, an address or a host, with a port or without.`,
+    ]),
     [{ MUSTER_SERVER_PORTS: '80-90' }, 'MUSTER_SERVER_PORTS is "80-90": expected first-last within 1024 and 65535.'],
     [
       { MUSTER_SERVER_PORTS: '60000-65536' },
@@ -107,6 +145,16 @@ describe('a setting that cannot be used is refused, with its name, its value and
       { MUSTER_WATCH_HOLD_MS: held, MUSTER_REQUEST_TIMEOUT_MS: '30000' },
       `MUSTER_WATCH_HOLD_MS (${held}) must be below MUSTER_REQUEST_TIMEOUT_MS (30000): a poll that waits longer than a request may take never answers.`,
     ]),
+    [
+      { UPSTASH_REDIS_REST_URL: 'https://eu1-x.upstash.io' },
+      'Upstash is set up in part: set UPSTASH_REDIS_REST_TOKEN too, or neither.',
+    ],
+    [{ UPSTASH_REDIS_REST_TOKEN: 'x' }, 'Upstash is set up in part: set UPSTASH_REDIS_REST_URL too, or neither.'],
+    [
+      { UPSTASH_REDIS_REST_URL: 'https://eu1-x.upstash.io', UPSTASH_REDIS_REST_TOKEN: 'x', REDIS_URL: 'redis://h' },
+      'REDIS_URL and UPSTASH_REDIS_REST_URL are both set: requests are counted in one place, so choose.',
+    ],
+    [{ REDIS_URL: 'redis://h:99999' }, 'REDIS_URL is no address that can be read.'],
   ];
   test.each(IMPOSSIBLE)('%j', (settings, said) => {
     expect(refusal(settings)).toBe(said);
@@ -125,10 +173,17 @@ describe('a name that is no setting is refused', () => {
 
 describe('what is said repeats no password', () => {
   const SECRETIVE: Record<string, string>[] = [
+    { MUSTER_HCAPTCHA_SECRET_KEY: `hunter2${'x'.repeat(42)}` },
+    { MUSTER_TURNSTILE_SECRET_KEY: `hunter2${'x'.repeat(40)}` },
+    { MUSTER_TURNSTILE_SECRET_KEY: 'hunter2' },
     { DATABASE_URL: 'mysql://muster:hunter2@database/muster' },
     { DATABASE_URL: 'muster:hunter2@database/muster' },
     { MUSTER_PUBLIC_URL: 'https://muster:hunter2@play.example.com' },
     { MUSTER_HOST: 'http://muster:hunter2@play.example.com' },
+    { REDIS_URL: 'http://:hunter2@redis' },
+    { REDIS_URL: 'redis://:hunter2@redis:99999' },
+    { UPSTASH_REDIS_REST_URL: 'https://u:hunter2@eu1-x.upstash.io' },
+    { UPSTASH_REDIS_REST_TOKEN: 'hunter2 ' },
     { S3_ENDPOINT: 'https://key:hunter2@s3.example.com' },
     { S3_ACCESS_KEY_ID: 'hunter2 ' },
     { S3_SECRET_ACCESS_KEY: 'hunter2 ' },
@@ -158,6 +213,8 @@ describe('settings that can be used', () => {
       local_url: 'http://127.0.0.1:8080',
       database_url: undefined,
       s3: undefined,
+      trusted_proxies: [],
+      limits: { is_on: true, scale: 1, store: undefined },
       demo: true,
       datacenter: { slug: 'local', name: 'Local', coordinates: undefined },
       server_host: '127.0.0.1',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { join, resolve } from 'node:path';
-import { CATALOGUE, documentationAnchor, type ErrorCode, ServiceError } from '../../src/platform/errors.ts';
+import { CATALOGUE } from '../../src/platform/error-catalogue.ts';
+import { documentationAnchor, type ErrorCode, ServiceError } from '../../src/platform/errors.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
 

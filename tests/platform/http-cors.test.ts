@@ -77,7 +77,8 @@ describe('pages of other origins', () => {
       expect(allowed(headers)).toEqual({
         'access-control-allow-origin': origin,
         'access-control-allow-credentials': 'true',
-        'access-control-expose-headers': 'rvt-ray-id, retry-after',
+        'access-control-expose-headers':
+          'rvt-ray-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset',
         vary: 'Origin',
       });
     }
@@ -122,7 +123,7 @@ describe('a preflight', () => {
       'access-control-allow-credentials': 'true',
       'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
       'access-control-allow-headers': 'Content-Type, Authorization',
-      'access-control-expose-headers': 'rvt-ray-id, retry-after',
+      'access-control-expose-headers': 'rvt-ray-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset',
       'access-control-max-age': '3600',
       vary: 'Origin',
     });

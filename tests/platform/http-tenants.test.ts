@@ -62,13 +62,16 @@ interface Seen {
   headers: string;
 }
 
-/** All that a caller can see of an answer, but for the id of his request and the time. */
+/** What differs from one request to the next, whatever it asks for: its id, the time, how many more there may be. */
+const OF_THE_REQUEST = ['rvt-ray-id', 'date', 'ratelimit-remaining', 'ratelimit-reset'];
+
+/** All else that a caller can see of an answer. */
 async function see(operation: Operation, ids: Record<string, string>, token: string): Promise<Seen> {
   const body = BODIES[`${operation.method} ${operation.path}`];
   const path = fillPath(operation, ids) + (/\/(logs|log-lines)$/.test(operation.path) ? STREAM : '');
   const answer = await muster.api.call(operation.method, path, { token, body });
   const { ray_id: _ray_id, ...rest } = answer.body;
-  const headers = [...answer.headers].filter(([name]) => name !== 'rvt-ray-id' && name !== 'date');
+  const headers = [...answer.headers].filter(([name]) => !OF_THE_REQUEST.includes(name));
   return { status: answer.status, body: JSON.stringify(rest), headers: JSON.stringify(headers) };
 }
 

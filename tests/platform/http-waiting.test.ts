@@ -20,7 +20,7 @@ interface Waiting {
 /** A route that waits until the test, or its signal, ends the wait. */
 function makeWaitingRoute(options: Partial<Parameters<typeof route>[2]> = {}): { waiting: Waiting[]; route: Route } {
   const waiting: Waiting[] = [];
-  const wait = async ({ signal }: Pick<Call<unknown, unknown, unknown, unknown>, 'signal'>) => {
+  const wait = async ({ patience: { signal } }: Pick<Call<unknown, unknown, unknown, unknown>, 'patience'>) => {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     waiting.push({ signal, answer: resolve, fail: reject });
     return await promise;

@@ -137,6 +137,11 @@ describe('a secret that a failure quotes is blotted out', () => {
       text: 'postgresql://user:secret@host/db',
       blotted: 'postgresql://[blotted]@host/db',
     },
+    {
+      what: 'a password of Redis',
+      text: 'no answer of rediss://user:secret@host:6379/1',
+      blotted: 'no answer of rediss://[blotted]@host:6379/1',
+    },
     { what: 'a password with an @', text: 'postgres://user:sec@ret@host/db', blotted: 'postgres://[blotted]@host/db' },
     {
       what: 'a password with a quote',

@@ -15,6 +15,11 @@ interface Asked {
 }
 
 const shown = (after: number, number: number): Shown => ({ number, after, text: `"${after} to ${number}"` });
+/** One that is long enough for the group to look who reads. */
+const long = (after: number, number: number): Shown => ({
+  ...shown(after, number),
+  text: `"${after} to ${number}${' '.repeat(70_000)}"`,
+});
 
 let groups: Groups;
 let asked: Asked[];
@@ -49,7 +54,7 @@ beforeEach(() => {
 
 function join(number: number | undefined) {
   const frames: string[] = [];
-  const take = (frame: string) => void frames.push(JSON.parse(frame).body);
+  const take = (frame: string) => void frames.push(JSON.parse(frame).body.trim());
   const state = { is_busy: false, refused: undefined as unknown };
   const member: Member = {
     number,
@@ -72,6 +77,13 @@ function join(number: number | undefined) {
 
 /** Lets everything happen that waits for nothing. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+async function waitForQuestion(): Promise<Asked> {
+  await waitFor(() => asked.length > 0, 'a question');
+  const [first] = asked.splice(0, 1);
+  if (!first) throw new Error('nobody asked');
+  return first;
+}
 
 async function answer(question: number | undefined, what: Shown | undefined): Promise<void> {
   await settle();
@@ -113,7 +125,7 @@ describe('those who watch one thing together', () => {
     bob.state.is_busy = true;
     for (const number of [5, 6, 7]) {
       tellNews();
-      await answer(number, shown(number, number + 1));
+      await answer(number, long(number, number + 1));
       // After each the group looks for more.
       await answer(number + 1, undefined);
     }
@@ -126,6 +138,64 @@ describe('those who watch one thing together', () => {
     await answer(8, shown(8, 9));
     expect(bob.frames).toEqual(['5 to 8', '8 to 9']);
     expect(ann.frames.at(-1)).toBe('8 to 9');
+  });
+
+  test('are sent no more than 64 KiB each before it is looked who of them reads', async () => {
+    const [ann, bob] = [join(5), join(5)];
+    await answer(5, undefined);
+    await answer(5, undefined);
+    bob.state.is_busy = true;
+    const text = `"${'x'.repeat(20_000)}"`;
+    for (let number = 5; number < 15; number += 1) {
+      tellNews();
+      await answer(number, { number: number + 1, after: number, text });
+      await answer(number + 1, undefined);
+    }
+    expect([ann.frames.length, bob.frames.length]).toEqual([10, 3]);
+    bob.state.is_busy = false;
+    bob.catchUp();
+    await answer(8, shown(8, 15));
+    expect(bob.frames.slice(3)).toEqual(['8 to 15']);
+  });
+
+  test('are sent nothing from the moment on at which they are paused', async () => {
+    const [ann, bob] = [join(5), join(5)];
+    await answer(5, undefined);
+    await answer(5, undefined);
+    bob.state.is_busy = true;
+    bob.pause();
+    tellNews();
+    await answer(5, shown(5, 6));
+    expect([ann.frames, bob.frames]).toEqual([['5 to 6'], []]);
+    bob.state.is_busy = false;
+    bob.catchUp();
+    await answer(5, shown(5, 6));
+    expect(bob.frames).toEqual(['5 to 6']);
+  });
+
+  test('are told in parts when they are many, and who comes or is paused in between has each once', async () => {
+    const many = Array.from({ length: 1_200 }, () => join(5));
+    await settle();
+    for (const { answer } of asked.splice(0)) answer(undefined);
+    await settle();
+    const [first, last] = [many[0], many.at(-1)];
+    tellNews();
+    const ask = await waitForQuestion();
+    ask.answer(shown(5, 6));
+    // No turn of the event loop in between: the next part has one of its own.
+    for (let steps = 0; steps < 100 && first?.frames.length === 0; steps += 1) await Promise.resolve();
+    expect(first?.frames).toEqual(['5 to 6']);
+    expect(last?.frames).toEqual([]);
+    // Each of them stands where he is at this moment.
+    const late = join(5);
+    for (const one of [first, last]) one?.pause();
+    for (const one of [first, last]) one?.catchUp();
+    const answerAll = () => {
+      for (const { number, answer } of asked.splice(0)) answer(number === 5 ? shown(5, 6) : undefined);
+      return [...many, late].every(({ frames }) => frames.length > 0) && asked.length === 0;
+    };
+    await waitFor(answerAll, 'all of them');
+    expect(new Set([...many, late].map(({ frames }) => frames.join()))).toEqual(new Set(['5 to 6']));
   });
 
   test('hear of a change that comes while one of them looks', async () => {

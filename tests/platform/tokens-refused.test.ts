@@ -3,10 +3,10 @@ import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { CompactSign, importJWK } from 'jose';
 import { ServiceError } from '../../src/platform/errors.ts';
-import type { Caller } from '../../src/platform/tokens/caller.ts';
+import type { Caller, CallerKind } from '../../src/platform/tokens/caller.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { makeTokenMaker, type TokenMaker } from '../support/token-maker.ts';
+import { makeTokenMaker, quickKeyOf, type TokenMaker } from '../support/token-maker.ts';
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
@@ -175,6 +175,20 @@ describe('a token is refused', () => {
     ].map(encode);
     const unsigned = heads.flatMap((head) => [`${head}.${claims}.${signature}`, `${head}.${claims}.`]);
     expect(await findAccepted([...confused, ...unsigned].map((jws) => `cloud.${jws}`))).toEqual([]);
+  });
+
+  test('when it is of another kind than players and signed as theirs are', async () => {
+    const head = encode({ typ: 'JWT', alg: 'HS256' });
+    const sign = (payload: string) =>
+      createHmac('sha256', quickKeyOf(maker.key)).update(`${head}.${payload}`).digest('base64url');
+    const forge = async (kind: CallerKind) => {
+      const [, , payload = ''] = (await maker.tokens.issue(makeCaller(kind))).split('.');
+      return `${head}.${payload}.${sign(payload)}`;
+    };
+    const others = CALLER_KINDS.filter((kind) => kind !== 'player');
+    expect(others).toHaveLength(8);
+    expect(await findAccepted(await Promise.all(others.map(forge)))).toEqual([]);
+    expect(await findAccepted([await forge('player')])).toHaveLength(1);
   });
 
   test('when a key that is sent along signed it', async () => {

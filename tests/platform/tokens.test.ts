@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { createPublicKey, verify } from 'node:crypto';
+import { createHmac, createPublicKey, verify } from 'node:crypto';
 import { ServiceError } from '../../src/platform/errors.ts';
 import type { CallerKind } from '../../src/platform/tokens/caller.ts';
 import { decodeClaims } from '../../src/platform/tokens/claims.ts';
 import { readMessage } from '../../src/platform/tokens/messages.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { makeTokenMaker } from '../support/token-maker.ts';
+import { makeTokenMaker, quickKeyOf } from '../support/token-maker.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -46,15 +46,20 @@ describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
     expect({ code, status }).toEqual({ code: 'CLAIMS_ENTITLEMENT_EXPIRED', status: 401 });
   });
 
-  test('has the form of the field: a label, and a JWS by EdDSA over a protobuf message', async () => {
+  test('has the form of the field: a label, and a JWS over a protobuf message', async () => {
     const { tokens, key, now } = await makeTokenMaker();
     const caller = makeCaller(kind);
     const [front, header, claims, signature] = partsOf(await tokens.issue(caller));
     expect(front).toBe(label);
-    expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({ typ: 'JWT', alg: 'EdDSA' });
-    const public_key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: key.x } });
-    const signed = Buffer.from(`${header}.${claims}`);
-    expect(verify(null, signed, public_key, Buffer.from(signature, 'base64url'))).toBe(true);
+    const alg = kind === 'player' ? 'HS256' : 'EdDSA';
+    expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({ typ: 'JWT', alg });
+    const signed = `${header}.${claims}`;
+    if (kind === 'player') {
+      expect(signature).toBe(createHmac('sha256', quickKeyOf(key)).update(signed).digest('base64url'));
+    } else {
+      const public_key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: key.x } });
+      expect(verify(null, Buffer.from(signed), public_key, Buffer.from(signature, 'base64url'))).toBe(true);
+    }
 
     const message = readMessage(Buffer.from(claims, 'base64url'));
     expect(message.numbers()).toEqual([1, 2, 3, 4]);

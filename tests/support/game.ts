@@ -1,4 +1,5 @@
 import type { Api } from './api.ts';
+import { PLAYERS_PER_CLIENT } from './game-limits.ts';
 
 /** A game of my own, as its developer made it through the API. */
 export interface TestGame {
@@ -23,6 +24,7 @@ export async function makeGame(api: Api, administrator_token: string): Promise<T
   const idOf = (name_id: string): string =>
     game.namespaces.find((namespace: { name_id: string }) => namespace.name_id === name_id).namespace_id;
   const namespace_id = idOf('prod');
+  for (const { namespace_id: id } of game.namespaces) await setLimits(api, { game_id, namespace_id: id, token }, {});
   const made = async (path: string): Promise<string> => (await api.ok('POST', path, { token, body: {} })).token;
   return {
     game_id,
@@ -33,6 +35,16 @@ export async function makeGame(api: Api, administrator_token: string): Promise<T
     public_token: await made(`/cloud/games/${game_id}/namespaces/${namespace_id}/tokens/public`),
     service_token: await made(`/games/${game_id}/environments/${namespace_id}/tokens/service`),
   };
+}
+
+/** How many lobbies a namespace may have, and how many players each client. */
+export async function setLimits(
+  api: Api,
+  { game_id, namespace_id, token }: { game_id: string; namespace_id: string; token: string },
+  { lobby_count_max = 128, max_players = PLAYERS_PER_CLIENT }: { lobby_count_max?: number; max_players?: number },
+): Promise<void> {
+  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/mm-config`;
+  await api.ok('POST', path, { token, body: { lobby_count_max, max_players } });
 }
 
 /** Uploads a script as a build of the game's prod environment. Gives the build's id. */

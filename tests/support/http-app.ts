@@ -1,9 +1,11 @@
 import { ServiceError } from '../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
+import { createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import type { Tenants } from '../../src/platform/http/pipeline.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
+import type { Limits } from '../../src/platform/limits/limits.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Watch } from '../../src/platform/watch/watch.ts';
 import { type Api, createApi } from './api.ts';
@@ -23,10 +25,19 @@ interface TestAppOptions {
   public_url?: string;
   /** Who may act where; nobody anywhere if it is left out. */
   admit?: Tenants['admit'];
+  /** None if they are left out. */
+  limits?: Limits;
+  /** As the setting has it. */
+  trusted_proxies?: string;
 }
 
 export async function openTestApp(routes: Route[], options: TestAppOptions = {}): Promise<TestApp> {
-  const { request_timeout_ms = 10_000, public_url = 'https://play.example.com', admit = refuse } = options;
+  const {
+    request_timeout_ms = 10_000,
+    public_url = 'https://play.example.com',
+    admit = refuse,
+    limits = NO_LIMITS,
+  } = options;
   const { tokens } = await makeTokenMaker();
   const events: ServiceEvent[] = [];
   const record = (event: ServiceEvent) => void events.push(event);
@@ -39,6 +50,8 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
     sockets: NO_SOCKETS,
     sites: NO_SITES,
     rays: createRays(),
+    limits,
+    addresses: createAddresses(readTrustedProxies(options.trusted_proxies)),
     events: { emit: record },
   };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
@@ -56,7 +69,11 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
 }
 
 /** No route of mine can be watched. */
-const NO_WATCH: Pick<Watch, 'answer'> = { answer: () => Promise.reject(new Error('nothing can be watched here')) };
+const NO_WATCH: Pick<Watch, 'answer' | 'readIndex'> = {
+  answer: () => Promise.reject(new Error('nothing can be watched here')),
+  readIndex: () => undefined,
+};
+const NO_LIMITS: Limits = { count: () => undefined, [Symbol.dispose]() {} };
 const NO_SOCKETS = { upgrade: () => Promise.reject(new Error('there are no sockets here')) };
 const NO_SITES = { respond: async () => undefined, findByOrigin: async () => undefined };
 

@@ -1,16 +1,12 @@
-import { type OpenLobby, Places } from '../../src/features/lobbies/places.ts';
-import {
-  type FindRequest,
-  membersOf,
-  missingLobbies,
-  type PlannedLobby,
-  planSeats,
-  type SeatRequest,
-} from '../../src/features/lobbies/rules.ts';
+import { Places } from '../../src/features/lobbies/places.ts';
+import { unsureAfter } from '../../src/features/lobbies/rounds.ts';
+import { type PlannedLobby, planSeats, type SeatRequest } from '../../src/features/lobbies/rules.ts';
 import type { Chance } from './chance.ts';
+import { asRow, drawSearch, freeFor, leastFree, MODES, newLobby, REGIONS, withSome } from './lobby-requests.ts';
+import { checkMemory, keepLobbiesWarm } from './lobby-warm.ts';
 import {
+  type Crowded,
   LobbyWorld,
-  maximumFor,
   PLAYER_TIMEOUT_MS,
   READY_TIMEOUT_MS,
   SEAT_TIMEOUT_MS,
@@ -18,19 +14,15 @@ import {
 } from './lobby-world.ts';
 
 const ATTEMPTS_MAX = 16;
-const FAILURES_COUNT_FOR_MS = 600_000;
-const MODES = ['red', 'blue'];
-const REGIONS = ['here', 'there'];
-const MAXIMA: Record<string, Pick<OpenLobby, 'max_players_normal' | 'max_players_direct' | 'max_players_party'>> = {
-  red: { max_players_normal: 3, max_players_direct: 4, max_players_party: 5 },
-  blue: { max_players_normal: 4, max_players_direct: 2, max_players_party: 3 },
-};
 const IDLE_MAX = 2;
+const TOO_MANY = 'MATCHMAKER_TOO_MANY_LOBBIES';
 const PLACE = { namespace_id: 'namespace', game_id: 'game', address: '' };
 
 interface Waiting {
   request: SeatRequest;
   attempts: number;
+  /** Whether it waits for its turn where it cannot be seated. */
+  is_patient: boolean;
 }
 
 /** A process: what it remembers of the lobbies, how far that goes, and who waits to be decided. */
@@ -38,12 +30,15 @@ interface Machine {
   places: Places;
   shown: number;
   waiting: Waiting[];
+  /** Those who wait for their turn. */
+  queued: Waiting[];
 }
 
 /** Two machines on one world, step by step as chance has it. Gives what was wrong; notes each step when it is given where. */
 export function simulate(chance: Chance, steps: number, trace: string[] = []): string[] {
-  const world = new LobbyWorld(2 + chance.below(8));
-  const machines = [0, 1].map((): Machine => ({ places: new Places(), shown: 0, waiting: [] }));
+  const players_max = chance.oneIn(2) ? 1_000 : 2 + chance.below(8);
+  const world = new LobbyWorld(2 + chance.below(8), players_max);
+  const machines = [0, 1].map((): Machine => ({ places: new Places(), shown: 0, waiting: [], queued: [] }));
   let asked = 0;
   let version_id = 'one';
 
@@ -54,6 +49,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
       else machine.places.delete(lobby.lobby_id);
     }
     machine.shown = world.version;
+    machine.places.queue = world.line.rows;
   }
 
   /** What `rounds.decide` does with a round: by memory, then by what there is; then what was planned is tried. */
@@ -68,18 +64,67 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const others = requests.filter((request) => !seated.has(request));
     refresh(machine);
     const [alone] = round.length === 1 ? others : [];
-    const least = leastFree(machine, alone);
+    const least = leastFree(world, machine.places, alone);
     const second = planSeats(others, () => machine.places);
     if (alone) checkAlone(alone, least, second.seats[0]?.lobby_id);
     const planned = [...first.seats, ...second.seats];
-    const accepting = world.takeSeats(planned);
+    const { accepting, crowded } = world.takeSeats(planned);
+    const unseated = planned.flatMap(({ request }) => (crowded.has(request.player_id) ? [request] : []));
     for (const { request, lobby_id } of planned) {
-      if (accepting.has(lobby_id)) note(`${request.player_id} sits in ${lobby_id}`);
-      else again(machine, by_player.get(request.player_id));
+      const one = by_player.get(request.player_id);
+      if (crowded.has(request.player_id)) tooMany(machine, one, crowded);
+      else if (accepting.has(lobby_id)) sit(machine, one, `sits in ${lobby_id}`);
+      else again(machine, one);
     }
     for (const lobby_id of new Set(planned.map((seat) => seat.lobby_id))) lookAgain(machine, lobby_id);
-    for (const { request, code } of second.refusals) note(`${request.player_id} ${code}`);
-    for (const one of second.new_lobbies) foundFor(one);
+    for (const one of second.new_lobbies) {
+      if (!foundFor(one, machine, by_player)) continue;
+      unseated.push(...one.founders.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
+    }
+    const isUnsure = unsureAfter(requests, unseated);
+    for (const { player_id } of second.postponed) again(machine, by_player.get(player_id));
+    for (const { request, code } of second.refusals) {
+      const one = by_player.get(request.player_id);
+      if (isUnsure(request)) again(machine, one);
+      else refuse(machine, one, code);
+    }
+  }
+
+  function sit(machine: Machine, one: Waiting | undefined, how: string): void {
+    note(`${one?.request.player_id} ${one && machine.queued.includes(one) ? 'waited and ' : ''}${how}`);
+    machine.queued = machine.queued.filter((other) => other !== one);
+  }
+
+  function tooMany(machine: Machine, one: Waiting | undefined, crowded: Crowded): void {
+    if (!one || !crowded.get(one.request.player_id)) again(machine, one);
+    else leaveOver(machine, one);
+  }
+
+  function leaveOver(machine: Machine, one: Waiting): void {
+    note(`${one.request.player_id} has too many players`);
+    leave(machine, one);
+  }
+
+  /** Whoever is ready to wait does, at the end; whoever waits goes on. */
+  function refuse(machine: Machine, one: Waiting | undefined, code: string): void {
+    if (!one || machine.queued.includes(one)) return;
+    note(`${one.request.player_id} ${code}`);
+    if (!one.is_patient || code !== TOO_MANY || one.request.kind !== 'find') return;
+    const ticket = `ticket ${one.request.player_id}`;
+    world.line.enter(ticket, one.request);
+    machine.queued.push({ ...one, request: { ...one.request, ticket }, attempts: 0 });
+  }
+
+  function leave(machine: Machine, one: Waiting): void {
+    machine.queued = machine.queued.filter((other) => other !== one);
+    if (one.request.kind === 'find') world.line.leave(one.request.ticket);
+  }
+
+  /** There is news: those who wait try again. */
+  function wake(machine: Machine): void {
+    const asleep = machine.queued.filter((one) => !machine.waiting.includes(one));
+    for (const one of asleep) one.attempts = 0;
+    machine.waiting.push(...asleep);
   }
 
   function again(machine: Machine, one: Waiting | undefined): void {
@@ -96,20 +141,19 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     else places.delete(lobby_id);
   }
 
-  function foundFor(planned: PlannedLobby): void {
-    const lobby = world.found(planned);
-    for (const { player_id } of planned.founders)
-      note(`${player_id} ${lobby ? `makes ${lobby.lobby_id}` : 'is too many'}`);
-  }
-
-  /** The fewest places that are free where a find may come to; undefined when it may come nowhere. */
-  function leastFree({ places }: Machine, request: SeatRequest | undefined): number | undefined {
-    if (request?.kind !== 'find') return undefined;
-    // What nobody has noticed yet, that a server is to end, is known only to whom it cost a seat.
-    const known = [...world.running.values()].filter((lobby) => places.get(lobby.lobby_id));
-    const free = known.filter((lobby) => suits(lobby, request)).map((lobby) => freeFor(lobby, request));
-    const enough = free.filter((count) => count >= membersOf(request).length);
-    return enough.length === 0 ? undefined : Math.min(...enough);
+  /** Gives whether anybody whom it was planned for does not sit there. */
+  function foundFor(planned: PlannedLobby, machine?: Machine, by_player?: Map<string, Waiting>): boolean {
+    const { made, crowded } = world.found(planned);
+    const [maker] = planned.founders;
+    for (const { player_id } of planned.founders) {
+      const one = by_player?.get(player_id);
+      if (!machine || !one) note(`${player_id} ${made ? `makes ${made.lobby_id}` : 'is too many'}`);
+      else if (crowded.has(player_id)) tooMany(machine, one, crowded);
+      else if (made) sit(machine, one, `makes ${made.lobby_id}`);
+      else if (crowded.has(maker?.player_id ?? '')) again(machine, one);
+      else refuse(machine, one, TOO_MANY);
+    }
+    return crowded.size > 0 || !made;
   }
 
   /** Whoever is decided alone by what there is gets the fullest place that suits, or there is none. */
@@ -126,63 +170,30 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const others = chance.oneIn(3)
       ? Array.from({ length: 1 + chance.below(2) }, (_, place) => `${asked}+${place}`)
       : [];
-    const base = { ...PLACE, player_id: String(asked), others };
+    const client = { name: chance.pick(['near', 'far']), players_max };
+    const limit = chance.oneIn(2) ? { lobby_count_max: world.lobby_count_max } : {};
+    const base = { ...PLACE, player_id: String(asked), others, client };
     const machine = chance.pick(machines);
     const lobby_id = `lobby ${chance.below(world.lobbies.size + 1)}`;
     const request: SeatRequest = chance.oneIn(4)
       ? { kind: 'join', ...base, lobby_id }
-      : { kind: 'find', ...base, version_id, search: drawSearch() };
-    machine.waiting.push({ request, attempts: 0 });
+      : { kind: 'find', ...base, version_id, search: drawSearch(chance), ...limit };
+    const is_patient = request.kind === 'find' && request.search.creates !== undefined && chance.oneIn(2);
+    machine.waiting.push({ request, attempts: 0, is_patient });
     note(`${asked} asks`);
-  }
-
-  function drawSearch(): FindRequest['search'] {
-    const game_mode = chance.pick(MODES);
-    const region = chance.pick(REGIONS);
-    const tags: Record<string, string> = chance.oneIn(4) ? { color: chance.pick(MODES) } : {};
-    const made = newLobby(game_mode, region, tags, null);
-    return {
-      game_modes: chance.oneIn(3) ? MODES : [game_mode],
-      regions: chance.oneIn(3) ? REGIONS : [region],
-      tags,
-      creates: chance.oneIn(4) ? undefined : made,
-    };
   }
 
   /** Somebody makes a lobby of his own. */
   function create(): void {
     asked += 1;
     const publicity = chance.pick(['public', 'private'] as const);
+    const client = { name: 'near', players_max };
     const lobby = newLobby(chance.pick(MODES), chance.pick(REGIONS), {}, publicity);
-    foundFor({ ...PLACE, version_id, lobby, founders: [{ player_id: String(asked), address: '' }] });
+    foundFor({ ...PLACE, version_id, lobby, founders: [{ player_id: String(asked), address: '', client }] });
   }
 
   function keepWarm(): void {
-    const shelf = { namespace_id: 'namespace', version_id, game_mode: 'red', region: 'here' };
-    const wanted = [{ ...shelf, min: 1 + chance.below(IDLE_MAX) }];
-    const isOf = (lobby: WorldLobby) =>
-      lobby.version_id === version_id && lobby.game_mode === 'red' && lobby.region === 'here';
-    const count = [...world.running.values()].filter(
-      (one) => isOf(one) && one.seats.size === 0 && !one.is_closed,
-    ).length;
-    const failed = [...world.lobbies.values()].filter(
-      (one) =>
-        isOf(one) &&
-        !one.has_had_players &&
-        one.create_ms > world.now_ms - FAILURES_COUNT_FOR_MS &&
-        (one.stop_reason === 'server_ended' || one.stop_reason === 'not_ready_in_time'),
-    );
-    const last_ms = Math.max(...failed.map(({ stop_ms = 0 }) => stop_ms));
-    const failing = failed.length > 0 ? [{ ...shelf, failures: failed.length, last_ts: new Date(last_ms) }] : [];
-    const missing = missingLobbies(wanted, [{ ...shelf, count }], failing, new Date(world.now_ms));
-    const made = missing.reduce((sum, one) => sum + one.count, 0);
-    const may =
-      failed.length > 0 && world.now_ms < last_ms + Math.min(60_000, 1_000 * 2 ** failed.length) ? 0 : Infinity;
-    const expected = Math.min(may, Math.max(0, (wanted[0]?.min ?? 0) - count));
-    if (made !== expected) world.fault(`${made} lobbies are kept warm where ${expected} are missing`);
-    const lobby = newLobby('red', 'here', {}, null);
-    for (let one = 0; one < made; one += 1) world.found({ ...PLACE, version_id, lobby, founders: [] });
-    note(`${made} kept warm`);
+    note(`${keepLobbiesWarm(world, version_id, 1 + chance.below(IDLE_MAX))} kept warm`);
   }
 
   function reconcile(): void {
@@ -199,6 +210,8 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     [30, ask],
     [25, () => decide(chance.pick(machines))],
     [4, () => refresh(chance.pick(machines))],
+    [6, () => wake(chance.pick(machines))],
+    [1, goAway],
     [2, create],
     [14, () => withSome(running(), (lobby) => world.ready(lobby))],
     [4, () => withSome(running(), (lobby) => world.setClosed(lobby, chance.oneIn(2)))],
@@ -212,6 +225,13 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     [1, deploy],
   ];
   const deck = ACTIONS.flatMap(([weight, act]) => Array.from({ length: weight }, () => act));
+
+  /** Somebody does not want to wait any more. */
+  function goAway(): void {
+    const machine = chance.pick(machines);
+    const asleep = machine.queued.filter((one) => !machine.waiting.includes(one));
+    withSome(asleep[chance.below(asleep.length || 1)], (one) => leave(machine, one));
+  }
 
   function deploy(): void {
     version_id = chance.pick(['one', 'two']);
@@ -240,48 +260,38 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     for (let round = 0; machine.waiting.length > 0 && round < ATTEMPTS_MAX; round += 1) decide(machine);
     if (machine.waiting.length > 0) world.fault('somebody waits for ever');
     refresh(machine);
-    for (const lobby of world.running.values()) checkMemory(machine, lobby);
+    for (const lobby of world.running.values()) checkMemory(world, machine.places, lobby);
   }
+  checkTurns();
   world.pass(PLAYER_TIMEOUT_MS + READY_TIMEOUT_MS);
   reconcile();
   world.check();
   if (world.seated.size > 0) world.fault(`${world.seated.size} seats never end`);
   return world.faults;
 
-  /** What a machine remembers after news has come is what there is. */
-  function checkMemory({ places }: Machine, lobby: WorldLobby): void {
-    const { lobby_id, version_id: of, game_mode, region, tags } = lobby;
-    const seen = places.get(lobby_id);
-    if (lobby.is_ending && !seen) return;
-    if (seen?.player_count !== lobby.player_count) world.fault(`${lobby_id} is remembered with ${seen?.player_count}`);
-    const shelf = [...places.fullestFirst({ version_id: of, game_mode, region }, tags)].map((one) => one.lobby_id);
-    const is_open = !lobby.is_closed && lobby.publicity !== 'private' && lobby.max_players_normal > lobby.player_count;
-    if (shelf.includes(lobby_id) !== is_open) world.fault(`${lobby_id} is ${is_open ? 'not ' : ''}offered`);
+  /** When all have heard of everything, nobody waits who could sit. */
+  function checkTurns(): void {
+    reconcile();
+    // Each time at least the first one's turn comes.
+    const times = world.line.rows.length + 1;
+    for (let time = 0; time < times; time += 1) {
+      for (const machine of machines) {
+        wake(machine);
+        for (let round = 0; machine.waiting.length > 0 && round < ATTEMPTS_MAX; round += 1) decide(machine);
+      }
+    }
+    const queued = machines.flatMap((machine) => machine.queued);
+    if (queued.length !== world.line.rows.length)
+      world.fault(`${queued.length} wait in ${world.line.rows.length} rows`);
+    for (const machine of machines) {
+      for (const { request } of machine.queued) {
+        const place = world.line.placeOf(request);
+        if (leastFree(world, machine.places, request) !== undefined)
+          world.fault(`${request.player_id} could sit and waits`);
+        const may_make = world.running.size < world.lobby_count_max && world.line.before(place, []).length === 0;
+        if (may_make) world.fault(`${request.player_id} could make a lobby and waits`);
+      }
+    }
+    for (const machine of machines) for (const one of machine.queued) leave(machine, one);
   }
-}
-
-function newLobby(
-  game_mode: string,
-  region: string,
-  tags: Record<string, string>,
-  publicity: OpenLobby['publicity'],
-): PlannedLobby['lobby'] {
-  const maxima = MAXIMA[game_mode] ?? { max_players_normal: 1, max_players_direct: 1, max_players_party: 1 };
-  return { game_mode, region, tags, ...maxima, publicity, lobby_config: undefined };
-}
-
-function withSome<Item>(item: Item | undefined, work: (item: Item) => void): void {
-  if (item !== undefined) work(item);
-}
-
-/** Rows do not change after they were read. */
-const asRow = (lobby: WorldLobby): OpenLobby => ({ ...lobby });
-
-const freeFor = (lobby: OpenLobby, request: SeatRequest) => maximumFor(lobby, request) - lobby.player_count;
-
-function suits(lobby: WorldLobby, { version_id, search }: FindRequest): boolean {
-  const is_open = !lobby.is_closed && lobby.publicity !== 'private' && lobby.version_id === version_id;
-  const { game_modes, regions, tags } = search;
-  const has_tags = Object.entries(tags).every(([name, value]) => lobby.tags[name] === value);
-  return is_open && game_modes.includes(lobby.game_mode) && regions.includes(lobby.region) && has_tags;
 }

@@ -1,11 +1,13 @@
 import type { OpenLobby } from '../../src/features/lobbies/places.ts';
 import {
+  type Founder,
   membersOf,
   type Plan,
   type PlannedLobby,
   type SeatRequest,
   surplusLobbies,
 } from '../../src/features/lobbies/rules.ts';
+import { isAwaited, WorldLine } from './lobby-line.ts';
 
 /** A lobby as the one truth has it. */
 export interface WorldLobby extends OpenLobby {
@@ -21,8 +23,12 @@ export interface WorldLobby extends OpenLobby {
   stop_reason: string | undefined;
 }
 
+/** Requests whose client has too many players, by their first player: whether that is so of each by itself. */
+export type Crowded = Map<string, boolean>;
+
 export interface Visit {
   lobby_id: string;
+  client: string;
   create_ms: number;
   deadline_ms: number | undefined;
   is_connected: boolean;
@@ -41,10 +47,14 @@ export class LobbyWorld {
   /** Seats that have not ended. */
   readonly seated = new Map<string, Visit>();
   readonly faults: string[] = [];
+  readonly line = new WorldLine();
   now_ms = 0;
   version = 0;
 
-  constructor(readonly lobby_count_max: number) {}
+  constructor(
+    readonly lobby_count_max: number,
+    readonly players_max: number,
+  ) {}
 
   fault(text: string): void {
     this.faults.push(`at ${this.now_ms} ms: ${text}`);
@@ -62,26 +72,85 @@ export class LobbyWorld {
     if (lobby.player_count > most) this.fault(`${lobby.lobby_id} has ${lobby.player_count} of ${most}`);
   }
 
-  /** For each lobby all who were proposed, or nobody, as `store.takeSeats` does. Gives the lobbies that took them. */
-  takeSeats(seats: Plan['seats']): Set<string> {
-    const accepting = new Set<string>();
-    for (const [lobby_id, its] of Map.groupBy(seats, (seat) => seat.lobby_id)) {
-      const lobby = this.running.get(lobby_id);
-      if (!lobby || lobby.is_ending || !hasRoom(lobby, its)) continue;
-      accepting.add(lobby_id);
-      for (const { request } of its) this.#sit(lobby, membersOf(request));
-      this.#change(lobby);
-    }
-    return accepting;
+  /** How many players of a client sit. */
+  countOf(client: string): number {
+    return [...this.seated.values()].filter((visit) => visit.client === client).length;
   }
 
-  #sit(lobby: WorldLobby, player_ids: string[]): void {
+  /** Those of the requests whose client may have them, counted in their order. */
+  #admit<Request extends Founder>(requests: Request[]): Request[] {
+    const counts = new Map<string, number>();
+    return requests.filter((request) => {
+      const { name, players_max } = request.client;
+      const count = (counts.get(name) ?? this.countOf(name)) + membersOf(request).length;
+      counts.set(name, count);
+      return count <= players_max;
+    });
+  }
+
+  /** Those who have too many players whatever becomes of the others. */
+  #passed<Request extends Founder>(requests: Request[], admitted: Founder[]): Request[] {
+    return requests.filter((request) => {
+      const { name, players_max } = request.client;
+      const coming = admitted.filter(({ client }) => client.name === name).flatMap(membersOf).length;
+      const is_over = this.countOf(name) + coming + membersOf(request).length > players_max;
+      return is_over && !admitted.includes(request);
+    });
+  }
+
+  #crowded(requests: Founder[]): Crowded {
+    const isOver = (one: Founder) => this.countOf(one.client.name) + membersOf(one).length > one.client.players_max;
+    return new Map(requests.map((one) => [one.player_id, isOver(one)]));
+  }
+
+  /** For each lobby all who may and were proposed, or nobody, as `store.takeSeats` does. Gives the lobbies that took them. */
+  takeSeats(seats: Plan['seats']): { accepting: Set<string>; crowded: Crowded } {
+    const accepting = new Set<string>();
+    const admitted = new Set(this.#admit(seats.map(({ request }) => request)));
+    const passed = new Set<SeatRequest>(
+      this.#passed(
+        seats.map(({ request }) => request),
+        [...admitted],
+      ),
+    );
+    const rows = this.line.rows;
+    const left = new Set<SeatRequest>();
+    for (const [lobby_id, its] of Map.groupBy(seats, (seat) => seat.lobby_id)) {
+      const lobby = this.running.get(lobby_id);
+      const proposed = its.filter(({ request }) => admitted.has(request));
+      if (!lobby || lobby.is_ending || proposed.length === 0 || !hasRoom(lobby, proposed)) continue;
+      const finds = proposed.flatMap(({ request }) => (request.kind === 'find' ? [request] : []));
+      const last_place = Math.max(0, ...finds.map((request) => this.line.placeOf(request)));
+      const here = its.map(({ request }) => request).filter((request) => admitted.has(request) || passed.has(request));
+      if (isAwaited(lobby, this.line.before(last_place, here))) continue;
+      accepting.add(lobby_id);
+      for (const { request } of proposed) {
+        left.add(request);
+        this.#sit(lobby, membersOf(request), request.client.name);
+      }
+      this.#change(lobby);
+    }
+    // All of it happens at one moment: whoever sits by it has waited until then.
+    if (rows !== this.line.rows) this.fault('somebody left the queue meanwhile');
+    for (const request of left) if (request.kind === 'find') this.line.leave(request.ticket);
+    const others = seats.map(({ request }) => request).filter((request) => !admitted.has(request));
+    return { accepting, crowded: this.#crowded(others) };
+  }
+
+  #sit(lobby: WorldLobby, player_ids: string[], client: string): void {
     lobby.idle_since_ms = undefined;
     lobby.has_had_players = true;
     for (const player_id of player_ids) {
       const deadline_ms = lobby.is_ready ? this.now_ms + SEAT_TIMEOUT_MS : undefined;
       const { lobby_id } = lobby;
-      const visit = { lobby_id, create_ms: this.now_ms, deadline_ms, is_connected: false, remove_reason: undefined };
+      const visit = {
+        lobby_id,
+        client,
+        create_ms: this.now_ms,
+        deadline_ms,
+        is_connected: false,
+        remove_reason: undefined,
+      };
       if (this.visits.has(player_id)) this.fault(`${player_id} has a second seat`);
       lobby.seats.add(player_id);
       this.visits.set(player_id, visit);
@@ -89,9 +158,20 @@ export class LobbyWorld {
     }
   }
 
-  /** Undefined when there are as many as there may be. */
-  found({ version_id, lobby, founders }: PlannedLobby): WorldLobby | undefined {
-    if (this.running.size >= this.lobby_count_max) return undefined;
+  /** None when there are as many as there may be, when others wait for it or when its maker has too many players. */
+  found({ version_id, lobby, founders: all }: PlannedLobby): { made?: WorldLobby; crowded: Crowded } {
+    const founders = this.#admit(all);
+    const others = all.filter((founder) => !founders.includes(founder));
+    const [maker] = all;
+    const is_refused = maker !== undefined && !founders.includes(maker);
+    const last_place = Math.max(...founders.map((founder) => this.line.placeOf(founder)));
+    const first_place = maker ? this.line.placeOf(maker) : Infinity;
+    const here = [...founders, ...this.#passed(all, founders)];
+    const is_awaited =
+      this.line.before(first_place, here).length > 0 ||
+      isAwaited({ ...lobby, version_id }, this.line.before(last_place, here));
+    if (is_refused || is_awaited || this.running.size >= this.lobby_count_max)
+      return { crowded: this.#crowded(others) };
     const { lobby_config: _told, ...kept } = lobby;
     const made: WorldLobby = {
       ...{ ...kept, version_id, lobby_id: `lobby ${this.lobbies.size}`, is_closed: false, player_count: 0, changed: 0 },
@@ -100,11 +180,14 @@ export class LobbyWorld {
     };
     this.lobbies.set(made.lobby_id, made);
     this.running.set(made.lobby_id, made);
-    for (const founder of founders) this.#sit(made, membersOf(founder));
+    for (const founder of founders) {
+      this.#sit(made, membersOf(founder), founder.client.name);
+      this.line.leave(founder.ticket);
+    }
     this.#change(made);
     const most = founders.some(({ others = [] }) => others.length > 0) ? made.max_players_party : 0;
     if (made.player_count > Math.max(most, made.max_players_normal)) this.fault(`${made.lobby_id} is founded too full`);
-    return made;
+    return { made, crowded: this.#crowded(others) };
   }
 
   ready(lobby: WorldLobby): void {
@@ -178,6 +261,9 @@ export class LobbyWorld {
     for (const [player_id, { lobby_id, remove_reason }] of this.seated) {
       const sits = this.running.get(lobby_id)?.seats.has(player_id);
       if (!sits || remove_reason !== undefined) this.fault(`${player_id} does not sit in ${lobby_id}`);
+    }
+    for (const client of ['near', 'far']) {
+      if (this.countOf(client) > this.players_max) this.fault(`${this.countOf(client)} players of ${client}`);
     }
     if (this.running.size > this.lobby_count_max) this.fault(`${this.running.size} lobbies run`);
   }

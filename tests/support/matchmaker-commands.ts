@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
 import fc from 'fast-check';
-import type { CreateBody, FindBody } from '../../src/features/lobbies/wire.ts';
 import { outcomeOf } from './matchmaker.ts';
 import type { Oracle, OracleLobby } from './matchmaker-oracle.ts';
+import { client, createBody, findBody, join, joinBody, number } from './matchmaker-requests.ts';
 import type { Run } from './matchmaker-run.ts';
 import { rush } from './matchmaker-rush.ts';
 
@@ -21,6 +21,7 @@ function command<Given>(
       // Each happens at a moment of its own.
       real.advance(1);
       await run(oracle, real, given);
+      await real.line.settle();
       await real.check();
     },
     toString: () => `${name}(${JSON.stringify(given)})`,
@@ -29,60 +30,6 @@ function command<Given>(
 
 /** One of several, whichever number was drawn. */
 const pick = <Item>(items: Item[], number: number): Item | undefined => items[number % Math.max(1, items.length)];
-
-const nameless = <Members extends object>(members: Members) =>
-  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Members;
-
-const number = fc.nat(11);
-const mostly = <Value>(usual: fc.Arbitrary<Value>, unusual: fc.Arbitrary<Value>) =>
-  fc.oneof({ weight: 24, arbitrary: usual }, { weight: 1, arbitrary: unusual });
-const players = mostly(fc.constantFrom(undefined, undefined, undefined, 1, 2, 2, 3), fc.constantFrom(4, 5));
-const tags = fc.constantFrom(
-  undefined,
-  undefined,
-  undefined,
-  undefined,
-  { color: 'red' },
-  { color: 'red', size: 'big' },
-);
-
-export const findBody: fc.Arbitrary<FindBody> = fc
-  .record({
-    game_modes: mostly<string[]>(
-      fc.constantFrom(['wide'], ['wide'], ['wide'], ['small'], ['wide', 'small'], ['small', 'wide']),
-      fc.constantFrom(['gone'], ['small', 'gone']),
-    ),
-    regions: mostly<string[] | undefined>(
-      fc.constantFrom(undefined, undefined, undefined, ['local'], ['far'], ['far', 'local']),
-      fc.constant(['nowhere']),
-    ),
-    tags,
-    players,
-    prevent_auto_create_lobby: fc.constantFrom(undefined, undefined, undefined, true),
-  })
-  .map(nameless) as fc.Arbitrary<FindBody>;
-
-const createBody = fc
-  .record({
-    game_mode: mostly(fc.constantFrom('wide', 'wide', 'small'), fc.constant('gone')),
-    region: fc.constantFrom(undefined, undefined, 'far'),
-    publicity: fc.constantFrom(undefined, 'public', 'private'),
-    tags,
-    players,
-  })
-  .map(nameless) as fc.Arbitrary<CreateBody>;
-
-export interface Join {
-  number: number;
-  players: number | undefined;
-}
-
-export const join: fc.Arbitrary<Join> = fc.record({ number, players });
-
-export const joinBody = (lobby: OracleLobby | undefined, players: number | undefined) => ({
-  lobby_id: lobby?.lobby_id ?? crypto.randomUUID(),
-  ...(players === undefined ? {} : { players }),
-});
 
 const hasLobby = (oracle: Oracle) => oracle.lobbies.length > 0;
 const hasToken = (oracle: Oracle) => oracle.players.some(({ token }) => token !== undefined);
@@ -100,30 +47,51 @@ async function sayOf(lobby: OracleLobby, saying: Promise<unknown>): Promise<bool
 }
 
 const arbitraries = {
-  find: fc.record({ body: findBody, is_hasty: fc.constantFrom(false, false, true) }).map((given) =>
-    command('find', given, async (oracle, real, { body, is_hasty }) => {
+  find: fc.record({ body: findBody, client, is_hasty: fc.constantFrom(false, false, true) }).map((given) =>
+    command('find', given, async (oracle, real, { body, client: who, is_hasty }) => {
       if (!is_hasty) await real.untilHeard();
-      const expected = oracle.find(body);
+      const expected = oracle.find(body, who);
       // Before news has come a find may go to a place that is not the fullest, but never to none.
       const suitable = oracle.lobbies.filter(
-        (one) => oracle.suits(one, body) && real.isSeatable(one, body.players ?? 1),
+        (one) =>
+          oracle.suits(one, body) && real.isSeatable(one, body.players ?? 1) && !oracle.isAwaited(one, oracle.queue),
       );
-      await real.expectSeat({ kind: 'find', body }, 'among' in expected && is_hasty ? { among: suitable } : expected);
+      await real.expectSeat(
+        { kind: 'find', body, client: who },
+        'among' in expected && is_hasty ? { among: suitable } : expected,
+      );
     }),
   ),
-  join: fc.record({ join, is_by_code: fc.boolean() }).map((given) =>
-    command('join', given, async (oracle, real, { join: { number: one, players: together }, is_by_code }) => {
-      const lobby = one === 11 && is_by_code ? undefined : lobbyOf(oracle, one);
-      const body = joinBody(lobby, together);
-      if (!is_by_code) return await real.expectSeat({ kind: 'join', body }, oracle.join(lobby, together));
-      const { lobby_id, ...rest } = body;
-      // Nobody is led to a lobby that has stopped.
-      const expected = oracle.join(lobby?.stop_reason === undefined ? lobby : undefined, together);
-      await real.expectSeat({ kind: 'join', body: { ...rest, code: await real.codeOf(lobby_id) } }, expected);
+  wait: fc.record({ body: findBody, client }).map((given) =>
+    command('find that waits', given, async (oracle, real, { body, client: who }) => {
+      // A server that is to end unnoticed makes more than one answer true.
+      if (oracle.lobbies.some(({ is_ending }) => is_ending)) await real.reconcile();
+      await real.untilHeard();
+      await real.line.ask(body, who);
     }),
+  ),
+  waitNoMore: number.map((given) =>
+    command('hang up while waiting', given, (_oracle, real, one) => real.line.hangUp(one)),
+  ),
+  join: fc.record({ join, client, is_by_code: fc.boolean() }).map((given) =>
+    command(
+      'join',
+      given,
+      async (oracle, real, { join: { number: one, players: together }, client: who, is_by_code }) => {
+        const lobby = one === 11 && is_by_code ? undefined : lobbyOf(oracle, one);
+        const body = joinBody(lobby, together);
+        if (!is_by_code)
+          return await real.expectSeat({ kind: 'join', body, client: who }, oracle.join(lobby, who, together));
+        const { lobby_id, ...rest } = body;
+        // Nobody is led to a lobby that has stopped.
+        const expected = oracle.join(lobby?.stop_reason === undefined ? lobby : undefined, who, together);
+        const code = await real.codeOf(lobby_id);
+        await real.expectSeat({ kind: 'join', body: { ...rest, code }, client: who }, expected);
+      },
+    ),
   ),
   create: createBody.map((body) =>
-    command('create', body, (oracle, real) => real.expectSeat({ kind: 'create', body }, oracle.create(body))),
+    command('create', body, (oracle, real) => real.expectSeat({ kind: 'create', body }, oracle.create(body, 1))),
   ),
   rush: fc
     .array(fc.oneof({ weight: 3, arbitrary: findBody }, { weight: 1, arbitrary: join }), { minLength: 2, maxLength: 6 })
@@ -260,6 +228,8 @@ const arbitraries = {
       async (oracle, real, one) => {
         const lobby = lobbyOf(oracle, one);
         if (!lobby) return;
+        // Who waits would be answered by chance until it is noticed.
+        if (oracle.queue.length > 0) return;
         const server_id = await real.host.serverOf({ ...real.scope, lobby_id: lobby.lobby_id });
         await real.matchmaker.servers.destroy(real.scope, server_id);
         lobby.is_ending = true;
@@ -277,14 +247,26 @@ const arbitraries = {
   ),
 } satisfies Record<string, fc.Arbitrary<Command>>;
 
-const { find, join: joins, create, rush: rushes, ready, close, connected, connectedTwice, disconnected } = arbitraries;
+const {
+  find,
+  wait,
+  waitNoMore,
+  join: joins,
+  create,
+  rush: rushes,
+  ready,
+  close,
+  connected,
+  connectedTwice,
+  disconnected,
+} = arbitraries;
 const { hangUp, pass, reconcile, removed, serverEnds, version } = arbitraries;
 
 /** Series of commands; what players do most comes most. */
 export function commands(maxCommands: number): fc.Arbitrary<Iterable<Command>> {
-  const often = [find, find, find, find, joins, joins, create, rushes, ready, ready, ready];
-  const seldom = [close, connected, connected, connectedTwice, disconnected, disconnected];
-  const rare = [hangUp, pass, reconcile, removed, serverEnds, version];
+  const often = [find, find, find, find, wait, wait, joins, joins, create, rushes, ready, ready, ready];
+  const seldom = [close, connected, connected, connectedTwice, disconnected, disconnected, disconnected, removed];
+  const rare = [hangUp, waitNoMore, pass, reconcile, removed, serverEnds, version];
   const all = [...often, ...often, ...often, ...seldom, ...seldom, ...rare];
   return fc.commands<Oracle, Run, false>(all, { maxCommands, size: 'max' });
 }

@@ -1,35 +1,6 @@
 import type { CreateBody, FindBody } from '../../src/features/lobbies/wire.ts';
-import { OWN_REGION, TIMES } from './matchmaker.ts';
-
-type Publicity = 'public' | 'private';
-type Maxima = Record<'normal' | 'direct' | 'party', number>;
-
-/** A game mode, as far as seats are concerned. */
-interface Mode {
-  maxima: Maxima;
-  regions: string[];
-  is_taggable: boolean;
-  is_joinable: boolean;
-  /** Which lobbies of their own players may make. */
-  creates: Publicity[];
-  idle_max: number;
-}
-
-const REGIONS = [OWN_REGION, 'far'];
-const open = { regions: REGIONS, is_taggable: true, is_joinable: true, creates: ['public', 'private'] as Publicity[] };
-
-/** The two versions that a namespace moves between, by the names of their game modes. */
-export const VERSIONS: Record<'old' | 'new', Record<string, Mode>> = {
-  old: {
-    wide: { ...open, maxima: { normal: 2, direct: 3, party: 4 }, idle_max: 0 },
-    small: { ...open, maxima: { normal: 3, direct: 4, party: 2 }, regions: [OWN_REGION], idle_max: 1, creates: [] },
-  },
-  new: {
-    wide: { ...open, maxima: { normal: 4, direct: 2, party: 3 }, idle_max: 1, creates: ['private'] },
-    small: { ...open, maxima: { normal: 2, direct: 2, party: 2 }, idle_max: 0, is_taggable: false, is_joinable: false },
-  },
-};
-export type VersionName = keyof typeof VERSIONS;
+import { TIMES } from './matchmaker.ts';
+import { type Maxima, type Publicity, REGIONS, VERSIONS, type VersionName } from './matchmaker-modes.ts';
 
 export interface OracleLobby {
   lobby_id: string;
@@ -51,12 +22,20 @@ export interface OracleLobby {
 export interface OraclePlayer {
   player_id: string;
   lobby: OracleLobby;
+  client: number;
   /** As soon as he has been answered. */
   token: string | undefined;
   create_ms: number;
   deadline_ms: number | undefined;
   state: 'awaited' | 'connected' | 'gone';
   remove_reason: string | undefined;
+}
+
+/** A find that waits for its turn. */
+export interface OracleWaiter {
+  ticket: string;
+  body: FindBody;
+  client: number;
 }
 
 /** A lobby that is to be made. */
@@ -69,12 +48,34 @@ export type Expected = { among: OracleLobby[] } | { makes: Made } | { codes: str
 export class Oracle {
   readonly lobbies: OracleLobby[] = [];
   readonly players: OraclePlayer[] = [];
+  /** The first who came first. */
+  queue: OracleWaiter[] = [];
   version: VersionName = 'old';
 
   constructor(
     readonly lobby_count_max: number,
     public now_ms: number,
+    readonly players_max: number,
   ) {}
+
+  /** Whether so many more are too many of a client. */
+  isOver(client: number, players = 1): boolean {
+    const its = this.players.filter((one) => one.client === client && one.state !== 'gone');
+    return its.length + players > this.players_max;
+  }
+
+  /** Whether one of those who wait could ever sit in a lobby. */
+  isAwaited(lobby: Made & Pick<OracleLobby, 'maxima'>, before: OracleWaiter[]): boolean {
+    return before.some(
+      ({ body }) =>
+        lobby.version === this.version &&
+        lobby.publicity !== 'private' &&
+        body.game_modes.includes(lobby.game_mode) &&
+        this.#searched(body).includes(lobby.region) &&
+        Object.entries(body.tags ?? {}).every(([name, value]) => lobby.tags[name] === value) &&
+        (body.players ?? 1) <= lobby.maxima[whoOf(body.players ?? 1)],
+    );
+  }
 
   seated({ lobby_id }: OracleLobby): OraclePlayer[] {
     return this.players.filter(({ lobby, state }) => lobby.lobby_id === lobby_id && state !== 'gone');
@@ -102,18 +103,32 @@ export class Oracle {
     );
   }
 
-  find(body: FindBody): Expected {
+  /** `before`: those who wait and have come before. */
+  find(body: FindBody, client: number, before = this.queue): Expected {
     const code = this.#refusal(body.game_modes, body);
     if (code) return { codes: [code] };
+    return this.#admit(this.#search(body, before), client, body.players);
+  }
+
+  #search(body: FindBody, before: OracleWaiter[]): Expected {
     const { players = 1 } = body;
     const who = whoOf(players);
-    const open = this.lobbies.filter((lobby) => this.suits(lobby, body) && this.free(lobby, who) >= players);
+    const open = this.lobbies.filter(
+      (lobby) => this.suits(lobby, body) && this.free(lobby, who) >= players && !this.isAwaited(lobby, before),
+    );
     const least = Math.min(...open.map((lobby) => this.free(lobby, who)));
     if (open.length > 0) return { among: open.filter((lobby) => this.free(lobby, who) === least) };
     const makes = this.target(body);
     if (!makes) return { codes: ['MATCHMAKER_AUTO_CREATE_FAILED'] };
     if (body.prevent_auto_create_lobby) return { codes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'] };
-    return this.#make(makes);
+    return this.#make(makes, before);
+  }
+
+  /** Whoever has too many players hears that, where he does not hear another no that is as true. */
+  #admit(expected: Expected, client: number, players = 1): Expected {
+    if (!this.isOver(client, players)) return expected;
+    const code = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
+    return { codes: 'codes' in expected ? [...expected.codes, code] : [code] };
   }
 
   /** The lobby that a find makes when there is no place: of the first mode that is offered and holds all who come. */
@@ -128,7 +143,7 @@ export class Oracle {
     return undefined;
   }
 
-  create({ game_mode, region, publicity: wanted, tags = {}, players }: CreateBody): Expected {
+  create({ game_mode, region, publicity: wanted, tags = {}, players }: CreateBody, client: number): Expected {
     const code = this.#refusal([game_mode], { tags, players });
     if (code) return { codes: [code] };
     const mode = VERSIONS[this.version][game_mode];
@@ -139,17 +154,19 @@ export class Oracle {
     const place = region ?? regions[0] ?? '';
     if (!REGIONS.includes(place)) return { codes: ['MATCHMAKER_REGION_NOT_FOUND'] };
     if (!regions.includes(place)) return { codes: ['MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE'] };
-    return this.#make({ version: this.version, game_mode, region: place, tags, publicity });
+    const made = this.#make({ version: this.version, game_mode, region: place, tags, publicity }, this.queue);
+    return this.#admit(made, client, players);
   }
 
-  join(lobby: OracleLobby | undefined, players = 1): Expected {
+  join(lobby: OracleLobby | undefined, client: number, players = 1): Expected {
     if (!lobby) return { codes: ['MATCHMAKER_LOBBY_NOT_FOUND'] };
     if (lobby.stop_reason !== undefined) return { codes: ['MATCHMAKER_LOBBY_STOPPED'] };
     if (!VERSIONS[lobby.version][lobby.game_mode]?.is_joinable) return { codes: ['MATCHMAKER_JOIN_DISABLED'] };
     const is_full = this.free(lobby, 'direct') < players;
     // Nobody has noticed that its server is to end: being full is as true.
-    if (lobby.is_ending) return { codes: ['MATCHMAKER_LOBBY_STOPPED', ...(is_full ? ['MATCHMAKER_LOBBY_FULL'] : [])] };
-    return is_full ? { codes: ['MATCHMAKER_LOBBY_FULL'] } : { among: [lobby] };
+    const full = is_full ? ['MATCHMAKER_LOBBY_FULL'] : [];
+    if (lobby.is_ending) return this.#admit({ codes: ['MATCHMAKER_LOBBY_STOPPED', ...full] }, client, players);
+    return this.#admit(is_full ? { codes: full } : { among: [lobby] }, client, players);
   }
 
   open(lobby_id: string, made: Made): OracleLobby {
@@ -162,12 +179,12 @@ export class Oracle {
     return lobby;
   }
 
-  seat(lobby: OracleLobby, player_ids: string[]): void {
+  seat(lobby: OracleLobby, player_ids: string[], client: number): void {
     lobby.idle_since_ms = undefined;
     const deadline_ms = lobby.is_ready ? this.now_ms + TIMES.seat_timeout_ms : undefined;
     const ends = { token: undefined, remove_reason: undefined };
     for (const player_id of player_ids) {
-      this.players.push({ player_id, lobby, create_ms: this.now_ms, deadline_ms, state: 'awaited', ...ends });
+      this.players.push({ player_id, lobby, client, create_ms: this.now_ms, deadline_ms, state: 'awaited', ...ends });
     }
   }
 
@@ -233,8 +250,8 @@ export class Oracle {
     for (const lobby of longest_first.slice(0, Math.max(0, group.length - kept))) this.stop(lobby, 'idle');
   }
 
-  #make(makes: Made): Expected {
-    const is_full = this.running().length >= this.lobby_count_max;
+  #make(makes: Made, before: OracleWaiter[]): Expected {
+    const is_full = this.running().length >= this.lobby_count_max || before.length > 0;
     return is_full ? { codes: ['MATCHMAKER_TOO_MANY_LOBBIES'] } : { makes };
   }
 

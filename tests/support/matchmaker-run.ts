@@ -3,7 +3,9 @@ import { sql } from 'drizzle-orm';
 import type { JoinAnswer } from '../../src/features/lobbies/wire.ts';
 import type { Ledger } from './ledger.ts';
 import { type Asking, type Matchmaker, TIMES, type Wanted } from './matchmaker.ts';
-import { type Expected, type Oracle, type OracleLobby, type VersionName, whoOf } from './matchmaker-oracle.ts';
+import { createLine } from './matchmaker-line.ts';
+import type { VersionName } from './matchmaker-modes.ts';
+import { type Expected, type Oracle, type OracleLobby, whoOf } from './matchmaker-oracle.ts';
 import type { TestService } from './service.ts';
 
 /** A namespace of its own in which a series of commands runs, beside what the oracle says. */
@@ -38,7 +40,8 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
   const version_id = place.versions[oracle.version];
   const namespace_id = await matchmaker.namespaces.create({ game_id, name_id, display_name: name_id, version_id });
   await queries.execute(sql`
-    update namespaces set lobby_count_max = ${oracle.lobby_count_max} where namespace_id = ${namespace_id}`);
+    update namespaces set lobby_count_max = ${oracle.lobby_count_max}, max_players_per_client = ${oracle.players_max}
+    where namespace_id = ${namespace_id}`);
   const stopListening = matchmaker.listenTo(namespace_id);
   let pending: Pending[] = [];
 
@@ -105,6 +108,24 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     expect(receipt.outcome).toEqual(outcome);
   }
 
+  /** What has become of a request must be what is expected. */
+  async function land(asking: Asking, came: Came, expected: Expected): Promise<void> {
+    const { kind } = asking.wanted;
+    count(`${kind} ${'code' in came ? came.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
+    if ('code' in came) {
+      expect('codes' in expected ? expected.codes : expected).toContain(came.code);
+      await checkReceipt(asking, { code: came.code });
+      return;
+    }
+    if ('makes' in expected) {
+      expect(oracle.lobbies.map(({ lobby_id }) => lobby_id)).not.toContain(came.lobby_id);
+      return await sit(asking, came, oracle.open(came.lobby_id, expected.makes), true);
+    }
+    const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === came.lobby_id);
+    if (!lobby) throw new Error(`came to ${came.lobby_id} where ${JSON.stringify(expected)} was expected`);
+    await sit(asking, came, lobby, false);
+  }
+
   /** Notes the seats of a request that has come somewhere. */
   async function sit(asking: Asking, came: Exclude<Came, { code: string }>, lobby: OracleLobby, is_new?: boolean) {
     const { players = 1 } = asking.wanted.body;
@@ -114,7 +135,7 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     const first = fresh.indexOf(came.player_id);
     const player_ids = first < 0 ? [] : fresh.slice(first, first + players);
     expect(player_ids).toHaveLength(players);
-    oracle.seat(lobby, player_ids);
+    oracle.seat(lobby, player_ids, asking.wanted.client ?? 1);
     if (came.answer) await hand({ asking, lobby, player_ids, is_new }, came.answer);
     else pending.push({ asking, lobby, player_ids, is_new });
   }
@@ -147,21 +168,17 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     /** A request, alone: it must come to what is expected. */
     async expectSeat(wanted: Wanted, expected: Expected): Promise<void> {
       const asking = matchmaker.ask(namespace_id, wanted);
-      const came = await come(asking);
-      count(`${wanted.kind} ${'code' in came ? came.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
-      if ('code' in came) {
-        expect('codes' in expected ? expected.codes : expected).toContain(came.code);
-        await checkReceipt(asking, { code: came.code });
-        return;
-      }
-      if ('makes' in expected) {
-        expect(oracle.lobbies.map(({ lobby_id }) => lobby_id)).not.toContain(came.lobby_id);
-        return await sit(asking, came, oracle.open(came.lobby_id, expected.makes), true);
-      }
-      const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === came.lobby_id);
-      if (!lobby) throw new Error(`came to ${came.lobby_id} where ${JSON.stringify(expected)} was expected`);
-      await sit(asking, came, lobby, false);
+      await land(asking, await come(asking), expected);
     },
+    line: createLine({
+      matchmaker,
+      oracle,
+      namespace_id,
+      come,
+      land,
+      count,
+      version: () => place.versions[oracle.version],
+    }),
     /** Everybody who waits for a lobby hears of what it has come to. */
     async answerAll(lobby: OracleLobby, code?: string): Promise<void> {
       const its = pending.filter((one) => one.lobby === lobby);
@@ -205,6 +222,10 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     },
     /** When everything's time is over, nobody sits anywhere: every seat has ended, and for a reason. */
     async end(): Promise<void> {
+      while (oracle.queue.length > 0) {
+        await this.line.hangUp(0);
+        await this.line.settle();
+      }
       this.advance(TIMES.player_timeout_ms + TIMES.ready_timeout_ms);
       await this.reconcile();
       await check();
@@ -217,6 +238,7 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
         asking.hangUp();
         await asking.outcome;
       }
+      await this.line.sweep();
       stopListening();
       await queries.execute(sql`
         with ended as (
@@ -225,6 +247,8 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
         ), left_by as (
           update players set remove_ts = now(), remove_reason = 'lobby_stopped'
           where namespace_id = ${namespace_id} and remove_ts is null
+        ), uncounted as (
+          update client_counts set player_count = 0 where namespace_id = ${namespace_id}
         ) update lobby_counts set lobby_count = 0 where namespace_id = ${namespace_id}`);
     },
     isSeatable: (lobby: OracleLobby, players: number) => oracle.free(lobby, whoOf(players)) >= players,

@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
 import type { FindBody } from '../../src/features/lobbies/wire.ts';
 import type { Asking, Wanted } from './matchmaker.ts';
-import { type Join, joinBody } from './matchmaker-commands.ts';
 import { type Oracle, type OracleLobby, whoOf } from './matchmaker-oracle.ts';
+import { type Join, joinBody } from './matchmaker-requests.ts';
 import type { Came, Run } from './matchmaker-run.ts';
 
 interface Told {
@@ -12,10 +12,11 @@ interface Told {
 
 /** Several ask at one moment: whatever the order, nobody sits where he may not, and every no is true. */
 export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join)[]): Promise<void> {
-  const wanted = requests.map((body): Wanted => {
-    if ('game_modes' in body) return { kind: 'find', body };
+  const wanted = requests.map((body, number): Wanted => {
+    const client = 1 + (number % 2);
+    if ('game_modes' in body) return { kind: 'find', body, client };
     const lobby = oracle.lobbies[body.number % Math.max(1, oracle.lobbies.length)];
-    return { kind: 'join', body: joinBody(lobby, body.players) };
+    return { kind: 'join', body: joinBody(lobby, body.players), client };
   });
   const before = [...oracle.lobbies];
   const all = wanted.map((one) => real.ask(one));
@@ -29,12 +30,15 @@ export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join
     if (!lobby) throw new Error(`nobody could make lobby ${came.lobby_id}`);
     const { players = 1 } = asking.wanted.body;
     if (asking.wanted.kind === 'find') expect(oracle.suits(lobby, asking.wanted.body)).toBe(true);
-    else expect(oracle.join(lobby, 0)).toEqual({ among: [lobby] });
+    else expect(oracle.join(lobby, asking.wanted.client ?? 1, 0)).toEqual({ among: [lobby] });
+    // Nobody overtakes those who wait.
+    if (asking.wanted.kind === 'find') expect(oracle.isAwaited(lobby, oracle.queue)).toBe(false);
     const most = lobby.maxima[asking.wanted.kind === 'find' ? whoOf(players) : 'direct'];
     limits.set(lobby, [...(limits.get(lobby) ?? []), { most, seats: players }]);
   }
   for (const [lobby, its] of limits) expectRoom(oracle.seated(lobby).length, its);
   await sitAll(oracle, real, told, before);
+  for (const client of [1, 2]) expect(oracle.isOver(client, 0)).toBe(false);
   for (const { asking, came } of told) {
     if (!('code' in came)) continue;
     expect(codesOf(oracle, asking.wanted, before)).toContain(came.code);
@@ -77,19 +81,25 @@ async function sitAll(oracle: Oracle, real: Run, told: Told[], before: OracleLob
 
 /** The codes that are true of a request that was refused, by what there is afterwards: seats were only taken. */
 function codesOf(oracle: Oracle, wanted: Wanted, before: OracleLobby[]): string[] {
+  const { client = 1 } = wanted;
   if (wanted.kind === 'create') return [];
   if (wanted.kind === 'join') {
     const lobby = oracle.lobbies.find(({ lobby_id }) => lobby_id === wanted.body.lobby_id);
-    const expected = oracle.join(lobby, wanted.body.players);
+    const expected = oracle.join(lobby, client, wanted.body.players);
     const codes = 'codes' in expected ? expected.codes : [];
     // Others had the last places of a lobby whose server is to end, until it was noticed.
     return lobby?.is_ending ? [...codes, 'MATCHMAKER_LOBBY_FULL'] : codes;
   }
   const { body } = wanted;
-  const expected = oracle.find(body);
-  if ('codes' in expected) return expected.codes;
+  const expected = oracle.find(body, client);
+  const codes = 'codes' in expected ? expected.codes : [];
   // One that was made meanwhile may have come too late for those who may make none.
   const { players = 1 } = body;
-  const open = before.filter((lobby) => oracle.suits(lobby, body) && oracle.free(lobby, whoOf(players)) >= players);
-  return open.length === 0 && body.prevent_auto_create_lobby ? ['MATCHMAKER_NO_AVAILABLE_LOBBIES'] : [];
+  const isOpen = (lobby: OracleLobby) => oracle.suits(lobby, body) && !oracle.isAwaited(lobby, oracle.queue);
+  const open = before.filter((lobby) => isOpen(lobby) && oracle.free(lobby, whoOf(players)) >= players);
+  const is_late = open.length === 0 && body.prevent_auto_create_lobby && !codes.some((code) => !isOfPlaces(code));
+  return is_late ? [...codes, 'MATCHMAKER_NO_AVAILABLE_LOBBIES'] : codes;
 }
+
+/** Whether a no is about places, and not about what was asked. */
+const isOfPlaces = (code: string) => /TOO_MANY_PLAYERS_FROM_SOURCE|TOO_MANY_LOBBIES|NO_AVAILABLE_LOBBIES/.test(code);

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createBuilds } from '../../src/features/builds/builds.ts';
+import { createCaptcha } from '../../src/features/captcha/captcha.ts';
 import { createDatacenters } from '../../src/features/datacenters/datacenters.ts';
 import { createLobbies } from '../../src/features/lobbies/lobbies.ts';
 import { startReconciling } from '../../src/features/lobbies/reconcile.ts';
@@ -11,12 +12,16 @@ import { createServers } from '../../src/features/servers/servers.ts';
 import { createSites } from '../../src/features/sites/sites.ts';
 import { topics } from '../../src/features/topics.ts';
 import { createUploads } from '../../src/features/uploads/uploads.ts';
+import { createVerification } from '../../src/features/verification/verification.ts';
 import { createVersions } from '../../src/features/versions/versions.ts';
+import { parseAddressClasses } from '../../src/platform/address-classes.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
+import { NO_IP_DATABASE } from '../../src/platform/ip-database.ts';
 import { createDiskObjects } from '../../src/platform/objects/disk.ts';
 import { createPresigner } from '../../src/platform/objects/presign.ts';
+import { createOutbound } from '../../src/platform/outbound/outbound.ts';
 import { loadKey } from '../../src/platform/tokens/keys.ts';
 import { createTokens } from '../../src/platform/tokens/tokens.ts';
 import { type Feed, openFeed } from '../../src/platform/watch/feed.ts';
@@ -33,10 +38,11 @@ export const OWN_REGION = 'local';
 /** How long things last here. */
 export const TIMES = { seat_timeout_ms: 60_000, ready_timeout_ms: 180_000, player_timeout_ms: 600_000 };
 
-export type Wanted =
+export type Wanted = { /** Whose player asks: the last number of an address. */ client?: number } & (
   | { kind: 'find'; body: FindBody }
   | { kind: 'create'; body: CreateBody }
-  | { kind: 'join'; body: { lobby_id?: string; code?: string; players?: number } };
+  | { kind: 'join'; body: { lobby_id?: string; code?: string; players?: number } }
+);
 
 export type Outcome = { answer: JoinAnswer } | { code: string };
 
@@ -81,25 +87,44 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const datacenters = createDatacenters(base);
   const uploads = createUploads({ ...base, objects: createDiskObjects(join(directory, 'objects')), presigner });
   const builds = createBuilds({ ...base, uploads, directory, kinds: ['javascript'] });
-  const versions = createVersions({ ...base, builds, sites: createSites({ ...base, uploads }), datacenters });
+  const sites = createSites({ ...base, uploads });
+  const surroundings = { shared_captcha_keys: {}, outbound_allow: [] };
+  const versions = createVersions({ ...base, ...surroundings, builds, sites, datacenters });
   const namespaces = createNamespaces({ ...base, versions, sites_domain: '', public_url: PUBLIC_URL });
+  const captcha = createCaptcha({
+    ...{ ...base, namespaces, versions, outbound: createOutbound({ allowed_private: [] }), public_url: PUBLIC_URL },
+    key: await loadKey(database.queries, clock, 'captcha'),
+    ...{ hcaptcha_url: PUBLIC_URL, turnstile_url: PUBLIC_URL, captcha_timeout_ms: 5_000 },
+    ...{ shared_captcha_keys: {}, captcha_is_open_when_down: false },
+  });
   const servers = createServers({ ...base, watch, builds, datacenters, logs: createLogs(base) });
   const seating = new Map<AbortSignal, (place: { lobby_id: string; player_id: string }) => void>();
   /** Tells when somebody begins to wait for his lobby: then his seat has been committed. */
   const overheard: Watch = {
     ...watch,
-    until(topic, look, waiting) {
-      const seen = watch.until(topic, look, waiting);
-      const [, lobby_id = ''] = topic.split(':');
+    until(news, look, waiting) {
+      const seen = watch.until(news, look, waiting);
+      if (typeof news !== 'string') return seen;
+      const [, lobby_id = ''] = news.split(':');
       const { waiter } = waiting;
       const [, player_id = ''] = (typeof waiter === 'string' ? waiter : waiter()).split(':');
       seating.get(waiting.signal)?.({ lobby_id, player_id });
       return seen;
     },
   };
+  const verification = createVerification({
+    ...{ clock, ip_database: NO_IP_DATABASE, verification_timeout_ms: 10_000 },
+    outbound: createOutbound({ allowed_private: [] }),
+  });
   const lobbies = createLobbies({
-    ...{ ...base, ...TIMES, watch: overheard, namespaces, versions, datacenters, servers },
-    ...{ own_region: OWN_REGION, request_timeout_ms: 50_000, receipts_per_second_max: PLENTY, onLeft: () => {} },
+    ...{ ...base, ...TIMES, watch: overheard, namespaces, versions, datacenters, servers, captcha, verification },
+    ...{
+      address_classes: parseAddressClasses(''),
+      own_region: OWN_REGION,
+      request_timeout_ms: 50_000,
+      receipts_per_second_max: PLENTY,
+      onLeft: () => {},
+    },
   });
   const keeping = new AbortController();
   const kept = lobbies.receipts.startKeeping(keeping.signal);
@@ -121,7 +146,14 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       const waits = Promise.withResolvers<{ lobby_id: string; player_id: string } | undefined>();
       seating.set(signal, waits.resolve);
       const caller = { kind: 'public', namespace_id } as const;
-      const asking = { address: '127.0.0.1', ray_id, signal };
+      const patience = {
+        signal,
+        get is_over() {
+          return signal.aborted;
+        },
+      };
+      const client = { readOrigin: () => undefined, readUserAgent: () => null };
+      const asking = { address: `10.0.0.${wanted.client ?? 1}`, ...client, ray_id, patience };
       const answering =
         wanted.kind === 'find'
           ? lobbies.find(caller, wanted.body, asking)

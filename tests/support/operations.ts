@@ -31,7 +31,7 @@ export async function listOperations(api: Api): Promise<Operation[]> {
 
 /** From "Takes a token of kind identity or cloud." */
 function readKinds(description: string): CallerKind[] {
-  const [, list = ''] = /^Takes a token of kind (.+)\.$/.exec(description) ?? [];
+  const [, list = ''] = /^Takes a token of kind ([^.]+)\./.exec(description) ?? [];
   return list.split(' or ').map((name) => {
     const kind = CALLER_KINDS.find((known) => known === name);
     if (!kind) throw new Error(`the document says "${description}"`);

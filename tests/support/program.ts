@@ -61,7 +61,16 @@ export interface Home extends AsyncDisposable {
 export async function makeHome(settings: Record<string, string> = {}): Promise<Home> {
   const data_directory = await makeDataDirectory();
   const port = findFreePort();
-  const own_settings = { MUSTER_DATA: data_directory, MUSTER_PORT: String(port), MUSTER_LOG: 'warn', ...settings };
+  const own_settings = {
+    MUSTER_DATA: data_directory,
+    MUSTER_PORT: String(port),
+    MUSTER_LOG: 'warn',
+    // All tests come from one address.
+    MUSTER_LIMITS_SCALE: '1000000',
+    // Several at a time share a server with 100 connections.
+    MUSTER_DATABASE_POOL: '5',
+    ...settings,
+  };
 
   function spawn({ command = COMMAND, settings: more = {} }: ProgramOptions = {}) {
     const child = Bun.spawn(command, {

@@ -1,5 +1,5 @@
 import type { Answer, Api } from './api.ts';
-import { deploy, listServers, makeGame, type TestGame, uploadScript } from './game.ts';
+import { deploy, listServers, makeGame, setLimits, type TestGame, uploadScript } from './game.ts';
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
@@ -21,6 +21,8 @@ interface PuppetOptions {
   network_mode?: string;
   /** How many lobbies prod may have. */
   lobby_count_max?: number;
+  /** How many players each client may have there. */
+  max_players?: number;
 }
 
 /** A game on puppets. Its one game mode is "default", unless it is given others. */
@@ -28,14 +30,18 @@ export async function makePuppetGame(
   { api, administrator_token }: Pick<TestService, 'api' | 'administrator_token'>,
   options: PuppetOptions = {},
 ): Promise<TestGame & { build_id: string; version_id: string; matchmaker: object }> {
-  const { game_modes = { default: {} }, is_ready = true, source = PUPPET_SOURCE, lobby_count_max } = options;
+  const {
+    game_modes = { default: {} },
+    is_ready = true,
+    source = PUPPET_SOURCE,
+    lobby_count_max,
+    max_players,
+  } = options;
   const { ports = { game: { port: 80, protocol: 'http' } }, network_mode = 'bridge' } = options;
   const game = await makeGame(api, administrator_token);
   const build_id = await uploadScript(api, game, source);
-  if (lobby_count_max !== undefined) {
-    const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/mm-config`;
-    await api.ok('POST', path, { token: game.cloud_token, body: { lobby_count_max, max_players: 8 } });
-  }
+  const limits = { ...(lobby_count_max && { lobby_count_max }), ...(max_players && { max_players }) };
+  if (Object.keys(limits).length > 0) await setLimits(api, { ...game, token: game.cloud_token }, limits);
   const env = is_ready ? {} : { READY: 'no' };
   const matchmaker = { game_modes, docker: { image_id: build_id, ports, network_mode, env } };
   return { ...game, build_id, matchmaker, version_id: await deploy(api, game, matchmaker) };

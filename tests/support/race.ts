@@ -6,10 +6,12 @@ import { createMovedClock } from './clock.ts';
 import type { TestGame } from './game.ts';
 import type { Program } from './program.ts';
 import { openServiceTokens } from './service-tokens.ts';
+import { waitFor } from './wait.ts';
 
 /** A region of which no machine is: lobbies there are real, and their servers rows that nobody starts. */
 export const NOWHERE = 'nowhere';
 const HELD_MAX = 9;
+const WAIT_MAX_MS = 1_000;
 const ASKS_WHILE_CLOSED = 4;
 const LOOKED_FOR_EVERY_MS = 10;
 
@@ -134,7 +136,9 @@ export async function play(race: Race, chance: Chance, asks: number): Promise<vo
     const players = chance.oneIn(4) ? { players: 2 + chance.below(3) } : {};
     const search = { game_modes: [chance.pick(['even', 'stepped'])], regions: [NOWHERE] };
     const prevent_auto_create_lobby = chance.oneIn(3);
-    const body = kind === 'join' ? { lobby_id: known?.lobby_id } : { ...search, prevent_auto_create_lobby };
+    const patience = chance.oneIn(4) ? { wait_ms: chance.below(WAIT_MAX_MS), ticket: crypto.randomUUID() } : {};
+    const body =
+      kind === 'join' ? { lobby_id: known?.lobby_id } : { ...search, prevent_auto_create_lobby, ...patience };
     const was_ended = new Map(race.ended);
     race.asked += 1;
     const reply = await send(race, chance.pick(race.programs), PATHS[kind], race.game.public_token, {
@@ -229,6 +233,15 @@ export async function host(race: Race, chance: Chance, signal: AbortSignal): Pro
   }
 }
 
+/** Until nobody waits for his turn: those of a process that was killed are taken out by another one. */
+export async function untilNobodyWaits({ database, game }: Race): Promise<void> {
+  await waitFor(async () => {
+    const waiting = await database.queries.execute(sql`
+      select from queued_finds where namespace_id = ${game.namespace_id} limit 1`);
+    return waiting.length === 0;
+  }, 'the queue to be empty');
+}
+
 /** What is wrong when all is quiet: who was told of a seat has it, or an end with a reason; who was not has none for ever. */
 export async function audit(race: Race): Promise<string[]> {
   const { namespace_id } = race.game;
@@ -252,6 +265,9 @@ export async function audit(race: Race): Promise<string[]> {
   }
   const strangers = rows.filter(({ player_id, remove_reason }) => remove_reason === null && !known.has(player_id));
   if (strangers.length > race.unanswered) faults.push(`${strangers.length} seats of nobody`);
+  const [waiting] = await race.database.queries.execute<{ count: number }>(sql`
+    select count(*)::int as count from queued_finds where namespace_id = ${namespace_id}`);
+  if (waiting?.count !== 0) faults.push(`${waiting?.count} wait with nobody`);
   for (const { player_id } of strangers.filter(({ ends }) => !ends)) faults.push(`${player_id} sits for ever`);
   return faults;
 }

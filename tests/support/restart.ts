@@ -19,7 +19,12 @@ export interface RestartableService extends Omit<TestService, 'service'> {
 export async function openRestartableService(settings: Record<string, string> = {}): Promise<RestartableService> {
   const database = await openTestDatabase();
   const data_directory = await makeDataDirectory();
-  const own = { MUSTER_DATA: data_directory, MUSTER_PORT: String(findFreePort()), MUSTER_DEMO: 'off' };
+  const own = {
+    MUSTER_DATA: data_directory,
+    MUSTER_PORT: String(findFreePort()),
+    MUSTER_DEMO: 'off',
+    MUSTER_LIMITS_SCALE: '1000000',
+  };
   const config: Config = readConfig({ ...own, ...settings });
   const clock = createMovedClock();
   const events: ServiceEvent[] = [];

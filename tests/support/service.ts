@@ -38,6 +38,8 @@ export async function openTestService(
     MUSTER_DATA: data_directory,
     MUSTER_PORT: String(findFreePort()),
     MUSTER_DEMO: 'off',
+    // All tests come from one address.
+    MUSTER_LIMITS_SCALE: '1000000',
     ...settings,
   });
   const clock = beside?.clock ?? createMovedClock();

@@ -3,10 +3,13 @@ import type { Server, ServerWebSocket } from 'bun';
 import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../src/platform/database/database.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
+import { createAddresses } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import { createCors } from '../../src/platform/http/cors.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import { watched } from '../../src/platform/http/route.ts';
+import { inOneMinute } from '../../src/platform/limits/limit.ts';
+import { openLimits } from '../../src/platform/limits/limits.ts';
 import type { Session } from '../../src/platform/socket/session.ts';
 import { createSockets } from '../../src/platform/socket/sockets.ts';
 import type { Caller } from '../../src/platform/tokens/caller.ts';
@@ -50,6 +53,8 @@ export interface SocketAppOptions {
   sockets_per_caller_max?: number;
   watchers_max?: number;
   watchers_per_caller_max?: number;
+  /** Times the usual limits: a million if it is left out. */
+  limits_scale?: number;
   /** How long the filling of a body is. */
   filling?: number;
 }
@@ -114,6 +119,9 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const toBody = (word: number) => ({ word, filling });
   const routes = [
     watched('/matchmaker/words/:name', reading, ({ params }) => see(words, params.name, toBody)),
+    watched('/matchmaker/rare/:name', { ...reading, limit: inOneMinute('rare', 3) }, ({ params }) =>
+      see(words, params.name, toBody),
+    ),
     watched('/cloud/words/:name', reading, ({ params }) => see(words, params.name, toBody)),
     watched('/cloud/games/:game_id/words/:name', { ...reading, access: 'read' }, ({ params }) =>
       see(words, params.name, toBody),
@@ -140,7 +148,20 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const sites = { respond: async () => undefined, findByOrigin: async () => undefined };
   const public_url = 'https://muster.example';
   const cors = createCors([public_url]);
-  const base = { routes, tokens, tenants, watch, sites, clock, events, public_url };
+  const { limits_scale: scale = 1_000_000 } = options;
+  const limits = await openLimits({ clock, events, is_on: true, scale, store: undefined, epoch: '' });
+  const base = {
+    routes,
+    tokens,
+    tenants,
+    watch,
+    sites,
+    clock,
+    events,
+    public_url,
+    addresses: createAddresses([]),
+    limits,
+  };
   const channel = createSockets({ ...base, cors, sockets_max, sockets_per_caller_max });
   const stopping = new AbortController();
   const app = createApp({

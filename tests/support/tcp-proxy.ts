@@ -10,6 +10,8 @@ export interface TcpProxy extends AsyncDisposable {
   mend(): Promise<void>;
   /** Carries nothing more on the connections there are, and ends none of them: as when a machine is gone. */
   stall(): void;
+  /** Carries nothing on connections that are opened from now on, until the returned function is called. */
+  hold(): () => void;
   /** Lets whoever asks for a WebSocket be answered with a status, as by something in between that knows none; undefined: no more. */
   refuseWebSockets(status: number | undefined): void;
 }
@@ -19,6 +21,7 @@ export async function openTcpProxy(target: { path: string } | { host: string; po
   const open = new Set<Socket>();
   let refused_status: number | undefined;
   let connections = 0;
+  let held: Promise<void> | undefined;
 
   const server = createServer((near) => {
     connections += 1;
@@ -36,6 +39,10 @@ export async function openTcpProxy(target: { path: string } | { host: string; po
       });
     }
     far.pipe(near);
+    if (held) {
+      void held.then(() => near.pipe(far));
+      return;
+    }
     if (refused_status === undefined) {
       near.pipe(far);
       return;
@@ -81,6 +88,14 @@ export async function openTcpProxy(target: { path: string } | { host: string; po
         socket.unpipe();
         socket.pause();
       }
+    },
+    hold() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return () => {
+        held = undefined;
+        resolve();
+      };
     },
     refuseWebSockets(status) {
       refused_status = status;

@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { createTokens, type Tokens } from '../../src/platform/tokens/tokens.ts';
 
@@ -14,4 +15,9 @@ export async function makeTokenMaker(): Promise<TokenMaker> {
   const key = await exportJWK(privateKey);
   const now = { ms: Date.parse('2026-01-31T12:00:00.000Z') };
   return { tokens: await createTokens(key, { now: () => new Date(now.ms) }), key, now };
+}
+
+/** By which tokens of players are signed: derived from the private key (RFC 5869). */
+export function quickKeyOf({ d = '' }: JWK): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', 'muster player tokens', 32));
 }

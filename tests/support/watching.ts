@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { type Feed, openFeed } from '../../src/platform/watch/feed.ts';
-import { follow, type Growing, see, type Watchable } from '../../src/platform/watch/sights.ts';
+import { follow, type Growing, type Sight, see, type Watchable } from '../../src/platform/watch/sights.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { openWatch, type Watch } from '../../src/platform/watch/watch.ts';
 
@@ -66,11 +66,10 @@ export async function answerOf<Key, View>(
   key: Key,
   asking: Asking,
 ): Promise<Watched<View>> {
-  return JSON.parse(
-    await watch.answer(
-      see(watchable, key, (view) => ({ view })),
-      asking,
-    ),
+  return await ask(
+    watch,
+    see(watchable, key, (view) => ({ view })),
+    asking,
   );
 }
 
@@ -81,12 +80,15 @@ export async function followingOf<Key, View>(
   key: Key,
   asking: Asking,
 ): Promise<Watched<View>> {
-  return JSON.parse(
-    await watch.answer(
-      follow(growing, key, (view) => ({ view })),
-      asking,
-    ),
+  return await ask(
+    watch,
+    follow(growing, key, (view) => ({ view })),
+    asking,
   );
+}
+
+async function ask(watch: Watch, sight: Sight, { watch_index, ...waiting }: Asking) {
+  return JSON.parse(await watch.answer(sight, { number: watch.readIndex(watch_index), ...waiting }));
 }
 
 /** Raises the number under a name, and tells of it. */

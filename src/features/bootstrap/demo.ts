@@ -6,6 +6,8 @@ import type { BootstrapDependencies } from './bootstrap.ts';
 const GAME_NAME = 'demo';
 const VERSION_NAME = 'Demo room';
 const ROOM = 'examples/room.ts';
+/** Whoever tries the demo opens many tabs at one address. */
+const DEMO_LIMITS = { lobby_count_max: 128, max_players: 128 };
 
 /** The demo game: where its players go. */
 export interface Demo {
@@ -32,7 +34,9 @@ export async function createDemo(
   for (const { namespace_id } of its_namespaces) {
     // One that was moved, by an earlier start or by somebody, stays where it is.
     const [, ...before] = await namespaces.versionHistory({ game_id, namespace_id }, 2);
-    if (before.length === 0) await namespaces.setVersion({ game_id, namespace_id }, demo_version.version_id);
+    if (before.length > 0) continue;
+    await namespaces.setMatchmakerLimits({ game_id, namespace_id }, DEMO_LIMITS);
+    await namespaces.setVersion({ game_id, namespace_id }, demo_version.version_id);
   }
   const prod = its_namespaces.find(({ name_id }) => name_id === 'prod');
   assert(prod, 'a game has the namespace prod');

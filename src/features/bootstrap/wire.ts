@@ -18,17 +18,20 @@ export interface Surroundings {
   /** Below which every namespace's site has its host name. */
   sites_domain: string;
   version: string;
+  /** Of providers of captchas, for versions without keys of their own. */
+  shared_captcha_keys: { turnstile?: { site_key: string } };
 }
 
 /** Only administrators make groups, and people come with a token: access is private, login by access token. */
 export function toBootstrap(surroundings: Surroundings): Static<typeof BootstrapAnswer> {
   const { public_url, server_host, sites_domain, version } = surroundings;
+  const { turnstile } = surroundings.shared_captcha_keys;
   return {
     cluster: 'oss',
     access: 'private',
     domains: { cdn: sites_domain, job: server_host, main: new URL(public_url).host },
     origins: { hub: public_url },
-    captcha: {},
+    captcha: turnstile ? { turnstile: { site_key: turnstile.site_key } } : {},
     login_methods: { email: false, access_token: true },
     deploy_hash: version,
   };

@@ -1,5 +1,6 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { perMinute } from '../../platform/limits/limit.ts';
 import { see } from '../../platform/watch/sights.ts';
 import { parseTags, TagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
@@ -21,6 +22,9 @@ const COMPLETE_ERRORS = [
   'OBJECTS_UNAVAILABLE',
 ] as const;
 
+/** For each token, as those of servers. */
+const READING = perMinute('builds-read', 60_000);
+
 export function buildRoutes(builds: Builds) {
   const inEnvironment = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({
     game_id,
@@ -33,6 +37,7 @@ export function buildRoutes(builds: Builds) {
         summary: 'Lists the builds of an environment, the newest first.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
+        limit: READING,
         query: TagsQuery,
         response: wire.BuildsAnswer,
         errors: ENVIRONMENT_ERRORS,
@@ -48,6 +53,7 @@ export function buildRoutes(builds: Builds) {
         summary: 'A build of an environment.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
+        limit: READING,
         query: TagsQuery,
         response: wire.BuildAnswer,
         errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],

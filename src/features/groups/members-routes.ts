@@ -1,5 +1,6 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { perMinute } from '../../platform/limits/limit.ts';
 import { see } from '../../platform/watch/sights.ts';
 import type { Groups } from './groups.ts';
 import * as wire from './wire.ts';
@@ -7,6 +8,9 @@ import * as wire from './wire.ts';
 const GROUP = '/group/groups/:group_id';
 const OWNER_ERRORS = ['GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'] as const;
 const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BANNED'] as const;
+
+/** Codes can be guessed, and an identity is made in a moment: so by the address, and not at all while nobody can count. */
+const CONSUMING = perMinute('invites-consume', 2, { by: 'address', when_store_is_lost: 'refuse' });
 
 /** Who is a member, who would like to be one, and who may not. */
 export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: string }) {
@@ -198,6 +202,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         summary: 'Becomes a member by an invite.',
         allow: ['identity'],
+        limit: CONSUMING,
         free_params: ['group_invite_code'],
         body: Empty,
         response: wire.ConsumeInviteAnswer,

@@ -4,6 +4,7 @@ import type { Feed } from '../../platform/watch/feed.ts';
 import { readVersions } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type OpenLobby, Places } from './places.ts';
+import { selectQueue } from './queue-store.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 
@@ -15,6 +16,9 @@ interface Page {
   shown: number;
   /** The latest version that we heard of. */
   heard: number;
+  /** The same of its queue. */
+  queue_shown: number;
+  queue_heard: number;
   unsubscribe(): void;
 }
 
@@ -25,10 +29,18 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
   const pages = new LRUCache<string, Page>({ max: NAMESPACES_MAX, dispose: (page) => page.unsubscribe() });
 
   function openPage(namespace_id: string): Page {
-    const page: Page = { places: new Places(), shown: -1, heard: 0, unsubscribe: () => {} };
-    page.unsubscribe = feed.subscribe(topics.lobbiesOf(namespace_id), (version = Number.POSITIVE_INFINITY) => {
+    const unheard = { heard: 0, queue_shown: 0, queue_heard: 0 };
+    const page: Page = { places: new Places(), shown: -1, ...unheard, unsubscribe: () => {} };
+    const leaveList = feed.subscribe(topics.lobbiesOf(namespace_id), (version = Number.POSITIVE_INFINITY) => {
       page.heard = Math.max(page.heard, version);
     });
+    const leaveQueue = feed.subscribe(topics.queueOf(namespace_id), (version = Number.POSITIVE_INFINITY) => {
+      page.queue_heard = Math.max(page.queue_heard, version);
+    });
+    page.unsubscribe = () => {
+      leaveList();
+      leaveQueue();
+    };
     pages.set(namespace_id, page);
     return page;
   }
@@ -40,25 +52,39 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
     }
   }
 
+  /** One look more only where something has changed: a namespace in which nobody waits has no queue to read. */
   async function refresh(page: Page, namespace_id: string): Promise<void> {
-    const topic = topics.lobbiesOf(namespace_id);
-    const version = (await readVersions(database.queries, [topic])).get(topic) ?? 0;
-    if (version !== page.shown) {
-      const rows =
-        page.shown < 0
-          ? await store.selectRunning(database.queries, namespace_id)
-          : await store.selectChanged(database.queries, namespace_id, page.shown);
-      note(page, rows);
-    }
+    const [list, queue] = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id)];
+    const versions = await readVersions(database.queries, [list, queue]);
+    const [version = 0, queue_version = 0] = [versions.get(list), versions.get(queue)];
+    await Promise.all([
+      version === page.shown ? undefined : readLobbies(page, namespace_id),
+      queue_version === page.queue_shown ? undefined : readQueue(page, namespace_id),
+    ]);
     page.shown = version;
+    page.queue_shown = queue_version;
     if (page.heard === Number.POSITIVE_INFINITY) page.heard = version;
+    if (page.queue_heard === Number.POSITIVE_INFINITY) page.queue_heard = queue_version;
+  }
+
+  async function readLobbies(page: Page, namespace_id: string): Promise<void> {
+    const rows =
+      page.shown < 0
+        ? await store.selectRunning(database.queries, namespace_id)
+        : await store.selectChanged(database.queries, namespace_id, page.shown);
+    note(page, rows);
+  }
+
+  async function readQueue({ places }: Page, namespace_id: string): Promise<void> {
+    places.queue = await selectQueue(database.queries, namespace_id);
   }
 
   return {
     /** The places of a namespace as of the latest change we heard of; as they are in the database when `is_fresh`. */
     async open(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<Places> {
       const page = pages.get(namespace_id) ?? openPage(namespace_id);
-      if (is_fresh || page.heard > page.shown) await refresh(page, namespace_id);
+      const has_news = page.heard > page.shown || page.queue_heard > page.queue_shown;
+      if (is_fresh || has_news) await refresh(page, namespace_id);
       return page.places;
     },
     /** Notes how a lobby is after a change of our own. If others came in between, the page is behind until it is refreshed. */

@@ -14,7 +14,8 @@ import {
   type Tier,
   type Versions,
 } from '../versions/versions.ts';
-import { membersOf, type PlannedLobby } from './rules.ts';
+import { type Founder, membersOf, type PlannedLobby } from './rules.ts';
+import { type Claim, type Crowded, countLobby, insertLobby } from './seats-store.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import { countIdle } from './warm-store.ts';
@@ -45,9 +46,8 @@ interface PreparedLobby {
   version_name: string;
 }
 
-/** A lobby that was made, or the error because of which it was not. */
-type Founded = { planned: PlannedLobby; lobby: LobbyRow } | NotFounded;
-type NotFounded = { planned: PlannedLobby; error: unknown };
+/** A lobby that was made, or the error because of which it was not; and which founders have too many players. */
+export type Founded = { planned: PlannedLobby; crowded: Crowded[] } & ({ lobby: LobbyRow } | { error: unknown });
 
 export type Founding = ReturnType<typeof createFounding>;
 
@@ -71,14 +71,20 @@ export function createFounding(dependencies: FoundingDependencies) {
     return { planned, runtime: mode.runtime, tier, datacenter, namespace, version_name: version.display_name };
   }
 
-  /** Makes a lobby in which its founders have their seats; undefined when the namespace has as many as it may. */
-  async function found(tx: Tx, prepared: PreparedLobby): Promise<LobbyRow | undefined> {
+  /**
+   * Makes a lobby in which its founders have their seats, but for those of whose client there are too many; none when that
+   * is its maker, when the namespace has as many as it may, or when others wait for it.
+   */
+  async function found(tx: Tx, prepared: PreparedLobby): Promise<Founded> {
     const { planned, runtime, tier, datacenter, namespace } = prepared;
     const { game_id, namespace_id, version_id, lobby, founders } = planned;
     const lobby_id = Bun.randomUUIDv7();
-    if (!(await isStillMissing(tx, planned))) return undefined;
-    const changed = await store.countLobby(tx, { lobby_id, namespace_id }, namespace.lobby_count_max);
-    if (changed === undefined) return undefined;
+    const refusal = { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
+    if (!(await isStillMissing(tx, planned))) return { ...refusal, crowded: [] };
+    const claims = founders.flatMap(toClaims);
+    const counted = { ...lobby, lobby_id, namespace_id, version_id };
+    const { changed, crowded } = await countLobby(tx, counted, claims, namespace.lobby_count_max);
+    if (changed === undefined) return { ...refusal, crowded };
     const { server_id } = await servers.createWith(tx, {
       game_id,
       namespace_id,
@@ -95,9 +101,8 @@ export function createFounding(dependencies: FoundingDependencies) {
       kill_timeout_ms: KILL_TIMEOUT_MS,
     });
     const { lobby_config: _told, ...kept } = lobby;
-    const seated = founders.flatMap(({ address, ...founder }) =>
-      membersOf(founder).map((player_id) => ({ player_id, address })),
-    );
+    const left_out = new Set(crowded.map(({ party }) => party));
+    const seated = claims.filter(({ party }) => !left_out.has(party));
     const row: LobbyRow = {
       ...kept,
       lobby_id,
@@ -117,8 +122,8 @@ export function createFounding(dependencies: FoundingDependencies) {
       stop_reason: null,
       changed,
     };
-    await store.insertLobby(tx, row, seated);
-    return row;
+    await insertLobby(tx, row, seated);
+    return { planned, lobby: row, crowded };
   }
 
   /** Of several machines that find a warm lobby missing, one makes it: they look again one after the other. */
@@ -130,14 +135,10 @@ export function createFounding(dependencies: FoundingDependencies) {
   }
 
   async function foundTogether(all: PreparedLobby[]): Promise<Founded[]> {
-    const rows = await database.transact(async (tx) => {
-      const made: (LobbyRow | undefined)[] = [];
+    return await database.transact(async (tx) => {
+      const made: Founded[] = [];
       for (const one of all) made.push(await found(tx, one));
       return made;
-    });
-    return all.map(({ planned }, index) => {
-      const lobby = rows[index];
-      return lobby ? { planned, lobby } : { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
     });
   }
 
@@ -148,7 +149,7 @@ export function createFounding(dependencies: FoundingDependencies) {
     try {
       return await foundTogether(all);
     } catch (error) {
-      if (others.length === 0) return [{ planned: first.planned, error }];
+      if (others.length === 0) return [{ planned: first.planned, error, crowded: [] }];
       return (await Promise.all(all.map((one) => foundAll([one])))).flat();
     }
   }
@@ -156,9 +157,11 @@ export function createFounding(dependencies: FoundingDependencies) {
   return {
     /** Makes the lobbies of a round. Says of each what became of it, in any order. */
     async foundLobbies(planned: PlannedLobby[]): Promise<Founded[]> {
-      const failed: NotFounded[] = [];
+      const failed: Founded[] = [];
       const prepared = await Promise.all(
-        planned.map((one) => prepare(one).catch((error: unknown) => void failed.push({ planned: one, error }))),
+        planned.map((one) =>
+          prepare(one).catch((error: unknown) => void failed.push({ planned: one, error, crowded: [] })),
+        ),
       );
       // A transaction holds one namespace at the most: two of them never wait for each other.
       const by_namespace = Map.groupBy(
@@ -174,6 +177,11 @@ export function createFounding(dependencies: FoundingDependencies) {
   function announce({ lobby_id, namespace_id, game_mode, region }: LobbyRow): void {
     events.emit({ event: 'lobby_created', lobby_id, namespace_id, game_mode, region });
   }
+}
+
+function toClaims({ address, client, ticket, ...founder }: Founder, party: number): Claim[] {
+  const shared = { address, client: client.name, players_max: client.players_max, party, ticket: ticket ?? null };
+  return membersOf(founder).map((player_id) => ({ player_id, ...shared }));
 }
 
 /** What a lobby's server is told (field-behaviour 4.14), without SERVICE_ and RIVET_ in front. */

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { type Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
-import type { LobbyRow } from './tables.ts';
+import type { SeenLobby } from './views-store.ts';
 
 const Region = Type.Object({
   region_id: Type.String({ description: 'Slug of the datacenter.' }),
@@ -74,7 +74,7 @@ export function toRegion(
 }
 
 export function toListedLobby(
-  lobby: LobbyRow & { connected_count: number },
+  lobby: Omit<SeenLobby, 'is_ready' | 'is_stopped'>,
   include_state: boolean,
 ): Static<typeof ListedLobby> {
   const { lobby_id, region, game_mode, state, connected_count } = lobby;
@@ -91,6 +91,6 @@ export function toListedLobby(
   };
 }
 
-export function toKnownLobby(lobby: LobbyRow & { connected_count: number }): KnownLobby {
-  return { ...toListedLobby(lobby, true), is_closed: lobby.is_closed, is_ready: lobby.ready_ts !== null };
+export function toKnownLobby(lobby: SeenLobby): KnownLobby {
+  return { ...toListedLobby(lobby, true), is_closed: lobby.is_closed, is_ready: lobby.is_ready };
 }

@@ -78,7 +78,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
   async function readLobbies(
     places: { namespace_id: string; lobby_id: string }[],
   ): Promise<(KnownLobby | ServiceError)[]> {
-    const rows = await store.selectCountedLobbies(
+    const rows = await store.selectSeen(
       queries,
       places.map(({ lobby_id }) => lobby_id),
     );
@@ -86,7 +86,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     return places.map(({ namespace_id, lobby_id }) => {
       const row = by_id.get(lobby_id);
       if (row?.namespace_id !== namespace_id) return new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      return row.stop_ts ? new ServiceError('MATCHMAKER_LOBBY_STOPPED', {}) : toKnownLobby(row);
+      return row.is_stopped ? new ServiceError('MATCHMAKER_LOBBY_STOPPED', {}) : toKnownLobby(row);
     });
   }
 

@@ -1,5 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
+import type { Verification } from '../verification/verification.ts';
 import { createAtlas } from './atlas.ts';
 import { createEnding, type EndingDependencies } from './ending.ts';
 import { createFounding } from './founding.ts';
@@ -7,19 +8,25 @@ import { createHistory, type HistoryDependencies } from './history.ts';
 import { createHosting, type HostingDependencies } from './hosting.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createMock } from './mock.ts';
+import { createQueue, type QueueDependencies } from './queue.ts';
 import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import { createRounds } from './rounds.ts';
 import { createSeating, type SeatingDependencies } from './seating.ts';
 import { selectLobby } from './store.ts';
+import { createVerifying } from './verifying.ts';
 
 export type { ExportedLobby } from './history.ts';
 
-export type LobbiesDependencies = Omit<SeatingDependencies, 'rounds' | 'founding' | 'receipts'> &
+export type LobbiesDependencies = Omit<
+  SeatingDependencies,
+  'rounds' | 'queue' | 'founding' | 'receipts' | 'verifying'
+> &
   HostingDependencies &
   ListingDependencies &
   HistoryDependencies &
   EndingDependencies &
-  ReceiptsDependencies & { feed: Feed };
+  ReceiptsDependencies &
+  QueueDependencies & { feed: Feed; verification: Verification };
 
 export type Lobbies = ReturnType<typeof createLobbies>;
 
@@ -30,11 +37,14 @@ export function createLobbies(dependencies: LobbiesDependencies) {
   const listing = createListing(dependencies);
   const receipts = createReceipts(dependencies);
   const rounds = createRounds({ ...dependencies, atlas, founding });
+  const verifying = createVerifying({ ...dependencies, atlas });
+  const queue = createQueue({ ...dependencies, rounds });
   return {
-    ...createSeating({ ...dependencies, rounds, founding, receipts }),
+    ...createSeating({ ...dependencies, rounds, queue, founding, receipts, verifying }),
     ...createHosting(dependencies),
     listing,
     receipts,
+    queue,
     history: createHistory(dependencies, createEnding(dependencies)),
     /** The answers for development tokens. */
     mock: createMock(dependencies.tokens, listing),

@@ -6,6 +6,7 @@ import { topics } from '../topics.ts';
 import type { GameModeSettings } from '../versions/versions.ts';
 import type { createListing } from './listing.ts';
 import { type KnownLobby, type Listing, type Statistics, toRegion } from './listing-wire.ts';
+import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from './wire.ts';
 
 /** The sign by which a developer sees that he talks to his own machine. */
@@ -52,7 +53,14 @@ export function createMock(tokens: Tokens, listing: Pick<ReturnType<typeof creat
     read: async () => ({ player_count: 0, game_modes: {} }),
   };
 
+  /** Nobody waits: there is room for everybody. Watchable. */
+  const queuePlace: Watchable<{ namespace_id: string; ticket: string }, QueuePlace> = {
+    topics: () => [],
+    read: async ({ ticket }) => toQueuePlace(ticket, undefined),
+  };
+
   return {
+    queuePlace,
     async join(
       { namespace_id, hostname, ports }: CallerOf<'development'>,
       { players = 1 }: { players?: number | undefined },

@@ -1,3 +1,5 @@
+import type { QueuedFind } from './tables.ts';
+
 /** A running lobby as far as seats are concerned. */
 export interface OpenLobby {
   lobby_id: string;
@@ -22,6 +24,18 @@ export interface Shelf {
 }
 
 const EXAMINED_MAX = 128;
+const ADMISSIONS = ['single', 'party'] as const;
+
+type Lobbies = Map<string, KeptLobby>;
+
+/** What stands on a shelf: all lobbies, and those that are offered, by their free places for who may come. */
+interface Rows extends Record<Admission, Map<number, Lobbies>> {
+  all: Lobbies;
+}
+
+interface KeptLobby extends OpenLobby {
+  rows: Rows;
+}
 
 /**
  * The running lobbies of a namespace, in memory, by what a find asks for and by how full they are: finding the fullest one
@@ -29,12 +43,16 @@ const EXAMINED_MAX = 128;
  * proposes; the database decides.
  */
 export class Places {
-  readonly #lobbies = new Map<string, OpenLobby>();
-  /** By shelf and who may come, then by free places for him. A closed lobby is on no shelf. */
-  readonly #shelves = new Map<string, Map<number, Map<string, OpenLobby>>>();
+  readonly #lobbies: Lobbies = new Map();
+  readonly #shelves = new Map<string, Rows>();
 
-  /** By shelf: all of them, those too that nobody is offered. */
-  readonly #all = new Map<string, Map<string, OpenLobby>>();
+  /** The finds of the namespace that wait for their turn. */
+  queue: readonly QueuedFind[] = [];
+
+  /** How many lobbies run. */
+  get size(): number {
+    return this.#lobbies.size;
+  }
 
   get(lobby_id: string): OpenLobby | undefined {
     return this.#lobbies.get(lobby_id);
@@ -43,51 +61,49 @@ export class Places {
   /** Notes how a lobby is now. */
   set(lobby: OpenLobby): void {
     this.delete(lobby.lobby_id);
-    this.#lobbies.set(lobby.lobby_id, lobby);
-    getOrMake(this.#all, nameOf(lobby), () => new Map<string, OpenLobby>()).set(lobby.lobby_id, lobby);
-    if (lobby.is_closed || lobby.publicity === 'private') return;
-    for (const admission of ['single', 'party'] as const) {
-      const free = freePlaces(lobby, admission);
-      if (free < 1) continue;
-      const shelf = getOrMake(this.#shelves, keyOf(lobby, admission), () => new Map<number, Map<string, OpenLobby>>());
-      getOrMake(shelf, free, () => new Map<string, OpenLobby>()).set(lobby.lobby_id, lobby);
-    }
+    const rows = getOrMake(this.#shelves, nameOf(lobby), () => ({
+      all: new Map(),
+      single: new Map(),
+      party: new Map(),
+    }));
+    const { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count } = lobby;
+    const { max_players_normal, max_players_direct, max_players_party } = lobby;
+    const maxima = { max_players_normal, max_players_direct, max_players_party };
+    const kept = { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count, ...maxima, rows };
+    this.#lobbies.set(lobby_id, kept);
+    rows.all.set(lobby_id, kept);
+    offer(kept);
   }
 
   /** Forgets a lobby: it has stopped. */
   delete(lobby_id: string): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
+    withdraw(lobby);
     this.#lobbies.delete(lobby_id);
-    const all = this.#all.get(nameOf(lobby));
-    all?.delete(lobby_id);
-    if (all?.size === 0) this.#all.delete(nameOf(lobby));
-    for (const admission of ['single', 'party'] as const) {
-      const key = keyOf(lobby, admission);
-      const shelf = this.#shelves.get(key);
-      const free = freePlaces(lobby, admission);
-      const row = shelf?.get(free);
-      row?.delete(lobby_id);
-      if (row?.size === 0) shelf?.delete(free);
-      if (shelf?.size === 0) this.#shelves.delete(key);
-    }
+    const { all } = lobby.rows;
+    all.delete(lobby_id);
+    if (all.size === 0) this.#shelves.delete(nameOf(lobby));
   }
 
   /** Takes seats in a lobby, until the database says how it is. */
   take(lobby_id: string, seats: number): void {
     const lobby = this.#lobbies.get(lobby_id);
-    if (lobby) this.set({ ...lobby, player_count: lobby.player_count + seats });
+    if (!lobby) return;
+    withdraw(lobby);
+    lobby.player_count += seats;
+    offer(lobby);
   }
 
   /** The lobbies of a shelf, those too that nobody is offered. */
   allOf(shelf: Shelf): Iterable<OpenLobby> {
-    return this.#all.get(nameOf(shelf))?.values() ?? [];
+    return this.#shelves.get(nameOf(shelf))?.all.values() ?? [];
   }
 
   /** The lobbies of a shelf with so many places together and all of the tags, the fullest first; looks at 128 at most. */
   *fullestFirst(shelf: Shelf, tags: Record<string, string>, seats = 1): Generator<OpenLobby> {
     let examined = 0;
-    const rows = this.#shelves.get(keyOf(shelf, admissionOf(seats)));
+    const rows = this.#shelves.get(nameOf(shelf))?.[admissionOf(seats)];
     const large_enough = [...(rows?.keys() ?? [])].filter((free) => free >= seats);
     for (const free of large_enough.sort((a, b) => a - b)) {
       for (const lobby of rows?.get(free)?.values() ?? []) {
@@ -96,6 +112,25 @@ export class Places {
         if (hasTags(lobby, tags)) yield lobby;
       }
     }
+  }
+}
+
+/** Puts a lobby where finds come by. A closed or private one is offered to nobody. */
+function offer(lobby: KeptLobby): void {
+  if (lobby.is_closed || lobby.publicity === 'private') return;
+  for (const admission of ADMISSIONS) {
+    const free = freePlaces(lobby, admission);
+    if (free > 0) getOrMake(lobby.rows[admission], free, () => new Map()).set(lobby.lobby_id, lobby);
+  }
+}
+
+function withdraw(lobby: KeptLobby): void {
+  for (const admission of ADMISSIONS) {
+    const rows = lobby.rows[admission];
+    const free = freePlaces(lobby, admission);
+    const row = rows.get(free);
+    row?.delete(lobby.lobby_id);
+    if (row?.size === 0) rows.delete(free);
   }
 }
 
@@ -123,10 +158,6 @@ export function hasTags(lobby: Pick<OpenLobby, 'tags'>, tags: Record<string, str
 
 function nameOf({ version_id, game_mode, region }: Shelf): string {
   return `${version_id} ${game_mode} ${region}`;
-}
-
-function keyOf(shelf: Shelf, admission: Admission): string {
-  return `${admission} ${nameOf(shelf)}`;
 }
 
 function getOrMake<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {

@@ -1,11 +1,12 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
-import { CHANGES_CHANNEL, raiseVersions } from '../../platform/watch/versions.ts';
+import { raise, raiseSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
+import { clientCounts, lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
 const NAMESPACES_MAX = 1_000;
+const CLIENTS_AT_ONCE_MAX = 5_000;
 
 export async function selectPlayer(queries: Queries, player_id: string): Promise<PlayerRow | undefined> {
   const [row] = await queries.select().from(players).where(eq(players.player_id, player_id));
@@ -26,10 +27,7 @@ export async function setConnected(queries: Queries, arrivals: Arrival[], now: D
     topics.seats(lobby_id),
   ]);
   const rows = await queries.execute<{ player_id: string }>(sql`
-    with ${raiseVersions(told)},
-    told as (
-      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
-    )
+    with ${raise(told)}
     update ${players} set connect_ts = ${at(now)}
     from unnest(${column('player_id')}::uuid[], ${column('lobby_id')}::uuid[]) as arrival (player_id, lobby_id)
     where ${players.player_id} = arrival.player_id and ${players.lobby_id} = arrival.lobby_id
@@ -44,30 +42,19 @@ export async function setConnected(queries: Queries, arrivals: Arrival[], now: D
 export async function keepSeat(queries: Queries, player: Arrival, until: Date): Promise<void> {
   const told = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
   await queries.execute(sql`
-    with ${raiseVersions(told)},
-    told as (
-      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
-    )
+    with ${raise(told)}
     update ${players} set connect_ts = null, seat_deadline_ts = ${at(until)}
     where player_id = ${player.player_id}::uuid and connect_ts is not null and remove_ts is null
       and (select count(*) from told) > 0`);
 }
 
 /**
- * The common table expressions that tell of the seats of lobbies which another one has changed. Whoever changes seats has
- * raised the version of their namespace's list before, so nobody waits for these in another order.
+ * The common table expression `told_seats`, which tells of the seats of lobbies that another one has changed. Whoever
+ * changes seats has raised the version of their namespace's list before, so nobody waits for these in another order.
  */
 export function raiseSeats(changed: string): SQL {
-  const prefix = topics.seats('');
-  return sql`raised_seats as (
-      insert into topics (topic, version)
-      select ${prefix}::text || lobby_id, 1 from (select distinct lobby_id from ${sql.raw(changed)} order by lobby_id) as changed
-      on conflict (topic) do update set version = topics.version + 1
-      returning topic, version
-    ),
-    told_seats as (
-      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised_seats
-    )`;
+  const lobby_ids = sql`select distinct lobby_id from ${sql.identifier(changed)} order by lobby_id`;
+  return raiseSelected(sql`select ${topics.seats('')}::text || lobby_id from (${lobby_ids}) as changed`, 'told_seats');
 }
 
 /**
@@ -81,16 +68,14 @@ export async function removePlayers(
   { reason, now }: { reason: RemoveReason; now: Date },
 ): Promise<{ removed: number; emptied: number }> {
   const [row] = await queries.execute<{ removed: string; emptied: string }>(sql`
-    with ${raiseVersions([topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id)])},
-    told as (
-      select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
-    ),
+    with ${raise([topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id)])},
     gone as (
       update ${players} set remove_ts = ${at(now)}, remove_reason = ${reason}
       where namespace_id = ${namespace_id}::uuid and remove_ts is null and ${condition}
         and (select count(*) from told) > 0
-      returning lobby_id
+      returning lobby_id, client
     ),
+    uncounted as (${uncountClients(namespace_id)}),
     freed as (
       update ${lobbies} set
         player_count = player_count - seats,
@@ -101,8 +86,30 @@ export async function removePlayers(
       returning player_count, ${lobbies.lobby_id}
     ),
     ${raiseSeats('freed')}
-    select (select count(*) from told_seats) as told, (select count(*) from gone) as removed, (select count(*) from freed where player_count = 0) as emptied`);
+    select
+      (select count(*) from told_seats) as told,
+      (select count(*) from gone) as removed,
+      (select count(*) from freed where player_count = 0) as emptied`);
   return { removed: Number(row?.removed ?? 0), emptied: Number(row?.emptied ?? 0) };
+}
+
+/** Gives their clients the seats back of those whom the common table expression `gone` has removed. */
+export function uncountClients(namespace_id: string): SQL {
+  return sql`
+    update ${clientCounts} set player_count = player_count - seats
+    from (select client, count(*)::int as seats from gone where client is not null group by client) as theirs
+    where ${clientCounts.namespace_id} = ${namespace_id}::uuid and ${clientCounts.client} = theirs.client`;
+}
+
+/** Forgets clients of whom nobody has a seat. Gives how many they were; there may be more. */
+export async function deleteAbsentClients(queries: Queries): Promise<number> {
+  const rows = await queries.execute(sql`
+    delete from ${clientCounts} where (namespace_id, client) in (
+      -- Nobody is waited for: whoever holds one of these rows is about to count somebody.
+      select namespace_id, client from ${clientCounts} where player_count = 0 limit ${CLIENTS_AT_ONCE_MAX}
+      for update skip locked
+    ) returning client`);
+  return rows.length;
 }
 
 export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;

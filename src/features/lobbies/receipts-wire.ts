@@ -1,9 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
+import { CaptchaDecision } from '../captcha/wire.ts';
 
 /** Why a lobby was passed over. */
-export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'less_full'] as const;
+export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'less_full'] as const;
 
 const Considered = Type.Object({
   lobby_id: Uuid,
@@ -13,15 +14,36 @@ const Considered = Type.Object({
   passed_over: Type.Optional(
     Type.Union(
       PASSED_OVER.map((reason) => Type.Literal(reason)),
-      { description: 'The one reason; not there for the lobby that was chosen.' },
+      {
+        description:
+          'The one reason; not there for the lobby that was chosen. "awaited": others wait for it who were there before.',
+      },
     ),
   ),
 });
 export type Considered = Static<typeof Considered>;
 
+const Verdict = Type.Object(
+  {
+    game_mode_id: Type.String(),
+    lobby_id: Type.Optional(
+      Type.String({
+        description: 'Where he was about to sit; not there when the lobby was to be made, or to be ready.',
+      }),
+    ),
+    is_accepted: Type.Boolean(),
+    status: Type.Optional(Type.Integer({ description: 'Of the answer.' })),
+    failure: Type.Optional(Type.String({ description: 'Why there was no answer: "timeout", for one.' })),
+  },
+  { description: 'What external verification said, where the game mode wants it.' },
+);
+
 const Stages = Type.Object(
   {
     checked: Type.Optional(Type.Number({ description: 'Seen to be allowed, against the version.' })),
+    captcha: Type.Optional(Type.Number({ description: 'The captcha was settled, if there had to be one.' })),
+    verified: Type.Optional(Type.Number({ description: 'External verification had its answer, or none.' })),
+    queued: Type.Optional(Type.Number({ description: 'It began to wait for its turn.' })),
     decided: Type.Optional(Type.Number({ description: 'The round began that decided it.' })),
     seated: Type.Optional(Type.Number({ description: 'The seats were committed.' })),
     ready: Type.Optional(Type.Number({ description: 'The lobby took players.' })),
@@ -45,10 +67,13 @@ export const Receipt = Type.Object({
       max_players: Type.Optional(Type.Integer()),
       creates: Type.Optional(Type.Boolean({ description: 'Whether a lobby was to be made if none had a place.' })),
       players: Type.Integer(),
+      wait_ms: Type.Optional(Type.Integer({ description: 'How long it was ready to wait for its turn.' })),
     },
     { description: 'What was asked for, without who asked.' },
   ),
+  captcha: Type.Optional(CaptchaDecision),
   considered: Type.Array(Considered, { description: 'Lobbies in the order in which they were looked at; at most 16.' }),
+  verification: Type.Optional(Verdict),
   rounds: Type.Integer({ description: 'How often it was decided: again when somebody else was faster.' }),
   outcome: Type.Object({
     lobby_id: Type.Optional(Uuid),

@@ -21,7 +21,11 @@ export interface Draft {
   reach(stage: Stage): void;
   /** Notes what was looked at; of several rounds, the last counts. */
   consider(lobbies: Considered[]): void;
+  /** Notes what was decided before anybody was seated. */
+  note(decisions: Decisions): void;
 }
+
+type Decisions = Pick<Receipt, 'captcha' | 'verification'>;
 
 /** A request for seats, as its receipt says it. */
 export type Asked = Pick<Receipt, 'ray_id' | 'kind' | 'version_id' | 'request'> & { namespace_id: string };
@@ -57,19 +61,23 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   }
 
   return {
-    /** Does the work of a request and keeps its receipt, if this one is kept; the work is given where to note its steps. */
+    /**
+     * Does the work of a request and keeps its receipt, if this one is kept: `ask` says what of, and the work is given where
+     * to note its steps.
+     */
     async keep<Answer extends { lobby: { lobby_id: string } }>(
-      asked: Asked,
+      ask: () => Asked,
       work: (draft: Draft | undefined) => Promise<{ answer: Answer; is_new: boolean }>,
     ): Promise<Answer> {
       if (!takeTurn()) return (await work(undefined)).answer;
-      const { namespace_id, ...said } = asked;
+      const { namespace_id, ...said } = ask();
       const create_ts = clock.now();
       const started = performance.now();
       const elapsed = () => Math.round((performance.now() - started) * 100) / 100;
       const stages: Partial<Record<Stage, number>> = {};
       let considered: Considered[] = [];
       let rounds = 0;
+      const decisions: Decisions = {};
       const draft: Draft = {
         reach(stage) {
           stages[stage] ??= elapsed();
@@ -78,12 +86,16 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
           considered = lobbies;
           rounds += 1;
         },
+        note(more) {
+          Object.assign(decisions, more);
+        },
       };
       const write = (outcome: Receipt['outcome']) => {
         const receipt = {
           ...said,
           create_ts: create_ts.toISOString(),
           considered,
+          ...decisions,
           rounds,
           outcome,
           stages_ms: { ...stages, answered: elapsed() },

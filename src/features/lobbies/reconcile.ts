@@ -17,6 +17,7 @@ import type { LobbyRow, RemoveReason } from './tables.ts';
 import { createWarming } from './warming.ts';
 
 const EVERY_MS = 1_000;
+const FORGET_EVERY_MS = 60_000;
 
 interface ReconcileDependencies {
   database: Database;
@@ -92,6 +93,17 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       return ended;
     },
   });
+  const forgetting = startLoop({
+    name: 'absent-clients',
+    every_ms: FORGET_EVERY_MS,
+    signal,
+    events,
+    async step() {
+      while ((await playersStore.deleteAbsentClients(database.queries)) > 0 && !signal.aborted);
+      return 0;
+    },
+  });
   const unsubscribe = feed.subscribe(topics.serversEnding(), loop.wake);
-  return { wake: loop.wake, stopped: loop.stopped.then(unsubscribe) };
+  const stopped = Promise.all([loop.stopped, forgetting.stopped]).then(unsubscribe);
+  return { wake: loop.wake, stopped };
 }

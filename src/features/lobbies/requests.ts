@@ -66,7 +66,9 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
     publicity: null,
     lobby_config: undefined,
   };
-  return { game_modes: body.game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
+  // One that nobody finds a seat in is not searched, even where another one makes up for it.
+  const game_modes = wanted.filter(({ find }) => find.enabled).map(({ name }) => name);
+  return { game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
 }
 
 /** Checks a custom lobby, in the order of field-behaviour 4.12, and fills in what was left out. */

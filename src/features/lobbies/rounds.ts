@@ -1,12 +1,13 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { isRefusedBy } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
 import { Places } from './places.ts';
 import type { Draft } from './receipts.ts';
 import { membersOf, type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
-import * as store from './store.ts';
+import { type Crowded, type ProposedSeat, takeSeats as takeInDatabase } from './seats-store.ts';
 import type { LobbyRow } from './tables.ts';
 
 /** How many requests are decided together at the most, and how many may wait for that. */
@@ -80,49 +81,99 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       draft?.consider(second?.considered.get(request) ?? first.considered.get(request) ?? []);
     }
     const by_player = new Map(round.map((one) => [one.request.player_id, one]));
+    const unseated = [
+      ...(await takeSeats([...first.seats, ...(second?.seats ?? [])], by_player)),
+      ...(await foundLobbies(second?.new_lobbies ?? [], by_player)),
+    ];
+    retry((second?.postponed ?? []).flatMap(({ player_id }) => by_player.get(player_id) ?? []));
+    const isUnsure = unsureAfter(requests, unseated);
+    const unsure: Waiting[] = [];
     for (const { request, code } of second?.refusals ?? []) {
-      by_player.get(request.player_id)?.reject(new ServiceError(code, {}));
+      const one = by_player.get(request.player_id);
+      if (one && isUnsure(request)) unsure.push(one);
+      else one?.reject(new ServiceError(code, {}));
     }
-    await takeSeats([...first.seats, ...(second?.seats ?? [])], by_player);
-    await foundLobbies(second?.new_lobbies ?? [], by_player);
+    retry(unsure);
   }
 
-  async function takeSeats(seats: Plan['seats'], by_player: Map<string, Waiting>): Promise<void> {
-    if (seats.length === 0) return;
-    const now = clock.now();
-    const proposed = seats.flatMap(({ request, lobby_id }): store.ProposedSeat[] => {
-      const { namespace_id, address } = request;
-      const members = membersOf(request);
-      const kind = request.kind === 'find' && members.length > 1 ? 'party' : request.kind;
-      return members.map((player_id) => ({ player_id, lobby_id, namespace_id, address, kind }));
-    });
-    const accepting = await store.takeSeats(database.queries, proposed, { now, deadline: after(now, seat_timeout_ms) });
+  /** Gives those who have too many players to sit where they were to. */
+  async function takeSeats(seats: Plan['seats'], by_player: Map<string, Waiting>): Promise<Unseated[]> {
+    if (seats.length === 0) return [];
+    const { accepting, crowded } = await propose(seats);
     const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
     for (const lobby of accepting) atlas.settle(lobby.namespace_id, lobby.changed, lobby);
-    const refusing = seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id));
+    const too_many = new Map(crowded.map(({ party, is_over }) => [seats[party]?.request.player_id ?? '', is_over]));
+    const unlucky = seats.filter(({ request: { player_id }, lobby_id }) =>
+      too_many.has(player_id) ? !too_many.get(player_id) : !by_lobby.has(lobby_id),
+    );
     for (const { request, lobby_id } of seats) {
       const lobby = by_lobby.get(lobby_id);
-      if (lobby) by_player.get(request.player_id)?.resolve(toSeat(lobby, false));
+      const is_crowded = too_many.has(request.player_id);
+      if (lobby && !is_crowded) by_player.get(request.player_id)?.resolve(toSeat(lobby, false));
+      if (too_many.get(request.player_id)) by_player.get(request.player_id)?.reject(tooManyOf(request));
     }
-    const by_namespace = Map.groupBy(refusing, ({ request }) => request.namespace_id);
+    // A lobby that took fewer than was noted has places again, as one that took nobody.
+    const by_namespace = Map.groupBy(
+      seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
+      ({ request }) => request.namespace_id,
+    );
     for (const [namespace_id, its] of by_namespace) {
       await atlas.lookAgain(namespace_id, [...new Set(its.map(({ lobby_id }) => lobby_id))]);
     }
-    retry(refusing.flatMap(({ request }) => by_player.get(request.player_id) ?? []));
+    retry(unlucky.flatMap(({ request }) => by_player.get(request.player_id) ?? []));
+    return crowded.flatMap(({ party }) => seats[party]?.request ?? []);
   }
 
-  async function foundLobbies(planned: PlannedLobby[], by_player: Map<string, Waiting>): Promise<void> {
-    if (planned.length === 0) return;
-    for (const founded of await founding.foundLobbies(planned)) {
-      const { founders, namespace_id } = founded.planned;
-      const waiters = founders.flatMap(({ player_id }) => by_player.get(player_id) ?? []);
-      if ('lobby' in founded) {
-        atlas.settle(namespace_id, founded.lobby.changed, founded.lobby);
-        for (const one of waiters) one.resolve(toSeat(founded.lobby, true));
-      } else {
-        refuse(waiters, founded.error);
-      }
+  async function propose(seats: Plan['seats']) {
+    const now = clock.now();
+    const proposed = seats.flatMap(({ request, lobby_id }, party): ProposedSeat[] => {
+      const { namespace_id, address, client } = request;
+      const members = membersOf(request);
+      const kind = request.kind === 'find' && members.length > 1 ? 'party' : request.kind;
+      const ticket = request.kind === 'find' ? (request.ticket ?? null) : null;
+      const shared = { lobby_id, namespace_id, address, kind, party, ticket } as const;
+      return members.map((player_id) => ({
+        ...shared,
+        player_id,
+        client: client.name,
+        players_max: client.players_max,
+      }));
+    });
+    try {
+      return await takeInDatabase(database.queries, proposed, { now, deadline: after(now, seat_timeout_ms) });
+    } catch (error) {
+      // Two processes counted the first players of one client at the same moment: nobody sits, all are decided anew.
+      if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], crowded: [] };
+      throw error;
     }
+  }
+
+  /** Gives those who were to make a lobby that was not made, or without somebody who was to sit there. */
+  async function foundLobbies(planned: PlannedLobby[], by_player: Map<string, Waiting>): Promise<Unseated[]> {
+    if (planned.length === 0) return [];
+    const unseated: Unseated[] = [];
+    for (const founded of await founding.foundLobbies(planned)) {
+      const { planned: its, crowded } = founded;
+      const { namespace_id } = its;
+      if (crowded.length > 0 || 'error' in founded) {
+        unseated.push(...its.founders.map(({ player_id }) => ({ player_id, namespace_id })));
+      }
+      const too_many = new Map(crowded.map(({ party, is_over }) => [its.founders[party]?.player_id ?? '', is_over]));
+      const waiters = its.founders.flatMap(({ player_id }) => by_player.get(player_id) ?? []);
+      for (const one of waiters) if (too_many.get(one.request.player_id)) one.reject(tooManyOf(one.request));
+      const others = waiters.filter(({ request }) => !too_many.has(request.player_id));
+      if ('lobby' in founded) {
+        atlas.settle(its.namespace_id, founded.lobby.changed, founded.lobby);
+        for (const one of others) one.resolve(toSeat(founded.lobby, true));
+      } else if (isOfFounder(founded)) {
+        // Whoever was to make it may not come: the others have not been decided yet.
+        retry(others);
+      } else {
+        refuse(others, founded.error);
+      }
+      retry(waiters.filter(({ request }) => too_many.get(request.player_id) === false));
+    }
+    return unseated;
   }
 
   /** Where there were too many lobbies, another machine may just have made one with a place. */
@@ -170,6 +221,34 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       return await promise;
     },
   };
+}
+
+/** Whether a lobby was not made because the one who was to make it has too many players. */
+function isOfFounder({ crowded }: { crowded: Crowded[] }): boolean {
+  return crowded.some(({ party, is_over }) => party === 0 && is_over);
+}
+
+export function tooManyOf({ client }: Pick<SeatRequest, 'client'>): ServiceError {
+  return new ServiceError('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', { max: client.players_max });
+}
+
+/** Somebody who does not sit where it was planned that he would. */
+type Unseated = Pick<SeatRequest, 'player_id' | 'namespace_id'>;
+
+/**
+ * Whether a no may be wrong: somebody did not sit whose turn in the round was before, so there may be room after all. Who
+ * comes later took nothing away; else one who asks again and again, and may not, would keep all others waiting.
+ */
+export function unsureAfter(requests: SeatRequest[], unseated: Unseated[]): (request: SeatRequest) => boolean {
+  // Those who wait for their turn are decided first.
+  const placeOf = (request: SeatRequest, place: number) => ('ticket' in request && request.ticket ? -1 : place);
+  const places = new Map(requests.map((request, place) => [request.player_id, placeOf(request, place)]));
+  const first = new Map<string, number>();
+  for (const { player_id, namespace_id } of unseated) {
+    first.set(namespace_id, Math.min(first.get(namespace_id) ?? Number.POSITIVE_INFINITY, places.get(player_id) ?? -1));
+  }
+  return ({ player_id, namespace_id }) =>
+    (first.get(namespace_id) ?? Number.POSITIVE_INFINITY) <= (places.get(player_id) ?? -1);
 }
 
 /** Whoever was to sit in a lobby that others wanted made, and wanted none made for himself, found none. */

@@ -1,22 +1,24 @@
-import { badBody, parseJson } from '../../platform/http/body.ts';
+import { badBody, parseJsonToPassOn } from '../../platform/http/body.ts';
 import { route, watched } from '../../platform/http/route.ts';
-import { Empty } from '../../platform/http/shapes.ts';
 import { see } from '../../platform/watch/sights.ts';
 import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
+import { LIMITS } from './limits.ts';
 import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';
+import { PREFIXES, type Prefix } from './prefixes.ts';
 import * as wire from './wire.ts';
 
-/** The matchmaker has two addresses: below the base, and the specification's {matchmaker_url}/v1. */
-const PREFIXES = ['/matchmaker', '/v1'] as const;
-
-const STATE_BYTES_MAX = 65_536;
-
 const SEAT_ERRORS = [
+  'CAPTCHA_CAPTCHA_FAILED',
+  'CAPTCHA_CAPTCHA_REQUIRED',
+  'CAPTCHA_CAPTCHA_UNAVAILABLE',
   'NAMESPACE_NOT_FOUND',
   'MATCHMAKER_IDENTITY_REQUIRED',
   'MATCHMAKER_LOBBY_STOPPED',
   'MATCHMAKER_TOO_MANY_LOBBIES',
+  'MATCHMAKER_VERIFICATION_FAILED',
+  'MATCHMAKER_VERIFICATION_REQUEST_FAILED',
+  'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
 ] as const;
 const FIND_ERRORS = [
   ...SEAT_ERRORS,
@@ -28,10 +30,12 @@ const FIND_ERRORS = [
   'MATCHMAKER_NO_AVAILABLE_LOBBIES',
   'MATCHMAKER_NO_GAME_MODE_PROVIDED',
   'MATCHMAKER_PARTY_TOO_LARGE',
+  'MATCHMAKER_QUEUE_FULL',
   'MATCHMAKER_REGION_NOT_FOUND',
   'MATCHMAKER_TAGS_DISABLED',
   'MATCHMAKER_TAG_NAME_TOO_LONG',
   'MATCHMAKER_TAG_TOO_LONG',
+  'MATCHMAKER_TICKET_TAKEN',
   'MATCHMAKER_TOO_MANY_TAGS',
 ] as const;
 const JOIN_ERRORS = [
@@ -57,18 +61,33 @@ const CREATE_ERRORS = [
   'MATCHMAKER_TOO_MANY_TAGS',
 ] as const;
 const LOBBY_ERRORS = ['MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'] as const;
-const PLAYER_ERRORS = ['TOKEN_ERROR', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'] as const;
 
 export function lobbyRoutes(lobbies: Lobbies) {
-  return PREFIXES.flatMap((prefix) => [
-    ...playerRoutes(prefix, lobbies),
-    ...listingRoutes(prefix, lobbies),
-    ...hostRoutes(prefix, lobbies),
-  ]);
+  return PREFIXES.flatMap((prefix) => [...playerRoutes(prefix, lobbies), ...listingRoutes(prefix, lobbies)]);
+}
+
+const clientOf = ({ headers }: Request) => ({
+  readUserAgent: () => headers.get('user-agent'),
+  readOrigin: () => headers.get('origin') ?? undefined,
+});
+
+/** What is the game's own goes on to its servers just as it was written. */
+function asWritten<Body extends { verification_data?: unknown; lobby_config?: unknown }>(
+  body: Body,
+  text: string,
+): Body {
+  const { verification_data, lobby_config } = body;
+  if (verification_data === undefined && lobby_config === undefined) return body;
+  const written = parseJsonToPassOn(text) as Body;
+  return {
+    ...body,
+    ...(verification_data === undefined ? {} : { verification_data: written.verification_data }),
+    ...(lobby_config === undefined ? {} : { lobby_config: written.lobby_config }),
+  };
 }
 
 /** What a game's clients call. */
-function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
+function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
   return [
     route(
       'POST',
@@ -77,14 +96,15 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         summary: 'A seat in an open lobby, or in one made for it. Answers when the lobby is ready.',
         allow: ['public', 'development'],
         is_tokenless: true,
+        limit: LIMITS.seats,
         body: wire.FindBody,
         response: wire.JoinAnswer,
         errors: FIND_ERRORS,
       },
-      async ({ caller, body, address, ray_id, signal }) =>
+      async ({ caller, body, text, address, ray_id, patience, request }) =>
         caller.kind === 'development'
           ? await lobbies.mock.join(caller, body)
-          : await lobbies.find(caller, body, { address, ray_id, signal }),
+          : await lobbies.find(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
     ),
     route(
       'POST',
@@ -93,14 +113,15 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         summary: "A lobby of the player's own, with his seat in it. Answers when it is ready.",
         allow: ['public', 'development'],
         is_tokenless: true,
+        limit: LIMITS.creates,
         body: wire.CreateBody,
         response: wire.JoinAnswer,
         errors: CREATE_ERRORS,
       },
-      async ({ caller, body, address, ray_id, signal }) =>
+      async ({ caller, body, text, address, ray_id, patience, request }) =>
         caller.kind === 'development'
           ? await lobbies.mock.join(caller, body)
-          : await lobbies.create(caller, body, { address, ray_id, signal }),
+          : await lobbies.create(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
     ),
     route(
       'POST',
@@ -109,24 +130,30 @@ function playerRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
         summary: 'A seat in a lobby that the player knows.',
         allow: ['public', 'development'],
         is_tokenless: true,
+        limit: LIMITS.seats,
         body: wire.JoinBody,
         response: wire.JoinAnswer,
         errors: JOIN_ERRORS,
       },
-      async ({ caller, body, address, ray_id, signal }) => {
+      async ({ caller, body, text, address, ray_id, patience, request }) => {
         const { code, lobby_id } = body;
         if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
         if (caller.kind === 'development') return await lobbies.mock.join(caller, body);
-        const wanted = { ...body, lobby_id: lobby_id?.toLowerCase() };
-        return await lobbies.join(caller, wanted, { address, ray_id, signal });
+        const wanted = { ...asWritten(body, text), lobby_id: lobby_id?.toLowerCase() };
+        return await lobbies.join(caller, wanted, { address, ray_id, patience, ...clientOf(request) });
       },
     ),
   ];
 }
 
 /** What a game's clients may know. */
-function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lobbies) {
-  const listed = { allow: ['public', 'development'], is_tokenless: true, errors: ['NAMESPACE_NOT_FOUND'] } as const;
+function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
+  const listed = {
+    allow: ['public', 'development'],
+    is_tokenless: true,
+    limit: LIMITS.browsing,
+    errors: ['NAMESPACE_NOT_FOUND'],
+  } as const;
   return [
     watched(
       `${prefix}/lobbies/list`,
@@ -181,110 +208,6 @@ function listingRoutes(prefix: (typeof PREFIXES)[number], { listing, mock }: Lob
         kind === 'development'
           ? see(mock.statistics, namespace_id, (statistics) => statistics)
           : see(listing.statistics, { namespace_id, exclude_outdated }, (statistics) => statistics),
-    ),
-  ];
-}
-
-/** What a lobby's server calls. */
-function hostRoutes(prefix: (typeof PREFIXES)[number], lobbies: Lobbies) {
-  return [
-    route(
-      'POST',
-      `${prefix}/lobbies/ready`,
-      {
-        summary: 'The lobby takes players from now on.',
-        allow: ['lobby', 'development'],
-        body: Empty,
-        response: Empty,
-        errors: LOBBY_ERRORS,
-      },
-      async ({ caller }) => {
-        if (caller.kind === 'lobby') await lobbies.ready(caller);
-        return {};
-      },
-    ),
-    route(
-      'PUT',
-      `${prefix}/lobbies/closed`,
-      {
-        summary: 'Whether find may give away places of the lobby.',
-        allow: ['lobby', 'development'],
-        body: wire.ClosedBody,
-        response: Empty,
-        errors: LOBBY_ERRORS,
-      },
-      async ({ caller, body }) => {
-        if (caller.kind === 'lobby') await lobbies.setClosed(caller, body.is_closed);
-        return {};
-      },
-    ),
-    route(
-      'PUT',
-      `${prefix}/lobbies/state`,
-      {
-        summary: 'What the lobby says of itself: any JSON, or an empty body for nothing.',
-        allow: ['lobby', 'development'],
-        body_kind: 'text',
-        response: Empty,
-        errors: LOBBY_ERRORS,
-      },
-      async ({ caller, text }) => {
-        if (Buffer.byteLength(text) > STATE_BYTES_MAX) throw badBody(`a state has at most ${STATE_BYTES_MAX} bytes`);
-        // It is kept as it was written; it only has to be JSON.
-        parseJson(text);
-        if (caller.kind === 'lobby') await lobbies.setState(caller, text);
-        return {};
-      },
-    ),
-    route(
-      'GET',
-      `${prefix}/lobbies/:lobby_id/state`,
-      {
-        summary: 'What a lobby of the same namespace says of itself; null when it says nothing.',
-        allow: ['lobby', 'development'],
-        errors: LOBBY_ERRORS,
-      },
-      async ({ caller, params }) => {
-        const state = caller.kind === 'lobby' ? await lobbies.getState(caller, params.lobby_id) : '{}';
-        return new Response(state ?? 'null', { headers: { 'content-type': 'application/json' } });
-      },
-    ),
-    route(
-      'POST',
-      `${prefix}/players/connected`,
-      {
-        summary: 'A player has come with this token. On an error the lobby sends him away.',
-        allow: ['lobby', 'development'],
-        body: wire.PlayerBody,
-        response: Empty,
-        errors: [
-          ...PLAYER_ERRORS,
-          'MATCHMAKER_PLAYER_ALREADY_CONNECTED',
-          'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED',
-          'MATCHMAKER_PLAYER_REMOVED',
-        ],
-      },
-      async ({ caller, body }) => {
-        if (caller.kind === 'lobby') await lobbies.connected(caller, body.player_token);
-        else await lobbies.mock.checkPlayer(caller, body.player_token);
-        return {};
-      },
-    ),
-    route(
-      'POST',
-      `${prefix}/players/disconnected`,
-      {
-        summary: 'A player has left the lobby, or his connection was lost.',
-        allow: ['lobby', 'development'],
-        body: wire.LeftBody,
-        response: Empty,
-        errors: PLAYER_ERRORS,
-      },
-      async ({ caller, body }) => {
-        if (caller.kind === 'lobby') await lobbies.disconnected(caller, body);
-        else await lobbies.mock.checkPlayer(caller, body.player_token);
-        return {};
-      },
     ),
   ];
 }

@@ -1,3 +1,7 @@
+import type { AddressClass } from '../../platform/address-classes.ts';
+import type { NamespaceRow } from '../namespaces/namespaces.ts';
+import { explain, isAwaited, toConsidered } from './considered.ts';
+import { type Awaited, Line } from './line.ts';
 import {
   admissionOf,
   freeDirectPlaces,
@@ -11,8 +15,6 @@ import type { Considered } from './receipts-wire.ts';
 import type { NewLobby, Search } from './requests.ts';
 
 const WARM_WAIT_MAX_MS = 60_000;
-/** Lobbies that a receipt names. */
-const CONSIDERED_MAX = 16;
 
 /** Somebody who wants a seat. */
 export type SeatRequest = FindRequest | JoinRequest;
@@ -27,12 +29,32 @@ interface RequestBase {
   game_id: string;
   namespace_id: string;
   address: string;
+  client: Client;
+}
+
+/** Whose players are counted together, and how many he may have in the namespace. */
+export interface Client {
+  name: string;
+  players_max: number;
+}
+
+/** The limits of a namespace for its clients. */
+export type ClientLimits = Pick<NamespaceRow, 'max_players_per_client' | `max_players_per_client_${AddressClass}`>;
+
+/** How many players a client may have whose address is of some classes: by the lowest of the limits that are for him. */
+export function playersMaxOf(limits: ClientLimits, classes: AddressClass[]): number {
+  const own = classes.map((one) => limits[`max_players_per_client_${one}`]);
+  return Math.min(limits.max_players_per_client, ...own);
 }
 
 export interface FindRequest extends RequestBase {
   kind: 'find';
   version_id: string;
   search: Search;
+  /** Of one that waits for its turn. */
+  ticket?: string;
+  /** As many lobbies as the namespace may have, where that is known. */
+  lobby_count_max?: number;
 }
 
 export interface JoinRequest extends RequestBase {
@@ -41,7 +63,7 @@ export interface JoinRequest extends RequestBase {
 }
 
 /** Who gets one of the first seats of a lobby. */
-export type Founder = Pick<RequestBase, 'player_id' | 'others' | 'address'>;
+export type Founder = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> & Pick<FindRequest, 'ticket'>;
 
 /** Everybody of a request. */
 export function membersOf({ player_id, others = [] }: Pick<RequestBase, 'player_id' | 'others'>): string[] {
@@ -61,30 +83,62 @@ export interface PlannedLobby {
   idle_min?: number;
 }
 
-export type Refusal = 'MATCHMAKER_NO_AVAILABLE_LOBBIES' | 'MATCHMAKER_LOBBY_FULL' | 'MATCHMAKER_LOBBY_STOPPED';
+export type Refusal =
+  | 'MATCHMAKER_NO_AVAILABLE_LOBBIES'
+  | 'MATCHMAKER_LOBBY_FULL'
+  | 'MATCHMAKER_LOBBY_STOPPED'
+  | 'MATCHMAKER_TOO_MANY_LOBBIES';
 
 /** What is proposed for a round of requests: seats in lobbies there are, lobbies to be made, and who gets nothing. */
 export interface Plan {
   seats: { request: SeatRequest; lobby_id: string }[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
+  /** Those of whom it is to be seen what becomes of others first. */
+  postponed: SeatRequest[];
   /** Of those that are explained: what was looked at, in order. */
   considered: Map<SeatRequest, Considered[]>;
 }
 
 /**
- * Decides who sits where, one request after the other: the fullest lobby that has a place and is in one of the game modes
+ * Decides who sits where, one request after the other, those first who wait for their turn: the fullest lobby that has a place and is in one of the game modes
  * and regions asked for; else one that is being made in this round; else a new one. Takes the seats in `placesOf`'s
  * answers as it gives them away, so that nobody after is offered the same. Depends on its arguments only.
  */
 export function planSeats(requests: SeatRequest[], placesOf: (namespace_id: string) => Places): Plan {
-  const plan: Plan = { seats: [], new_lobbies: [], refusals: [], considered: new Map() };
-  for (const request of requests) {
+  const plan: Plan = { seats: [], new_lobbies: [], refusals: [], postponed: [], considered: new Map() };
+  const lineOf = openLines(placesOf);
+  for (const request of inTurn(requests, lineOf)) {
     const places = placesOf(request.namespace_id);
     if (request.kind === 'join') planJoin(request, places, plan);
-    else planFind(request, places, plan);
+    else planFind(request, places, plan, lineOf(request));
   }
   return plan;
+}
+
+/** Where a request stands: joins stand with those who came last, and take nothing that anybody waits for. */
+function placeOf(request: SeatRequest, line: Line | undefined): number {
+  return line?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
+}
+
+/** The lines of namespaces, each made once; undefined where nobody waits. */
+function openLines(placesOf: (namespace_id: string) => Places): (request: SeatRequest) => Line | undefined {
+  const lines = new Map<string, Line | undefined>();
+  return ({ namespace_id }) => {
+    if (lines.has(namespace_id)) return lines.get(namespace_id);
+    const line = openLine(placesOf(namespace_id));
+    lines.set(namespace_id, line);
+    return line;
+  };
+}
+
+const openLine = ({ queue }: Places): Line | undefined => (queue.length > 0 ? new Line(queue) : undefined);
+
+/** Requests in the order in which they are decided: those that wait by their places, all others as they came. */
+function inTurn(requests: SeatRequest[], lineOf: (request: SeatRequest) => Line | undefined): SeatRequest[] {
+  const placed = requests.map((request) => ({ request, place: placeOf(request, lineOf(request)) }));
+  // Two who have no place differ by NaN, which is no difference.
+  return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
 }
 
 function planJoin(request: JoinRequest, places: Places, plan: Plan): void {
@@ -98,63 +152,72 @@ function planJoin(request: JoinRequest, places: Places, plan: Plan): void {
   plan.seats.push({ request, lobby_id: lobby.lobby_id });
 }
 
-function planFind(request: FindRequest, places: Places, plan: Plan): void {
-  const lobby = findFullest(request, places);
-  if (request.is_explained) plan.considered.set(request, explain(request, places, lobby));
+function planFind(request: FindRequest, places: Places, plan: Plan, line: Line | undefined): void {
+  const place = line?.placeOf(request) ?? 0;
+  const { lobby, is_unsure } = findFullest(request, places, line);
+  if (request.is_explained) plan.considered.set(request, explain(request, places, line, lobby));
   if (lobby) {
     places.take(lobby.lobby_id, seatsOf(request));
     plan.seats.push({ request, lobby_id: lobby.lobby_id });
+    line?.go(place, lobby.lobby_id);
     return;
   }
-  const planned = plan.new_lobbies.find((candidate) => canFound(candidate, request));
-  if (planned) return void planned.founders.push(request);
+  const suiting = plan.new_lobbies.filter((candidate) => canFound(candidate, request));
+  const awaited = suiting.map((made) => isFounded(made, place, line));
+  const planned = suiting[awaited.indexOf('no')];
+  if (planned) {
+    planned.founders.push(request);
+    line?.go(place, planned);
+    return;
+  }
+  if (is_unsure || awaited.includes('moving')) return void plan.postponed.push(request);
   const { creates } = request.search;
   if (!creates) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
-  const { namespace_id, game_id, version_id } = request;
-  plan.new_lobbies.push({ namespace_id, game_id, version_id, lobby: creates, founders: [request] });
+  const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;
+  const planned_there = plan.new_lobbies.filter((other) => other.namespace_id === namespace_id).length;
+  if (line?.hasBefore(place) || places.size + planned_there >= lobby_count_max) {
+    return void plan.refusals.push({ request, code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
+  }
+  const made = { namespace_id, game_id, version_id, lobby: creates, founders: [request] };
+  plan.new_lobbies.push(made);
+  line?.go(place, made);
 }
 
-function findFullest(request: FindRequest, places: Places): OpenLobby | undefined {
+/** The same of a lobby that is to be made. */
+function isFounded(made: PlannedLobby, place: number, line: Line | undefined): Awaited {
+  return line?.isAwaited({ ...made.lobby, version_id: made.version_id }, made, place) ?? 'no';
+}
+
+/** Where a find would be seated at this moment. */
+export function findSeat(request: SeatSeeker, places: Places): OpenLobby | undefined {
+  return findFullest(request, places, openLine(places)).lobby;
+}
+
+type SeatSeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
+
+/** The fullest lobby; `is_unsure`: whether there may be one when those sit who are going to sit elsewhere. */
+function findFullest(
+  request: SeatSeeker,
+  places: Places,
+  line: Line | undefined,
+): { lobby: OpenLobby | undefined; is_unsure: boolean } {
   const { version_id, search } = request;
   const seats = seatsOf(request);
   const freeFor = (lobby: OpenLobby) => freePlaces(lobby, admissionOf(seats));
-  let fullest: OpenLobby | undefined;
+  let lobby: OpenLobby | undefined;
+  let is_unsure = false;
   for (const region of search.regions) {
     for (const game_mode of search.game_modes) {
-      const [candidate] = places.fullestFirst({ version_id, game_mode, region }, search.tags, seats);
-      if (candidate && (!fullest || freeFor(candidate) < freeFor(fullest))) fullest = candidate;
-    }
-  }
-  return fullest;
-}
-
-/** The lobbies that a find might have come to, the chosen one first, each other with the one reason it was passed over. */
-function explain(request: FindRequest, places: Places, chosen: OpenLobby | undefined): Considered[] {
-  const { version_id, search } = request;
-  const considered: Considered[] = chosen ? [toConsidered(chosen, undefined)] : [];
-  for (const region of search.regions) {
-    for (const game_mode of search.game_modes) {
-      for (const lobby of places.allOf({ version_id, game_mode, region })) {
-        if (considered.length === CONSIDERED_MAX) return considered;
-        if (lobby !== chosen) considered.push(toConsidered(lobby, reasonAgainst(lobby, request)));
+      for (const candidate of places.fullestFirst({ version_id, game_mode, region }, search.tags, seats)) {
+        const awaited = isAwaited(candidate, request, line);
+        if (awaited === 'moving') is_unsure = true;
+        if (awaited !== 'no') continue;
+        if (!lobby || freeFor(candidate) < freeFor(lobby)) lobby = candidate;
+        break;
       }
     }
   }
-  return considered;
-}
-
-function reasonAgainst(lobby: OpenLobby, request: FindRequest): NonNullable<Considered['passed_over']> {
-  const seats = seatsOf(request);
-  if (lobby.is_closed) return 'closed';
-  if (lobby.publicity === 'private') return 'private';
-  if (freePlaces(lobby, admissionOf(seats)) < seats) return 'full';
-  return hasTags(lobby, request.search.tags) ? 'less_full' : 'tags';
-}
-
-function toConsidered(lobby: OpenLobby, passed_over: Considered['passed_over']): Considered {
-  const { lobby_id, game_mode, region, player_count } = lobby;
-  const seen = { lobby_id, game_mode_id: game_mode, region_id: region, player_count };
-  return passed_over === undefined ? seen : { ...seen, passed_over };
+  return { lobby, is_unsure };
 }
 
 /** Whether a lobby that is about to be made suits another request, and has room for it. */

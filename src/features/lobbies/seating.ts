@@ -1,23 +1,30 @@
+import type { AddressClasses } from '../../platform/address-classes.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { networkOf } from '../../platform/http/addresses.ts';
+import type { Patience } from '../../platform/http/time-limits.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
+import type { Captcha } from '../captcha/captcha.ts';
 import { readCode } from '../codes.ts';
 import { coordinatesOf } from '../coordinates.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
-import type { Namespaces } from '../namespaces/namespaces.ts';
+import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
+import { type Asking, countOf, given, nameMembers } from './asking.ts';
 import type { Founding } from './founding.ts';
 import * as playersStore from './players-store.ts';
+import type { Queue } from './queue.ts';
 import type { Draft, Receipts } from './receipts.ts';
 import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
-import { type Rounds, type Seat, toSeat } from './rounds.ts';
-import { membersOf, type SeatRequest } from './rules.ts';
+import { type Rounds, type Seat, tooManyOf, toSeat } from './rounds.ts';
+import { type Client, type FindRequest, membersOf, playersMaxOf, type SeatRequest } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
+import type { Verifying } from './verifying.ts';
 import {
   type CreateBody,
   type FindBody,
@@ -37,22 +44,18 @@ export interface SeatingDependencies {
   versions: Versions;
   datacenters: Datacenters;
   rounds: Rounds;
+  queue: Queue;
   founding: Founding;
   receipts: Receipts;
+  captcha: Pick<Captcha, 'admit'>;
+  verifying: Verifying;
+  /** Which addresses are not somebody's own. */
+  address_classes: AddressClasses;
   /** Slug of the datacenter that this process stands in. */
   own_region: string;
   request_timeout_ms: number;
   /** Somebody has left a lobby that may be empty now. */
   onLeft(): void;
-}
-
-/** Who asks, besides what he asks. */
-interface Asking {
-  address: string;
-  /** The request, by which its receipt is found. */
-  ray_id: string;
-  /** Ends the wait for a lobby to be ready. */
-  signal: AbortSignal;
 }
 
 /** An answer, and whether its lobby was made for it. */
@@ -62,11 +65,6 @@ interface Seated {
 }
 
 type SeatHolder = Pick<SeatRequest, 'player_id' | 'others' | 'namespace_id'>;
-
-/** Ids for players who come together. */
-function nameMembers({ players = 1 }: { players?: number | undefined }): { player_id: string; others: string[] } {
-  return { player_id: Bun.randomUUIDv7(), others: Array.from({ length: players - 1 }, () => Bun.randomUUIDv7()) };
-}
 
 /** The namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
 export async function requireNamespace(namespaces: Namespaces, namespace_id: string) {
@@ -78,34 +76,51 @@ export async function requireNamespace(namespaces: Namespaces, namespace_id: str
 /** How players come to seats. */
 export function createSeating(dependencies: SeatingDependencies) {
   const { database, clock, watch, tokens, namespaces, versions, datacenters } = dependencies;
-  const { rounds, founding, receipts } = dependencies;
+  const { rounds, queue, founding, receipts, address_classes, captcha, verifying } = dependencies;
   const { own_region, request_timeout_ms, onLeft } = dependencies;
 
   /** Slugs of all regions, the one to recommend first: whoever says nothing else is likely to be near this process. */
   async function listRegions(client: Whereabouts): Promise<string[]> {
-    const all = (await datacenters.list()).map(({ slug, ...place }) => ({ slug, coordinates: coordinatesOf(place) }));
+    const all = await datacenters.list();
     const isOwn = ({ slug }: { slug: string }) => slug === own_region;
-    return orderRegions([...all.filter(isOwn), ...all.filter((region) => !isOwn(region))], client);
+    const own_first = [...all.filter(isOwn), ...all.filter((region) => !isOwn(region))];
+    if (!client.coordinates && !client.latencies) return own_first.map(({ slug }) => slug);
+    return orderRegions(
+      own_first.map(({ slug, ...place }) => ({ slug, coordinates: coordinatesOf(place) })),
+      client,
+    );
   }
 
-  async function seatAndWait(request: SeatRequest, signal: AbortSignal, draft: Draft | undefined): Promise<Seated> {
+  /** Refuses robots. Nothing has been made yet, and no seat is held. */
+  async function letIn(
+    place: { game_id: string; namespace_id: string; version_id: string },
+    body: Pick<FindBody, 'captcha'>,
+    asking: Asking,
+    draft: Draft | undefined,
+  ): Promise<void> {
     draft?.reach('checked');
-    const explained = draft ? { ...request, is_explained: true } : request;
-    return await waitIn(await rounds.seat(explained, draft), request, signal, draft);
+    await captcha.admit(place, { ...asking, captcha: body.captcha }, (decision) => {
+      draft?.note({ captcha: decision });
+      draft?.reach('captcha');
+    });
+  }
+
+  function clientOf(limits: NamespaceRow, address: string): Client {
+    return { name: networkOf(address), players_max: playersMaxOf(limits, address_classes.of(address)) };
   }
 
   /** Waits until a seat's lobby is ready and says how to get there. Whoever does not wait so long has no seat. */
   async function waitIn(
     seat: Seat,
     request: SeatHolder,
-    signal: AbortSignal,
+    patience: Patience,
     draft: Draft | undefined,
   ): Promise<Seated> {
     draft?.reach('seated');
     try {
-      const ports = seat.ports ?? (await waitUntilReady(seat, request, signal));
+      const ports = seat.ports ?? (await waitUntilReady(seat, request, patience));
       // Nobody is there to sit down: the client has gone, or has been told that it took too long.
-      if (!ports || signal.aborted) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
+      if (!ports || patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
       draft?.reach('ready');
       const [region, ...player_tokens] = await Promise.all([
         describeRegion(seat.region),
@@ -126,7 +141,7 @@ export function createSeating(dependencies: SeatingDependencies) {
   async function waitUntilReady(
     { lobby_id }: Seat,
     { player_id }: SeatHolder,
-    signal: AbortSignal,
+    patience: Patience,
   ): Promise<LobbyRow['ports'] | undefined> {
     const look = async () => {
       const lobby = await store.selectLobby(database.queries, lobby_id);
@@ -134,7 +149,7 @@ export function createSeating(dependencies: SeatingDependencies) {
       return lobby.ports ?? undefined;
     };
     // Each waits for himself: a lobby has more players than one caller may have waiters.
-    const waiting = { signal, waiter: `player:${player_id}`, timeout_ms: request_timeout_ms };
+    const waiting = { signal: patience.signal, waiter: `player:${player_id}`, timeout_ms: request_timeout_ms };
     return await watch.until(topics.lobby(lobby_id), look, waiting);
   }
 
@@ -155,23 +170,57 @@ export function createSeating(dependencies: SeatingDependencies) {
   }
 
   return {
-    /** A seat in the fullest open lobby that suits, or in one made for it. Answers when the lobby is ready. */
-    async find(caller: CallerOf<'public'>, body: FindBody, asking: Asking): Promise<JoinAnswer> {
-      const { namespace_id, game_id, version_id } = await requireNamespace(namespaces, caller.namespace_id);
-      const { game_modes, regions: wanted, tags, max_players, prevent_auto_create_lobby } = body;
-      const creates = prevent_auto_create_lobby !== true;
-      const asked = { ...given({ game_modes, regions: wanted, tags, max_players }), creates, ...countOf(body) };
-      const receipt = { kind: 'find', ray_id: asking.ray_id, namespace_id, version_id, request: asked } as const;
+    /**
+     * A seat in the fullest open lobby that suits, or in one made for it; with `wait_ms` one that it waited for, when there
+     * are as many lobbies as there may be. Answers when the lobby is ready.
+     */
+    async find({ namespace_id }: CallerOf<'public'>, body: FindBody, asking: Asking): Promise<JoinAnswer> {
+      const { address, patience } = asking;
+      const namespace = await requireNamespace(namespaces, namespace_id);
+      const { game_modes, regions, tags, max_players, prevent_auto_create_lobby, wait_ms } = body;
+      const receipt = () => {
+        const wanted = { game_modes, regions, tags, max_players, wait_ms };
+        const request = { ...given(wanted), creates: prevent_auto_create_lobby !== true, ...countOf(body) };
+        const { version_id } = namespace;
+        return { kind: 'find', ray_id: asking.ray_id, namespace_id, version_id, request } as const;
+      };
       return await receipts.keep(receipt, async (draft) => {
-        const [modes, regions] = await Promise.all([versions.gameModes({ game_id, version_id }), listRegions(body)]);
-        const search = checkFind(body, modes, regions);
-        const place = { game_id, namespace_id, version_id, address: asking.address };
-        return await seatAndWait({ kind: 'find', ...nameMembers(body), ...place, search }, asking.signal, draft);
+        const members = nameMembers(body);
+        let permitted: Pick<FindRequest, 'version_id' | 'search'> | undefined;
+        const prepare = async (row: NamespaceRow): Promise<FindRequest> => {
+          const place = { game_id: row.game_id, namespace_id, version_id: row.version_id, address };
+          if (permitted?.version_id !== row.version_id) {
+            const [modes, all_regions] = await Promise.all([versions.gameModes(row), listRegions(body)]);
+            const search = checkFind(body, modes, all_regions);
+            // Once, however often the namespace moves to another version while he waits; that version's server is asked anew.
+            if (!permitted) await letIn(place, body, asking, draft);
+            const asked = { ...place, ...asking, draft };
+            permitted = {
+              version_id: row.version_id,
+              search: await verifying.find(asked, body, search, modes, all_regions),
+            };
+          }
+          const { search } = permitted;
+          const limits = { client: clientOf(row, address), lobby_count_max: row.lobby_count_max };
+          return { kind: 'find', ...members, ...place, ...limits, search, is_explained: draft !== undefined };
+        };
+        const prepareAgain = async () => await prepare(await requireNamespace(namespaces, namespace_id));
+        const readiness = {
+          ticket: body.ticket?.toLowerCase() ?? crypto.randomUUID(),
+          wait_ms: wait_ms ?? 0,
+          patience,
+        };
+        const seat =
+          wait_ms === undefined
+            ? await rounds.seat(await prepare(namespace), draft)
+            : await queue.seat(prepareAgain, readiness, draft);
+        return await waitIn(seat, { ...members, namespace_id }, patience, draft);
       });
     },
     /** A lobby of the player's own, with his seat in it. Answers when it is ready. */
     async create(caller: CallerOf<'public'>, body: CreateBody, asking: Asking): Promise<JoinAnswer> {
-      const { namespace_id, game_id, version_id } = await requireNamespace(namespaces, caller.namespace_id);
+      const namespace = await requireNamespace(namespaces, caller.namespace_id);
+      const { namespace_id, game_id, version_id } = namespace;
       const { game_mode, region, tags, max_players } = body;
       const wanted = {
         game_modes: [game_mode],
@@ -179,28 +228,33 @@ export function createSeating(dependencies: SeatingDependencies) {
         tags,
         max_players,
       };
-      const asked = { ...given(wanted), ...countOf(body) };
-      const receipt = { kind: 'create', ray_id: asking.ray_id, namespace_id, version_id, request: asked } as const;
+      const receipt = () => {
+        const request = { ...given(wanted), ...countOf(body) };
+        return { kind: 'create', ray_id: asking.ray_id, namespace_id, version_id, request } as const;
+      };
       return await receipts.keep(receipt, async (draft) => {
         const [modes, regions] = await Promise.all([versions.gameModes({ game_id, version_id }), listRegions(body)]);
         const lobby = checkCreate(body, modes, regions);
-        draft?.reach('checked');
-        const founder = { ...nameMembers(body), address: asking.address };
+        await letIn({ game_id, namespace_id, version_id }, body, asking, draft);
+        await verifying.create({ namespace_id, version_id, ...asking, draft }, body, lobby, modes);
+        const { address } = asking;
+        const founder = { ...nameMembers(body), address, client: clientOf(namespace, address) };
         const planned = { namespace_id, game_id, version_id, lobby, founders: [founder] };
         const [founded] = await founding.foundLobbies([planned]);
-        if (!founded || 'error' in founded) throw founded?.error;
-        return await waitIn(toSeat(founded.lobby, true), { ...founder, namespace_id }, asking.signal, draft);
+        if (!founded || founded.crowded.length > 0) throw tooManyOf(founder);
+        if ('error' in founded) throw founded.error;
+        return await waitIn(toSeat(founded.lobby, true), { ...founder, namespace_id }, asking.patience, draft);
       });
     },
     /** A seat in a lobby that the player knows. Being closed is no obstacle (specification: States). */
-    async join(
-      caller: CallerOf<'public'>,
-      { lobby_id, code, players }: Pick<JoinBody, 'lobby_id' | 'code' | 'players'>,
-      asking: Asking,
-    ): Promise<JoinAnswer> {
-      const { namespace_id, game_id, version_id } = await requireNamespace(namespaces, caller.namespace_id);
-      const asked = { ...given({ lobby_id }), ...countOf({ players }) };
-      const receipt = { kind: 'join', ray_id: asking.ray_id, namespace_id, version_id, request: asked } as const;
+    async join(caller: CallerOf<'public'>, body: JoinBody, asking: Asking): Promise<JoinAnswer> {
+      const { lobby_id, code, players } = body;
+      const namespace = await requireNamespace(namespaces, caller.namespace_id);
+      const { namespace_id, game_id, version_id } = namespace;
+      const receipt = () => {
+        const request = { ...given({ lobby_id }), ...countOf({ players }) };
+        return { kind: 'join', ray_id: asking.ray_id, namespace_id, version_id, request } as const;
+      };
       return await receipts.keep(receipt, async (draft) => {
         const lobby =
           lobby_id === undefined
@@ -210,23 +264,17 @@ export function createSeating(dependencies: SeatingDependencies) {
         if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
         if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
         const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
-        checkAction(modes.get(lobby.game_mode)?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
-        const place = { game_id, namespace_id, address: asking.address };
-        return await seatAndWait(
-          { kind: 'join', ...nameMembers({ players }), ...place, lobby_id: lobby.lobby_id },
-          asking.signal,
-          draft,
-        );
+        const mode = modes.get(lobby.game_mode);
+        checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
+        await letIn({ game_id, namespace_id, version_id }, body, asking, draft);
+        const { address, patience } = asking;
+        await verifying.join({ namespace_id, version_id, ...asking, draft }, body, lobby, mode);
+        const members = nameMembers({ players });
+        const place = { game_id, namespace_id, address, client: clientOf(namespace, address) };
+        const is_explained = draft !== undefined;
+        const request = { kind: 'join', ...members, ...place, lobby_id: lobby.lobby_id, is_explained } as const;
+        return await waitIn(await rounds.seat(request, draft), request, patience, draft);
       });
     },
   };
 }
-
-/** What a request says, without what it leaves out. */
-function given<Members extends object>(
-  members: Members,
-): Partial<{ [Name in keyof Members]: NonNullable<Members[Name]> }> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
-}
-
-const countOf = ({ players = 1 }: { players?: number | undefined }) => ({ players });

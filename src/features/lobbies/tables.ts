@@ -7,6 +7,7 @@ import {
   integer,
   jsonb,
   pgTable,
+  primaryKey,
   text,
   timestamp,
   uniqueIndex,
@@ -93,6 +94,8 @@ export const players = pgTable(
     namespace_id: uuid().notNull(),
     /** The client's address. */
     address: text().notNull(),
+    /** Under which name his client is counted; null for who was there before clients were. */
+    client: text(),
     create_ts: moment().notNull(),
     /** By when he must have connected. Null as long as the lobby is not ready. */
     seat_deadline_ts: moment(),
@@ -116,6 +119,59 @@ export const lobbyCounts = pgTable(
   },
   () => [check('lobby_counts_not_negative', sql`lobby_count >= 0`)],
 );
+
+/** How many players of a client have seats in a namespace, so that its maximum holds wherever they come from. */
+export const clientCounts = pgTable(
+  'client_counts',
+  {
+    namespace_id: uuid().notNull(),
+    /** `nameClient` of the address. */
+    client: text().notNull(),
+    player_count: integer().notNull(),
+    /** As many as there might be when the last of them came. */
+    player_max: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.namespace_id, table.client] }),
+    // The last word (I-M11): not even a count that two make of nothing at one moment is above it.
+    check('client_counts_max', sql`player_count >= 0 and player_count <= player_max`),
+  ],
+);
+
+/** Finds that wait for their turn. */
+export const queuedFinds = pgTable(
+  'queued_finds',
+  {
+    namespace_id: uuid().notNull(),
+    /** By which the client who waits knows his place. */
+    ticket: uuid().notNull(),
+    /** Who has the lower number is first. */
+    place: bigint({ mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
+    /** The process that has the request. When it does not say that it is there by `lease_ts`, nobody waits any more. */
+    owner: uuid().notNull(),
+    lease_ts: moment().notNull(),
+    client: text().notNull(),
+    seats: integer().notNull(),
+    version_id: uuid().notNull(),
+    game_modes: text().array().notNull(),
+    regions: text().array().notNull(),
+    tags: jsonb().$type<Record<string, string>>().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.namespace_id, table.ticket] }),
+    index('queued_finds_in_order').on(table.namespace_id, table.place),
+    index('queued_finds_by_lease').on(table.lease_ts),
+    index('queued_finds_of_owner').on(table.owner),
+  ],
+);
+
+export type QueuedFindRow = typeof queuedFinds.$inferSelect;
+
+/** A find that waits, as far as others have to know. */
+export type QueuedFind = Pick<
+  QueuedFindRow,
+  'ticket' | 'place' | 'seats' | 'version_id' | 'game_modes' | 'regions' | 'tags'
+>;
 
 export type LobbyRow = typeof lobbies.$inferSelect;
 export type PlayerRow = typeof players.$inferSelect;

@@ -26,12 +26,27 @@ export async function selectCounted(queries: Queries, namespace_id: string) {
     .limit(LISTED_MAX);
 }
 
-/** Lobbies by their ids, running or ended; whose they are is for the caller to look at. */
-export async function selectCountedLobbies(queries: Queries, lobby_ids: string[]) {
-  return await queries
-    .select(counted)
-    .from(lobbies)
-    .where(sql`${lobbies.lobby_id} = any(${sql.param(lobby_ids)}::uuid[])`);
+/** What is seen of a lobby. */
+export type SeenLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'region' | 'game_mode' | 'state' | 'is_closed'> &
+  Pick<LobbyRow, 'max_players_normal' | 'max_players_direct' | 'max_players_party'> & {
+    connected_count: number;
+    is_ready: boolean;
+    is_stopped: boolean;
+  };
+
+/**
+ * Lobbies by their ids, running or ended; whose they are is for the caller to look at. Read after every change that
+ * somebody watches, so it is one text, and nothing that is not seen.
+ */
+export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<SeenLobby[]> {
+  return await queries.execute<SeenLobby>(sql`
+    select lobby_id, namespace_id, region, game_mode, state, is_closed,
+      max_players_normal, max_players_direct, max_players_party,
+      ready_ts is not null as is_ready, stop_ts is not null as is_stopped,
+      (select count(*)::int from ${players} as present
+       where present.lobby_id = seen.lobby_id and present.remove_ts is null and present.connect_ts is not null
+      ) as connected_count
+    from ${lobbies} as seen where lobby_id = any(${sql.param(lobby_ids)}::uuid[])`);
 }
 
 /** Players with a seat, by version, game mode and region. */

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { I32, named, Text, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
+import { Captcha } from '../captcha/wire.ts';
 import { Coordinates } from '../coordinates.ts';
 import type { ServerPort } from '../servers/servers.ts';
 
@@ -9,9 +10,6 @@ const NAME_LENGTH_MAX = 64;
 const TAGS_SENT_MAX = 256;
 const LATENCIES_MAX = 256;
 const LATENCY_MAX_MS = 60_000;
-
-const ClientResponse = Type.Object({ client_response: Type.String({ maxLength: 8_192 }) });
-const Captcha = Type.Object({ hcaptcha: Type.Optional(ClientResponse), turnstile: Type.Optional(ClientResponse) });
 
 const PLAYERS_MAX = 256;
 
@@ -26,6 +24,28 @@ const SeatMembers = {
   ),
   captcha: Type.Optional(Captcha),
   verification_data: Type.Optional(Type.Unknown({ description: 'Any JSON, for external verification.' })),
+};
+
+/** Longer than any request may take (MUSTER_REQUEST_TIMEOUT_MS). */
+const WAIT_MAX_MS = 240_000;
+
+/** What a find says that waits for its turn. */
+const PatienceMembers = {
+  wait_ms: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: WAIT_MAX_MS,
+      description:
+        'Where the namespace has as many lobbies as it may and none has a place: how long to wait for one, in the order of arrival. Refused at once when it is left out.',
+    }),
+  ),
+  ticket: Type.Optional(
+    Type.String({
+      format: 'uuid',
+      description:
+        'A UUID that the client makes, by which it can watch its place (/matchmaker/queue/TICKET) meanwhile.',
+    }),
+  ),
 };
 
 /** Where a client is, as far as he says: what decides in which region he plays when he names none. */
@@ -47,6 +67,7 @@ export const FindBody = Type.Object({
   prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
+  ...PatienceMembers,
   ...WhereaboutsMembers,
   ...SeatMembers,
 });

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
-import { CHANGES_CHANNEL, raiseVersions } from '../../platform/watch/versions.ts';
+import { raise } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type LogChunkRow, type LogStream, serverLogChunks } from './tables.ts';
 
@@ -16,7 +16,7 @@ const CHUNKS_MAX = 256;
 /** Adds a piece and tells those who watch. A piece that is there already (we were killed after adding it) stays as it is. */
 export async function insertChunk(queries: Queries, chunk: LogChunkRow): Promise<void> {
   await queries.execute(sql`
-    with ${raiseVersions([topics.log(chunk.server_id, chunk.stream)])},
+    with ${raise([topics.log(chunk.server_id, chunk.stream)])},
     added as (
       insert into ${serverLogChunks} (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
       values (
@@ -25,7 +25,7 @@ export async function insertChunk(queries: Queries, chunk: LogChunkRow): Promise
       )
       on conflict do nothing
     )
-    select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised`);
+    select topic from told`);
 }
 
 /** The last piece of a log. */

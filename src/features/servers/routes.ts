@@ -1,5 +1,6 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { perMinute } from '../../platform/limits/limit.ts';
 import { follow, see } from '../../platform/watch/sights.ts';
 import { parseTags } from '../tags.ts';
 import type { LogStream, Servers } from './servers.ts';
@@ -7,6 +8,14 @@ import * as wire from './wire.ts';
 
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 const SERVERS = '/games/:game_id/environments/:environment_id/servers';
+
+/** For each token: what runs a game's servers asks often (field-behaviour 3.4). */
+const LIMITS = {
+  listing: perMinute('servers-list', 60_000),
+  creating: perMinute('servers-create', 1_000),
+  reading: perMinute('servers-get', 60_000),
+  ending: perMinute('servers-delete', 10_000),
+} as const;
 
 export function serverRoutes(servers: Servers) {
   const scopeOf = ({ game_id, environment_id }: { game_id: string; environment_id: string }) => ({
@@ -35,6 +44,7 @@ export function serverRoutes(servers: Servers) {
         summary: 'Lists the servers of an environment, the newest first.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
+        limit: LIMITS.listing,
         query: wire.ListServersQuery,
         response: wire.ServersAnswer,
         errors: NOT_FOUND,
@@ -52,6 +62,7 @@ export function serverRoutes(servers: Servers) {
         summary: 'Creates a server of a build. It has started when started_at is there.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
+        limit: LIMITS.creating,
         body: wire.CreateServerBody,
         response: wire.ServerAnswer,
         errors: [
@@ -72,6 +83,7 @@ export function serverRoutes(servers: Servers) {
         summary: 'A server.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
+        limit: LIMITS.reading,
         response: wire.ServerAnswer,
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
       },
@@ -85,6 +97,7 @@ export function serverRoutes(servers: Servers) {
         summary: 'Ends a server: SIGTERM, and SIGKILL when its kill_timeout is over.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
+        limit: LIMITS.ending,
         query: wire.DestroyServerQuery,
         response: Empty,
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],

@@ -2,9 +2,13 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Tenants } from '../../platform/http/pipeline.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { perMinute } from '../../platform/limits/limit.ts';
 import { see } from '../../platform/watch/sights.ts';
 import type { Uploads } from './uploads.ts';
 import { UploadAnswer } from './wire.ts';
+
+/** A site has up to 10,000 files, a build as many parts, and whoever sends them may be several. */
+const SENDING = perMinute('uploads', 8_000, { counted: 'here' });
 
 export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
   return [
@@ -16,6 +20,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
         // The signature in the address is the permission.
         allow: 'anyone',
         body_kind: 'stream',
+        limit: SENDING,
         response: Empty,
         errors: [
           'UPLOAD_SIGNATURE_INVALID',

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
-import { CHANGES_CHANNEL, raiseVersions, touch } from '../../platform/watch/versions.ts';
+import { raise, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
 
@@ -60,10 +60,7 @@ export async function recordReceipt(
 ): Promise<{ is_recorded: boolean; previous: string | null }> {
   const place = sql`${part_number + 1}::int`;
   const rows = await queries.execute<{ previous: string | null }>(sql`
-    with ${raiseVersions([topics.upload(upload_id)])},
-    told as (
-      select pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised
-    ),
+    with ${raise([topics.upload(upload_id)])},
     before as (
       select file.upload_id, file.file_number, file.receipts[${place}] as previous
       from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}

@@ -43,7 +43,17 @@ const Docker = Type.Object({
 });
 export type DockerConfig = Static<typeof Docker>;
 
-const Verification = Type.Object({ url: Text, headers: optional(record(Text)) });
+const Verification = Type.Object({
+  url: Text,
+  headers: optional(record(Text)),
+  secret: optional(
+    Type.String({
+      maxLength: TEXT_LENGTH_MAX,
+      description: 'Signs the requests, as Standard Webhooks say: "whsec_" and 24 to 64 bytes in base64.',
+    }),
+  ),
+});
+export type VerificationConfig = Static<typeof Verification>;
 
 const ActionMembers = {
   enabled: Type.Boolean(),
@@ -86,17 +96,40 @@ const GameMode = Type.Object({
 });
 export type GameModeConfig = Static<typeof GameMode>;
 
+const Hostnames = Type.Array(Type.String({ maxLength: 253 }), {
+  maxItems: 32,
+  description:
+    'Where a captcha may have been solved: hosts and what is below them. Wherever the provider allows if it says nothing.',
+});
 const Captcha = Type.Object({
   requests_before_reverify: U32,
   verification_ttl: U32,
   hcaptcha: optional(
     Type.Object({
+      // Older: the provider's keys, of which the service has its own.
       level: optional(Text),
       site_key: optional(Text),
       secret_key: optional(Text),
+      hostnames: optional(Hostnames),
     }),
   ),
-  turnstile: optional(Type.Object({ site_key: Text, secret_key: Text })),
+  turnstile: optional(
+    Type.Object({
+      site_key: optional(Text),
+      secret_key: optional(Text),
+      // Older: a key for each domain that the game is played on.
+      domains: optional(record(Type.Object({ secret_key: Text }))),
+      hostnames: optional(Hostnames),
+    }),
+  ),
+  pow: optional(
+    Type.Object({
+      difficulty: optional({
+        ...U32,
+        description: 'Keys of PBKDF2 with 5,000 rounds that a client derives on average; 500 if it says nothing.',
+      }),
+    }),
+  ),
 });
 export type CaptchaConfig = Static<typeof Captcha>;
 

@@ -1,18 +1,19 @@
-import { BlockList, isIP } from 'node:net';
+import type { AllowList } from '../../platform/outbound/addresses.ts';
+import { isOwnHeader, targetProblem } from '../../platform/outbound/target.ts';
 import type { ContentProblem } from '../names.ts';
 import { displayNameProblem, isLenientNameId, LONG_DISPLAY_NAME_BYTES_MAX } from '../names.ts';
+import { captchaProblems } from './captcha-rules.ts';
 import { cdnProblems, isHeaderName, isHeaderValue } from './cdn-rules.ts';
 import {
   ACTIONS,
   type ActionConfig,
-  type CaptchaConfig,
   type DockerConfig,
   type GameModeConfig,
   type MatchmakerConfig,
   type VersionConfig,
 } from './config.ts';
 import { portProblems } from './ports.ts';
-import { resolveGameMode } from './settings.ts';
+import { resolveGameMode, verificationOf } from './settings.ts';
 import { TIERS } from './tiers.ts';
 
 /** What a configuration is checked against. */
@@ -23,6 +24,10 @@ export interface Surroundings {
   build_ids: ReadonlySet<string>;
   /** Whether the site that it names is the game's and complete. */
   is_site: boolean;
+  /** Captcha providers for which the service has keys of its own, so that a version needs none. */
+  shared_captchas: readonly string[];
+  /** Targets of requests that the operator allows, though they are not on the Internet. */
+  allowed_targets: AllowList;
 }
 
 const GAME_MODES_MAX = 32;
@@ -36,8 +41,8 @@ const VARIABLES_MAX = 64;
 const VARIABLE_NAME_BYTES_MAX = 64;
 const VARIABLE_BYTES_MAX = 512;
 const HEADERS_MAX = 32;
-const CAPTCHA_REQUESTS_MAX = 600;
-const CAPTCHA_TTL_MS_MAX = 12 * 3_600_000;
+const SECRET_BYTES_MIN = 24;
+const SECRET_BYTES_MAX = 64;
 
 /** Names in a server's environment that are ours to set (field-behaviour 4.14), as the servers API has them. */
 const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;
@@ -66,7 +71,7 @@ const marked = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
 function matchmakerProblems(matchmaker: MatchmakerConfig, surroundings: Surroundings): Path[] {
   const modes = Object.entries(matchmaker.game_modes ?? {});
   return [
-    ...(matchmaker.captcha ? captchaProblems(matchmaker.captcha) : []),
+    ...(matchmaker.captcha ? captchaProblems(matchmaker.captcha, surroundings.shared_captchas) : []),
     ...(modes.length === 0 ? [['game-modes-meta', 'too-few']] : []),
     ...(modes.length > GAME_MODES_MAX ? [['game-modes-meta', 'too-many']] : []),
     ...modes
@@ -100,7 +105,7 @@ function gameModeProblems(
     ...(docker ? dockerProblems(docker, matchmaker.docker?.env, surroundings) : [['no-runtime']]),
     ...ACTIONS.flatMap((action) =>
       // The field reports the create action's under join-config too.
-      below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(mode.actions?.[action])),
+      below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(mode.actions?.[action], surroundings)),
     ),
   ];
 }
@@ -162,12 +167,15 @@ function variableProblems(key: string, value: string): Path[] {
   ];
 }
 
-function actionProblems(action: ActionConfig | undefined): Path[] {
-  const verification = action?.verification_config ?? action?.verification;
+function actionProblems(action: ActionConfig | undefined, { allowed_targets }: Surroundings): Path[] {
+  const verification = verificationOf(action);
   if (!verification) return [];
+  // The address is checked again, resolved, when a request is sent to it.
+  const url_problem = targetProblem(verification.url, allowed_targets);
   const headers = Object.entries(verification.headers ?? {});
   const paths = [
-    ...below(['url'], urlProblems(verification.url)),
+    ...(url_problem ? [['url', url_problem]] : []),
+    ...(isSecret(verification.secret) ? [] : [['secret', 'invalid']]),
     ...(headers.length > HEADERS_MAX ? [['headers-meta', 'too-many']] : []),
     ...headers
       .slice(0, HEADERS_MAX)
@@ -176,72 +184,15 @@ function actionProblems(action: ActionConfig | undefined): Path[] {
   return below(['verification-config'], paths);
 }
 
-/** What can be said without asking the network; the address is checked again, resolved, when a request is sent to it. */
-function urlProblems(text: string): Path[] {
-  if (!URL.canParse(text)) return [['invalid']];
-  const { protocol, hostname } = new URL(text);
-  if (protocol !== 'http:' && protocol !== 'https:') return [['invalid-scheme']];
-  const host = hostname.replace(/^\[|\]$|\.$/g, '');
-  if (host === '') return [['no-host']];
-  const family = isIP(host);
-  const is_ours =
-    family === 0 ? /(^|\.)(localhost|local)$/.test(host) : isPrivate(host, family === 4 ? 'ipv4' : 'ipv6');
-  return is_ours ? [['invalid-ip']] : [];
-}
-
-function isPrivate(address: string, family: 'ipv4' | 'ipv6'): boolean {
-  return PRIVATE[family].check(address, family);
-}
-
-/**
- * Addresses that are not on the Internet (IANA's special-purpose registries). In a list of each kind: in one, all of IPv4
- * would be found in the IPv6 network that stands for it.
- */
-const PRIVATE = { ipv4: new BlockList(), ipv6: new BlockList() };
-for (const [network, bits] of [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['224.0.0.0', 3],
-] as const) {
-  PRIVATE.ipv4.addSubnet(network, bits, 'ipv4');
-}
-for (const [network, bits] of [
-  ['::', 96],
-  ['::ffff:0:0', 96],
-  ['64:ff9b::', 96],
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['ff00::', 8],
-] as const) {
-  PRIVATE.ipv6.addSubnet(network, bits, 'ipv6');
-}
-
 function headerProblems(name: string, value: string): Path[] {
-  return [...(isHeaderName(name) ? [] : [['invalid-name']]), ...(isHeaderValue(value) ? [] : [['invalid-value']])];
+  const is_name = isHeaderName(name) && !isOwnHeader(name);
+  return [...(is_name ? [] : [['invalid-name']]), ...(isHeaderValue(value) ? [] : [['invalid-value']])];
 }
 
-function captchaProblems(captcha: CaptchaConfig): Path[] {
-  const { hcaptcha, turnstile } = captcha;
-  const keys = (provider: Record<string, unknown>, name: string, limits: Record<string, number>): Path[] =>
-    Object.entries(limits).flatMap(([key, bytes_max]) => {
-      const value = provider[key];
-      const place = [name, key.replace('_', '-')];
-      if (typeof value !== 'string') return [[...place, 'required']];
-      if (value === '') return [[...place, 'too-short']];
-      return Buffer.byteLength(value) > bytes_max ? [[...place, 'too-long']] : [];
-    });
-  const paths = [
-    ...(captcha.requests_before_reverify > CAPTCHA_REQUESTS_MAX ? [['requests-before-reverify', 'too-high']] : []),
-    ...(captcha.verification_ttl > CAPTCHA_TTL_MS_MAX ? [['verification-ttl', 'too-high']] : []),
-    ...(hcaptcha ? keys(hcaptcha, 'hcaptcha', { site_key: 36, secret_key: 42 }) : []),
-    ...(turnstile ? keys(turnstile, 'turnstile', { site_key: 30, secret_key: 40 }) : []),
-  ];
-  return [...below(['captcha'], paths), ...(hcaptcha || turnstile ? [] : [['captcha-meta', 'must-have-one']])];
+/** As Standard Webhooks 1.0.0 have them. */
+function isSecret(text: string | undefined): boolean {
+  if (text === undefined) return true;
+  const [, base64 = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
+  const { length } = Buffer.from(base64, 'base64');
+  return length >= SECRET_BYTES_MIN && length <= SECRET_BYTES_MAX;
 }

@@ -1,5 +1,12 @@
 import type { PortProtocol } from '../../platform/tokens/caller.ts';
-import type { ActionConfig, CreateActionConfig, GameModeConfig, MatchmakerConfig, RegionConfig } from './config.ts';
+import type {
+  ActionConfig,
+  CreateActionConfig,
+  GameModeConfig,
+  MatchmakerConfig,
+  RegionConfig,
+  VerificationConfig,
+} from './config.ts';
 import { DEFAULT_TIER } from './tiers.ts';
 
 const DEFAULT_MAX_PLAYERS = 32;
@@ -42,6 +49,11 @@ export interface GameModeSettings {
   /** Players make lobbies of their own only where it is there. */
   create: CreateActionConfig | undefined;
   runtime: RuntimeSettings | undefined;
+}
+
+/** How an action is verified, by the specification's name or the contract's; undefined where it is not. */
+export function verificationOf(action: ActionConfig | undefined): VerificationConfig | undefined {
+  return action?.verification_config ?? action?.verification;
 }
 
 /** The matchmaker's settings of a version; no game modes when the version has no matchmaker. */

@@ -4,18 +4,20 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { parseAllowList } from '../../platform/outbound/addresses.ts';
 import type { Builds } from '../builds/builds.ts';
-import type { Datacenters } from '../datacenters/datacenters.ts';
+import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
 import type { Sites } from '../sites/sites.ts';
-import { ACTIONS, VersionConfig } from './config.ts';
+import { type CaptchaConfig, VersionConfig } from './config.ts';
 import { versionProblems } from './rules.ts';
 import { type GameModeSettings, resolveMatchmaker } from './settings.ts';
 import * as store from './store.ts';
 import type { VersionRow } from './tables.ts';
 
-export type { ActionConfig, CdnRoute } from './config.ts';
+export type { ActionConfig, CaptchaConfig, CdnRoute, VerificationConfig } from './config.ts';
 export type { GameModeSettings, PortSettings, RuntimeSettings } from './settings.ts';
+export { verificationOf } from './settings.ts';
 export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 
 const REMEMBERED_MAX = 1_000;
@@ -26,6 +28,10 @@ interface VersionsDependencies {
   builds: Builds;
   sites: Sites;
   datacenters: Datacenters;
+  /** By the names of captcha providers: keys that the service has of its own. */
+  shared_captcha_keys: object;
+  /** Targets of requests that the operator allows, though they are not on the Internet. */
+  outbound_allow: readonly string[];
 }
 
 interface WantedVersion {
@@ -36,13 +42,16 @@ interface WantedVersion {
 export type Versions = ReturnType<typeof createVersions>;
 
 /** How a game is hosted: configurations that are never changed once made. */
-export function createVersions({ database, clock, builds, sites, datacenters }: VersionsDependencies) {
+export function createVersions(dependencies: VersionsDependencies) {
+  const { database, clock, builds, sites, datacenters } = dependencies;
+  const shared_captchas = Object.keys(dependencies.shared_captcha_keys);
+  const allowed_targets = parseAllowList(dependencies.outbound_allow);
   // A version never changes, so what was read once is good.
   const remembered = new LRUCache<string, VersionRow>({ max: REMEMBERED_MAX });
+  /** The game modes of a version, with the datacenters for which that is so: asked for with every find. */
+  const resolved = new WeakMap<VersionRow, { among: Datacenter[]; modes: Map<string, GameModeSettings> }>();
 
-  async function regionSlugs(): Promise<string[]> {
-    return (await datacenters.list()).map(({ slug }) => slug);
-  }
+  const regionSlugs = async () => slugsOf(await datacenters.list());
 
   async function problemsOf(game_id: string, version: WantedVersion): Promise<ContentProblem[]> {
     const { cdn } = version.config;
@@ -52,7 +61,8 @@ export function createVersions({ database, clock, builds, sites, datacenters }: 
       cdn?.site_id === undefined ? false : sites.isComplete(game_id, cdn.site_id),
       store.isNameTaken(database.queries, game_id, version.display_name),
     ]);
-    const problems = versionProblems(version, { region_slugs, build_ids, is_site });
+    const surroundings = { region_slugs, build_ids, is_site, shared_captchas, allowed_targets };
+    const problems = versionProblems(version, surroundings);
     return is_taken ? [...problems, NAME_TAKEN] : problems;
   }
 
@@ -85,9 +95,17 @@ export function createVersions({ database, clock, builds, sites, datacenters }: 
       return `${day}-${(await store.selectGreatestNumber(database.queries, game_id, `${day}-`)) + 1}`;
     },
     /** The game modes of a version, every default filled in. */
-    async gameModes(place: { game_id: string; version_id: string }): Promise<Map<string, GameModeSettings>> {
-      const [{ config }, region_slugs] = await Promise.all([get(place), regionSlugs()]);
-      return resolveMatchmaker(config.matchmaker, region_slugs);
+    async gameModes(place: { game_id: string; version_id: string }): Promise<ReadonlyMap<string, GameModeSettings>> {
+      const [version, among] = await Promise.all([get(place), datacenters.list()]);
+      const known = resolved.get(version);
+      if (known?.among === among) return known.modes;
+      const modes = resolveMatchmaker(version.config.matchmaker, slugsOf(among));
+      resolved.set(version, { among, modes });
+      return modes;
+    },
+    /** How a version tells players from robots; undefined when it does not. */
+    async captcha(place: { game_id: string; version_id: string }): Promise<CaptchaConfig | undefined> {
+      return (await get(place)).config.matchmaker?.captcha;
     },
   };
 
@@ -109,6 +127,8 @@ export function createVersions({ database, clock, builds, sites, datacenters }: 
   }
 }
 
+const slugsOf = (datacenters: Datacenter[]) => datacenters.map(({ slug }) => slug);
+
 /** The builds that a configuration runs. */
 function namedBuilds({ matchmaker }: VersionConfig): string[] {
   const dockers = [matchmaker?.docker, ...Object.values(matchmaker?.game_modes ?? {}).map(({ docker }) => docker)];
@@ -125,16 +145,8 @@ const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
 function refuseUnavailable({ matchmaker }: VersionConfig): void {
-  const actions = Object.values(matchmaker?.game_modes ?? {}).flatMap((mode) =>
-    ACTIONS.map((action) => mode.actions?.[action]),
-  );
   const unavailable: [boolean, string][] = [
-    [matchmaker?.captcha !== undefined, 'config.matchmaker.captcha'],
     [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes'],
-    [
-      actions.some((action) => action?.verification ?? action?.verification_config),
-      'external verification (actions.*.verification_config)',
-    ],
   ];
   for (const [is_asked_for, feature] of unavailable) {
     if (is_asked_for) throw new ServiceError('FEATURE_DISABLED', { feature });

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
-import { VersionConfig } from './config.ts';
+import { ACTIONS, VersionConfig } from './config.ts';
 import type { VersionRow } from './tables.ts';
 import type { Tier } from './tiers.ts';
 
@@ -19,8 +19,21 @@ export const VersionAnswer = Type.Object({
 
 export const VersionSummary = Type.Object({ version_id: Uuid, create_ts: Timestamp, display_name: Type.String() });
 
+/** Secrets are there, and empty: whoever sends a version as he read it is told which are missing. */
 export function toVersion({ version_id, create_ts, display_name, config }: VersionRow) {
-  return { version_id, create_ts: create_ts.toISOString(), display_name, config };
+  return { version_id, create_ts: create_ts.toISOString(), display_name, config: blotSecrets(config) };
+}
+
+function blotSecrets({ matchmaker: kept, ...config }: VersionConfig): VersionConfig {
+  if (!kept) return config;
+  const matchmaker = structuredClone(kept);
+  const { captcha, game_modes = {} } = matchmaker;
+  const keys = [captcha?.hcaptcha, captcha?.turnstile, ...Object.values(captcha?.turnstile?.domains ?? {})];
+  for (const one of keys) if (one?.secret_key !== undefined) one.secret_key = '';
+  const actions = Object.values(game_modes).flatMap((mode) => ACTIONS.map((action) => mode.actions?.[action]));
+  const verifications = actions.flatMap((action) => [action?.verification_config, action?.verification]);
+  for (const one of verifications) if (one?.secret !== undefined) one.secret = '';
+  return { ...config, matchmaker };
 }
 
 export function toVersionSummary(row: Pick<VersionRow, 'version_id' | 'create_ts' | 'display_name'>) {

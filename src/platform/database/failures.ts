@@ -12,6 +12,7 @@ const BUSY = /^(57014|55P03|25P03)$/;
 /** PostgreSQL asks for the transaction to be run again: serialisation failure, deadlock. */
 const RETRY = /^(40001|40P01)$/;
 const UNIQUE_VIOLATION = '23505';
+const CHECK_VIOLATION = '23514';
 
 /** What went wrong in the database as the caller should hear it; undefined when it is a fault of ours. */
 export function toServiceError(error: unknown): ServiceError | undefined {
@@ -36,9 +37,18 @@ export function isWorthRetrying(error: unknown): boolean {
 
 /** Whether a unique constraint refused the row; `constraint` is its name. */
 export function isTaken(error: unknown, constraint: string): boolean {
+  return violates(error, UNIQUE_VIOLATION, constraint);
+}
+
+/** Whether a check of a table refused the row; `constraint` is its name. */
+export function isRefusedBy(error: unknown, constraint: string): boolean {
+  return violates(error, CHECK_VIOLATION, constraint);
+}
+
+function violates(error: unknown, code: string, constraint: string): boolean {
   return causesOf(error).some(
     (cause) =>
-      codeOf(cause) === UNIQUE_VIOLATION &&
+      codeOf(cause) === code &&
       cause instanceof Error &&
       'constraint_name' in cause &&
       cause.constraint_name === constraint,

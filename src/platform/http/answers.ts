@@ -1,3 +1,4 @@
+import { type Static, Type } from '@sinclair/typebox';
 import { toServiceError } from '../database/failures.ts';
 import { documentationAnchor, ServiceError } from '../errors.ts';
 
@@ -35,8 +36,16 @@ export function toCallersError(failure: unknown): ServiceError {
   return toServiceError(failure) ?? new ServiceError('ERROR', {}, { cause: failure });
 }
 
-/** What every error says: code, message, ray_id, documentation and, where there is any, metadata. */
-export function errorBody(error: ServiceError, ray_id: string, public_url: string): object {
+/** What every error says. */
+export const ErrorBody = Type.Object({
+  code: Type.String(),
+  message: Type.String(),
+  ray_id: Type.String({ format: 'uuid' }),
+  documentation: Type.String(),
+  metadata: Type.Optional(Type.Unknown()),
+});
+
+export function errorBody(error: ServiceError, ray_id: string, public_url: string): Static<typeof ErrorBody> {
   return {
     code: error.code,
     message: error.message,

@@ -1,16 +1,21 @@
 import { Elysia } from 'elysia';
 import { assert, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import type { Limits } from '../limits/limits.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import type { Watch } from '../watch/watch.ts';
+import type { Addresses, PeerServer } from './addresses.ts';
 import { complete, completeText, errorResponse, JsonText, toCallersError } from './answers.ts';
 import { createCors } from './cors.ts';
+import { createCounting } from './counting.ts';
 import { describeRoute } from './openapi.ts';
 import { createPipeline, type Tenants, type TokenlessOrigins } from './pipeline.ts';
 import type { Rays } from './rays.ts';
 import { isWatched, matchPath, type Route } from './route.ts';
+import { TimeLimits, untilGone } from './time-limits.ts';
 
 const WATCH_PATH = '/watch';
+const FIRST_OF_HOST = 'https://'.length;
 /** A connection that is silent for as long is closed; requests that wait say so themselves. */
 const IDLE_TIMEOUT_S = 30;
 const IDLE_TIMEOUT_MAX_S = 255;
@@ -21,7 +26,9 @@ export interface AppOptions {
   routes: Route[];
   tokens: Tokens;
   tenants: Tenants;
-  watch: Pick<Watch, 'answer'>;
+  watch: Pick<Watch, 'answer' | 'readIndex'>;
+  addresses: Addresses;
+  limits: Limits;
   sites: Sites;
   sockets: Upgrades;
   rays: Rays;
@@ -33,20 +40,18 @@ export interface AppOptions {
   stopping: AbortSignal;
 }
 
-interface ServerLike {
-  requestIP(request: Request): { address: string } | null;
+interface ServerLike extends PeerServer {
   timeout(request: Request, seconds: number): void;
 }
 
 /** The WebSocket channel. */
 export interface Upgrades {
-  /** Makes a WebSocket of a request. Throws what it is refused with. */
-  upgrade(request: Request, server: UpgradingServer): Promise<void>;
+  /** Makes a WebSocket of a request. Throws what it is refused with; adds to the headers of that answer. */
+  upgrade(request: Request, server: UpgradingServer, headers: Record<string, string>): Promise<void>;
 }
 
 /** What Bun's server can do for WebSockets. */
-export interface UpgradingServer {
-  requestIP(request: Request): { address: string } | null;
+export interface UpgradingServer extends PeerServer {
   // biome-ignore lint/suspicious/noExplicitAny: what a socket holds is the business of its makers.
   upgrade(request: Request, options: { data: any; headers?: Record<string, string> }): boolean;
   publish(topic: string, text: string): number;
@@ -58,28 +63,54 @@ export interface Sites extends TokenlessOrigins {
   respond(request: Request): Promise<Response | undefined>;
 }
 
+/** What an answer is made with. */
+interface Answering {
+  ray_id: string;
+  path: string;
+  /** May be added to. */
+  headers: Record<string, string>;
+}
+
 /** The HTTP face of the service: the route table, on Elysia. Does not listen yet. */
 export function createApp(options: AppOptions) {
-  const { routes, events, sites, sockets, rays, public_url, local_url, request_timeout_ms, stopping } = options;
+  const { routes, events, addresses, sites, sockets, rays, public_url, local_url, request_timeout_ms, stopping } =
+    options;
   assertDenyByDefault(routes);
   const cors = createCors([public_url, local_url]);
+  const own_hosts = new Set([public_url, local_url].map((url) => new URL(url).host));
+  // As addresses of requests begin: whatever stands before us speaks HTTP to us.
+  const own_origins = new Set([...own_hosts].map((host) => `http://${host}`));
+  const time_limits = new TimeLimits(request_timeout_ms, stopping);
+
+  /** Without a usable Host header there is no whole address, and Elysia would look for the path in the wrong place. */
+  function readPath({ url }: Request): string {
+    const start = url.indexOf('/', FIRST_OF_HOST);
+    if (!own_origins.has(url.slice(0, start)) && !(url.startsWith('http') && URL.canParse(url))) {
+      throw new ServiceError('API_BAD_HOST', {});
+    }
+    const path = url.slice(start);
+    const end = path.search(/[?#]/);
+    return end < 0 ? path : path.slice(0, end);
+  }
+
+  const counting = createCounting(options);
   const app = new Elysia({
     strictPath: true,
     serve: { reusePort: false, idleTimeout: IDLE_TIMEOUT_S, maxRequestBodySize: REQUEST_BYTES_MAX },
   });
 
   /** Runs what answers a request, and turns what it gives or throws into a response. */
-  async function serve(request: Request, name: string, work: (ray_id: string, path: string) => Promise<unknown>) {
+  async function serve(request: Request, name: string, work: (answering: Answering) => Promise<unknown>) {
     const ray_id = Bun.randomUUIDv7();
     const started = performance.now();
-    let headers = {};
+    const headers: Record<string, string> = {};
     let response: Response | JsonText;
     try {
       const path = readPath(request);
-      headers = cors.headersFor(request, path);
-      const answer = await work(ray_id, path);
+      Object.assign(headers, cors.headersFor(request, path));
+      const answer = await work({ ray_id, path, headers });
       const is_ready = answer instanceof Response || answer instanceof JsonText;
-      response = is_ready ? answer : Response.json(answer);
+      response = is_ready ? answer : new JsonText(JSON.stringify(answer));
     } catch (failure) {
       const error = toCallersError(failure);
       if (error.code === 'ERROR' || (error.status >= 500 && error.cause !== undefined)) {
@@ -89,7 +120,7 @@ export function createApp(options: AppOptions) {
     }
     const duration_ms = Math.round(performance.now() - started);
     const { method } = request;
-    rays.note(ray_id, { label: `${method} ${name}`, started: new Date(Date.now() - duration_ms), duration_ms });
+    rays.note({ ray_id, method, route: name, finished_at: Date.now(), duration_ms });
     const status = response instanceof Response ? response.status : 200;
     events.emit({ event: 'request_served', ray_id, method, route: name, status, duration_ms });
     return response instanceof Response ? complete(response, ray_id, headers) : completeText(response, ray_id, headers);
@@ -109,29 +140,29 @@ export function createApp(options: AppOptions) {
     }
   }
 
-  const own_hosts = new Set([public_url, local_url].map((url) => new URL(url).host));
   const isElsewhere = ({ headers, url }: Request) => !own_hosts.has(headers.get('host') ?? '') && URL.canParse(url);
   // Elysia reads this function's text too. What it gives is the answer; undefined goes on to the routes.
   app.onRequest(({ request }) => (isElsewhere(request) ? serveSite(request) : undefined));
 
   for (const route of routes) {
-    const answer = createPipeline(route, { ...options, origins: sites });
+    const answer = createPipeline(route, { ...options, origins: sites, counting });
     const respond = (request: Request, params: Record<string, string> | undefined, server: ServerLike | null) =>
-      serve(request, route.path, async (ray_id) => {
+      serve(request, route.path, async ({ ray_id, headers }) => {
         // Whether it lives is another question than whether it takes work.
         if (stopping.aborted && !route.path.startsWith('/health/')) throw new ServiceError('SERVICE_STOPPING', {});
         const idle_s = route.body_kind === 'stream' ? IDLE_TIMEOUT_S : Math.ceil(request_timeout_ms / 1_000) + 5;
         server?.timeout(request, Math.min(IDLE_TIMEOUT_MAX_S, idle_s));
-        const address = () => server?.requestIP(request)?.address ?? '';
-        const incoming = { request, params: params ?? {}, address, ray_id };
+        let known: string | undefined;
+        const address = () => {
+          known ??= addresses.of(request, server);
+          return known;
+        };
+        const incoming = { request, server, params: params ?? {}, address, headers, ray_id };
         // What is watched has a time of its own, and is told when the service stops.
-        if (isWatched(route)) return await answer({ ...incoming, signal: request.signal });
-        const limit = limitTime(request, route, request_timeout_ms, stopping);
-        try {
-          return await Promise.race([answer({ ...incoming, signal: limit.signal }), limit.late]);
-        } finally {
-          limit.end();
-        }
+        if (isWatched(route)) return await answer({ ...incoming, patience: untilGone(request) });
+        // Uploads take as long as they take.
+        if (route.body_kind === 'stream') return await answer({ ...incoming, patience: time_limits.none(request) });
+        return await time_limits.run(request, (patience) => answer({ ...incoming, patience }));
       });
     // Elysia reads this function's text to see what it needs: it must take these three by name, and nothing else.
     app.route(route.method, route.path, ({ request, params, server }) => respond(request, params, server), {
@@ -140,16 +171,16 @@ export function createApp(options: AppOptions) {
   }
 
   const upgrade = (request: Request, server: UpgradingServer | null) =>
-    serve(request, WATCH_PATH, async () => {
+    serve(request, WATCH_PATH, async ({ headers }) => {
       if (!server) throw new ServiceError('SERVICE_STOPPING', {});
-      await sockets.upgrade(request, server);
+      await sockets.upgrade(request, server, headers);
       // It is no request any more: nobody gets this.
       return new Response();
     });
   app.get(WATCH_PATH, ({ request, server }) => upgrade(request, server), { detail: { hide: true } });
 
   const elsewhere = ({ request }: { request: Request }) =>
-    serve(request, '-', async (_ray_id, path) => {
+    serve(request, '-', async ({ path }) => {
       if (request.method === 'OPTIONS')
         return new Response(null, { status: 204, headers: cors.preflightHeaders(request, path) });
       throw notFound(routes, request.method, path);
@@ -160,13 +191,6 @@ export function createApp(options: AppOptions) {
 
 export type App = ReturnType<typeof createApp>;
 
-/** Without a usable Host header there is no whole address, and Elysia would look for the path in the wrong place. */
-function readPath({ url }: Request): string {
-  const path = url.startsWith('http') ? URL.parse(url)?.pathname : undefined;
-  if (path === undefined) throw new ServiceError('API_BAD_HOST', {});
-  return path;
-}
-
 /** The service does not start with a route that forgets to say who may call it. */
 function assertDenyByDefault(routes: Route[]): void {
   for (const { method, path, allow, access } of routes) {
@@ -175,25 +199,6 @@ function assertDenyByDefault(routes: Route[]): void {
     assert(!names_tenant || access !== undefined, `${method} ${path} says what it does with the game it names`);
     assert(names_tenant || access === undefined, `${method} ${path} names the game it has access to`);
   }
-}
-
-/** A signal that ends with the request's time, and a promise that fails then. Uploads take as long as they take. */
-function limitTime(request: Request, route: Route, timeout_ms: number, stopping: AbortSignal) {
-  const late = Promise.withResolvers<never>();
-  late.promise.catch(() => {});
-  const over = new AbortController();
-  const timer =
-    route.body_kind === 'stream'
-      ? undefined
-      : setTimeout(() => {
-          over.abort();
-          late.reject(new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms }));
-        }, timeout_ms);
-  return {
-    signal: AbortSignal.any([request.signal, stopping, over.signal]),
-    late: late.promise,
-    end: () => clearTimeout(timer),
-  };
 }
 
 /** Nothing at this path, or not for this method. */

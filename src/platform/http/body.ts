@@ -3,24 +3,31 @@ import { ServiceError } from '../errors.ts';
 /** Larger things are uploads and go to their own address. */
 export const BODY_BYTES_MAX = 1_048_576;
 const DEPTH_MAX = 64;
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads a body as text. Throws API_BODY_TOO_LARGE as soon as it is too long, announced or not; API_BAD_BODY if it is no UTF-8. */
 export async function readText(request: Request): Promise<string> {
-  const announced = Number(request.headers.get('content-length') ?? 0);
-  if (announced > BODY_BYTES_MAX) throw tooLarge();
+  const announced = request.headers.get('content-length');
+  if (Number(announced ?? 0) > BODY_BYTES_MAX) throw tooLarge();
   if (request.body === null) return '';
+  // A body is as long as it was announced; only one that was not is counted while it comes.
+  const bytes = announced === null ? await readCounted(request.body) : await request.bytes();
+  try {
+    return UTF_8.decode(bytes);
+  } catch {
+    throw badBody('it is not UTF-8');
+  }
+}
+
+async function readCounted(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const piece of request.body) {
+  for await (const piece of body) {
     length += piece.length;
     if (length > BODY_BYTES_MAX) throw tooLarge();
     pieces.push(piece);
   }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces));
-  } catch {
-    throw badBody('it is not UTF-8');
-  }
+  return Buffer.concat(pieces);
 }
 
 /** Parses JSON that nests at most 64 deep; an empty text is `{}`. Throws API_BAD_BODY. */
@@ -32,6 +39,25 @@ export function parseJson(text: string): unknown {
   } catch (error) {
     throw badBody(`it is not JSON (${error instanceof Error ? error.message : 'unreadable'})`);
   }
+}
+
+/** Of ECMAScript's next edition, which the compiler does not know yet. */
+const NEXT_JSON = JSON as unknown as {
+  parse(text: string, revive: (name: string, value: unknown, written: { source: string }) => unknown): unknown;
+  rawJSON(text: string): unknown;
+};
+const MAY_BE_ROUNDED = /[\d.]{16}|\dE/i;
+
+/**
+ * Parses JSON that was parsed before, to be passed on: numbers that JavaScript would round (ids of 64 bits) stay as they
+ * were written. Such a number is an object that nobody but `JSON.stringify` can read.
+ */
+export function parseJsonToPassOn(text: string): unknown {
+  if (!MAY_BE_ROUNDED.test(text)) return JSON.parse(text);
+  const { parse, rawJSON } = NEXT_JSON;
+  return parse(text, (_name, value, { source }) =>
+    typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
+  );
 }
 
 export function badBody(error: string, metadata?: unknown): ServiceError<'API_BAD_BODY'> {

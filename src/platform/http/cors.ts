@@ -30,7 +30,7 @@ export function createCors(own_urls: string[]): Cors {
     return {
       'access-control-allow-origin': origin,
       'access-control-allow-credentials': 'true',
-      'access-control-expose-headers': 'rvt-ray-id, retry-after',
+      'access-control-expose-headers': 'rvt-ray-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset',
       vary: 'Origin',
     };
   }

@@ -1,4 +1,4 @@
-import { type TSchema, Type } from '@sinclair/typebox';
+import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
 const TIMESTAMP = '2026-01-01T12:00:00.000Z';
@@ -61,6 +61,7 @@ function objectOf(shape: TSchema, examples: Examples, name: string, is_sent: boo
 
 function textOf(shape: TSchema, name: string): string {
   if (shape.format === 'uuid') return Bun.randomUUIDv5(name, IDS);
-  const candidates = [name.endsWith('_ts') || name === 'ts' || name === 'exp' ? TIMESTAMP : '', 'text', '0'];
-  return candidates.find((text) => text !== '' && Value.Check(shape, text)) ?? Value.Create(Type.String());
+  const is_moment = name.endsWith('_ts') || name === 'ts' || name === 'exp';
+  const candidates = is_moment ? [TIMESTAMP, 'text', '0'] : ['text', '0'];
+  return candidates.find((text) => Value.Check(shape, text)) ?? '';
 }

@@ -1,8 +1,12 @@
 import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../errors.ts';
+import { inOneMinute } from '../limits/limit.ts';
 import { type Route, route } from './route.ts';
 
 const Status = Type.Object({ status: Type.String() });
+
+/** Whoever looks after the service may stand where all its clients seem to: he must not be refused for them. */
+const LOOKS = inOneMinute('health', 60_000, { counted: 'here' });
 
 /** Something the service cannot work without. Gives what is wrong with it, in words; undefined when nothing is. */
 export type HealthCheck = () => Promise<string | undefined>;
@@ -13,7 +17,7 @@ export function healthRoutes(checks: HealthCheck[]): Route[] {
     route(
       'GET',
       '/health/live',
-      { summary: 'Whether the process answers.', allow: 'anyone', response: Status },
+      { summary: 'Whether the process answers.', allow: 'anyone', limit: LOOKS, response: Status },
       async () => ({ status: 'ok' }),
     ),
     route(
@@ -22,6 +26,7 @@ export function healthRoutes(checks: HealthCheck[]): Route[] {
       {
         summary: 'Whether the service can do its work; if not, metadata.reasons says why.',
         allow: 'anyone',
+        limit: LOOKS,
         response: Status,
         errors: ['SERVICE_NOT_READY'],
       },

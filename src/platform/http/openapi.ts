@@ -1,13 +1,16 @@
 import { toOpenAPISchema } from '@elysiajs/openapi';
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { AnyElysia, DocumentDecoration } from 'elysia';
-import { CATALOGUE, documentationAnchor, type ErrorCode } from '../errors.ts';
+import { CATALOGUE } from '../error-catalogue.ts';
+import { documentationAnchor, type ErrorCode } from '../errors.ts';
+import { ErrorBody } from './answers.ts';
 import { type Examples, exampleOf } from './examples.ts';
 import type { Route } from './route.ts';
 import { Uuid } from './shapes.ts';
 
 /** Codes that every route may answer with. */
 const EVERYWHERE: ErrorCode[] = [
+  'API_RATE_LIMIT',
   'API_REQUEST_TIMEOUT',
   'DATABASE_BUSY',
   'DATABASE_UNAVAILABLE',
@@ -21,15 +24,19 @@ const WITH_TOKEN: ErrorCode[] = [
   'TOKEN_INVALID',
 ];
 
-const RAY_ID = '01a1fd6d-75cb-736c-a6d1-baa2f5588951';
+const COUNT = { type: 'integer', minimum: 0 };
+/** Of every answer to a request that was counted; `Retry-After` of those that were one too many. */
+const HEADERS = {
+  'RateLimit-Limit': { description: 'How many requests there may be in a window.', schema: COUNT },
+  'RateLimit-Remaining': { description: 'How many more there may be in this one.', schema: COUNT },
+  'RateLimit-Reset': { description: 'In how many seconds it ends.', schema: COUNT },
+  'Retry-After': { description: 'How many seconds to wait.', schema: COUNT },
+};
+const LIMIT_HEADERS = Object.fromEntries(
+  Object.keys(HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+);
 
-const ErrorBody = Type.Object({
-  code: Type.String(),
-  message: Type.String(),
-  ray_id: Type.String({ format: 'uuid' }),
-  documentation: Type.String(),
-  metadata: Type.Optional(Type.Unknown()),
-});
+const RAY_ID = '01a1fd6d-75cb-736c-a6d1-baa2f5588951';
 
 /**
  * The API document (OpenAPI 3.1). Elysia's generator makes it from the app; since requests are checked by our own
@@ -53,6 +60,7 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string, ex
     components: {
       schemas: { Error: ErrorBody },
       examples: errorExamples(),
+      headers: HEADERS,
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
     },
     paths: addExamples(dropOtherContent(paths) as Record<string, Record<string, Operation>>, routes, examples),
@@ -65,12 +73,20 @@ export function describeRoute(route: Route): DocumentDecoration {
     summary: route.summary,
     operationId: `${route.method.toLowerCase()}${route.path.replace(/[^a-z0-9]+/gi, '_')}`,
     tags: [route.path.split('/')[1] ?? ''],
-    ...(route.allow === 'anyone' ? {} : { security: [{ token: [] }], description: describeKinds(route.allow) }),
+    description: [...describeKinds(route), describeLimit(route)].join(' '),
+    ...(route.allow === 'anyone' ? {} : { security: [{ token: [] }] }),
   };
 }
 
-function describeKinds(kinds: readonly string[]): string {
-  return `Takes a token of kind ${kinds.join(' or ')}.`;
+function describeKinds({ allow }: Route): string[] {
+  return allow === 'anyone' ? [] : [`Takes a token of kind ${allow.join(' or ')}.`];
+}
+
+function describeLimit({ allow, limit }: Route): string {
+  const { by, requests, window_ms } = limit;
+  const is_shared = allow !== 'anyone' && allow.some((kind) => kind === 'public');
+  const who = by === 'address' || allow === 'anyone' ? 'address' : is_shared ? 'namespace and address' : 'caller';
+  return `${requests} requests in ${window_ms / 1_000} s for each ${who}, unless the host has other limits.`;
 }
 
 function shapesOf(route: Route) {
@@ -104,6 +120,7 @@ function errorsOf(route: Route): Map<number, ErrorCode[]> {
   const codes: ErrorCode[] = [...EVERYWHERE, ...(route.allow === 'anyone' ? [] : WITH_TOKEN), ...route.errors];
   if (route.body || route.body_kind !== 'json') codes.push('API_BAD_BODY', 'API_BODY_TOO_LARGE');
   if (route.query) codes.push('API_BAD_QUERY_PARAMETER');
+  if (route.limit.when_store_is_lost === 'refuse') codes.push('LIMITS_UNAVAILABLE');
   return Map.groupBy(new Set(codes.sort()), (code) => CATALOGUE[code].status);
 }
 
@@ -111,7 +128,7 @@ function errorsOf(route: Route): Map<number, ErrorCode[]> {
 interface Operation {
   parameters?: { name: string; example?: unknown }[];
   requestBody?: { content: Record<string, { example?: unknown }> };
-  responses: Record<string, { content?: Record<string, { example?: unknown; examples?: unknown }> }>;
+  responses: Record<string, { headers?: object; content?: Record<string, { example?: unknown; examples?: unknown }> }>;
 }
 
 const JSON_TYPE = 'application/json';
@@ -131,6 +148,8 @@ function addExamples(paths: Record<string, Record<string, Operation>>, routes: R
     if (sent) sent.example = exampleOf(shapes.body, examples, { is_sent: true });
     const answered = operation.responses['200']?.content?.[JSON_TYPE];
     if (answered && route.response) answered.example = exampleOf(route.response, examples);
+    const too_many = operation.responses['429'];
+    if (too_many) too_many.headers = LIMIT_HEADERS;
     for (const [status, codes] of errorsOf(route)) {
       const refused = operation.responses[status]?.content?.[JSON_TYPE];
       const references = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);

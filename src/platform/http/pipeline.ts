@@ -1,14 +1,17 @@
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../errors.ts';
-import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
+import type { Caller, CallerKind } from '../tokens/caller.ts';
 import { isOfKind, type Tokens } from '../tokens/tokens.ts';
 import type { Sight } from '../watch/sights.ts';
-import type { Admission, Waiter, Watch } from '../watch/watch.ts';
+import type { Admission, Watch } from '../watch/watch.ts';
+import type { PeerServer } from './addresses.ts';
 import { JsonText } from './answers.ts';
 import { badBody, isKept, parseJsonToKeep, readText } from './body.ts';
+import { type Counting, limitOf, nameWatcher } from './counting.ts';
 import type { Call, Question, Route, WatchedRoute } from './route.ts';
 import { type CompiledShape, compileShape, describeProblem, isUuid } from './shapes.ts';
+import type { Patience } from './time-limits.ts';
 
 const BEARER = 'Bearer ';
 const NUMBERS = new Map([
@@ -26,10 +29,13 @@ export interface Tenants {
 /** What comes from outside of the route table. */
 export interface Incoming {
   request: Request;
+  server: PeerServer | null;
   params: Record<string, string>;
   address: () => string;
+  /** Headers of the answer, to which may be added. */
+  headers: Record<string, string>;
   ray_id: string;
-  signal: AbortSignal;
+  patience: Patience;
 }
 
 /** Whose pages may do without a token (specification: tokenless authentication). */
@@ -42,7 +48,8 @@ interface PipelineDependencies {
   tokens: Tokens;
   tenants: Tenants;
   origins: TokenlessOrigins;
-  watch: Pick<Watch, 'answer'>;
+  watch: Pick<Watch, 'answer' | 'readIndex'>;
+  counting: Counting;
 }
 
 /** A question as it comes, from somebody who is known. */
@@ -55,7 +62,6 @@ export interface Asking {
 /** A question that may be asked. */
 export interface Admitted {
   question: Question<unknown, never, never>;
-  watch_index: string | undefined;
   /** How to find out later whether it still may be. */
   admission: Admission | undefined;
 }
@@ -64,7 +70,7 @@ export interface Admitted {
  * Makes what admits questions to one route: is he of a kind that may ask; may he, here; what does the query say.
  */
 export function createDoor(route: Route, tenants: Tenants) {
-  const query_shape = route.query && compileShape(route.query);
+  const readQuery = route.query && createQueryReader(route.query);
 
   return async (asking: Asking): Promise<Admitted> => {
     const { caller, search } = asking;
@@ -74,41 +80,42 @@ export function createDoor(route: Route, tenants: Tenants) {
       if (caller && route.access) await tenants.admit(caller, placeOf(params), route.access);
     };
     await check();
-    const given: { watch_index?: string } =
-      query_shape && route.query ? readQuery(search, route.query, query_shape) : {};
+    const given: { watch_index?: string } = readQuery?.(search) ?? {};
     // Where somebody stands does not change what there is to be seen.
-    const { watch_index, ...query } = given;
+    const { watch_index: _where, ...query } = given;
     const topic = caller && route.access && tenants.newsOf(caller);
     return {
       question: { caller, params, query } as Question<unknown, never, never>,
-      watch_index,
       admission: topic === undefined ? undefined : { topic, check },
     };
   };
 }
 
 /**
- * Makes the function that answers one route's requests. The steps, in this order, for every route: who asks; may he, here;
- * what does the query say; what does the body say; the handler. Nothing is read before its reader is known.
+ * Makes the function that answers one route's requests. The steps, in this order, for every route: who asks; not too often;
+ * may he, here; what does the query say; what does the body say; the handler. Nothing is read before its reader is known.
  */
-export function createPipeline(route: Route, { tokens, tenants, origins, watch }: PipelineDependencies) {
+export function createPipeline(route: Route, { tokens, tenants, origins, watch, counting }: PipelineDependencies) {
   const admit = createDoor(route, tenants);
   const body_shape = route.body && compileShape(route.body);
 
   return async (incoming: Incoming): Promise<unknown> => {
-    const { request, params, address, ray_id, signal } = incoming;
+    const { request, params, address, ray_id, patience } = incoming;
     const caller =
       route.allow === 'anyone'
         ? undefined
         : ((route.is_tokenless ? await recognise(request.headers, origins) : undefined) ??
-          (await authenticate(request, tokens)));
-    const { question, watch_index, admission } = await admit({
-      caller,
-      params,
-      search: readSearch(request.url),
-    });
+          (await authenticate(request, tokens).catch(async (error: unknown) => {
+            await counting.countRefused(incoming);
+            throw error;
+          })));
+    const search = readSearch(request.url);
+    const number = 'look' in route ? watch.readIndex(search.get('watch_index') ?? undefined) : undefined;
+    const counted = counting.count(limitOf(route, number !== undefined), caller, incoming);
+    if (counted) await counted;
+    const { question, admission } = await admit({ caller, params, search });
     if ('look' in route) {
-      const waiting = { watch_index, admission, signal, waiter: nameWatcher(caller, address) };
+      const waiting = { number, admission, signal: patience.signal, waiter: nameWatcher(caller, address) };
       return new JsonText(await watch.answer(await lookAt(route, question), waiting));
     }
     const text = route.body_kind === 'text' || body_shape ? await readText(request) : '';
@@ -121,7 +128,7 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch }
         return address();
       },
       ray_id,
-      signal,
+      patience,
       request,
     };
     return await route.handle(call as Call<unknown, never, never, never>);
@@ -134,13 +141,6 @@ export async function lookAt(route: WatchedRoute, question: Admitted['question']
   return { ...sight, name: `${route.path} ${sight.name}` };
 }
 
-/** Who watches: everybody who plays has the same public token, so there it is the address that counts. */
-export function nameWatcher(caller: Caller | undefined, address: () => string): Waiter {
-  if (!caller) return address;
-  const is_shared = caller.kind === 'public' || caller.kind === 'development';
-  return is_shared ? () => `${nameCaller(caller)} ${address()}` : nameCaller(caller);
-}
-
 /** Whoever comes without a token from a page of a namespace's own is a player of that namespace. */
 export async function recognise(headers: Headers, origins: TokenlessOrigins): Promise<Caller | undefined> {
   const origin = headers.get('origin');
@@ -149,10 +149,16 @@ export async function recognise(headers: Headers, origins: TokenlessOrigins): Pr
   return namespace_id === undefined ? undefined : { kind: 'public', namespace_id };
 }
 
-async function authenticate(request: Request, tokens: Tokens): Promise<Caller> {
-  const header = request.headers.get('authorization');
-  if (!header?.startsWith(BEARER)) throw new ServiceError('API_UNAUTHORIZED', {});
-  return await tokens.verify(header.slice(BEARER.length).trim());
+/** The token of the header "Authorization: Bearer TOKEN". */
+export function readBearer(headers: Headers): string | undefined {
+  const header = headers.get('authorization');
+  return header?.startsWith(BEARER) ? header.slice(BEARER.length).trim() : undefined;
+}
+
+async function authenticate({ headers }: Request, tokens: Tokens): Promise<Caller> {
+  const token = readBearer(headers);
+  if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
+  return await tokens.verify(token);
 }
 
 function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[]): void {
@@ -178,37 +184,33 @@ function placeOf(params: Record<string, string>): { game_id: string; namespace_i
   return environment_id === undefined ? { game_id } : { game_id, namespace_id: environment_id };
 }
 
-function readQuery(search: URLSearchParams, shape: TObject, compiled: CompiledShape<TObject>): object {
-  const given = Object.fromEntries(search);
-  for (const [name, text] of Object.entries(given)) {
-    // Value.Convert would cut 1.9 to 1, and take "true" for 1.
-    const number = NUMBERS.get(shape.properties[name]?.type);
-    const is_wrong = number !== undefined && !number.pattern.test(text);
-    const error = is_wrong ? number.error : 'expected a text without the character zero';
-    if (is_wrong || !isKept(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
-  }
-  const query = isAllText(shape) ? given : Value.Convert(shape, given);
-  if (compiled.accepts(query)) return query;
-  const [problem] = compiled.problems(query);
-  throw new ServiceError('API_BAD_QUERY_PARAMETER', {
-    parameter: problem?.path[0] ?? '',
-    error: problem?.message ?? 'unreadable',
-  });
+/** Makes what reads a query of a shape. Throws API_BAD_QUERY_PARAMETER. */
+function createQueryReader(shape: TObject): (search: URLSearchParams) => object {
+  const compiled = compileShape(shape);
+  const is_all_text = Object.values(shape.properties).every(({ type }) => type === 'string');
+  return (search) => {
+    const given = Object.fromEntries(search);
+    for (const [name, text] of Object.entries(given)) {
+      // Value.Convert would cut 1.9 to 1, and take "true" for 1.
+      const number = NUMBERS.get(shape.properties[name]?.type);
+      const is_wrong = number !== undefined && !number.pattern.test(text);
+      const error = is_wrong ? number.error : 'expected a text without the character zero';
+      if (is_wrong || !isKept(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
+    }
+    const query = is_all_text ? given : Value.Convert(shape, given);
+    if (compiled.accepts(query)) return query;
+    const [problem] = compiled.problems(query);
+    throw new ServiceError('API_BAD_QUERY_PARAMETER', {
+      parameter: problem?.path[0] ?? '',
+      error: problem?.message ?? 'unreadable',
+    });
+  };
 }
 
 /** Most have none; the rest of an address is the router's business. */
 function readSearch(url: string): URLSearchParams {
   const start = url.indexOf('?');
   return new URLSearchParams(start < 0 ? '' : url.slice(start));
-}
-
-const all_text = new WeakMap<TObject, boolean>();
-
-/** Whether nothing in a query is to be read as something else than text. */
-function isAllText(shape: TObject): boolean {
-  const known = all_text.get(shape) ?? Object.values(shape.properties).every(({ type }) => type === 'string');
-  all_text.set(shape, known);
-  return known;
 }
 
 function checkBody(text: string, shape: CompiledShape<TSchema>): unknown {

@@ -1,5 +1,4 @@
 import { Type } from '@sinclair/typebox';
-import { LRUCache } from 'lru-cache';
 import { type Route, route } from './route.ts';
 import { Timestamp } from './shapes.ts';
 
@@ -8,20 +7,27 @@ const REMEMBERED_MAX = 10_000;
 
 /** A request that was answered. */
 export interface Ray {
-  /** `GET /cloud/games/:game_id` */
-  label: string;
-  started: Date;
+  ray_id: string;
+  method: string;
+  /** `/cloud/games/:game_id` */
+  route: string;
+  /** Milliseconds since 1970. */
+  finished_at: number;
   duration_ms: number;
 }
 
 export type Rays = ReturnType<typeof createRays>;
 
-/** What became of the latest requests, by the ray id that their answers carry. */
+/** What became of the latest requests, by the ray id that their answers carry. Noted far more often than asked for. */
 export function createRays() {
-  const latest = new LRUCache<string, Ray>({ max: REMEMBERED_MAX });
+  const latest: Ray[] = [];
+  let noted = 0;
   return {
-    note: (ray_id: string, ray: Ray): void => void latest.set(ray_id, ray),
-    find: (ray_id: string): Ray | undefined => latest.get(ray_id),
+    note(ray: Ray): void {
+      latest[noted % REMEMBERED_MAX] = ray;
+      noted += 1;
+    },
+    find: (ray_id: string): Ray | undefined => latest.find((ray) => ray.ray_id === ray_id),
   };
 }
 
@@ -47,9 +53,9 @@ export function rayRoutes(rays: Rays): Route[] {
       async ({ params }) => {
         const ray = rays.find(params.ray_id);
         if (!ray) return { perf_lists: [] };
-        const start_ts = ray.started.toISOString();
-        const finish_ts = new Date(ray.started.getTime() + ray.duration_ms).toISOString();
-        const spans = [{ label: ray.label, start_ts, finish_ts }];
+        const start_ts = new Date(ray.finished_at - ray.duration_ms).toISOString();
+        const finish_ts = new Date(ray.finished_at).toISOString();
+        const spans = [{ label: `${ray.method} ${ray.route}`, start_ts, finish_ts }];
         return { perf_lists: [{ svc_name: 'muster', ts: start_ts, duration: ray.duration_ms, spans, marks: [] }] };
       },
     ),

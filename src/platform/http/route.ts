@@ -1,8 +1,10 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import type { ErrorCode } from '../errors.ts';
+import { defaultLimit, type Limit } from '../limits/limit.ts';
 import type { CallerKind, CallerOf } from '../tokens/caller.ts';
 import type { Sight } from '../watch/sights.ts';
 import { WatchIndex, WatchQuery } from './shapes.ts';
+import type { Patience } from './time-limits.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -31,8 +33,8 @@ export interface Call<Caller, Parameters, Query, Body> extends Question<Caller, 
   /** The client's address. */
   address: string;
   ray_id: string;
-  /** Aborted when the client has gone, the time of the request is over or the service stops. */
-  signal: AbortSignal;
+  /** How long its answer is waited for. */
+  patience: Patience;
   /** The request itself, for bodies that are not JSON. */
   request: Request;
 }
@@ -49,6 +51,8 @@ interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body ext
   is_tokenless?: boolean;
   /** What the route does with the game (and the namespace or environment) that its path names. Required if it names one. */
   access?: 'read' | 'write';
+  /** How often one may call it; a generous limit by its method if it says nothing. */
+  limit?: Limit;
   query?: Query;
   body?: Body;
   /** `json` (at most 1 MiB, an empty one is `{}`), `text` (the same, unparsed) or `stream`: the handler reads it. */
@@ -69,6 +73,7 @@ interface RouteLine {
   allow: readonly CallerKind[] | 'anyone';
   is_tokenless: boolean;
   access: 'read' | 'write' | undefined;
+  limit: Limit;
   query: TObject | undefined;
   body: TSchema | undefined;
   body_kind: 'json' | 'text' | 'stream';
@@ -174,6 +179,7 @@ function lineOf<Kinds extends CallerKind, Query extends TObject, Body extends TS
     allow: options.allow,
     is_tokenless: options.is_tokenless ?? false,
     access: options.access,
+    limit: options.limit ?? defaultLimit(method, path),
     query: options.query,
     body: options.body,
     body_kind: options.body_kind ?? 'json',

@@ -1,10 +1,13 @@
 import { ServiceError } from '../errors.ts';
 import { toCallersError } from '../http/answers.ts';
 import type { Cors } from '../http/cors.ts';
-import { createDoor, lookAt, nameWatcher, recognise, type Tenants, type TokenlessOrigins } from '../http/pipeline.ts';
+import { limitOf, nameCounted, nameWatcher } from '../http/counting.ts';
+import { createDoor, lookAt, recognise, type Tenants, type TokenlessOrigins } from '../http/pipeline.ts';
 import { isWatched, matchPath, type Route } from '../http/route.ts';
+import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
+import { nameOf } from '../watch/places.ts';
 import type { Sight } from '../watch/sights.ts';
 import type { Admission, Watch } from '../watch/watch.ts';
 
@@ -32,6 +35,8 @@ export interface Admitted {
 }
 
 interface Verdict {
+  /** It has become doubtful whether he may. */
+  onDoubted(): void;
   /** He may not watch it any more. */
   onRefused(error: unknown): void;
   /** It was doubtful, and he still may. */
@@ -45,12 +50,14 @@ export interface AdmittanceDependencies {
   origins: TokenlessOrigins;
   watch: Watch;
   cors: Cors;
+  limits: Limits;
 }
 
 export type Admittance = ReturnType<typeof createAdmittance>;
 
 /** Lets subscriptions in as the same GET is let in: the same routes, tokens, tenants, origins and limits. */
-export function createAdmittance({ routes, tokens, tenants, origins, watch, cors }: AdmittanceDependencies) {
+export function createAdmittance(dependencies: AdmittanceDependencies) {
+  const { routes, tokens, tenants, origins, watch, cors, limits } = dependencies;
   const doors = routes.filter(isWatched).map((route) => ({ route, door: createDoor(route, tenants) }));
 
   /** The route of a path and what stands in it. Throws API_NOT_FOUND or WATCH_NOT_WATCHABLE. */
@@ -64,13 +71,14 @@ export function createAdmittance({ routes, tokens, tenants, origins, watch, cors
   }
 
   /** Asks again whether he may when there is news of it, until `leave` is called. */
-  function guard({ topic, check }: Admission, { onRefused, onAdmitted }: Verdict) {
+  function guard({ topic, check }: Admission, { onDoubted, onRefused, onAdmitted }: Verdict) {
     let retry: ReturnType<typeof setTimeout> | undefined;
     let checks = 0;
     let is_doubtful = false;
     const checkAgain = async () => {
       clearTimeout(retry);
       is_doubtful = true;
+      onDoubted();
       checks += 1;
       const this_check = checks;
       try {
@@ -106,9 +114,15 @@ export function createAdmittance({ routes, tokens, tenants, origins, watch, cors
       const headers = new Headers(origin === null ? {} : { origin });
       cors.headersFor({ headers }, url.pathname);
       const caller = bearer ?? (route.is_tokenless ? await recognise(headers, origins) : undefined);
+      const index = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
+      const limit = limitOf(route, index !== undefined);
+      const counted = await limits.count(
+        limit,
+        nameCounted(limit, caller, () => address),
+      );
+      if (counted) assertWithin(counted);
       // The address is known already: it is counted from the first on.
-      const waiter = nameWatcher(caller, () => address);
-      const leavePlace = watch.takePlace(typeof waiter === 'function' ? waiter() : waiter);
+      const leavePlace = watch.takePlace(nameOf(nameWatcher(caller, () => address)));
       let guarded: ReturnType<typeof guard> | undefined;
       try {
         const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };
@@ -119,7 +133,7 @@ export function createAdmittance({ routes, tokens, tenants, origins, watch, cors
         const sight = await lookAt(route, admitted.question);
         return {
           sight,
-          number: watch.channels.readIndex(watch_index ?? admitted.watch_index),
+          number: index,
           isDoubtful: () => guarded?.isDoubtful() ?? false,
           leave() {
             guarded?.leave();

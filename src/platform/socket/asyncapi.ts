@@ -1,4 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox';
+import { ErrorBody } from '../http/answers.ts';
 import { Authenticate, CLOSE, Ping, SUBPROTOCOL, Subscribe, Unsubscribe } from './frames.ts';
 
 interface Message {
@@ -10,13 +11,6 @@ interface Message {
 
 const Id = Type.String({ description: "The client's own name for the subscription." });
 const Key = Type.String({ description: 'Under which the bodies of a subscription come.' });
-const ErrorBody = Type.Object({
-  code: Type.String(),
-  message: Type.String(),
-  ray_id: Type.String({ format: 'uuid' }),
-  documentation: Type.String(),
-  metadata: Type.Optional(Type.Unknown()),
-});
 const frame = (type: string, members: Record<string, TSchema> = {}) =>
   Type.Object({ type: Type.Literal(type), ...members });
 

@@ -1,32 +1,45 @@
 import { toCallersError } from '../http/answers.ts';
-import type { Channel, Channels } from '../watch/channels.ts';
+import type { Channel, Channels, Shown } from '../watch/channels.ts';
 import type { Sight } from '../watch/sights.ts';
 import { frames } from './frames.ts';
+import { Parts } from './parts.ts';
 
 const RETRY_AFTER_MS = 1_000;
+/** So much may be sent to each before it is looked whether he reads: to look costs a good part of what sending does. */
+const UNLOOKED_BYTES_MAX = 64 * 1_024;
 
 /** One who sees a group's sight: a subscription of a socket. */
 export interface Member {
   /** Where he stands; undefined has seen nothing. */
   number: number | undefined;
-  /** Whether he still reads what was sent to him before. */
+  /** Whether he still reads what was sent to him before, or may not be sent anything at the moment. */
   isBusy(): boolean;
   send(frame: string): void;
-  /** From now on what is published under the key reaches him, or not any more. */
-  follow(key: string, is_following: boolean): void;
+  /** From now on what is published on the topic reaches him, or not any more. */
+  follow(topic: string, is_following: boolean): void;
   /** It cannot be seen any more. */
   fail(error: unknown): void;
 }
 
 export interface Groups {
-  /** Lets somebody see a sight until the returned function is called. `key` marks the bodies that are meant for him. */
-  join(sight: Sight, member: Member): { key: string; catchUp(): void; leave(): void };
+  /** Lets somebody see a sight until he leaves. */
+  join(sight: Sight, member: Member): Joined;
+}
+
+interface Joined {
+  /** Marks the bodies that are meant for him. */
+  key: string;
+  /** He is not busy any more. */
+  catchUp(): void;
+  /** Nothing is sent to him until he catches up. */
+  pause(): void;
+  leave(): void;
 }
 
 interface GroupsDependencies {
   channels: Pick<Channels, 'listen' | 'leave'>;
-  /** Sends a frame to everybody who follows the key. */
-  publish(key: string, frame: string): void;
+  /** Sends a frame to everybody who follows the topic. */
+  publish(topic: string, frame: string): void;
 }
 
 /**
@@ -50,6 +63,7 @@ export function createGroups(dependencies: GroupsDependencies): Groups {
       return {
         key: joined.key,
         catchUp: () => joined.catchUp(member),
+        pause: () => joined.pause(member),
         leave() {
           if (joined.remove(member)) groups.delete(sight.name);
         },
@@ -71,15 +85,18 @@ class Group {
   readonly #publish: GroupsDependencies['publish'];
   /** Where those stand who follow. */
   #number: number | undefined;
-  readonly #following = new Set<Member>();
+  readonly #following: Parts<Member>;
   /** Those who stand elsewhere. */
   readonly #behind = new Map<Member, Place>();
   #is_advancing = false;
+  /** While some have been told already, and others not yet. */
+  #is_telling = false;
   #has_news = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(key: string, sight: Sight, { channels, publish }: GroupsDependencies) {
     this.key = key;
+    this.#following = new Parts(key);
     this.#publish = publish;
     this.#channel = channels.listen(sight, this);
     this.#stop = () => channels.leave(sight, this);
@@ -95,7 +112,7 @@ class Group {
 
   /** Gives whether nobody is left. */
   remove(member: Member): boolean {
-    if (this.#following.delete(member)) member.follow(this.key, false);
+    this.#unfollow(member);
     this.#behind.delete(member);
     if (this.#following.size + this.#behind.size > 0) return false;
     this.#stop();
@@ -145,11 +162,11 @@ class Group {
 
   /** Lets somebody follow who stands where the others do. */
   #takeAlong(member: Member): boolean {
+    if (this.#is_telling) return false;
     if (this.#following.size === 0) this.#number = member.number;
     if (this.#number !== member.number) return false;
     this.#behind.delete(member);
-    this.#following.add(member);
-    member.follow(this.key, true);
+    member.follow(this.#following.add(member, this.#number), true);
     return true;
   }
 
@@ -168,27 +185,44 @@ class Group {
           this.#has_news = true;
         } else if (shown) {
           this.#has_news = true;
-          this.#tell(shown.text);
+          await this.#tell(shown);
           this.#number = shown.number;
         }
       }
     } catch (error) {
-      this.#fail([...this.#following, ...this.#behind.keys()], error);
+      this.#fail([...this.#following.members(), ...this.#behind.keys()], error);
     }
     this.#is_advancing = false;
     for (const member of [...this.#behind.keys()]) this.catchUp(member);
   }
 
-  #tell(body: string): void {
-    for (const member of this.#following) if (member.isBusy()) this.#leaveBehind(member);
-    if (this.#following.size > 0) this.#publish(this.key, frames.body(this.key, body));
+  async #tell({ text, number }: Shown): Promise<void> {
+    const frame = frames.body(this.key, text);
+    this.#is_telling = true;
+    await this.#following.each(number, (part) => {
+      const { topic, members } = part;
+      if (part.unlooked_bytes + frame.length > UNLOOKED_BYTES_MAX) {
+        for (const member of members) if (member.isBusy()) this.pause(member);
+        part.unlooked_bytes = 0;
+      }
+      part.unlooked_bytes += frame.length;
+      if (members.size > 0) this.#publish(topic, frame);
+    });
+    this.#is_telling = false;
   }
 
-  #leaveBehind(member: Member): void {
-    this.#following.delete(member);
-    member.follow(this.key, false);
-    member.number = this.#number;
+  /** From now on he stands behind, where he stood with the others. */
+  pause(member: Member): void {
+    const left = this.#unfollow(member);
+    if (!left) return;
+    member.number = left.number;
     this.#behind.set(member, { is_attended: false, is_wanted: false });
+  }
+
+  #unfollow(member: Member) {
+    const left = this.#following.remove(member);
+    if (left) member.follow(left.topic, false);
+    return left;
   }
 
   /** What a caller did is final for him; what befell us passes, and is tried again. */

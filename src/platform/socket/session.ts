@@ -50,6 +50,7 @@ interface Subscription {
   sight_name?: string;
   leave?: () => void;
   catchUp?: () => void;
+  pause?: () => void;
   is_over: boolean;
 }
 
@@ -189,6 +190,7 @@ export class Session {
       if (subscription.is_over) return;
       const asking = { caller: this.#bearer?.caller, origin, address, path, watch_index };
       const admitted = await admittance.admit(asking, {
+        onDoubted: () => subscription.pause?.(),
         onRefused: fail,
         onAdmitted: () => subscription.catchUp?.(),
       });
@@ -197,8 +199,9 @@ export class Session {
       this.#assertNew(admitted.sight, admitted.leave);
       subscription.sight_name = admitted.sight.name;
       const member = this.#memberAt(admitted, fail);
-      const { key, catchUp, leave } = groups.join(admitted.sight, member);
+      const { key, catchUp, pause, leave } = groups.join(admitted.sight, member);
       subscription.catchUp = catchUp;
+      subscription.pause = pause;
       subscription.leave = () => {
         leave();
         admitted.leave();
@@ -224,9 +227,9 @@ export class Session {
       number,
       isBusy: () => isDoubtful() || ((this.#socket?.getBufferedAmount() ?? 1) > 0 && this.#noteUnread()),
       send: (frame) => this.#send(frame),
-      follow: (key, is_following) => {
-        if (is_following) this.#socket?.subscribe(key);
-        else this.#socket?.unsubscribe(key);
+      follow: (topic, is_following) => {
+        if (is_following) this.#socket?.subscribe(topic);
+        else this.#socket?.unsubscribe(topic);
       },
       fail,
     };

@@ -2,9 +2,13 @@ import type { WebSocketHandler } from 'bun';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import type { Addresses } from '../http/addresses.ts';
 import type { Upgrades, UpgradingServer } from '../http/app.ts';
-import { nameWatcher } from '../http/pipeline.ts';
+import { createCounting, nameWatcher } from '../http/counting.ts';
+import { readBearer } from '../http/pipeline.ts';
+import { inOneMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
+import { nameOf, Places } from '../watch/places.ts';
 import { type AdmittanceDependencies, createAdmittance } from './admittance.ts';
 import { CLOSE, FRAME_BYTES_MAX, SUBPROTOCOL } from './frames.ts';
 import { createGroups } from './groups.ts';
@@ -17,10 +21,13 @@ const IDLE_TIMEOUT_S = 120;
 const UNSENT_BYTES_MAX = 32 * 1024 ** 2;
 const RETRY_AFTER_MS = 5_000;
 const BEARER_PROTOCOL = 'bearer.';
+/** All who play behind one address come again at one moment when the service was away. */
+const UPGRADES = inOneMinute('sockets', 1_200, { by: 'address', counted: 'here' });
 
 export interface SocketsDependencies extends Omit<AdmittanceDependencies, 'origins'> {
   sites: AdmittanceDependencies['origins'];
   clock: Clock;
+  addresses: Addresses;
   events: Events;
   public_url: string;
   sockets_max: number;
@@ -36,9 +43,9 @@ export interface Sockets extends Upgrades {
 
 /** The WebSocket channel at /watch (docs/watch.md). */
 export function createSockets(dependencies: SocketsDependencies): Sockets {
-  const { clock, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
+  const { clock, addresses, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
   const sessions = new Set<Session>();
-  const places = new Map<string, number>();
+  const places = new Places(sockets_per_caller_max);
   let server: UpgradingServer | undefined;
   let is_stopping = false;
   const checking = setInterval(() => {
@@ -46,6 +53,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   }, CHECK_EVERY_MS);
   checking.unref();
 
+  const counting = createCounting(dependencies);
   const admittance = createAdmittance({ ...dependencies, origins: dependencies.sites });
   const groups = createGroups({
     channels: dependencies.watch.channels,
@@ -53,16 +61,9 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   });
 
   function takePlace(caller: Caller | undefined, address: string): () => void {
-    const waiter = nameWatcher(caller, () => address);
-    const name = typeof waiter === 'function' ? waiter() : waiter;
-    const taken = places.get(name) ?? 0;
-    if (taken >= sockets_per_caller_max) throw tooMany();
-    places.set(name, taken + 1);
-    return () => {
-      const left = (places.get(name) ?? 1) - 1;
-      if (left === 0) places.delete(name);
-      else places.set(name, left);
-    };
+    const name = nameOf(nameWatcher(caller, () => address));
+    if (!places.take(name)) throw tooMany();
+    return () => places.leave(name);
   }
 
   const session_dependencies = {
@@ -78,17 +79,19 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   };
 
   return {
-    async upgrade(request, its_server) {
+    async upgrade(request, its_server, headers_of_answer) {
       server = its_server;
       const { headers } = request;
       if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
       const offered = (headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());
       if (!offered.includes(SUBPROTOCOL)) throw new ServiceError('WATCH_SUBPROTOCOL_REQUIRED', {});
+      const address = addresses.of(request, its_server);
+      const counted = { request, server: its_server, address: () => address, headers: headers_of_answer };
+      await counting.count(UPGRADES, undefined, counted);
       const token = tokenOf(headers, offered);
       const bearer = token === undefined ? undefined : await admittance.read(token);
       if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
       if (sessions.size >= sockets_max) throw tooMany();
-      const address = its_server.requestIP(request)?.address ?? '';
       const leave = takePlace(bearer?.caller, address);
       const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, leave });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
@@ -122,8 +125,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
 function tokenOf(headers: Headers, offered: string[]): string | undefined {
   const protocol = offered.find((name) => name.startsWith(BEARER_PROTOCOL));
   if (protocol !== undefined) return protocol.slice(BEARER_PROTOCOL.length);
-  const header = headers.get('authorization');
-  return header?.startsWith('Bearer ') ? header.slice('Bearer '.length).trim() : undefined;
+  return readBearer(headers);
 }
 
 function tooMany(): ServiceError {

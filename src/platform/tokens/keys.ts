@@ -3,10 +3,10 @@ import { exportJWK, generateKeyPair, generateSecret, type JWK } from 'jose';
 import type { Clock } from '../clock.ts';
 import type { Queries } from '../database/database.ts';
 import { assert } from '../errors.ts';
-import { signingKeys } from './tables.ts';
+import { type KeyPurpose, signingKeys } from './tables.ts';
 
 /** The one key of a purpose, made when there is none. Of several processes that make one at once, the first wins. */
-export async function loadKey(queries: Queries, clock: Clock, purpose: 'token' | 'upload'): Promise<JWK> {
+export async function loadKey(queries: Queries, clock: Clock, purpose: KeyPurpose): Promise<JWK> {
   const read = () => queries.select().from(signingKeys).where(eq(signingKeys.purpose, purpose));
   const [existing] = await read();
   if (existing) return existing.key;
@@ -20,7 +20,7 @@ export async function loadKey(queries: Queries, clock: Clock, purpose: 'token' |
   return winner.key;
 }
 
-async function generate(purpose: 'token' | 'upload') {
-  if (purpose === 'upload') return await generateSecret('HS256', { extractable: true });
+async function generate(purpose: KeyPurpose) {
+  if (purpose !== 'token') return await generateSecret('HS256', { extractable: true });
   return (await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true })).privateKey;
 }

@@ -1,3 +1,5 @@
+import { Timeouts } from '../timeouts.ts';
+
 /**
  * Something to wait for: it rings when there is news, and is over at its time or when whoever waits has gone. Ten thousand
  * of them wait at one time, so it is one object, which is itself what listens.
@@ -50,46 +52,30 @@ export class Alarm implements EventListenerObject {
   }
 }
 
-/** Alarms that all have the same time: one timer serves them, in the order in which they were set. */
+/** Alarms that all have the same time. */
 export class Alarms {
-  readonly #timeout_ms: number;
-  readonly #waiting = new Set<Alarm>();
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #timeouts: Timeouts<Alarm>;
   #is_released = false;
 
   constructor(timeout_ms: number) {
-    this.#timeout_ms = timeout_ms;
+    this.#timeouts = new Timeouts(timeout_ms);
   }
 
   set(signal: AbortSignal): Alarm {
-    const alarm = new Alarm(signal, this.#timeout_ms);
+    const alarm = new Alarm(signal, this.#timeouts.timeout_ms);
     if (this.#is_released) alarm.finish();
-    this.#waiting.add(alarm);
-    this.#timer ??= setTimeout(() => this.#ringDue(), this.#timeout_ms);
+    this.#timeouts.add(alarm);
     return alarm;
   }
 
   end(alarm: Alarm): void {
     alarm.end();
-    this.#waiting.delete(alarm);
+    this.#timeouts.delete(alarm);
   }
 
   /** Nobody waits any longer, from now on. */
   release(): void {
     this.#is_released = true;
-    clearTimeout(this.#timer);
-    for (const alarm of this.#waiting) alarm.finish();
-  }
-
-  #ringDue(): void {
-    const now = performance.now();
-    this.#timer = undefined;
-    for (const alarm of this.#waiting) {
-      if (alarm.deadline > now) {
-        this.#timer = setTimeout(() => this.#ringDue(), alarm.deadline - now);
-        return;
-      }
-      alarm.finish();
-    }
+    this.#timeouts.finish();
   }
 }

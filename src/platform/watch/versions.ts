@@ -1,4 +1,4 @@
-import { inArray, sql } from 'drizzle-orm';
+import { inArray, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../database/database.ts';
 import { epochs, topics } from './tables.ts';
 
@@ -12,21 +12,32 @@ export const CHANGES_CHANNEL = 'muster_changes';
  */
 export async function touch(tx: Tx, names: string[]): Promise<Map<string, number>> {
   const raised = await tx.execute<{ topic: string; version: string }>(sql`
-    with ${raiseVersions(names)}
-    select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from raised`);
+    with ${raise(names)} select topic, version from told`);
   return new Map(raised.map(({ topic, version }) => [topic, Number(version)]));
 }
 
-/** The common table expression `raised (topic, version)`, for statements that touch and do their work in one go. */
-export function raiseVersions(names: string[]) {
+/**
+ * The common table expression `told (topic, version)`, for statements that touch and do their work in one go: they raise
+ * and tell before they read from it, and do neither when they never read from it.
+ */
+export function raise(names: string[]): SQL {
   // In one order, so that two transactions with the same topics do not wait for each other.
   const sorted = sql.param([...new Set(names)].sort());
-  return sql`raised as (
-    insert into ${topics} (topic, version)
-    select name, 1 from unnest(${sorted}::text[]) as name
-    on conflict (topic) do update set version = ${topics}.version + 1
-    returning topic, version
-  )`;
+  return raiseSelected(sql`select name from unnest(${sorted}::text[]) as name`, 'told');
+}
+
+/** The same for the topics that a query selects, each once and in one order, under a name of its own. */
+export function raiseSelected(names: SQL, told: string): SQL {
+  const raised = sql.identifier(`raised_${told}`);
+  return sql`${raised} as (
+      insert into ${topics} (topic, version)
+      select name, 1 from (${names}) as named (name)
+      on conflict (topic) do update set version = ${topics}.version + 1
+      returning topic, version
+    ),
+    ${sql.identifier(told)} as (
+      select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from ${raised}
+    )`;
 }
 
 /** Versions by topic; what has never been touched is 0. */

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import { Alarm, Alarms } from './alarms.ts';
 import { type Channels, createChannels } from './channels.ts';
 import type { Feed } from './feed.ts';
+import { nameOf, Places, type Waiter } from './places.ts';
 import type { Sight } from './sights.ts';
 import { readEpoch } from './versions.ts';
 
@@ -15,12 +16,6 @@ export interface WatchLimits {
   watchers_max: number;
   watchers_per_caller_max: number;
 }
-
-/**
- * Who waits, for the limit on each. Where it costs something to find out, a function: it is asked only when more than half
- * of all places are taken, because until then nobody takes another's.
- */
-export type Waiter = string | (() => string);
 
 interface Waiting {
   /** Ends the wait: the client has gone, or the service stops. */
@@ -38,18 +33,19 @@ export interface Admission {
 
 export interface Watch {
   channels: Channels;
+  /** Where an index stands. One of another database, or none of ours, has seen nothing: undefined. */
+  readIndex: Channels['readIndex'];
   /**
-   * The body of now, as JSON; or, with the index of an earlier answer, the body after the next change; after the hold time
-   * the body of now again, or of what grows nothing new. An index of another database, or none of ours, counts as never
-   * seen.
+   * The body of now, as JSON; or, with the number of an earlier answer (`readIndex`), the body after the next change; after
+   * the hold time the body of now again, or of what grows nothing new.
    */
   answer(
     sight: Sight,
-    waiting: Waiting & { watch_index: string | undefined; admission?: Admission | undefined },
+    waiting: Waiting & { number: number | undefined; admission?: Admission | undefined },
   ): Promise<string>;
-  /** Looks, and looks again after each news of the topic, until something is seen; undefined when the time is over. */
+  /** Looks, and looks again after each news of the topics, until something is seen; undefined when the time is over. */
   until<Seen>(
-    topic: string,
+    topics: string | readonly string[],
     look: () => Promise<Seen | undefined>,
     waiting: Waiting & { timeout_ms: number },
   ): Promise<Seen | undefined>;
@@ -64,7 +60,7 @@ export interface Watch {
 export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimits): Promise<Watch> {
   const { watch_hold_ms, watchers_max, watchers_per_caller_max } = limits;
   const channels = createChannels(queries, feed, await readEpoch(queries));
-  const places_by_caller = new Map<string, number>();
+  const places = new Places(watchers_per_caller_max);
   let places_in_all = 0;
 
   const alarms = new Alarms(watch_hold_ms);
@@ -73,23 +69,17 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   function enter(waiter: Waiter): string | undefined {
     if (places_in_all >= watchers_max) throw tooMany();
     places_in_all += 1;
+    // Until half of all places are taken nobody takes another's.
     if (typeof waiter === 'function' && places_in_all * 2 <= watchers_max) return undefined;
-    const name = typeof waiter === 'function' ? waiter() : waiter;
-    const places = places_by_caller.get(name) ?? 0;
-    if (places >= watchers_per_caller_max) {
-      places_in_all -= 1;
-      throw tooMany();
-    }
-    places_by_caller.set(name, places + 1);
-    return name;
+    const name = nameOf(waiter);
+    if (places.take(name)) return name;
+    places_in_all -= 1;
+    throw tooMany();
   }
 
   function leave(name: string | undefined): void {
     places_in_all -= 1;
-    if (name === undefined) return;
-    const left = (places_by_caller.get(name) ?? 1) - 1;
-    if (left === 0) places_by_caller.delete(name);
-    else places_by_caller.set(name, left);
+    if (name !== undefined) places.leave(name);
   }
 
   async function poll(
@@ -130,22 +120,22 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   return {
     channels,
+    readIndex: channels.readIndex,
     takePlace(waiter) {
       const name = enter(waiter);
       return () => leave(name);
     },
     release: () => alarms.release(),
     subscribe: feed.subscribe,
-    async answer(sight, { watch_index, ...waiting }) {
-      const number = channels.readIndex(watch_index);
+    async answer(sight, { number, ...waiting }) {
       return number === undefined ? (await channels.present(sight)).text : await poll(sight, number, waiting);
     },
-    async until(topic, look, { signal, waiter, timeout_ms }) {
+    async until(topics, look, { signal, waiter, timeout_ms }) {
       const name = enter(waiter);
       const alarm = new Alarm(signal, timeout_ms);
       const timer = setTimeout(() => alarm.finish(), timeout_ms);
       // Subscribed before the first look: what changes in between is heard.
-      const unsubscribe = feed.subscribe(topic, () => alarm.onNews());
+      const unsubscribe = [topics].flat().map((topic) => feed.subscribe(topic, () => alarm.onNews()));
       try {
         for (;;) {
           const seen = await look();
@@ -155,7 +145,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       } finally {
         clearTimeout(timer);
         alarm.end();
-        unsubscribe();
+        for (const end of unsubscribe) end();
         leave(name);
       }
     },

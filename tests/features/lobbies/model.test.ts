@@ -7,7 +7,8 @@ import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { IS_LONG } from '../../support/length.ts';
 import { type Matchmaker, OWN_REGION, openMatchmaker } from '../../support/matchmaker.ts';
 import { commands } from '../../support/matchmaker-commands.ts';
-import { Oracle, VERSIONS, type VersionName } from '../../support/matchmaker-oracle.ts';
+import { VERSIONS, type VersionName } from '../../support/matchmaker-modes.ts';
+import { Oracle } from '../../support/matchmaker-oracle.ts';
 import { createRun } from '../../support/matchmaker-run.ts';
 import { makePuppetGame } from '../../support/puppet.ts';
 import { openTestService } from '../../support/service.ts';
@@ -44,9 +45,11 @@ test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmak
   console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
   const counts = new Map<string, number>();
   let number = 0;
-  const property = fc.asyncProperty(commands(COMMANDS_MAX), fc.constantFrom(1, 2, 3, 4, 8), async (all, limit) => {
+  const lobbies_max = fc.constantFrom(1, 1, 2, 2, 3, 4, 8);
+  const players_max = fc.constantFrom(1_000, 1_000, 1_000, 3, 6);
+  const property = fc.asyncProperty(commands(COMMANDS_MAX), lobbies_max, players_max, async (all, limit, players) => {
     number += 1;
-    const model = new Oracle(limit, clock.now().getTime());
+    const model = new Oracle(limit, clock.now().getTime(), players);
     const real = await createRun({ matchmaker, ledger, clock, place, name_id: `run-${number}`, oracle: model, counts });
     try {
       await fc.asyncModelRun(() => ({ model, real }), all);
@@ -59,7 +62,7 @@ test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmak
   const list = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
   console.log(list.map(([what, count]) => `${count} ${what}`).join('\n'));
   expect(await ledger.faults()).toEqual([]);
-}, 180_000);
+}, 900_000);
 
 /** Goes on only when it is told to: the oracle knows each moment. */
 function createStoppedClock() {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { freeDirectPlaces, freePlaces, hasTags, type OpenLobby, Places } from '../../../src/features/lobbies/places.ts';
 import { planSeats, type SeatRequest, surplusLobbies } from '../../../src/features/lobbies/rules.ts';
+import { ANYBODY } from '../../support/game-limits.ts';
 
 const NAMES = ['red', 'blue'] as const;
 const LOBBIES = ['one', 'two', 'three', 'four', 'five'] as const;
@@ -70,7 +71,7 @@ const request: fc.Arbitrary<(player_id: string) => SeatRequest> = fc.oneof(
   ),
 );
 
-const BASE = { game_id: 'game', namespace_id: 'namespace', address: '' };
+const BASE = { game_id: 'game', namespace_id: 'namespace', address: '', client: ANYBODY };
 
 const requests = fc
   .array(request, { maxLength: 20 })

@@ -6,6 +6,7 @@ import {
   planSeats,
   type SeatRequest,
 } from '../../../src/features/lobbies/rules.ts';
+import { ANYBODY } from '../../support/game-limits.ts';
 
 const NAMESPACE = 'namespace';
 
@@ -35,6 +36,7 @@ function find(player_id: string, search: Partial<FindRequest['search']> = {}): F
     namespace_id: NAMESPACE,
     version_id: 'new',
     address: '',
+    client: ANYBODY,
     search: {
       game_modes: ['default'],
       regions: ['here'],
@@ -53,7 +55,8 @@ function find(player_id: string, search: Partial<FindRequest['search']> = {}): F
 }
 
 function join(player_id: string, lobby_id: string): JoinRequest {
-  return { kind: 'join', player_id, game_id: 'game', namespace_id: NAMESPACE, address: '', lobby_id };
+  const place = { game_id: 'game', namespace_id: NAMESPACE, address: '', client: ANYBODY };
+  return { kind: 'join', player_id, ...place, lobby_id };
 }
 
 /** What becomes of each request, in a word: a lobby, a new one by its number, or a refusal. */

@@ -3,9 +3,11 @@ import { sql } from 'drizzle-orm';
 import { createAtlas } from '../../../src/features/lobbies/atlas.ts';
 import { createRounds } from '../../../src/features/lobbies/rounds.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
-import { type ProposedSeat, stopLobby, takeSeats } from '../../../src/features/lobbies/store.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/seats-store.ts';
+import { stopLobby } from '../../../src/features/lobbies/store.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
+import { ANYBODY } from '../../support/game-limits.ts';
 import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -22,12 +24,12 @@ const NOW = () => ({ now: muster.clock.now(), deadline: muster.clock.now() });
 
 function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_id: string; namespace_id: string }) {
   const { lobby_id, namespace_id } = place;
-  return Array.from({ length: count }, () => ({
+  return Array.from({ length: count }, (_, party) => ({
     player_id: Bun.randomUUIDv7(),
     lobby_id,
     namespace_id,
     kind,
-    address: '',
+    ...{ address: '', client: ANYBODY.name, players_max: ANYBODY.players_max, party, ticket: null },
   }));
 }
 
@@ -65,7 +67,7 @@ describe('a lobby with one player takes all of a round or nobody', () => {
   ])('$mode: $finds finds and $joins joins: $is_taken', async ({ mode, finds, joins, is_taken }) => {
     const place = { lobby_id: lobby_ids.get(mode) ?? '', namespace_id: game.namespace_id };
     const seats = [...proposeSeats('find', finds, place), ...proposeSeats('join', joins, place)];
-    const accepting = await tryOut((tx) => takeSeats(tx, seats, NOW()));
+    const { accepting } = await tryOut((tx) => takeSeats(tx, seats, NOW()));
     expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
   });
 
@@ -92,17 +94,30 @@ async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result
   return await tried.promise;
 }
 
+/** The same database, and how often it is asked. */
+function countQueries(): { database: Database; counted: () => number } {
+  let count = 0;
+  const queries = new Proxy(database.queries, {
+    get(target, name) {
+      count += 1;
+      const value = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  return { database: { ...database, queries, [Symbol.asyncDispose]: async () => {} }, counted: () => count };
+}
+
 describe('a machine that hears of no change', () => {
-  function openRounds() {
+  function openRounds(on = database) {
     const feed = { subscribe: () => () => {}, async [Symbol.asyncDispose]() {} };
-    const atlas = createAtlas({ database, feed });
+    const atlas = createAtlas({ database: on, feed });
     const founding = {
       foundLobbies: async () => {
         throw new Error('a lobby was made');
       },
     };
     const { clock } = muster;
-    return createRounds({ database, clock, atlas, founding, seat_timeout_ms: 60_000 });
+    return createRounds({ database: on, clock, atlas, founding, seat_timeout_ms: 60_000 });
   }
 
   function request({ game_id, namespace_id }: TestGame, version_id: string, may_create: boolean): SeatRequest {
@@ -112,7 +127,7 @@ describe('a machine that hears of no change', () => {
     const creates = may_create ? lobby : undefined;
     const search = { game_modes: ['default'], regions: ['local'], tags: {}, creates };
     const player_id = Bun.randomUUIDv7();
-    return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', search };
+    return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', client: ANYBODY, search };
   }
 
   test('looks again before it makes a lobby: a seat that was given up is the next one to be found', async () => {
@@ -123,6 +138,20 @@ describe('a machine that hears of no change', () => {
     await expect(seat(false)).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
     await (await hostOf(muster, game, one.lobby_id)).disconnected(two.player_token);
     expect((await seat(true)).lobby_id).toBe(one.lobby_id);
+  });
+
+  test('gives a place that it remembers by one statement, and says no after two looks at the most', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
+    await seatOf(find(muster, game));
+    const { database: counting, counted } = countQueries();
+    const rounds = openRounds(counting);
+    const seat = () => rounds.seat({ ...request(game, game.version_id, true), lobby_count_max: 1 } as SeatRequest);
+    await seat();
+    const before = counted();
+    await seat();
+    expect(counted() - before).toBe(1);
+    await expect(seat()).rejects.toMatchObject({ code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
+    expect(counted() - before).toBeLessThanOrEqual(3);
   });
 
   test('finds no lobby that was closed, and finds it when it is open again', async () => {
@@ -160,8 +189,9 @@ describe('a machine that hears of no change', () => {
     await rounds.seat(one);
     await database.queries.execute(sql`
       update servers set destroyed_at = now() where namespace_id = ${game.namespace_id}`);
-    const { game_id, namespace_id, address } = one;
-    const joining = { kind: 'join', game_id, namespace_id, address, lobby_id, player_id: Bun.randomUUIDv7() } as const;
+    const { game_id, namespace_id, address, client } = one;
+    const place = { game_id, namespace_id, address, client, lobby_id };
+    const joining = { kind: 'join', ...place, player_id: Bun.randomUUIDv7() } as const;
     const outcomes = await Promise.allSettled([
       rounds.seat(request(game, game.version_id, false)),
       rounds.seat(joining),

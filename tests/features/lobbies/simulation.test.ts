@@ -6,8 +6,14 @@ const SEEDS = 2_000;
 const STEPS = 500;
 /** What must have come often, as the trace has it without its numbers. */
 const OUTCOMES = [
-  ...['sits in lobby ', 'makes lobby ', 'is too many', 'is alone', 'tries again'],
-  ...['MATCHMAKER_NO_AVAILABLE_LOBBIES', 'MATCHMAKER_LOBBY_FULL', 'MATCHMAKER_LOBBY_STOPPED'],
+  ...['sits in lobby ', 'makes lobby ', 'is alone', 'tries again', 'has too many players'],
+  ...['waited and sits in lobby ', 'waited and makes lobby '],
+  ...[
+    'MATCHMAKER_NO_AVAILABLE_LOBBIES',
+    'MATCHMAKER_LOBBY_FULL',
+    'MATCHMAKER_LOBBY_STOPPED',
+    'MATCHMAKER_TOO_MANY_LOBBIES',
+  ],
 ];
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 

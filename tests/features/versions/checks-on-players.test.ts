@@ -1,14 +1,26 @@
 import { describe, expect, test } from 'bun:test';
 import type { CaptchaConfig, GameModeConfig, MatchmakerConfig } from '../../../src/features/versions/config.ts';
-import { versionProblems } from '../../../src/features/versions/rules.ts';
+import { type Surroundings, versionProblems } from '../../../src/features/versions/rules.ts';
+import { parseAllowList } from '../../../src/platform/outbound/addresses.ts';
 
 const BUILD = crypto.randomUUID();
-const SURROUNDINGS = { region_slugs: ['local'], build_ids: new Set<string>([BUILD]), is_site: false };
+const SURROUNDINGS: Surroundings = {
+  region_slugs: ['local'],
+  build_ids: new Set([BUILD]),
+  is_site: false,
+  shared_captchas: [],
+  allowed_targets: parseAllowList([]),
+};
 
-function problemsOf(matchmaker: MatchmakerConfig, mode: GameModeConfig = {}, prefix = 'config/matchmaker/'): string[] {
+function problemsOf(
+  matchmaker: MatchmakerConfig,
+  mode: GameModeConfig = {},
+  prefix = 'config/matchmaker/',
+  surroundings = SURROUNDINGS,
+): string[] {
   const docker = { image_id: BUILD };
   const config = { matchmaker: { docker, ...matchmaker, game_modes: { default: mode } } };
-  const problems = versionProblems({ display_name: '1', config }, SURROUNDINGS).map(({ path }) => path.join('/'));
+  const problems = versionProblems({ display_name: '1', config }, surroundings).map(({ path }) => path.join('/'));
   for (const problem of problems) expect(problem).toStartWith(prefix);
   return problems.map((problem) => problem.slice(prefix.length));
 }
@@ -53,6 +65,52 @@ describe('captcha', () => {
     expect(captchaProblems({ hcaptcha: { level: 'easy' } })).toEqual([
       'captcha/hcaptcha/site-key/required',
       'captcha/hcaptcha/secret-key/required',
+    ]);
+  });
+
+  test('needs no keys where the service has its own; one alone is none', () => {
+    const shared = { ...SURROUNDINGS, shared_captchas: ['hcaptcha', 'turnstile'] };
+    const withShared = (captcha: Partial<CaptchaConfig>) =>
+      problemsOf({ captcha: { ...LIMITS, ...captcha } }, {}, undefined, shared);
+    expect(withShared({ hcaptcha: { level: 'always_on' }, turnstile: {} })).toEqual([]);
+    expect(withShared({ turnstile: { site_key: 'site' } })).toEqual(['captcha/turnstile/secret-key/required']);
+  });
+
+  test('of turnstile may have a key for each domain', () => {
+    const withDomains = (domains: Record<string, { secret_key: string }>) =>
+      captchaProblems({ turnstile: { domains } });
+    expect(withDomains({ 'play.example.com': { secret_key: 'x'.repeat(40) }, localhost: { secret_key: 'x' } })).toEqual(
+      [],
+    );
+    expect(withDomains({ 'a b': { secret_key: '' }, 'https://a.example': { secret_key: 'x'.repeat(41) } })).toEqual([
+      'captcha/turnstile/domains/*a b*/invalid',
+      'captcha/turnstile/domains/*a b*/secret-key/too-short',
+      'captcha/turnstile/domains/*https://a.example*/invalid',
+      'captcha/turnstile/domains/*https://a.example*/secret-key/too-long',
+    ]);
+    expect(withDomains({})).toEqual(['captcha/turnstile/site-key/required', 'captcha/turnstile/secret-key/required']);
+    const many = Object.fromEntries(
+      Array.from({ length: 33 }, (_, index) => [`d${index}.example`, { secret_key: 'x' }]),
+    );
+    expect(withDomains(many)).toEqual(['captcha/turnstile/domains-meta/too-many']);
+  });
+
+  test('may name where it may be solved, by hosts', () => {
+    const withNames = (...hostnames: string[]) => captchaProblems({ hcaptcha: { ...TURNSTILE, hostnames } });
+    expect(withNames('play.example.com', 'localhost', '127.0.0.1')).toEqual([]);
+    expect(withNames('ok.example', '*.example.com', 'A.example')).toEqual([
+      'captcha/hcaptcha/hostnames/1/invalid',
+      'captcha/hcaptcha/hostnames/2/invalid',
+    ]);
+  });
+
+  test('by proof of work is as hard as 1 to 10,000', () => {
+    const withDifficulty = (difficulty?: number) =>
+      captchaProblems({ pow: difficulty === undefined ? {} : { difficulty } });
+    expect([undefined, 1, 10_000].flatMap(withDifficulty)).toEqual([]);
+    expect([0, 10_001].flatMap(withDifficulty)).toEqual([
+      'captcha/pow/difficulty/too-low',
+      'captcha/pow/difficulty/too-high',
     ]);
   });
 });
@@ -102,6 +160,8 @@ describe('external verification', () => {
     ['https://[2606:4700::1111]/', []],
     ['https://players.example.com/verify', []],
     ['https://local.example.com', []],
+    ['https://user:secret@example.com', ['url/invalid']],
+    ['https://example.com:25', ['url/invalid-port']],
   ];
   for (const [url, problems] of ADDRESSES) {
     test(`at ${JSON.stringify(url)}: ${problems.join() || 'fine'}`, () => {
@@ -122,6 +182,27 @@ describe('external verification', () => {
       'headers/*x-zero*/invalid-value',
       'headers/*x-wide*/invalid-value',
     ]);
+  });
+
+  test('sends no header that belongs to the connection', () => {
+    const names = ['Host', 'content-length', 'Transfer-Encoding', 'connection', 'accept-encoding'];
+    expect(verificationProblems('https://example.com', Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual(
+      names.map((name) => `headers/*${name}*/invalid-name`),
+    );
+  });
+
+  test('has a secret of 24 to 64 bytes, or none', () => {
+    const secretProblems = (secret: string) =>
+      problemsOf(
+        {},
+        { actions: { join: { enabled: true, verification: { url: 'https://example.com', secret } } } },
+        'config/matchmaker/game-modes/*default*/join-config/verification-config/',
+      );
+    const ofBytes = (count: number) => `whsec_${Buffer.alloc(count, 1).toString('base64')}`;
+    for (const secret of [ofBytes(24), ofBytes(64)]) expect(secretProblems(secret)).toEqual([]);
+    for (const secret of ['', 'whsec_', 'x'.repeat(40), ofBytes(23), ofBytes(65), `${ofBytes(24)}!`]) {
+      expect([secret, ...secretProblems(secret)]).toEqual([secret, 'secret/invalid']);
+    }
   });
 
   test('is checked for each action, by the contract’s name and by the specification’s', () => {

@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'bun:test';
 import type { DockerConfig, GameModeConfig, MatchmakerConfig } from '../../../src/features/versions/config.ts';
 import { versionProblems } from '../../../src/features/versions/rules.ts';
+import { parseAllowList } from '../../../src/platform/outbound/addresses.ts';
 
 const BUILD = crypto.randomUUID();
-const SURROUNDINGS = { region_slugs: ['local', 'far'], build_ids: new Set<string>([BUILD]), is_site: false };
+const SURROUNDINGS = {
+  region_slugs: ['local', 'far'],
+  build_ids: new Set<string>([BUILD]),
+  is_site: false,
+  shared_captchas: [],
+  allowed_targets: parseAllowList([]),
+};
 const MODE = 'config/matchmaker/game-modes/*default*/';
 
 /** Everything wrong with a version, as paths. */

@@ -1,29 +1,9 @@
-import type { Run } from './trial.ts';
-
 /** What was to be reached, and what was. */
 export interface Goal {
   what: string;
   limit: string;
   figure: string;
   is_met: boolean;
-}
-
-/** The middle of what several runs have shown, each value for itself. */
-export function medianOf(runs: Run[]): Run {
-  const middle = (name: keyof Run) => {
-    const sorted = runs.map((run) => run[name]).sort((one, other) => one - other);
-    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-  };
-  return {
-    bodies: middle('bodies'),
-    changes: middle('changes'),
-    p50: middle('p50'),
-    p99: middle('p99'),
-    cores: middle('cores'),
-    database_cores: middle('database_cores'),
-    load_cores: middle('load_cores'),
-    other_cores: middle('other_cores'),
-  };
 }
 
 /** Prints lines below a title, the columns as wide as what stands in them. */
@@ -41,6 +21,11 @@ export function printTable(title: string, rows: string[][]): void {
 export function printGoals(goals: Goal[]): void {
   const rows = goals.map(({ what, limit, figure, is_met }) => [what, limit, figure, is_met ? 'met' : 'NOT MET']);
   printTable('Goals', [['', 'goal', 'measured', ''], ...rows]);
+}
+
+/** The middle one. */
+export function middleOf(values: number[]): number {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 export const show = {

@@ -1,0 +1,236 @@
+import type { JWK } from 'jose';
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import { networkOf } from '../../platform/http/addresses.ts';
+import type { Patience } from '../../platform/http/time-limits.ts';
+import { startLoop } from '../../platform/loop.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
+import type { CaptchaConfig, Versions } from '../versions/versions.ts';
+import { createProofsOfWork } from './proof-of-work.ts';
+import * as rules from './rules.ts';
+import { askProvider, type Outcome, type Siteverify } from './siteverify.ts';
+import * as store from './store.ts';
+import type { Captcha as Answer, CaptchaDecision, Challenge } from './wire.ts';
+
+export type { SharedKeys } from './rules.ts';
+
+/** Much longer than the captchas of the providers are good for (Turnstile's for 300 s, hCaptcha's for 120 s). */
+const USED_FOR_MS = 3_600_000;
+/** Clocks of machines differ a little. */
+const CLOCKS_MS = 60_000;
+const FORGET_EVERY_MS = 60_000;
+const CHALLENGE_PATH = '/matchmaker/captcha/challenge';
+
+export interface CaptchaDependencies extends Siteverify {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  namespaces: Pick<Namespaces, 'find'>;
+  versions: Pick<Versions, 'captcha'>;
+  /** Signs challenges: a secret of the database's. */
+  key: JWK;
+  shared_captcha_keys: rules.SharedKeys;
+  /** Whether requests pass when a provider cannot be asked. */
+  captcha_is_open_when_down: boolean;
+  public_url: string;
+}
+
+/** A namespace and the version it is on. */
+interface Place {
+  game_id: string;
+  namespace_id: string;
+  version_id: string;
+}
+
+/** Who asks for seats, and how he shows that he is no robot. */
+export interface Visitor {
+  /** The client's. */
+  address: string;
+  /** The header of that name, if it is a page that asks. */
+  readOrigin(): string | undefined;
+  captcha: Answer | undefined;
+  /** How long he waits for a provider. */
+  patience: Pick<Patience, 'signal'>;
+}
+
+export type Captcha = ReturnType<typeof createCaptcha>;
+
+/** Tells players from robots, where a version asks for it (field-behaviour 5). */
+export function createCaptcha(dependencies: CaptchaDependencies) {
+  const { database, clock, events, namespaces, versions } = dependencies;
+  const { shared_captcha_keys, captcha_is_open_when_down, public_url } = dependencies;
+  const { queries } = database;
+  const proofs = createProofsOfWork(dependencies);
+
+  async function checkWork(namespace_id: string, client_response: string): Promise<rules.Verdict> {
+    const checked = await proofs.check(namespace_id, client_response);
+    if ('problem' in checked) return { is: 'refused', reasons: [checked.problem] };
+    const { challenge_id, expire_ts } = checked;
+    return (await store.claimCaptcha(queries, challenge_id, after(expire_ts, CLOCKS_MS))) ? SOLVED : USED;
+  }
+
+  /** Whether a provider accepts a captcha. It is claimed before it is sent: of several at one time, one is. */
+  async function checkWidget(
+    widget: rules.Widget,
+    { namespace_id, client_response, address, patience }: Visit,
+  ): Promise<rules.Verdict> {
+    const { secret_key } = widget;
+    if (secret_key === undefined) return { is: 'refused', reasons: ['unknown-domain'] };
+    const captcha_id = digest([widget.name, secret_key, client_response]);
+    // With a key for tests there is only one captcha, which everybody has.
+    const is_reusable = rules.isTestKey(widget);
+    const expire_ts = after(clock.now(), USED_FOR_MS);
+    if (!is_reusable && !(await store.claimCaptcha(queries, captcha_id, expire_ts))) return USED;
+    const asked = { secret_key, client_response, captcha_id, namespace_id, address, signal: patience.signal };
+    const outcome = await askProvider(dependencies, widget, asked);
+    if (outcome.is === 'unavailable') {
+      tell(widget.name, namespace_id, outcome);
+      if (!outcome.is_spent) await store.releaseCaptcha(queries, captcha_id);
+    }
+    return outcome;
+  }
+
+  function tell(provider: string, namespace_id: string, outcome: Outcome & { is: 'unavailable' }): void {
+    const { reasons, ...failure } = outcome;
+    if (reasons.includes('cancelled')) return;
+    const cause = 'cause' in failure ? { cause: failure.cause } : {};
+    events.emit({ event: 'captcha_not_checked', provider, namespace_id, reasons, ...cause });
+  }
+
+  /** Nobody may pass without a captcha, but for a while after the last one that was solved from where he is. */
+  async function decideWithout(config: CaptchaConfig, { connection, providers, metadata }: Asking): Promise<Decided> {
+    const { requests_before_reverify: requests_max, verification_ttl } = config;
+    const solved_after = after(clock.now(), -verification_ttl);
+    if (await store.countRequest(queries, connection, { requests_max, solved_after })) {
+      return { decision: { decision: 'solved_before' } };
+    }
+    if (providers.length === 0) return { decision: { decision: 'unavailable', reasons: ['no-keys'] }, error: nobody() };
+    const error = new ServiceError('CAPTCHA_CAPTCHA_REQUIRED', {}, { metadata });
+    return { decision: { decision: 'required' }, error };
+  }
+
+  async function decideWith(
+    config: CaptchaConfig,
+    { connection, providers, metadata }: Asking,
+    visitor: Visitor & { captcha: Answer },
+  ): Promise<Decided> {
+    const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
+    const chosen = rules.chooseAnswer(providers, visitor.captcha);
+    if (!chosen) {
+      const error = refuse(`this game takes those of ${providers.map(({ name }) => name).join(', ')}`);
+      return { decision: { decision: 'refused', reasons: ['other-provider'] }, error };
+    }
+    const { provider, client_response } = chosen;
+    const { namespace_id } = connection;
+    const verdict =
+      provider.name === 'pow'
+        ? await checkWork(namespace_id, client_response)
+        : await checkWidget(provider, { ...visitor, namespace_id, client_response });
+    if (verdict.is === 'solved') {
+      const verify_ts = clock.now();
+      const expire_ts = after(verify_ts, config.verification_ttl);
+      await store.openWindow(queries, connection, { verify_ts, expire_ts });
+      return { decision: { decision: 'solved', provider: provider.name } };
+    }
+    const said = { provider: provider.name, reasons: verdict.reasons };
+    if (verdict.is === 'refused') {
+      return { decision: { ...said, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
+    }
+    if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...said, decision: 'let_through' } };
+    return { decision: { ...said, decision: 'unavailable' }, error: nobody() };
+  }
+
+  return {
+    /**
+     * Lets a request for seats pass, or throws: CAPTCHA_CAPTCHA_REQUIRED when it has no captcha and needs one (what it needs
+     * is in the metadata), CAPTCHA_CAPTCHA_FAILED when the one it has does not count, CAPTCHA_CAPTCHA_UNAVAILABLE when
+     * nobody can say. `note` is told what was decided, first; nothing when the version asks for no captcha.
+     */
+    async admit(place: Place, visitor: Visitor, note: (decision: CaptchaDecision) => void): Promise<void> {
+      const config = await versions.captcha(place);
+      if (!config) return;
+      const { captcha, address } = visitor;
+      const providers = rules.providersOf(config, shared_captcha_keys, visitor.readOrigin());
+      const asking = {
+        connection: { namespace_id: place.namespace_id, connection: networkOf(address) },
+        providers,
+        metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),
+      };
+      const { decision, error } =
+        captcha === undefined
+          ? await decideWithout(config, asking)
+          : await decideWith(config, asking, { ...visitor, captcha });
+      note(decision);
+      if (error) throw error;
+    },
+    /** A proof of work to do. Throws NAMESPACE_NOT_FOUND; CAPTCHA_WORK_NOT_USED when its version asks for none. */
+    async challenge(namespace_id: string): Promise<Challenge> {
+      const namespace = await namespaces.find(namespace_id);
+      if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+      const config = await versions.captcha(namespace);
+      const pow = config && rules.providersOf(config, {}, undefined).find((one) => one.name === 'pow');
+      if (!pow) throw new ServiceError('CAPTCHA_WORK_NOT_USED', {});
+      return await proofs.challenge(namespace_id, pow.difficulty);
+    },
+    /** Forgets what is over: windows, and captchas that are too old to be tried again. */
+    startForgetting(signal: AbortSignal): { stopped: Promise<void> } {
+      return startLoop({
+        name: 'old-captchas',
+        every_ms: FORGET_EVERY_MS,
+        signal,
+        events,
+        async step() {
+          while ((await store.deleteOver(queries, clock.now())) > 0 && !signal.aborted);
+          return 0;
+        },
+      });
+    },
+  };
+}
+
+/** From where somebody asks, and what he is told when that is not enough. */
+interface Asking {
+  connection: store.Connection;
+  providers: rules.Provider[];
+  metadata: Record<string, unknown>;
+}
+
+/** What a request comes to, and the failure if it comes to one. */
+interface Decided {
+  decision: CaptchaDecision;
+  error?: ServiceError;
+}
+
+interface Visit extends Visitor {
+  namespace_id: string;
+  client_response: string;
+}
+
+/** Nobody can be asked. */
+const nobody = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
+
+const SOLVED: rules.Verdict = { is: 'solved' };
+const USED: rules.Verdict = { is: 'refused', reasons: ['used-before'] };
+
+/** Which captcha it is. Games with the same keys share it, as the provider sees it; nobody reads it from this. */
+function digest(parts: string[]): string {
+  return new Bun.CryptoHasher('sha256').update(parts.join('\0')).digest('base64url');
+}
+
+const EXPLANATIONS = new Map([
+  ['used-before', 'it was used before'],
+  ['other-hostname', 'it was solved on another site'],
+  ['other-sitekey', 'it is of another site'],
+  ['other-namespace', 'its challenge is of another game'],
+  ['unknown-domain', 'the page it comes from is of none of the domains that the game has keys for'],
+  ['too-long', 'it is longer than any that the provider gives'],
+  ['unreadable', 'it is no solution in base64'],
+  ['expired', 'its challenge is too old'],
+]);
+
+/** For whoever reads the answer: of the codes that only the provider knows, nothing. */
+function explain(reasons: string[]): string {
+  return reasons.map((reason) => EXPLANATIONS.get(reason)).find((text) => text !== undefined) ?? 'it is not accepted';
+}

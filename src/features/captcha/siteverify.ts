@@ -1,0 +1,83 @@
+import { parseJson } from '../../platform/http/body.ts';
+import { type Outbound, type OutboundAnswer, OutboundFailure } from '../../platform/outbound/outbound.ts';
+import { readVerdict, siteverifyForm, type Verdict, type Widget } from './rules.ts';
+
+/** Answers have a few hundred bytes. */
+const ANSWER_BYTES_MAX = 16_384;
+const HEADERS = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
+/** Turnstile's own limit (https://developers.cloudflare.com/turnstile/get-started/server-side-validation/). */
+const TURNSTILE_RESPONSE_LENGTH_MAX = 2_048;
+/** Turnstile takes a captcha again under the same idempotency key; any UUID will do to tell ours from others. */
+const IDEMPOTENCY_NAMESPACE = '6f2e6c9e-52c4-4b0e-9d0a-6b0c4a0e3f57';
+
+/** Where requests of a provider go, and how long each may take. */
+export interface Siteverify {
+  outbound: Pick<Outbound, 'post'>;
+  hcaptcha_url: string;
+  turnstile_url: string;
+  captcha_timeout_ms: number;
+}
+
+interface Asked {
+  secret_key: string;
+  client_response: string;
+  captcha_id: string;
+  namespace_id: string;
+  /** The client's. */
+  address: string;
+  signal: AbortSignal;
+}
+
+/** What a provider says. `is_spent`: it may know the captcha now, and not take it again. */
+export type Outcome = Verdict & { is_spent: boolean; cause?: unknown };
+
+/**
+ * Asks a provider whether a captcha was solved. It is asked once; Turnstile a second time when its answer was lost, since it
+ * knows by the idempotency key that it is the same question.
+ */
+export async function askProvider(deps: Siteverify, widget: Widget, asked: Asked): Promise<Outcome> {
+  const { captcha_timeout_ms } = deps;
+  if (widget.name === 'hcaptcha') return await askOnce(deps, widget, asked, captcha_timeout_ms);
+  if (asked.client_response.length > TURNSTILE_RESPONSE_LENGTH_MAX) {
+    return { is: 'refused', reasons: ['too-long'], is_spent: true };
+  }
+  const started = performance.now();
+  const first = await askOnce(deps, widget, asked, Math.ceil(captcha_timeout_ms / 2));
+  const is_lost = first.is === 'unavailable' && first.is_spent && first.is_down;
+  const rest_ms = Math.floor(captcha_timeout_ms - (performance.now() - started));
+  const last = is_lost && rest_ms > 0 ? await askOnce(deps, widget, asked, rest_ms) : first;
+  return last.is === 'unavailable' ? { ...last, is_spent: false } : last;
+}
+
+async function askOnce(deps: Siteverify, widget: Widget, asked: Asked, timeout_ms: number): Promise<Outcome> {
+  const idempotency_key = Bun.randomUUIDv5(asked.captcha_id, IDEMPOTENCY_NAMESPACE);
+  const { signal, namespace_id } = asked;
+  try {
+    const answer = await deps.outbound.post(widget.name === 'hcaptcha' ? deps.hcaptcha_url : deps.turnstile_url, {
+      headers: HEADERS,
+      body: siteverifyForm(widget, { ...asked, idempotency_key }),
+      timeout_ms,
+      answer_bytes_max: ANSWER_BYTES_MAX,
+      signal,
+      // The operator's setting, no developer's.
+      trusts_target: true,
+      account: namespace_id,
+    });
+    return { ...readVerdict(widget, { status: answer.status, said: readSaid(answer) }), is_spent: true };
+  } catch (cause) {
+    if (!(cause instanceof OutboundFailure)) throw cause;
+    const { kind } = cause;
+    const was_sent = kind !== 'too_busy' && kind !== 'resting' && kind !== 'bad_request';
+    // Too many at one time is what clients can bring about.
+    const is_down = kind !== 'too_busy' && kind !== 'cancelled' && kind !== 'bad_request';
+    return { is: 'unavailable', reasons: [kind], is_down, is_spent: was_sent, cause };
+  }
+}
+
+function readSaid({ text }: OutboundAnswer): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+import { eq, sql } from 'drizzle-orm';
+import type { Queries } from '../../platform/database/database.ts';
+import { at } from '../../platform/database/moments.ts';
+import { captchaWindows, usedCaptchas } from './tables.ts';
+
+const DELETED_AT_ONCE_MAX = 5_000;
+
+/** Somebody at one namespace, as far as requests can tell. */
+export interface Connection {
+  namespace_id: string;
+  connection: string;
+}
+
+/**
+ * Counts a request without a captcha, if there was one after `solved_after` and fewer than `requests_max` requests since.
+ * Gives whether it was counted: of requests at one time, no more are than there may be.
+ */
+export async function countRequest(
+  queries: Queries,
+  { namespace_id, connection }: Connection,
+  { requests_max, solved_after }: { requests_max: number; solved_after: Date },
+): Promise<boolean> {
+  const rows = await queries.execute(sql`
+    update ${captchaWindows} set request_count = request_count + 1
+    where namespace_id = ${namespace_id} and connection = ${connection}
+      and verify_ts > ${at(solved_after)} and request_count < ${requests_max}
+    returning 1`);
+  return rows.length > 0;
+}
+
+/** Begins to count anew: somebody has just solved a captcha. */
+export async function openWindow(
+  queries: Queries,
+  { namespace_id, connection }: Connection,
+  { verify_ts, expire_ts }: { verify_ts: Date; expire_ts: Date },
+): Promise<void> {
+  const opened = { verify_ts, expire_ts, request_count: 0 };
+  await queries
+    .insert(captchaWindows)
+    .values({ namespace_id, connection, ...opened })
+    .onConflictDoUpdate({ target: [captchaWindows.namespace_id, captchaWindows.connection], set: opened });
+}
+
+/** Notes that a captcha is being used. Gives whether it was not before: of several who try at one time, one is told so. */
+export async function claimCaptcha(queries: Queries, captcha_id: string, expire_ts: Date): Promise<boolean> {
+  const rows = await queries
+    .insert(usedCaptchas)
+    .values({ captcha_id, expire_ts })
+    .onConflictDoNothing()
+    .returning({ captcha_id: usedCaptchas.captcha_id });
+  return rows.length > 0;
+}
+
+/** Takes that back: it came to nothing, and the captcha may be tried again. */
+export async function releaseCaptcha(queries: Queries, captcha_id: string): Promise<void> {
+  await queries.delete(usedCaptchas).where(eq(usedCaptchas.captcha_id, captcha_id));
+}
+
+/** Forgets what was over before a moment. Gives how many they were; there may be more. */
+export async function deleteOver(queries: Queries, before: Date): Promise<number> {
+  const windows = await queries.execute(sql`
+    delete from ${captchaWindows} where (namespace_id, connection) in (
+      select namespace_id, connection from ${captchaWindows}
+      where expire_ts < ${at(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
+    ) and expire_ts < ${at(before)} returning 1`);
+  const captchas = await queries.execute(sql`
+    delete from ${usedCaptchas} where captcha_id in (
+      select captcha_id from ${usedCaptchas}
+      where expire_ts < ${at(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
+    ) returning 1`);
+  return windows.length + captchas.length;
+}

@@ -1,0 +1,22 @@
+import { watched } from '../../platform/http/route.ts';
+import { see } from '../../platform/watch/sights.ts';
+import type { Lobbies } from './lobbies.ts';
+import { QueuePlace } from './queue-wire.ts';
+
+/** What a client calls whose find waits for its turn. */
+export function queueRoutes({ mock, queue }: Lobbies) {
+  return (['/matchmaker', '/v1'] as const).map((prefix) =>
+    watched(
+      `${prefix}/queue/:ticket`,
+      {
+        allow: ['public', 'development'],
+        is_tokenless: true,
+        summary: 'Where a find stands that waits for its turn, by the ticket that it was sent with.',
+        response: QueuePlace,
+        errors: ['NAMESPACE_NOT_FOUND'],
+      },
+      ({ caller: { kind, namespace_id }, params: { ticket } }) =>
+        see(kind === 'development' ? mock.queuePlace : queue.place, { namespace_id, ticket }, (place) => place),
+    ),
+  );
+}

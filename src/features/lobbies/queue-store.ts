@@ -1,0 +1,127 @@
+import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { at } from '../../platform/database/moments.ts';
+import { raise, touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { type QueuedFind, type QueuedFindRow, queuedFinds } from './tables.ts';
+
+/** How many may wait in one namespace. */
+export const QUEUE_MAX = 1_000;
+const NAMESPACES_MAX = 1_000;
+const OWN_MAX = 100_000;
+
+/** Somebody who begins to wait. */
+export type Arriving = Omit<QueuedFindRow, 'place'> & { players_max: number };
+
+/** What came of his coming. */
+export type Arrival = 'waits' | 'queue_full' | 'too_many_of_client';
+
+/** Everybody who waits in a namespace, in order. */
+export async function selectQueue(queries: Queries, namespace_id: string): Promise<QueuedFind[]> {
+  const { ticket, place, seats, version_id, game_modes, regions, tags } = queuedFinds;
+  return await queries
+    .select({ ticket, place, seats, version_id, game_modes, regions, tags })
+    .from(queuedFinds)
+    .where(eq(queuedFinds.namespace_id, namespace_id))
+    .orderBy(asc(queuedFinds.place))
+    .limit(QUEUE_MAX);
+}
+
+/** Puts somebody at the end of his namespace's queue, if there is room for him. His ticket must be nobody's who waits. */
+export async function insertQueued(tx: Tx, { players_max, ...row }: Arriving): Promise<Arrival> {
+  const { namespace_id, client, seats } = row;
+  // One after the other: whoever comes second sees the first, and has the higher place.
+  await touch(tx, [topics.queueOf(namespace_id)]);
+  const [waiting] = await tx.execute<{ all: number; seats: number }>(sql`
+    select count(*)::int as all, (coalesce(sum(seats) filter (where client = ${client}), 0))::int as seats
+    from ${queuedFinds} where namespace_id = ${namespace_id}::uuid`);
+  if ((waiting?.all ?? 0) >= QUEUE_MAX) return 'queue_full';
+  if ((waiting?.seats ?? 0) + seats > players_max) return 'too_many_of_client';
+  await tx.insert(queuedFinds).values(row);
+  return 'waits';
+}
+
+/** Notes what somebody who waits looks for now: his namespace is on another version. */
+export async function updateQueued(
+  tx: Tx,
+  { namespace_id, ticket }: Pick<QueuedFindRow, 'namespace_id' | 'ticket'>,
+  search: Pick<QueuedFindRow, 'version_id' | 'game_modes' | 'regions' | 'tags'>,
+): Promise<void> {
+  await touch(tx, [topics.queueOf(namespace_id)]);
+  await tx
+    .update(queuedFinds)
+    .set(search)
+    .where(and(eq(queuedFinds.namespace_id, namespace_id), eq(queuedFinds.ticket, ticket)));
+}
+
+/** Somebody of this process does not wait any more. */
+export async function deleteQueued(
+  queries: Queries,
+  { namespace_id, ticket, owner }: Pick<QueuedFindRow, 'namespace_id' | 'ticket' | 'owner'>,
+): Promise<void> {
+  await queries.execute(sql`
+    with ${raise([topics.queueOf(namespace_id)])}
+    delete from ${queuedFinds}
+    where namespace_id = ${namespace_id}::uuid and ticket = ${ticket}::uuid and owner = ${owner}::uuid
+      and (select count(*) from told) > 0`);
+}
+
+/** Says that a process is there for those who wait with it. Gives their tickets, as far as they still wait. */
+export async function renewLeases(queries: Queries, owner: string, lease_ts: Date): Promise<Set<string>> {
+  const rows = await queries.execute<{ ticket: string }>(sql`
+    with own as (
+      -- Whoever is just being seated needs none.
+      select namespace_id, ticket from ${queuedFinds} where owner = ${owner}::uuid
+      order by place limit ${OWN_MAX} for update skip locked
+    ), renewed as (
+      update ${queuedFinds} set lease_ts = ${at(lease_ts)}
+      from own where ${queuedFinds.namespace_id} = own.namespace_id and ${queuedFinds.ticket} = own.ticket
+    )
+    select ticket from ${queuedFinds} where owner = ${owner}::uuid`);
+  return new Set(rows.map(({ ticket }) => ticket));
+}
+
+/** Namespaces in which somebody waits whose process has not said for too long that it is there. */
+export async function selectAbandonedQueues(queries: Queries, now: Date): Promise<string[]> {
+  const rows = await queries.execute<{ namespace_id: string }>(sql`
+    select distinct namespace_id from ${queuedFinds} where lease_ts <= ${at(now)}
+    order by namespace_id limit ${NAMESPACES_MAX}`);
+  return rows.map(({ namespace_id }) => namespace_id);
+}
+
+/** Takes those out of a namespace's queue. Gives how many they were. */
+export async function deleteAbandoned(queries: Queries, namespace_id: string, now: Date): Promise<number> {
+  const rows = await queries.execute(sql`
+    with ${raise([topics.queueOf(namespace_id)])}
+    delete from ${queuedFinds}
+    where namespace_id = ${namespace_id}::uuid and lease_ts <= ${at(now)} and (select count(*) from told) > 0
+    returning ticket`);
+  return rows.length;
+}
+
+/** Where somebody stands: 1 is next. */
+export interface Standing {
+  namespace_id: string;
+  ticket: string;
+  position: number;
+  length: number;
+}
+
+/** Where some of those who wait stand. Those who do not wait are not there. */
+export async function selectStandings(
+  queries: Queries,
+  places: Pick<Standing, 'namespace_id' | 'ticket'>[],
+): Promise<Standing[]> {
+  const within = inArray(queuedFinds.namespace_id, [...new Set(places.map(({ namespace_id }) => namespace_id))]);
+  const tickets = sql.param(places.map(({ ticket }) => ticket));
+  const rows = await queries.execute<Record<keyof Standing, string>>(sql`
+    select * from (
+      select namespace_id, ticket,
+        row_number() over (partition by namespace_id order by place) as position,
+        count(*) over (partition by namespace_id) as length
+      from ${queuedFinds} where ${within}
+    ) as standing where ticket = any(${tickets}::uuid[])`);
+  return rows.map(({ namespace_id, ticket, position, length }) => {
+    return { namespace_id, ticket, position: Number(position), length: Number(length) };
+  });
+}

@@ -1,0 +1,94 @@
+import { parseJsonToPassOn } from '../../platform/http/body.ts';
+import type { Coordinates } from '../coordinates.ts';
+
+/** A lobby as the one who verifies sees it. */
+export interface SeenLobby {
+  lobby_id: string;
+  /** Slug of the datacenter. */
+  region: string;
+  create_ts: Date;
+  is_closed: boolean;
+  /** What the lobby says of itself: JSON as text; null when it says nothing. */
+  state: string | null;
+}
+
+/** A request for seats, as far as it is told to the one who verifies. */
+export interface AskedSeats {
+  kind: 'find' | 'join' | 'create';
+  namespace_id: string;
+  /** Name id of the game mode that he is going to play in. */
+  game_mode: string;
+  /** Where he is going to sit, if it runs already. */
+  lobby: SeenLobby | undefined;
+  /** Of a lobby that he creates: what he wants it to be, any JSON as text. */
+  lobby_config: string | undefined;
+  tags: Record<string, string>;
+  max_players: number | undefined;
+  /** How many come together. */
+  players: number;
+  /** Any JSON of his own. */
+  verification_data: unknown;
+  client: { address: string; user_agent: string | null; coordinates: Coordinates | undefined };
+}
+
+/** What is sent, member for member (specification: Events). */
+export interface VerificationPayload {
+  verification_data: unknown;
+  game: {
+    namespace_id: string;
+    game_mode_id: string;
+    game_mode_name_id: string;
+    lobby: {
+      lobby_id: string;
+      region_id: string;
+      region_name_id: string;
+      /** An HTTP date: `Thu, 01 Jan 2026 00:00:00 GMT`. */
+      create_ts: string;
+      is_closed: boolean;
+    } | null;
+    state: unknown;
+    config: unknown;
+    tags: Record<string, string>;
+    dynamic_max_players: number | null;
+  };
+  /** By address. Players who come together come from one. */
+  clients: Record<string, { user_agent: string | null; latitude: number | null; longitude: number | null }>;
+  join_kind: 'normal' | 'party';
+  kind: AskedSeats['kind'];
+}
+
+/** Game modes and regions have one name here, which stands for their ids too. */
+export function toPayload(asked: AskedSeats): VerificationPayload {
+  const { kind, namespace_id, game_mode, lobby, lobby_config, tags, client } = asked;
+  const { address, user_agent, coordinates } = client;
+  return {
+    verification_data: asked.verification_data ?? null,
+    game: {
+      namespace_id,
+      game_mode_id: game_mode,
+      game_mode_name_id: game_mode,
+      lobby: lobby ? toLobby(lobby) : null,
+      state: parse(lobby?.state ?? undefined),
+      config: parse(lobby_config),
+      tags,
+      dynamic_max_players: asked.max_players ?? null,
+    },
+    clients: {
+      [address]: {
+        user_agent,
+        latitude: coordinates?.latitude ?? null,
+        longitude: coordinates?.longitude ?? null,
+      },
+    },
+    join_kind: asked.players > 1 ? 'party' : 'normal',
+    kind,
+  };
+}
+
+function toLobby({ lobby_id, region, create_ts, is_closed }: SeenLobby): VerificationPayload['game']['lobby'] {
+  return { lobby_id, region_id: region, region_name_id: region, create_ts: create_ts.toUTCString(), is_closed };
+}
+
+function parse(json: string | undefined): unknown {
+  return json === undefined ? null : parseJsonToPassOn(json);
+}

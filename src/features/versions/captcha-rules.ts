@@ -1,0 +1,75 @@
+import type { CaptchaConfig } from './config.ts';
+
+const REQUESTS_MAX = 600;
+const TTL_MS_MAX = 12 * 3_600_000;
+const DIFFICULTY_MAX = 10_000;
+const DOMAINS_MAX = 32;
+/** Bytes (field-behaviour 4.2). */
+const HCAPTCHA_KEYS = { site_key: 36, secret_key: 42 };
+const TURNSTILE_KEYS = { site_key: 30, secret_key: 40 };
+const HOSTNAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+type Path = string[];
+const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
+
+/**
+ * What is wrong with how a version checks its players, by the paths of field-behaviour 4.2. `shared`: providers for which
+ * the service has keys of its own.
+ */
+export function captchaProblems(captcha: CaptchaConfig, shared: readonly string[]): Path[] {
+  const { requests_before_reverify, verification_ttl, hcaptcha, turnstile, pow } = captcha;
+  const paths = [
+    ...(requests_before_reverify > REQUESTS_MAX ? [['requests-before-reverify', 'too-high']] : []),
+    ...(verification_ttl > TTL_MS_MAX ? [['verification-ttl', 'too-high']] : []),
+    ...(hcaptcha ? below(['hcaptcha'], keyProblems(hcaptcha, HCAPTCHA_KEYS, shared.includes('hcaptcha'))) : []),
+    ...below(['hcaptcha'], hostnameProblems(hcaptcha?.hostnames)),
+    ...(turnstile ? below(['turnstile'], turnstileProblems(turnstile, shared.includes('turnstile'))) : []),
+    ...below(['turnstile'], hostnameProblems(turnstile?.hostnames)),
+    ...below(['pow', 'difficulty'], difficultyProblems(pow?.difficulty)),
+  ];
+  const has_provider = hcaptcha !== undefined || turnstile !== undefined || pow !== undefined;
+  return [...below(['captcha'], paths), ...(has_provider ? [] : [['captcha-meta', 'must-have-one']])];
+}
+
+type Keys = { site_key?: string | undefined; secret_key?: string | undefined };
+
+/** Both keys, or none where they may be left out. */
+function keyProblems(keys: Keys, bytes_max: { site_key: number; secret_key: number }, is_optional: boolean): Path[] {
+  if (is_optional && keys.site_key === undefined && keys.secret_key === undefined) return [];
+  return (['site_key', 'secret_key'] as const).flatMap((name) =>
+    below([name.replace('_', '-')], textProblems(keys[name], bytes_max[name])),
+  );
+}
+
+function turnstileProblems(turnstile: NonNullable<CaptchaConfig['turnstile']>, is_shared: boolean): Path[] {
+  const domains = Object.entries(turnstile.domains ?? {});
+  return [
+    ...(domains.length > DOMAINS_MAX ? [['domains-meta', 'too-many']] : []),
+    ...domains
+      .slice(0, DOMAINS_MAX)
+      .flatMap(([domain, { secret_key }]) => [
+        ...below(['domains', `*${domain.slice(0, 128)}*`], HOSTNAME.test(domain) ? [] : [['invalid']]),
+        ...below(
+          ['domains', `*${domain.slice(0, 128)}*`, 'secret-key'],
+          textProblems(secret_key, TURNSTILE_KEYS.secret_key),
+        ),
+      ]),
+    // Where each domain has a key, those of all others are for pages of none of them.
+    ...keyProblems(turnstile, TURNSTILE_KEYS, is_shared || domains.length > 0),
+  ];
+}
+
+function hostnameProblems(hostnames: readonly string[] = []): Path[] {
+  return hostnames.flatMap((name, index) => (HOSTNAME.test(name) ? [] : [['hostnames', String(index), 'invalid']]));
+}
+
+function difficultyProblems(difficulty = 1): Path[] {
+  if (difficulty < 1) return [['too-low']];
+  return difficulty > DIFFICULTY_MAX ? [['too-high']] : [];
+}
+
+function textProblems(text: string | undefined, bytes_max: number): Path[] {
+  if (text === undefined) return [['required']];
+  if (text === '') return [['too-short']];
+  return Buffer.byteLength(text) > bytes_max ? [['too-long']] : [];
+}

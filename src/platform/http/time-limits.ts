@@ -1,0 +1,92 @@
+import { ServiceError } from '../errors.ts';
+import { Timeouts } from '../timeouts.ts';
+
+/** For how long somebody waits for an answer. */
+export interface Patience {
+  /** Aborted when the client has gone, the time of the request is over or the service stops. Made for those who ask for it. */
+  readonly signal: AbortSignal;
+  /** Whether that is so now. */
+  readonly is_over: boolean;
+}
+
+/** The time that one request has. */
+export class TimeLimit implements Patience {
+  readonly #request: Request;
+  readonly #stopping: AbortSignal;
+  readonly #timeout_ms: number;
+  readonly #late = Promise.withResolvers<never>();
+  #abort: AbortController | undefined;
+  #signal: AbortSignal | undefined;
+  /** Milliseconds of `performance.now()`. */
+  readonly deadline: number;
+  #is_late = false;
+
+  constructor(request: Request, stopping: AbortSignal, timeout_ms: number) {
+    this.#request = request;
+    this.#stopping = stopping;
+    this.#timeout_ms = timeout_ms;
+    this.deadline = performance.now() + timeout_ms;
+    // Whoever waits for it may have his answer already.
+    this.#late.promise.catch(() => {});
+  }
+
+  /** Fails when the time is over. */
+  get late(): Promise<never> {
+    return this.#late.promise;
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#is_late) this.#abort.abort();
+    this.#signal ??= AbortSignal.any([this.#request.signal, this.#stopping, this.#abort.signal]);
+    return this.#signal;
+  }
+
+  get is_over(): boolean {
+    return this.#is_late || this.#stopping.aborted || this.#request.signal.aborted;
+  }
+
+  /** The time is over. */
+  finish(): void {
+    this.#is_late = true;
+    this.#abort?.abort();
+    this.#late.reject(new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: this.#timeout_ms }));
+  }
+}
+
+/** For a request that only its client ends. */
+export function untilGone({ signal }: Request): Patience {
+  return {
+    signal,
+    get is_over() {
+      return signal.aborted;
+    },
+  };
+}
+
+/** Ends requests that take too long. */
+export class TimeLimits {
+  readonly #timeouts: Timeouts<TimeLimit>;
+  readonly #stopping: AbortSignal;
+
+  constructor(timeout_ms: number, stopping: AbortSignal) {
+    this.#timeouts = new Timeouts(timeout_ms);
+    this.#stopping = stopping;
+  }
+
+  /** Does the work of a request. Throws API_REQUEST_TIMEOUT when it takes longer than it may. */
+  async run<Answer>(request: Request, work: (limit: TimeLimit) => Promise<Answer>): Promise<Answer> {
+    const limit = new TimeLimit(request, this.#stopping, this.#timeouts.timeout_ms);
+    this.#timeouts.add(limit);
+    try {
+      return await Promise.race([work(limit), limit.late]);
+    } finally {
+      this.#timeouts.delete(limit);
+    }
+  }
+
+  /** For a request that may take as long as it likes. */
+  none(request: Request): Patience {
+    return new TimeLimit(request, this.#stopping, Number.POSITIVE_INFINITY);
+  }
+}

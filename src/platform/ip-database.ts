@@ -1,0 +1,60 @@
+import { readFile, stat } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { type CityResponse, Reader } from 'mmdb-lib';
+import { StartError } from './errors.ts';
+import type { Events } from './events.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const LOOK_EVERY_MS = 60_000;
+
+export interface IpDatabase {
+  /** Where an address is, in degrees; undefined where that is not known. */
+  coordinatesOf(address: string): { latitude: number; longitude: number } | undefined;
+}
+
+/** One that knows nothing. */
+export const NO_IP_DATABASE: IpDatabase = { coordinatesOf: () => undefined };
+
+/** Opens a file in MaxMind's format (GeoLite2 City, for one). Throws StartError when it is none. */
+export async function openIpDatabase(path: string) {
+  let read = await readDatabase(path).catch((cause: unknown) => {
+    const what = 'which cannot be read, or is not in the format of MaxMind (.mmdb)';
+    throw new StartError(`MUSTER_IP_DATABASE is "${path}", ${what}.`, { cause });
+  });
+  return {
+    coordinatesOf(address: string) {
+      if (isIP(address) === 0) return undefined;
+      const { latitude, longitude } = lookUp(read.reader, address)?.location ?? {};
+      return latitude === undefined || longitude === undefined ? undefined : { latitude, longitude };
+    },
+    /** Reads the file again when it has been replaced; as long as the new one is broken, the old one counts. */
+    startReading({ signal, events }: { signal: AbortSignal; events: Events }): Loop {
+      const step = async () => {
+        if ((await stampOf(path)) !== read.stamp) read = await readDatabase(path);
+        return 0;
+      };
+      return startLoop({ name: 'ip-database', every_ms: LOOK_EVERY_MS, signal, events, step });
+    },
+  };
+}
+
+async function readDatabase(path: string): Promise<{ reader: Reader<CityResponse>; stamp: string }> {
+  // What is replaced while it is read is read once more.
+  const stamp = await stampOf(path);
+  return { reader: new Reader<CityResponse>(await readFile(path)), stamp };
+}
+
+async function stampOf(path: string): Promise<string> {
+  const { mtimeMs, size, ino } = await stat(path);
+  return `${mtimeMs} ${size} ${ino}`;
+}
+
+function lookUp(reader: Reader<CityResponse>, address: string): CityResponse | null {
+  try {
+    return reader.get(ipaddr.process(address).toString());
+  } catch {
+    // A file that is broken further down says nothing of its addresses there.
+    return null;
+  }
+}

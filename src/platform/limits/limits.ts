@@ -1,0 +1,86 @@
+import type { Clock } from '../clock.ts';
+import { ServiceError } from '../errors.ts';
+import type { Events } from '../events.ts';
+import { createCounters, type Verdict } from './counters.ts';
+import { inOneMinute, type Limit } from './limit.ts';
+import { createSharedCounters } from './shared-counters.ts';
+import type { StoreSettings } from './store-settings.ts';
+
+export interface LimitsOptions {
+  clock: Clock;
+  events: Events;
+  is_on: boolean;
+  /** Every limit times this. */
+  scale: number;
+  /** Undefined: this process counts by itself. */
+  store: StoreSettings | undefined;
+  /** Which database's processes count together. */
+  epoch: string;
+  /** How long the store may take for an answer, after which it counts as lost. */
+  answer_within_ms?: number;
+}
+
+/** How often anybody may do anything (docs/decisions/0018). */
+export interface Limits extends Disposable {
+  /**
+   * Counts one more of somebody. Undefined when there are no limits; no promise where this process counts, which most do.
+   * Throws LIMITS_UNAVAILABLE where that is what is wanted when the store is lost.
+   */
+  count(limit: Limit, who: string): Verdict | Promise<Verdict> | undefined;
+}
+
+const ANSWER_WITHIN_MS = 300;
+
+/** Counted once at the start, so that a store that cannot be used is known before the first player comes. */
+const START = inOneMinute('start', 1_000_000);
+
+/** Opens the limits. A store that does not answer is told of, and stops nothing. */
+export async function openLimits(options: LimitsOptions): Promise<Limits> {
+  const { clock, events, is_on, scale, store, epoch, answer_within_ms = ANSWER_WITHIN_MS } = options;
+  const here = createCounters(() => clock.now().getTime());
+  const shared =
+    store && is_on
+      ? createSharedCounters({
+          store,
+          epoch,
+          answer_within_ms,
+          onLost: (cause) => events.emit({ event: 'limits_store_lost', store: store.kind, cause }),
+          onFound: () => events.emit({ event: 'limits_store_found', store: store.kind }),
+        })
+      : undefined;
+  await shared?.count(START, 'process');
+  const scaled = new Map<Limit, Limit>();
+
+  function toScale(limit: Limit): Limit {
+    const known = scaled.get(limit);
+    if (known) return known;
+    const wanted = { ...limit, requests: limit.requests * scale };
+    scaled.set(limit, wanted);
+    return wanted;
+  }
+
+  async function countTogether(limit: Limit, who: string): Promise<Verdict> {
+    const verdict = await shared?.count(limit, who);
+    if (verdict) return verdict;
+    if (limit.when_store_is_lost === 'refuse') throw new ServiceError('LIMITS_UNAVAILABLE', {});
+    return here.count(limit, who);
+  }
+
+  return {
+    count(unscaled, who) {
+      if (!is_on) return undefined;
+      const limit = toScale(unscaled);
+      return shared && limit.counted === 'everywhere' ? countTogether(limit, who) : here.count(limit, who);
+    },
+    [Symbol.dispose]: () => shared?.[Symbol.dispose](),
+  };
+}
+
+/** Who has had enough is told so. Throws API_RATE_LIMIT, with the end of the window as metadata (field-behaviour 3.4). */
+export function assertWithin({ is_within, limit, reset_at, reset_in_ms }: Verdict): void {
+  if (is_within) return;
+  // A header of zero seconds would be no pause.
+  const retry_after_ms = Math.max(1, reset_in_ms);
+  const retry_after_s = Math.ceil(retry_after_ms / 1_000);
+  throw new ServiceError('API_RATE_LIMIT', { limit, retry_after_s }, { metadata: reset_at, retry_after_ms });
+}

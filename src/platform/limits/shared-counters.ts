@@ -1,0 +1,109 @@
+import { Ratelimit } from '@upstash/ratelimit';
+import { Redis } from '@upstash/redis';
+import { LRUCache } from 'lru-cache';
+import { COUNTS_MAX, type Verdict } from './counters.ts';
+import type { Limit } from './limit.ts';
+import { openRedis } from './redis.ts';
+import type { StoreSettings } from './store-settings.ts';
+
+/** A store that was lost is asked again by one request of each such time; the others do not wait for it. */
+const ASK_AGAIN_AFTER_MS = 1_000;
+
+/** Counts of several processes together, in a store. */
+export interface SharedCounters extends Disposable {
+  /** Counts one more of somebody; undefined when the store cannot be asked. */
+  count(limit: Limit, who: string): Promise<Verdict | undefined>;
+}
+
+export interface SharedCountersOptions {
+  store: StoreSettings;
+  /** Which database's processes count together: a store may serve several. */
+  epoch: string;
+  /** An answer that takes longer is as good as none: players wait for it. */
+  answer_within_ms: number;
+  onLost(cause: unknown): void;
+  onFound(): void;
+}
+
+/** Counts by the fixed windows of @upstash/ratelimit, in Redis, Valkey or Upstash. */
+export function createSharedCounters(options: SharedCountersOptions): SharedCounters {
+  const { store, epoch, answer_within_ms, onLost, onFound } = options;
+  const { redis, renew, close } = openStore(store, answer_within_ms);
+  const limiters = new Map<string, Ratelimit>();
+  /** Who has had enough, and until when: he needs no further asking. */
+  const refused = new LRUCache<string, number>({ max: COUNTS_MAX });
+  let ask_again_at: number | undefined;
+
+  /** There are as many as limits. */
+  function limiterOf({ name, requests, window_ms }: Limit): Ratelimit {
+    const known = limiters.get(name);
+    if (known) return known;
+    const limiter = new Ratelimit({
+      redis,
+      limiter: Ratelimit.fixedWindow(requests, `${window_ms} ms`),
+      prefix: `muster:${epoch}:${name}`,
+      timeout: answer_within_ms,
+      analytics: false,
+      enableTelemetry: false,
+      // It never forgets, and refuses for a millisecond longer than the window.
+      ephemeralCache: false,
+    });
+    limiters.set(name, limiter);
+    return limiter;
+  }
+
+  /** Whether the store is to be asked: it is there, or it is time to see whether it is again. */
+  function mayAsk(): boolean {
+    if (ask_again_at === undefined) return true;
+    if (performance.now() < ask_again_at) return false;
+    ask_again_at = performance.now() + ASK_AGAIN_AFTER_MS;
+    return true;
+  }
+
+  function lose(cause: unknown): void {
+    const was_there = ask_again_at === undefined;
+    ask_again_at = performance.now() + ASK_AGAIN_AFTER_MS;
+    renew();
+    if (was_there) onLost(cause);
+  }
+
+  function find(): void {
+    if (ask_again_at === undefined) return;
+    ask_again_at = undefined;
+    onFound();
+  }
+
+  return {
+    async count(limit, who) {
+      const key = `${limit.name} ${who}`;
+      const refused_until = refused.get(key) ?? 0;
+      if (Date.now() < refused_until) return verdictOf(limit, false, 0, refused_until);
+      if (!mayAsk()) return undefined;
+      try {
+        const { success, remaining, reset, reason } = await limiterOf(limit).limit(who);
+        // It says yes to whoever asks a store that is silent.
+        if (reason === 'timeout') throw new Error(`the store has not answered within ${answer_within_ms} ms`);
+        find();
+        if (!success) refused.set(key, reset);
+        return verdictOf(limit, success, remaining, reset);
+      } catch (cause) {
+        lose(cause);
+        return undefined;
+      }
+    },
+    [Symbol.dispose]: close,
+  };
+}
+
+/** By the time of day of the system, as the library does. */
+function verdictOf({ requests }: Limit, is_within: boolean, remaining: number, reset_at: number): Verdict {
+  return { is_within, limit: requests, remaining, reset_at, reset_in_ms: Math.max(0, reset_at - Date.now()) };
+}
+
+function openStore(store: StoreSettings, answer_within_ms: number): { redis: Redis; renew(): void; close(): void } {
+  if (store.kind === 'redis') return openRedis(store.url);
+  const { url, token } = store;
+  const signal = () => AbortSignal.timeout(answer_within_ms);
+  const redis = new Redis({ url, token, signal, retry: false, enableTelemetry: false });
+  return { redis, renew() {}, close() {} };
+}

@@ -1,0 +1,42 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { StartError } from '../errors.ts';
+
+/** Where requests are counted by several processes together. */
+export type StoreSettings = { kind: 'redis'; url: string } | { kind: 'upstash'; url: string; token: string };
+
+/** Those of the service's settings that say so. */
+export const STORE_SHAPES = {
+  REDIS_URL: Type.Optional(
+    Type.String({
+      pattern: '^rediss?://',
+      description: 'Redis or Valkey in which several processes count requests together, like redis://10.0.0.7:6379/1.',
+    }),
+  ),
+  UPSTASH_REDIS_REST_URL: Type.Optional(
+    Type.String({ pattern: '^https?://[^/?#@]+/?$', description: 'The same at Upstash: its REST address.' }),
+  ),
+  UPSTASH_REDIS_REST_TOKEN: Type.Optional(Type.String({ pattern: '^[!-~]+$', description: 'Token for that.' })),
+};
+
+const Shape = Type.Object(STORE_SHAPES);
+
+/** The one store there is; undefined for none. Throws {@link StartError} for a part of one, and for two. */
+export function readStoreSettings(settings: Static<typeof Shape>): StoreSettings | undefined {
+  const { REDIS_URL, UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = settings;
+  if ((url === undefined) !== (token === undefined)) {
+    const missing = url === undefined ? 'UPSTASH_REDIS_REST_URL' : 'UPSTASH_REDIS_REST_TOKEN';
+    throw new StartError(`Upstash is set up in part: set ${missing} too, or neither.`);
+  }
+  if (REDIS_URL !== undefined && url !== undefined) {
+    throw new StartError(
+      'REDIS_URL and UPSTASH_REDIS_REST_URL are both set: requests are counted in one place, so choose.',
+    );
+  }
+  for (const [name, address] of Object.entries({ REDIS_URL, UPSTASH_REDIS_REST_URL: url })) {
+    // It may hold a password, so it is not repeated.
+    if (address !== undefined && !URL.canParse(address))
+      throw new StartError(`${name} is no address that can be read.`);
+  }
+  if (url !== undefined && token !== undefined) return { kind: 'upstash', url: url.replace(/\/$/, ''), token };
+  return REDIS_URL === undefined ? undefined : { kind: 'redis', url: REDIS_URL };
+}

@@ -1,0 +1,124 @@
+import { type IncomingMessage, request as requestHttp, validateHeaderName, validateHeaderValue } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { portOf, toBareHost } from './addresses.ts';
+import { OutboundFailure } from './failure.ts';
+import { isOwnHeader } from './target.ts';
+
+const HEADERS_BYTES_MAX = 16_384;
+/** Answers that only say "go on" (100 to 199) before the one that counts. */
+const INTERIM_ANSWERS_MAX = 8;
+const CONNECT_TO_MAX = 4;
+
+/** One request, and where exactly it goes. */
+export interface Exchange {
+  url: URL;
+  /** Checked; nothing else is connected to. */
+  addresses: string[];
+  headers: Record<string, string>;
+  body: string;
+  /** 0: nothing of the answer's body is read. */
+  answer_bytes_max: number;
+  /** In PEM; those that the system trusts when it is left out. */
+  certificate_authorities?: string | undefined;
+  signal: AbortSignal;
+}
+
+export interface OutboundAnswer {
+  status: number;
+  text: string;
+}
+
+/**
+ * Sends a POST on a connection of its own and gives its answer. Follows nothing, unpacks nothing, asks no resolver and no
+ * proxy. Throws OutboundFailure; once the signal is aborted, whatever.
+ */
+export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
+  const { url, headers, body, addresses, signal } = wanted;
+  checkHeaders(headers);
+  const host = toBareHost(url.hostname);
+  const { promise, resolve, reject } = Promise.withResolvers<OutboundAnswer>();
+  let is_answered = false;
+  // Whoever reads the answer's body hears of its end by himself.
+  const fail = (kind: 'unreachable' | 'broken_answer', message: string, cause?: unknown) => {
+    if (!is_answered) reject(new OutboundFailure(kind, message, cause));
+  };
+  const is_tls = url.protocol === 'https:';
+  const request = (is_tls ? requestHttps : requestHttp)({
+    method: 'POST',
+    // A connection that was kept would spare a later name its check.
+    agent: false,
+    host,
+    port: portOf(url),
+    path: `${url.pathname}${url.search}`,
+    headers: {
+      'user-agent': 'Muster',
+      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+      host: url.host,
+      'accept-encoding': 'identity',
+      'content-length': Buffer.byteLength(body),
+    },
+    lookup: pinTo(addresses),
+    maxHeaderSize: HEADERS_BYTES_MAX,
+    signal,
+    ...(is_tls ? { rejectUnauthorized: true, servername: isIP(host) === 0 ? host : '' } : {}),
+    ...(wanted.certificate_authorities === undefined ? {} : { ca: wanted.certificate_authorities }),
+  });
+  let interim_answers = 0;
+  request.on('information', () => {
+    interim_answers += 1;
+    if (interim_answers > INTERIM_ANSWERS_MAX) fail('broken_answer', 'it only says to go on');
+  });
+  request.on('upgrade', () => fail('broken_answer', 'it changes the protocol'));
+  request.on('error', (cause: NodeJS.ErrnoException) => {
+    const is_broken = cause.code?.startsWith('HPE_');
+    fail(is_broken ? 'broken_answer' : 'unreachable', cause.code ?? 'the connection failed', cause);
+  });
+  request.on('close', () => fail('unreachable', 'the connection was closed without an answer'));
+  request.on('response', (response) => {
+    is_answered = true;
+    readAnswer(response, wanted.answer_bytes_max).then(resolve, reject);
+  });
+  request.end(body);
+  try {
+    return await promise;
+  } finally {
+    request.destroy();
+  }
+}
+
+async function readAnswer(response: IncomingMessage, bytes_max: number): Promise<OutboundAnswer> {
+  const status = response.statusCode ?? 0;
+  if (bytes_max === 0) return { status, text: '' };
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const piece of response) {
+      length += piece.length;
+      if (length > bytes_max) throw new OutboundFailure('broken_answer', `it is longer than ${bytes_max} bytes`);
+      pieces.push(piece);
+    }
+  } catch (cause) {
+    throw cause instanceof OutboundFailure ? cause : new OutboundFailure('broken_answer', 'it ends too early', cause);
+  }
+  return { status, text: Buffer.concat(pieces).toString('utf8') };
+}
+
+/** Stands where a resolver would: whatever name is asked for, these are its addresses. */
+function pinTo(addresses: string[]): LookupFunction {
+  const found = addresses.slice(0, CONNECT_TO_MAX).map((address) => ({ address, family: isIP(address) }));
+  const [first = { address: '', family: 0 }] = found;
+  return (_name, { all }, answer) => (all ? answer(null, found) : answer(null, first.address, first.family));
+}
+
+function checkHeaders(headers: Record<string, string>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    } catch (cause) {
+      throw new OutboundFailure('bad_request', 'a header cannot be sent', cause);
+    }
+    if (isOwnHeader(name)) throw new OutboundFailure('bad_request', `the header ${name} is not to be set`);
+  }
+}

@@ -1,0 +1,45 @@
+import { isIP } from 'node:net';
+import { type AllowList, isPublicAddress, isUsualPort, portOf, toBareHost } from './addresses.ts';
+
+/** What is wrong with an address that requests are to be sent to, by its text alone. */
+export type TargetProblem = 'invalid' | 'invalid-scheme' | 'invalid-port' | 'no-host' | 'invalid-ip';
+
+/**
+ * What can be said of a target without asking the network. Its name may stand for anything later: whoever sends a request
+ * checks the addresses too, each time.
+ */
+export function targetProblem(text: string, allowed: AllowList): TargetProblem | undefined {
+  if (!URL.canParse(text)) return 'invalid';
+  const url = new URL(text);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'invalid-scheme';
+  if (url.username !== '' || url.password !== '') return 'invalid';
+  const host = toBareHost(url.hostname);
+  if (host === '') return 'no-host';
+  const port = portOf(url);
+  const is_address = isIP(host) !== 0;
+  if (is_address ? allowed.allows({ host, port, address: host }) : allowed.names(host, port)) return undefined;
+  if (is_address ? !isPublicAddress(host) : /(^|\.)(localhost|local)$/.test(host)) return 'invalid-ip';
+  return isUsualPort(port) ? undefined : 'invalid-port';
+}
+
+/** Headers that belong to the connection or say how to read the body: they are ours (RFC 9110 7.6.1, RFC 9112). */
+const OWN_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Whether a header is for the client that sends the request to set, and for nobody else. */
+export function isOwnHeader(name: string): boolean {
+  return OWN_HEADERS.has(name.toLowerCase());
+}

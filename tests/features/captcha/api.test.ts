@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'bun:test';
+import { BODIES, HCAPTCHA, MODE, shareCaptchaService, solved, TIMES, TURNSTILE } from '../../support/captcha-game.ts';
+import { makePuppetGame } from '../../support/puppet.ts';
+import { openTestService } from '../../support/service.ts';
+import { outcomeOf } from '../../support/suite.ts';
+
+const at = shareCaptchaService();
+
+describe('without a captcha that is needed', () => {
+  test('find, create and join are refused before anything is made, and say what to show', async () => {
+    const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });
+    const { lobby } = (await at.ask(game, 'find', solved(at.captcha()))).body;
+    // Two may pass after it.
+    for (const kind of ['find', 'create'] as const) expect(outcomeOf(await at.ask(game, kind))).toBe('200');
+    const before = await at.ledger.lobbiesOf(game.namespace_id);
+    for (const kind of ['find', 'create', 'join'] as const) {
+      const refused = await at.ask(game, kind, kind === 'join' ? { lobby_id: lobby.lobby_id } : {});
+      expect(outcomeOf(refused)).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
+      expect(refused.body.metadata).toEqual({ hcaptcha: { site_id: 'h-site', site_key: 'h-site' } });
+      const receipt = await at.receiptOf(game, refused);
+      expect(receipt.captcha).toEqual({ decision: 'required' });
+      expect(receipt.outcome).toEqual({ code: 'CAPTCHA_CAPTCHA_REQUIRED' });
+    }
+    expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual(before);
+    expect(before.reduce((sum, { player_count }) => sum + player_count, 0)).toBe(3);
+  });
+
+  test('what is wrong with a request is said first: nobody solves a captcha for nothing', async () => {
+    const game = await at.makeGame({ hcaptcha: HCAPTCHA });
+    const wrong = await at.ask(game, 'find', { game_modes: ['other'] });
+    expect(outcomeOf(wrong)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
+    expect((await at.receiptOf(game, wrong)).captcha).toBeUndefined();
+    expect(outcomeOf(await at.ask(game, 'join'))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+  });
+});
+
+describe('a captcha that comes with a request', () => {
+  test('counts for find, create and join, from either at.provider; the others need none for a while', async () => {
+    const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });
+    const found = await at.ask(game, 'find', solved(at.captcha()));
+    expect(outcomeOf(found)).toBe('200');
+    const receipt = await at.receiptOf(game, found);
+    expect(receipt.captcha).toEqual({ decision: 'solved', provider: 'hcaptcha' });
+    const { checked, captcha: settled, decided } = receipt.stages_ms;
+    expect([checked, settled, decided]).toEqual([checked, settled, decided].toSorted((one, other) => one - other));
+    expect(outcomeOf(await at.ask(game, 'create', solved(at.captcha(), 'turnstile')))).toBe('200');
+    const { lobby_id } = found.body.lobby;
+    expect(outcomeOf(await at.ask(game, 'join', { lobby_id, ...solved(at.captcha(), 'turnstile') }))).toBe('200');
+    const next = await at.ask(game, 'find');
+    expect((await at.receiptOf(game, next)).captcha).toEqual({ decision: 'solved_before' });
+    at.muster.clock.advance(TIMES.verification_ttl);
+    expect(outcomeOf(await at.ask(game, 'find'))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
+    expect(at.provider.asked().slice(-1)[0]?.form.remoteip).toBe('127.0.0.1');
+  });
+
+  const REFUSED: [string, string][] = [
+    ['wrong', '400 CAPTCHA_CAPTCHA_FAILED'],
+    ['500', '503 CAPTCHA_CAPTCHA_UNAVAILABLE'],
+  ];
+  for (const [behaviour, outcome] of REFUSED) {
+    test(`and does not count (${behaviour}) makes nothing: no lobby, no seat`, async () => {
+      const game = await at.makeGame({ hcaptcha: HCAPTCHA });
+      for (const kind of ['find', 'create'] as const) {
+        const refused = await at.ask(game, kind, solved(at.captcha(behaviour)));
+        expect(outcomeOf(refused)).toBe(outcome);
+        const is_told_to_wait = refused.headers.has('retry-after');
+        expect(is_told_to_wait).toBe(refused.status === 503);
+        expect((await at.receiptOf(game, refused)).captcha).toMatchObject({ provider: 'hcaptcha' });
+      }
+      expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+      expect(await at.ledger.removeReasons(game.namespace_id)).toEqual([]);
+    });
+  }
+
+  test('and cannot be checked leads to a seat where the operator says so; one that is wrong does not', async () => {
+    const settings = { ...at.provider.settings, MUSTER_DATACENTER: 'open', MUSTER_CAPTCHA_WHEN_DOWN: 'open' };
+    await using open = await openTestService(settings, { beside: at.muster });
+    const game = await at.makeGame({ hcaptcha: HCAPTCHA });
+    const let_in = await at.ask(game, 'find', solved(at.captcha('500')), open);
+    expect(outcomeOf(let_in)).toBe('200');
+    const receipt = await at.receiptOf(game, let_in, open);
+    expect(receipt.captcha).toEqual({ decision: 'let_through', provider: 'hcaptcha', reasons: ['status 500'] });
+    expect(outcomeOf(await at.ask(game, 'find', solved(at.captcha('wrong')), open))).toBe('400 CAPTCHA_CAPTCHA_FAILED');
+    // It was no captcha that counts: the next one has to be.
+    expect(outcomeOf(await at.ask(game, 'find', {}, open))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
+  });
+
+  test('is not looked at where the version asks for none', async () => {
+    const game = await makePuppetGame(at.muster, { game_modes: { default: MODE } });
+    const once = at.captcha('wrong');
+    expect(outcomeOf(await at.ask(game, 'find', solved(once)))).toBe('200');
+    expect(at.provider.asked(once)).toEqual([]);
+    expect(outcomeOf(await at.ask(game, 'find', { captcha: {} }))).toBe('200');
+  });
+
+  test('leads one of 200 to a seat who use it at one time, on two machines', async () => {
+    const game = await at.makeGame({ hcaptcha: HCAPTCHA, requests_before_reverify: 0 });
+    const once = at.captcha();
+    const asked = Array.from({ length: 200 }, (_, index) =>
+      at.ask(game, 'find', solved(once), index % 2 === 0 ? at.muster : at.beside),
+    );
+    const outcomes = (await Promise.all(asked)).map(outcomeOf);
+    expect(outcomes.filter((outcome) => outcome === '200').length).toBe(1);
+    expect(outcomes.filter((outcome) => outcome === '400 CAPTCHA_CAPTCHA_FAILED').length).toBe(199);
+    const lobbies = await at.ledger.lobbiesOf(game.namespace_id);
+    expect(lobbies.map(({ player_count }) => player_count)).toEqual([1]);
+    expect(at.provider.asked(once).length).toBe(1);
+  });
+
+  test('that its at.provider is slow with keeps no seat and no connection to the database', async () => {
+    const game = await at.makeGame({ hcaptcha: HCAPTCHA });
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    // More than there are connections.
+    const waiting = Array.from({ length: 24 }, () => {
+      const body = { ...BODIES.find, ...solved(at.captcha('silence')) };
+      const request = { token: game.public_token, body, signal };
+      return at.muster.api.call('POST', '/matchmaker/lobbies/find', request).catch(() => undefined);
+    });
+    const before = at.provider.asked().length;
+    while (at.provider.asked().length < before + 24) await Bun.sleep(1);
+    expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+    const other = await makePuppetGame(at.muster, { game_modes: { default: MODE } });
+    expect(outcomeOf(await at.ask(other, 'find'))).toBe('200');
+    leaving.abort();
+    await Promise.all(waiting);
+  });
+});

@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { solveChallenge } from 'altcha-lib';
+import { deriveKey } from 'altcha-lib/algorithms/pbkdf2';
+import fc from 'fast-check';
+import { createProofsOfWork } from '../../../src/features/captcha/proof-of-work.ts';
+import type { Challenge } from '../../../src/features/captcha/wire.ts';
+import { type Desk, openDesk, outcomeOf } from '../../support/captcha-desk.ts';
+import { openCaptchaProvider } from '../../support/captcha-provider.ts';
+import { createMovedClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+
+const DIFFICULTY = 3;
+const CONFIG = { requests_before_reverify: 1, verification_ttl: 60_000, pow: { difficulty: DIFFICULTY } };
+const CHALLENGE_TTL_MS = 300_000;
+const FAILED = 'CAPTCHA_CAPTCHA_FAILED';
+
+const opened = new AsyncDisposableStack();
+const clock = createMovedClock();
+let desk: Desk;
+let second: Desk;
+beforeAll(async () => {
+  const provider = opened.use(await openCaptchaProvider());
+  const { address: database_address } = opened.use(await openTestDatabase());
+  desk = opened.use(await openDesk({ database_address, clock, provider }));
+  second = opened.use(await openDesk({ database_address, clock, provider }));
+}, 30_000);
+afterAll(() => opened.disposeAsync());
+
+const encode = (payload: unknown) => Buffer.from(JSON.stringify(payload)).toString('base64');
+const game = () => ({ namespace_id: crypto.randomUUID(), config: CONFIG });
+async function solve(challenge: Challenge) {
+  const solution = await solveChallenge({ challenge, deriveKey });
+  if (!solution) throw new Error('it was not solved');
+  return { challenge, solution };
+}
+/** What is handed in, changed or as it should be. */
+const use = async (
+  place: ReturnType<typeof game>,
+  change: (payload: Awaited<ReturnType<typeof solve>>) => unknown = (payload) => payload,
+) => {
+  const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
+  const client_response = encode(change(structuredClone(payload)));
+  return await desk.ask(place, { captcha: { pow: { client_response } } });
+};
+
+describe('a solution is refused', () => {
+  test.each([
+    ['', 'unreadable'],
+    ['no base64 at all', 'unreadable'],
+    [encode(null), 'unreadable'],
+    [encode([]), 'unreadable'],
+    [encode({ challenge: {}, solution: {} }), 'unreadable'],
+    [Buffer.from('['.repeat(6_000)).toString('base64'), 'unreadable'],
+    [Buffer.from('{"challenge":').toString('base64'), 'unreadable'],
+  ])('that cannot be read: %p', async (client_response, reason) => {
+    const { decision, error } = await desk.ask(game(), { captcha: { pow: { client_response } } });
+    expect(error?.code).toBe(FAILED);
+    expect(decision).toEqual({ decision: 'refused', provider: 'pow', reasons: [reason] });
+  });
+
+  type Payload = Awaited<ReturnType<typeof solve>>;
+  const parameters = (more: object) => (payload: Payload) => ({
+    ...payload,
+    challenge: { ...payload.challenge, parameters: { ...payload.challenge.parameters, ...more } },
+  });
+  const solution = (more: object) => (payload: Payload) => ({
+    ...payload,
+    solution: { ...payload.solution, ...more },
+  });
+  const CHANGES: [string, (payload: Payload) => unknown, string][] = [
+    ['of an easier challenge', parameters({ cost: 1 }), 'invalid-signature'],
+    ['of a shorter beginning', parameters({ keyPrefix: '00' }), 'invalid-signature'],
+    ['of another algorithm', parameters({ algorithm: 'SHA-256' }), 'invalid-signature'],
+    ['of a challenge that goes on for longer', parameters({ expiresAt: 4_000_000_000 }), 'invalid-signature'],
+    ['of a challenge that never ends', parameters({ expiresAt: 0 }), 'invalid-signature'],
+    [
+      'of a challenge with another name',
+      parameters({ data: { challenge_id: 'x', namespace_id: 'y' } }),
+      'invalid-signature',
+    ],
+    ['of a challenge with something added', parameters({ memoryCost: 1 }), 'invalid-signature'],
+    [
+      'of a challenge nobody signed',
+      (payload) => ({ ...payload, challenge: { ...payload.challenge, signature: '' } }),
+      'invalid-signature',
+    ],
+    ['with another key', solution({ derivedKey: '00'.repeat(32) }), 'wrong'],
+    ['with no key', solution({ derivedKey: '' }), 'wrong'],
+    [
+      'with only the beginning that is known',
+      (payload) => solution({ derivedKey: payload.challenge.parameters.keyPrefix })(payload),
+      'wrong',
+    ],
+    [
+      'with the key in capitals',
+      (payload) => solution({ derivedKey: payload.solution.derivedKey.toUpperCase() })(payload),
+      'wrong',
+    ],
+    ['with a number beyond all', solution({ counter: 2 ** 40 }), 'wrong'],
+  ];
+  for (const [what, change, reason] of CHANGES) {
+    test(what, async () => {
+      const { decision, error } = await use(game(), change);
+      expect(error?.code).toBe(FAILED);
+      expect(decision?.reasons).toEqual([reason]);
+    });
+  }
+
+  test("of another namespace's challenge, where it may be easier", async () => {
+    const payload = await solve(await desk.proofs.challenge(crypto.randomUUID(), 1));
+    const { decision } = await desk.ask(game(), { captcha: { pow: { client_response: encode(payload) } } });
+    expect(decision?.reasons).toEqual(['other-namespace']);
+  });
+
+  test('of a challenge that another key signed', async () => {
+    const place = game();
+    const stranger = createProofsOfWork({ clock, key: { kty: 'oct', k: 'c29tZWJvZHkgZWxzZQ' } });
+    const payload = await solve(await stranger.challenge(place.namespace_id, 1));
+    const { decision } = await desk.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
+    expect(decision?.reasons).toEqual(['invalid-signature']);
+  });
+
+  test('when its time is over', async () => {
+    const place = game();
+    const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
+    clock.advance(CHALLENGE_TTL_MS);
+    const { decision } = await desk.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
+    expect(decision?.reasons).toEqual(['expired']);
+  });
+});
+
+test('whatever is put in the place of a part of a solution, it is refused, and nothing fails', async () => {
+  const namespace_id = crypto.randomUUID();
+  const whole = await solve(await desk.proofs.challenge(namespace_id, 1));
+  const places = ['challenge', 'solution', 'challenge.parameters', 'challenge.signature', 'solution.derivedKey'];
+  const names = Object.keys(whole.challenge.parameters).map((name) => `challenge.parameters.${name}`);
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...places, ...names), fc.jsonValue(), async (place, value) => {
+      const payload: Record<string, unknown> = structuredClone({ ...whole });
+      const path = place.split('.');
+      const last = path.pop() ?? '';
+      const holder = path.reduce((branch, name) => branch[name] as Record<string, unknown>, payload);
+      if (Bun.deepEquals(holder[last], value)) return;
+      holder[last] = value;
+      expect(await desk.proofs.check(namespace_id, encode(payload))).toContainKey('problem');
+    }),
+    { numRuns: 300 },
+  );
+  expect(await desk.proofs.check(namespace_id, encode(whole))).toContainKey('challenge_id');
+});
+
+describe('a solution counts', () => {
+  test('once, however it is written', async () => {
+    const place = game();
+    const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
+    const spellings = [
+      encode(payload),
+      encode(payload).replaceAll('=', ''),
+      encode({ solution: { ...payload.solution, time: 99 }, challenge: payload.challenge, more: true }),
+    ];
+    const seen = [];
+    for (const client_response of spellings)
+      seen.push(await desk.ask(place, { captcha: { pow: { client_response } } }));
+    expect(seen.map(outcomeOf)).toEqual(['solved', FAILED, FAILED]);
+    expect(seen[2]?.decision?.reasons).toEqual(['used-before']);
+    expect(outcomeOf(await desk.ask(place))).toBe('solved_before');
+  });
+
+  test('once of 200 uses at one time, on two processes', async () => {
+    const place = game();
+    const client_response = encode(await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY)));
+    const uses = Array.from({ length: 200 }, (_, index) =>
+      (index % 2 === 0 ? desk : second).ask(place, { captcha: { pow: { client_response } } }),
+    );
+    const outcomes = (await Promise.all(uses)).map(outcomeOf);
+    expect(outcomes.filter((outcome) => outcome === 'solved').length).toBe(1);
+    expect(outcomes.filter((outcome) => outcome === FAILED).length).toBe(199);
+  });
+
+  test('on another process than made its challenge', async () => {
+    const place = game();
+    const payload = await solve(await second.proofs.challenge(place.namespace_id, DIFFICULTY));
+    expect(outcomeOf(await desk.ask(place, { captcha: { pow: { client_response: encode(payload) } } }))).toBe('solved');
+  });
+});
+
+test('of a difficulty, challenges take so many keys on average and at most twice as many', async () => {
+  const counters = [];
+  for (let made = 0; made < 120; made += 1) {
+    const { solution } = await solve(await desk.proofs.challenge(crypto.randomUUID(), DIFFICULTY));
+    counters.push(solution.counter);
+  }
+  expect(new Set(counters)).toEqual(new Set([1, 2, 3, 4, 5, 6]));
+});

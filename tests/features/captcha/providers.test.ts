@@ -1,0 +1,288 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { CaptchaDependencies } from '../../../src/features/captcha/captcha.ts';
+import type { Widget } from '../../../src/features/captcha/rules.ts';
+import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
+import type { DatabaseAddress } from '../../../src/platform/database/database.ts';
+import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
+import { type Desk, openDesk, outcomeOf } from '../../support/captcha-desk.ts';
+import { type CaptchaProvider, openCaptchaProvider } from '../../support/captcha-provider.ts';
+import { createStillClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+import { hostileTargets } from '../../support/hostile-target.ts';
+
+const TIMES = { requests_before_reverify: 1, verification_ttl: 60_000 };
+const NAMES = ['hcaptcha', 'turnstile'] as const;
+const FAILED = 'CAPTCHA_CAPTCHA_FAILED';
+const UNAVAILABLE = 'CAPTCHA_CAPTCHA_UNAVAILABLE';
+
+const opened = new AsyncDisposableStack();
+const clock = createStillClock();
+let provider: CaptchaProvider;
+let database_address: DatabaseAddress;
+let desk: Desk;
+let open_desk: Desk;
+const open = async (more: Partial<CaptchaDependencies> = {}) =>
+  opened.use(await openDesk({ database_address, clock, provider, more }));
+
+beforeAll(async () => {
+  provider = opened.use(await openCaptchaProvider());
+  database_address = opened.use(await openTestDatabase()).address;
+  desk = await open();
+  open_desk = await open({ captcha_is_open_when_down: true });
+}, 30_000);
+afterAll(() => opened.disposeAsync());
+
+let count = 0;
+/** A captcha of a name that nobody has sent before. */
+function captcha(behaviour: string): string {
+  count += 1;
+  return `${behaviour}:${count}`;
+}
+function game(name: Widget['name'], more: object = {}): { namespace_id: string; config: CaptchaConfig } {
+  const keys = { site_key: 'site', secret_key: 'secret', ...more };
+  return { namespace_id: crypto.randomUUID(), config: { ...TIMES, [name]: keys } };
+}
+const sent = (name: Widget['name'], client_response: string) => ({ captcha: { [name]: { client_response } } });
+/** What comes of a captcha, and of a request without one after it. */
+async function use(at: Desk, name: Widget['name'], client_response: string, place = game(name)) {
+  const outcome = outcomeOf(await at.ask(place, sent(name, client_response)));
+  const is_known = (await at.ask(place)).error === undefined;
+  return { outcome, is_known };
+}
+
+describe.each(NAMES)('%s says', (name) => {
+  const SAID: [string, string, string, number?][] = [
+    ['ok', 'solved', 'solved'],
+    ['no-hostname', 'solved', 'solved'],
+    ['wrong', FAILED, FAILED],
+    ['duplicate', FAILED, FAILED],
+    ['wrong-400', FAILED, FAILED],
+    // The developer's mistake is not for players to pass by.
+    ['bad-secret', FAILED, FAILED],
+    ['other-sitekey', FAILED, FAILED],
+    ['strange-codes', FAILED, FAILED],
+    // What clients can bring about is not for them to pass by.
+    ['403', UNAVAILABLE, UNAVAILABLE],
+    ['429', UNAVAILABLE, UNAVAILABLE],
+    ['internal-error', UNAVAILABLE, 'let_through'],
+    ['as-text', UNAVAILABLE, 'let_through'],
+    ['yes-500', UNAVAILABLE, 'let_through'],
+    ['500', UNAVAILABLE, 'let_through'],
+    ['html', UNAVAILABLE, 'let_through'],
+    ['empty', UNAVAILABLE, 'let_through'],
+    ['list', UNAVAILABLE, 'let_through'],
+    ['nothing', UNAVAILABLE, 'let_through'],
+  ];
+  for (const [behaviour, closed, when_open] of SAID) {
+    test(`${behaviour}: ${closed}; ${when_open} when that is set`, async () => {
+      expect(await use(desk, name, captcha(behaviour))).toEqual({ outcome: closed, is_known: closed === 'solved' });
+      const let_in = await use(open_desk, name, captcha(behaviour));
+      expect(let_in).toEqual({ outcome: when_open, is_known: when_open === 'solved' });
+    });
+  }
+
+  // Of those that only end with the time, each takes all of it.
+  const TIMEOUT_MS = 300;
+  for (const behaviour of Object.keys(hostileTargets(''))) {
+    test(`nothing of use (${behaviour}): nobody passes`, async () => {
+      const hasty = await open({ captcha_timeout_ms: TIMEOUT_MS });
+      const outcome = await use(hasty, name, captcha(behaviour));
+      expect(outcome).toEqual({ outcome: UNAVAILABLE, is_known: false });
+      const [event] = hasty.events;
+      expect(event).toMatchObject({ event: 'captcha_not_checked', provider: name });
+    });
+  }
+
+  test('nothing, because it is not there', async () => {
+    const nowhere = 'http://127.0.0.1:1/';
+    const lost = await open({ hcaptcha_url: nowhere, turnstile_url: nowhere });
+    expect(await use(lost, name, captcha('ok'))).toEqual({ outcome: UNAVAILABLE, is_known: false });
+  });
+
+  test('yes, of a captcha that was solved where it may be, or below', async () => {
+    const at = (hostnames: string[]) => game(name, { hostnames });
+    expect((await use(desk, name, captcha('ok'), at(['play.example.com']))).outcome).toBe('solved');
+    expect((await use(desk, name, captcha('below-hostname'), at(['a.example', 'play.example.com']))).outcome).toBe(
+      'solved',
+    );
+    for (const behaviour of ['other-hostname', 'no-hostname']) {
+      const { decision, error } = await desk.ask(at(['play.example.com']), sent(name, captcha(behaviour)));
+      expect(error?.code).toBe(FAILED);
+      expect(error?.message).toContain('another site');
+      expect(decision).toEqual({ decision: 'refused', provider: name, reasons: ['other-hostname'] });
+    }
+  });
+
+  test('codes, which the receipt has, if they look like some', async () => {
+    const codesOf = async (behaviour: string) =>
+      (await desk.ask(game(name), sent(name, captcha(behaviour)))).decision?.reasons;
+    expect(await codesOf('bad-secret')).toEqual(['invalid-input-secret']);
+    expect(await codesOf('strange-codes')).toEqual(['fine-code']);
+  });
+
+  test('no, and the client hears what it needs for another try, and nothing that is secret', async () => {
+    const { error } = await desk.ask(game(name), sent(name, captcha('bad-secret')));
+    const keys = name === 'hcaptcha' ? { site_id: 'site', site_key: 'site' } : { site_key: 'site' };
+    expect(error?.metadata).toEqual({ [name]: keys });
+    expect(error?.message).not.toContain('secret');
+  });
+});
+
+describe.each(NAMES)('a captcha of %s', (name) => {
+  test('goes to its provider with the keys, the address and nothing else', async () => {
+    const once = captcha('ok');
+    await desk.ask(game(name), { ...sent(name, once), address: '2001:db8::1' });
+    const common = { response: once, secret: 'secret', remoteip: '2001:db8::1' };
+    const [asked] = provider.asked(once);
+    expect(asked?.path).toBe(`/${name}`);
+    const { idempotency_key, ...form } = asked?.form ?? {};
+    expect(form).toEqual(name === 'hcaptcha' ? { ...common, sitekey: 'site' } : common);
+    if (name === 'turnstile') expect(idempotency_key).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    else expect(idempotency_key).toBeUndefined();
+  });
+
+  test('is good once, and its provider is not asked again, whether it was right or wrong', async () => {
+    const place = game(name);
+    for (const behaviour of ['ok', 'wrong']) {
+      const once = captcha(behaviour);
+      await desk.ask(place, sent(name, once));
+      const { decision, error } = await desk.ask(place, sent(name, once));
+      expect(error?.message).toContain('used before');
+      expect(decision?.reasons).toEqual(['used-before']);
+      expect(provider.asked(once).length).toBe(1);
+    }
+  });
+
+  test('is good once for all games that share its keys', async () => {
+    const once = captcha('ok');
+    expect((await use(desk, name, once)).outcome).toBe('solved');
+    expect((await use(desk, name, once)).outcome).toBe(FAILED);
+  });
+
+  test('cannot be used up by somebody with other keys', async () => {
+    const once = captcha('ok');
+    await desk.ask(game(name, { secret_key: 'mine' }), sent(name, once));
+    expect((await use(desk, name, once)).outcome).toBe('solved');
+  });
+
+  test('is good once of 200 uses at one time, on two processes', async () => {
+    const second = await open();
+    const once = captcha('ok');
+    const uses = Array.from({ length: 200 }, (_, index) =>
+      (index % 2 === 0 ? desk : second).ask(game(name), sent(name, once)),
+    );
+    const outcomes = (await Promise.all(uses)).map(outcomeOf);
+    expect(outcomes.filter((outcome) => outcome === 'solved').length).toBe(1);
+    expect(outcomes.filter((outcome) => outcome === FAILED).length).toBe(199);
+    expect(provider.asked(once).length).toBe(1);
+  });
+
+  test('that never went out can be tried again', async () => {
+    for (const kind of ['too_busy', 'resting'] as const) {
+      const once = captcha('ok');
+      const post = async () => {
+        throw new OutboundFailure(kind, 'not now');
+      };
+      const busy = await open({ outbound: { post }, captcha_is_open_when_down: true });
+      // Others of the same game keep the lane full; the provider is not to blame for that.
+      expect((await use(busy, name, once)).outcome).toBe(kind === 'too_busy' ? UNAVAILABLE : 'let_through');
+      expect((await use(desk, name, once)).outcome).toBe('solved');
+    }
+  });
+
+  test('is not waited for when its player has gone', async () => {
+    const leaving = new AbortController();
+    const once = captcha('silence');
+    const waiting = desk.ask(game(name), { ...sent(name, once), patience: leaving });
+    while (provider.asked(once).length === 0) await Bun.sleep(1);
+    leaving.abort();
+    expect(outcomeOf(await waiting)).toBe(UNAVAILABLE);
+    expect(provider.asked(once).length).toBe(1);
+  });
+
+  test('of a published test key is good again and again, wherever it was solved', async () => {
+    const secret_key = name === 'hcaptcha' ? `0x${'0'.repeat(40)}` : '1x0000000000000000000000000000000AA';
+    const place = game(name, { secret_key, hostnames: ['play.example.com'] });
+    const always = captcha('other-hostname');
+    for (const _ of [1, 2]) expect(outcomeOf(await desk.ask(place, sent(name, always)))).toBe('solved');
+    expect(provider.asked(always).length).toBe(2);
+  });
+});
+
+describe('when the answer was lost', () => {
+  test('turnstile is asked once more, and knows by its key that it is the same question', async () => {
+    const once = captcha('lost');
+    expect(await use(desk, 'turnstile', once)).toEqual({ outcome: 'solved', is_known: true });
+    const keys = provider.asked(once).map(({ form }) => form.idempotency_key);
+    expect(keys).toEqual([keys[0], keys[0]]);
+    expect((await use(desk, 'turnstile', once)).outcome).toBe(FAILED);
+  });
+
+  test('turnstile can be asked again later, under the same key; two captchas have two', async () => {
+    const later = captcha('500');
+    expect((await use(desk, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
+    expect((await use(desk, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
+    await use(desk, 'turnstile', captcha('500'));
+    const keys = provider.asked(later).map(({ form }) => form.idempotency_key);
+    expect([keys.length, new Set(keys).size]).toEqual([4, 1]);
+    const [last] = provider.asked().slice(-1);
+    expect(keys).not.toContain(last?.form.idempotency_key);
+  });
+
+  test('hcaptcha is not asked again: it may have seen the captcha', async () => {
+    const once = captcha('lost');
+    expect((await use(desk, 'hcaptcha', once)).outcome).toBe(UNAVAILABLE);
+    expect((await use(desk, 'hcaptcha', once)).outcome).toBe(FAILED);
+    expect(provider.asked(once).length).toBe(1);
+  });
+});
+
+test('turnstile is not asked about what is longer than any captcha of its', async () => {
+  const long = captcha(`ok${'x'.repeat(2_048)}`);
+  expect((await use(desk, 'turnstile', long)).outcome).toBe(FAILED);
+  expect(provider.asked(long).length).toBe(0);
+});
+
+test('a page of none of the domains that turnstile has keys for is refused, and nobody is asked', async () => {
+  const place = game('turnstile', {
+    site_key: undefined,
+    secret_key: undefined,
+    domains: { 'a.example': { secret_key: 's' } },
+  });
+  const once = captcha('ok');
+  const { error } = await desk.ask(place, { ...sent('turnstile', once), readOrigin: () => 'https://b.example' });
+  expect(error?.message).toContain('domains');
+  expect(provider.asked(once).length).toBe(0);
+});
+
+test('a version that relies on keys which the service has no more lets nobody in', async () => {
+  const place = { namespace_id: crypto.randomUUID(), config: { ...TIMES, hcaptcha: { level: 'easy' } } };
+  expect(outcomeOf(await open_desk.ask(place))).toBe(UNAVAILABLE);
+  expect(outcomeOf(await open_desk.ask(place, sent('hcaptcha', captcha('ok'))))).toBe(FAILED);
+});
+
+test('a captcha of another provider, or of none, is refused, and says which there are', async () => {
+  const place = game('hcaptcha');
+  for (const solved of [{}, { turnstile: { client_response: captcha('ok') } }]) {
+    const { decision, error } = await desk.ask(place, { captcha: solved });
+    expect(error).toMatchObject({ code: FAILED, status: 400 });
+    expect(error?.message).toContain('hcaptcha');
+    expect(decision).toEqual({ decision: 'refused', reasons: ['other-provider'] });
+  }
+});
+
+test('one game that is flooded does not keep others from their captchas', async () => {
+  const outbound = createOutbound({
+    allowed_private: [],
+    lane_limits: { in_all: 8, of_account: 2, to_target: 2, rest_ms: 5_000 },
+  });
+  const shared = await open({ outbound, captcha_timeout_ms: 10_000 });
+  const flooded = game('hcaptcha');
+  const leaving = new AbortController();
+  const flood = Array.from({ length: 30 }, () =>
+    shared.ask(flooded, { ...sent('hcaptcha', captcha('silence')), patience: leaving }),
+  );
+  expect((await use(shared, 'hcaptcha', captcha('ok'))).outcome).toBe('solved');
+  leaving.abort();
+  expect(new Set((await Promise.all(flood)).map(outcomeOf))).toEqual(new Set([UNAVAILABLE]));
+});

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
+import { type Desk, openDesk, outcomeOf } from '../../support/captcha-desk.ts';
+import { openCaptchaProvider } from '../../support/captcha-provider.ts';
+import { createStillClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+
+const TTL_MS = 60_000;
+const KEYS = { site_key: 'site', secret_key: 'secret' };
+const opened = new AsyncDisposableStack();
+const clock = createStillClock();
+let desk: Desk;
+/** Another process on the same database. */
+let other: Desk;
+
+beforeAll(async () => {
+  const provider = opened.use(await openCaptchaProvider());
+  const { address: database_address } = opened.use(await openTestDatabase());
+  desk = opened.use(await openDesk({ database_address, clock, provider }));
+  other = opened.use(await openDesk({ database_address, clock, provider }));
+}, 30_000);
+afterAll(() => opened.disposeAsync());
+
+let solved = 0;
+function game(more: Partial<CaptchaConfig> = {}) {
+  const config = { requests_before_reverify: 3, verification_ttl: TTL_MS, hcaptcha: KEYS, ...more };
+  return { namespace_id: crypto.randomUUID(), config };
+}
+/** A captcha that counts. */
+function captcha() {
+  solved += 1;
+  return { hcaptcha: { client_response: `ok:${solved}` } };
+}
+const outcomesOf = async (place: ReturnType<typeof game>, count: number, address = '203.0.113.7') => {
+  const outcomes: string[] = [];
+  for (let request = 0; request < count; request += 1) outcomes.push(outcomeOf(await desk.ask(place, { address })));
+  return outcomes;
+};
+const REFUSED = 'CAPTCHA_CAPTCHA_REQUIRED';
+const PASSED = 'solved_before';
+
+describe('without a captcha', () => {
+  test('nobody passes at first, however often he tries, and nothing is kept of him', async () => {
+    const place = game();
+    expect(await outcomesOf(place, 5)).toEqual(Array(5).fill(REFUSED));
+    const rows = await desk.database.queries.execute(sql`
+      select 1 from captcha_windows where namespace_id = ${place.namespace_id}`);
+    expect(rows.length).toBe(0);
+  });
+
+  test('everybody passes where the version asks for none, and what he sends is not looked at', async () => {
+    const note = () => {
+      throw new Error('nothing is decided');
+    };
+    const patience = { signal: new AbortController().signal };
+    const visitor = { address: '', readOrigin: () => undefined, captcha: captcha(), patience };
+    const place = { game_id: crypto.randomUUID(), namespace_id: crypto.randomUUID(), version_id: crypto.randomUUID() };
+    await desk.captcha.admit(place, visitor, note);
+  });
+});
+
+describe('after a captcha that was solved', () => {
+  test('exactly requests_before_reverify requests pass; it is not one of them', async () => {
+    const place = game();
+    expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(await outcomesOf(place, 5)).toEqual([PASSED, PASSED, PASSED, REFUSED, REFUSED]);
+  });
+
+  test('every one needs another where no requests may pass without', async () => {
+    const place = game({ requests_before_reverify: 0 });
+    expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
+    expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
+  });
+
+  test('they pass until verification_ttl is over, to the millisecond', async () => {
+    const place = game();
+    await desk.ask(place, { captcha: captcha() });
+    clock.advance(TTL_MS - 1);
+    expect(await outcomesOf(place, 1)).toEqual([PASSED]);
+    clock.advance(1);
+    expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
+  });
+
+  test('no time at all passes where the version says so', async () => {
+    const place = game({ verification_ttl: 0 });
+    await desk.ask(place, { captcha: captcha() });
+    expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
+  });
+
+  test('another begins it all anew, in the middle of it and after its end', async () => {
+    const place = game();
+    await desk.ask(place, { captcha: captcha() });
+    expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
+    clock.advance(TTL_MS - 1);
+    await desk.ask(place, { captcha: captcha() });
+    clock.advance(TTL_MS - 1);
+    expect(await outcomesOf(place, 4)).toEqual([PASSED, PASSED, PASSED, REFUSED]);
+    await desk.ask(place, { captcha: captcha() });
+    expect(await outcomesOf(place, 1)).toEqual([PASSED]);
+  });
+
+  test('one that does not count changes nothing', async () => {
+    const place = game();
+    await desk.ask(place, { captcha: captcha() });
+    expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
+    const wrong = { hcaptcha: { client_response: 'wrong:1' } };
+    expect(outcomeOf(await desk.ask(place, { captcha: wrong }))).toBe('CAPTCHA_CAPTCHA_FAILED');
+    expect(await outcomesOf(place, 2)).toEqual([PASSED, REFUSED]);
+  });
+
+  test('a version with other limits has its own, from the same captcha', async () => {
+    const place = game();
+    await desk.ask(place, { captcha: captcha() });
+    expect(await outcomesOf(place, 3)).toEqual([PASSED, PASSED, PASSED]);
+    const looser = { ...place, config: { ...place.config, requests_before_reverify: 5 } };
+    expect(await outcomesOf(looser, 3)).toEqual([PASSED, PASSED, REFUSED]);
+  });
+
+  test('it is good for the address, or for the /64 of IPv6, and for nobody else', async () => {
+    const place = game();
+    await desk.ask(place, { captcha: captcha(), address: '203.0.113.7' });
+    expect(await outcomesOf(place, 1, '203.0.113.8')).toEqual([REFUSED]);
+    expect(await outcomesOf(place, 1, '::ffff:203.0.113.7')).toEqual([PASSED]);
+    await desk.ask(place, { captcha: captcha(), address: '2001:db8:1:2::1' });
+    expect(await outcomesOf(place, 1, '2001:db8:1:2:ffff::9')).toEqual([PASSED]);
+    expect(await outcomesOf(place, 1, '2001:db8:1:3::1')).toEqual([REFUSED]);
+  });
+
+  test('it is good for the namespace, and for no other: there it may have been easier', async () => {
+    const place = game();
+    await desk.ask(place, { captcha: captcha() });
+    expect(await outcomesOf(game(), 1)).toEqual([REFUSED]);
+    expect(await outcomesOf(place, 1)).toEqual([PASSED]);
+  });
+});
+
+describe('two processes on one database', () => {
+  test('count together: of 40 requests at one time exactly as many pass as may', async () => {
+    const place = game({ requests_before_reverify: 10 });
+    await desk.ask(place, { captcha: captcha() });
+    const requests = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? desk : other).ask(place));
+    const outcomes = (await Promise.all(requests)).map(outcomeOf);
+    expect(outcomes.filter((outcome) => outcome === PASSED).length).toBe(10);
+    expect(outcomes.filter((outcome) => outcome === REFUSED).length).toBe(30);
+  });
+
+  test('know of a captcha that the other has seen', async () => {
+    const place = game();
+    await other.ask(place, { captcha: captcha() });
+    expect(await outcomesOf(place, 1)).toEqual([PASSED]);
+  });
+});
+
+test('what is over is forgotten, and nothing else', async () => {
+  const place = game();
+  const later = game({ verification_ttl: 12 * 3_600_000 });
+  await desk.ask(place, { captcha: captcha() });
+  await desk.ask(later, { captcha: captcha() });
+  const { queries } = desk.database;
+  const count = async () => {
+    const [row] = await queries.execute<{ windows: number; captchas: number }>(sql`
+      select (select count(*)::int from captcha_windows) as windows, (select count(*)::int from used_captchas) as captchas`);
+    return row;
+  };
+  expect((await count())?.captchas).toBeGreaterThan(0);
+  clock.advance(2 * 3_600_000);
+  const working = new AbortController();
+  const looking = (async () => {
+    while ((await count())?.captchas !== 0 || (await count())?.windows !== 1) await Bun.sleep(5);
+  })();
+  const { stopped } = desk.captcha.startForgetting(working.signal);
+  await looking;
+  working.abort();
+  await stopped;
+  expect(await outcomesOf(later, 1)).toEqual([PASSED]);
+});

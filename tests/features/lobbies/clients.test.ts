@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
+import { join as joinPath } from 'node:path';
+import { playersMaxOf } from '../../../src/features/lobbies/rules.ts';
+import type { Answer } from '../../support/api.ts';
+import type { TestGame } from '../../support/game.ts';
+import { setLimits } from '../../support/game.ts';
+import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { makeDataDirectory, openTestService, type TestService } from '../../support/service.ts';
+import { outcomeOf } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const TOO_MANY = '400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
+const HERE = { regions: ['local'] };
+
+let opened: AsyncDisposableStack;
+let near: TestService;
+let far: TestService;
+let ledger: Ledger;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const address_classes = joinPath(await makeDataDirectory(), 'classes');
+  await writeFile(address_classes, '127.0.0.0/8 tor\n');
+  near = opened.use(await openTestService());
+  const settings = { MUSTER_DATACENTER: 'far', MUSTER_ADDRESS_CLASSES: address_classes };
+  far = opened.use(await openTestService(settings, { beside: near }));
+  ledger = opened.use(openLedger(near));
+}, 30_000);
+afterAll(() => opened.disposeAsync(), 30_000);
+
+const create = ({ api }: TestService, { public_token }: TestGame, body: object = {}) =>
+  api.post('/matchmaker/lobbies/create', public_token, { game_mode: 'default', region: 'local', ...body });
+const CUSTOM = { taggable: true, actions: { create: { enabled: true, enable_public: true } } };
+const make = (max_players: number, mode: object = CUSTOM) =>
+  makePuppetGame(near, { max_players, game_modes: { default: mode } });
+const seated = async ({ namespace_id }: TestGame) =>
+  (await ledger.lobbiesOf(namespace_id)).reduce((sum, { player_count }) => sum + player_count, 0);
+const countOutcomes = (answers: Answer[]) =>
+  Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
+
+describe('a client that has as many players as it may is refused', () => {
+  test('find, join and create alike, and told how many that is', async () => {
+    const game = await make(2);
+    const { lobby_id } = await seatOf(find(near, game));
+    await seatOf(join(near, game, lobby_id));
+    const refused = await find(near, game);
+    expect(outcomeOf(refused)).toBe(TOO_MANY);
+    expect(refused.body.message).toContain('may have 2 players');
+    expect(outcomeOf(await join(near, game, lobby_id))).toBe(TOO_MANY);
+    expect(outcomeOf(await create(near, game))).toBe(TOO_MANY);
+    // Nobody has a lobby made who may not come there.
+    expect(outcomeOf(await find(near, game, { tags: { color: 'red' } }))).toBe(TOO_MANY);
+    expect(await ledger.lobbiesOf(game.namespace_id)).toHaveLength(1);
+  });
+
+  test('before a lobby is made for it', async () => {
+    const game = await make(1, { max_players: 1 });
+    await seatOf(find(near, game));
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    expect(await ledger.lobbiesOf(game.namespace_id)).toHaveLength(1);
+  });
+
+  test('players who come together count all of them: all sit, or nobody does', async () => {
+    const game = await make(4);
+    expect(outcomeOf(await find(near, game, { players: 5 }))).toBe(TOO_MANY);
+    const { lobby_id } = await seatOf(find(near, game, { players: 3 }));
+    expect(outcomeOf(await find(near, game, { players: 2 }))).toBe(TOO_MANY);
+    expect(await seated(game)).toBe(3);
+    expect((await seatOf(find(near, game))).lobby_id).toBe(lobby_id);
+  });
+
+  test('by the lowest limit of the classes that an operator has put its address into', async () => {
+    const game = await make(8);
+    const path = `/cloud/games/${game.game_id}/namespaces`;
+    const body = { display_name: 'Fresh', name_id: 'fresh', version_id: game.version_id };
+    const { namespace_id } = await near.api.ok('POST', path, { token: game.cloud_token, body });
+    const token = await near.api.ok('POST', `${path}/${namespace_id}/tokens/public`, { token: game.cloud_token });
+    const fresh = { ...game, namespace_id, public_token: token.token };
+    // As a namespace is made: 8 for an address of somebody's own, 2 for one of Tor.
+    expect([await find(far, fresh, HERE), await find(far, fresh, HERE)].map(outcomeOf)).toEqual(['200', '200']);
+    expect(outcomeOf(await find(far, fresh, HERE))).toBe(TOO_MANY);
+    expect(outcomeOf(await find(near, fresh))).toBe('200');
+  });
+});
+
+test('the limit is the lowest of all that are for a client', () => {
+  const limits = {
+    max_players_per_client: 8,
+    max_players_per_client_vpn: 4,
+    max_players_per_client_proxy: 3,
+    max_players_per_client_tor: 9,
+    max_players_per_client_hosting: 2,
+  };
+  expect(playersMaxOf(limits, [])).toBe(8);
+  expect(playersMaxOf(limits, ['vpn'])).toBe(4);
+  expect(playersMaxOf(limits, ['vpn', 'hosting', 'proxy'])).toBe(2);
+  expect(playersMaxOf(limits, ['tor'])).toBe(8);
+});
+
+describe('a client may have another player', () => {
+  test('when one has left, when his seat has expired, and when his lobby has ended', async () => {
+    const game = await make(1);
+    const first = await seatOf(find(near, game));
+    const host = await hostOf(near, game, first.lobby_id);
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    await Promise.all([host.disconnected(first.player_token), host.disconnected(first.player_token)]);
+    const second = await seatOf(find(near, game));
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    near.clock.advance(121_000);
+    await waitFor(async () => (await seated(game)) === 0, 'his seat to expire');
+    const third = await seatOf(find(near, game));
+    expect(third.lobby_id).not.toBe(second.player_token);
+    const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${third.lobby_id}`;
+    await near.api.ok('DELETE', path, { token: game.cloud_token });
+    await seatOf(find(near, game));
+    expect(await ledger.faults(game.namespace_id)).toEqual([]);
+  });
+
+  test('when the namespace allows more', async () => {
+    const game = await make(1);
+    await seatOf(find(near, game));
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { max_players: 2 });
+    await seatOf(find(near, game));
+    // Less than there are: nobody is thrown out, nobody comes.
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { max_players: 1 });
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    expect(await seated(game)).toBe(2);
+  });
+
+  test('in another namespace', async () => {
+    const [one, other] = await Promise.all([make(1), make(1)]);
+    expect([await find(near, one), await find(near, other)].map(outcomeOf)).toEqual(['200', '200']);
+  });
+});
+
+describe('64 parallel requests of one client to two machines', () => {
+  test('for a lobby that there is: as many as may be are seated, whichever machine they ask', async () => {
+    for (const max of [1, 7, 20]) {
+      const game = await make(max, { max_players: 64 });
+      const first = await seatOf(find(near, game));
+      const ask = (number: number) => {
+        const machine = number % 2 ? near : { ...near, api: far.api };
+        return number % 3 ? find(machine, game, HERE) : join(machine, game, first.lobby_id);
+      };
+      const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
+      expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(max === 1 ? [TOO_MANY] : ['200', TOO_MANY]);
+      expect(await seated(game)).toBe(max);
+      expect(await ledger.faults(game.namespace_id)).toEqual([]);
+    }
+  }, 30_000);
+
+  test('who are nobody yet, for lobbies that are made for them', async () => {
+    const game = await make(11, { max_players: 2 });
+    const machines = [near, far];
+    const ask = (number: number) => find(machines[number % 2] ?? near, game, { ...HERE, players: 1 + (number % 2) });
+    const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
+    expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(['200', TOO_MANY]);
+    expect(await seated(game)).toBe(11);
+    expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
+  }, 30_000);
+});
+
+test('clients of whom nobody has a seat are forgotten', async () => {
+  const game = await make(1);
+  const { lobby_id, player_token } = await seatOf(find(near, game));
+  expect(await ledger.clientsOf(game.namespace_id)).toEqual([{ client: '127.0.0.1', player_count: 1 }]);
+  await (await hostOf(near, game, lobby_id)).disconnected(player_token);
+  expect(await ledger.clientsOf(game.namespace_id)).toEqual([{ client: '127.0.0.1', player_count: 0 }]);
+  await ledger.forgetClients();
+  expect(await ledger.clientsOf(game.namespace_id)).toEqual([]);
+  await seatOf(find(near, game));
+});

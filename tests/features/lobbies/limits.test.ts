@@ -1,0 +1,79 @@
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makePuppetGame } from '../../support/puppet.ts';
+import { shareService } from '../../support/suite.ts';
+
+setDefaultTimeout(60_000);
+const MINUTE_MS = 60_000;
+const QUARTER_MS = 15 * MINUTE_MS;
+
+const muster = shareService({ MUSTER_LIMITS_SCALE: '1', MUSTER_TRUSTED_PROXIES: '127.0.0.1' });
+let game: TestGame;
+beforeAll(async () => {
+  game = await makePuppetGame(muster);
+});
+
+let hosts = 0;
+/** An address from which nobody has come yet. */
+const newAddress = () => `203.0.${100 + Math.floor(++hosts / 250)}.${1 + (hosts % 250)}`;
+
+/** Waits until there is so much left of a window that a test does not run into the next one. */
+function passTo(window_ms: number): void {
+  const into = muster.clock.now().getTime() % window_ms;
+  if (into > window_ms / 2) muster.clock.advance(window_ms - into);
+}
+
+async function statusesOf(
+  count: number,
+  call: { method?: string; path: string; token?: string; address: string; body?: unknown },
+): Promise<number[]> {
+  const { method = 'POST', path, token = game.public_token, address, body } = call;
+  const statuses: number[] = [];
+  for (let number = 0; number < count; number += 1) {
+    const headers = { 'x-forwarded-for': address };
+    statuses.push((await muster.api.call(method, path, { token, headers, body })).status);
+  }
+  return statuses;
+}
+
+const times = (count: number, status: number) => Array.from({ length: count }, () => status);
+const FIND = { path: '/matchmaker/lobbies/find', body: { game_modes: ['default'], prevent_auto_create_lobby: true } };
+const JOIN = { path: '/v1/lobbies/join', body: { lobby_id: crypto.randomUUID() } };
+
+describe('players behind one address', () => {
+  test('find and join 16 times a minute in all, at both addresses of the matchmaker', async () => {
+    passTo(MINUTE_MS);
+    const address = newAddress();
+    expect(await statusesOf(10, { ...FIND, address })).toEqual(times(10, 400));
+    expect(await statusesOf(7, { ...JOIN, address })).toEqual([...times(6, 404), 429]);
+    expect(await statusesOf(1, { ...FIND, path: '/v1/lobbies/find', address })).toEqual([429]);
+    // Others are not stopped by it, nor is he in another game.
+    expect(await statusesOf(1, { ...FIND, address: newAddress() })).toEqual([400]);
+    const other = await makeGame(muster.api, muster.administrator_token);
+    expect(await statusesOf(1, { ...FIND, address, token: other.public_token })).not.toEqual([429]);
+  });
+
+  test('create 45 lobbies in a quarter of an hour', async () => {
+    passTo(QUARTER_MS);
+    const address = newAddress();
+    const create = { path: '/matchmaker/lobbies/create', body: { game_mode: 'chess' }, address };
+    expect(await statusesOf(46, create)).toEqual([...times(45, 404), 429]);
+  });
+
+  test('may be a class of 30 with a lobby browser each, which asks every other second for half a minute', async () => {
+    passTo(MINUTE_MS);
+    const address = newAddress();
+    const list = { method: 'GET', path: '/matchmaker/lobbies/list', address };
+    expect(new Set(await statusesOf(30 * 15, list))).toEqual(new Set([200]));
+    const rest = ['/matchmaker/players/statistics', '/matchmaker/regions'];
+    for (const path of rest) expect(await statusesOf(30, { method: 'GET', path, address })).toEqual(times(30, 200));
+    // They find nothing of that missing when they want to play.
+    expect(await statusesOf(1, { ...FIND, address })).toEqual([400]);
+  });
+});
+
+test('who looks after the service is answered as long as it runs', async () => {
+  const address = newAddress();
+  const look = { method: 'GET', path: '/health/live', address };
+  expect(new Set(await statusesOf(2_500, look))).toEqual(new Set([200]));
+});

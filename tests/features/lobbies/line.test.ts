@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'bun:test';
+import { type OpenLobby, Places } from '../../../src/features/lobbies/places.ts';
+import { type FindRequest, planSeats, type SeatRequest } from '../../../src/features/lobbies/rules.ts';
+import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
+import { ANYBODY } from '../../support/game-limits.ts';
+
+const MAXIMA = { max_players_normal: 4, max_players_direct: 4, max_players_party: 4 };
+const NEW = { game_mode: 'red', region: 'here', tags: {}, ...MAXIMA, publicity: null, lobby_config: undefined };
+const SEARCH = { game_modes: ['red'], regions: ['here'], tags: {} };
+const BASE = { game_id: 'game', namespace_id: 'namespace', address: '', client: ANYBODY };
+
+function lobby(lobby_id: string, player_count: number, more: Partial<OpenLobby> = {}): OpenLobby {
+  const place = { version_id: 'new', game_mode: 'red', region: 'here', tags: {} };
+  return { lobby_id, ...place, is_closed: false, publicity: null, ...MAXIMA, player_count, ...more };
+}
+
+function find(
+  player_id: string,
+  more: Partial<FindRequest> = {},
+  search: Partial<FindRequest['search']> = {},
+): FindRequest {
+  const wanted = { ...SEARCH, creates: NEW, ...search };
+  return { kind: 'find', ...BASE, player_id, version_id: 'new', search: wanted, is_explained: true, ...more };
+}
+
+const waiting = (place: number, more: Partial<QueuedFind> = {}): QueuedFind => {
+  return { ticket: `ticket ${place}`, place, seats: 1, version_id: 'new', ...SEARCH, ...more };
+};
+
+/** What becomes of each request: a lobby, a new one by its number, or a refusal. */
+function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFind[]): Record<string, string> {
+  const places = new Places();
+  for (const one of lobbies) places.set(one);
+  places.queue = queue;
+  const { seats, new_lobbies, refusals, postponed, considered } = planSeats(requests, () => places);
+  return Object.fromEntries([
+    ...seats.map(({ request, lobby_id }) => [request.player_id, lobby_id]),
+    ...new_lobbies.flatMap(({ founders }, index) => founders.map(({ player_id }) => [player_id, `new ${index}`])),
+    ...postponed.map(({ player_id }) => [player_id, 'postponed']),
+    ...refusals.map(({ request, code }) => {
+      const [first] = considered.get(request) ?? [];
+      return [request.player_id, `${code}${first?.passed_over ? ` (${first.passed_over})` : ''}`];
+    }),
+  ]);
+}
+
+const REFUSED = 'MATCHMAKER_TOO_MANY_LOBBIES (awaited)';
+
+describe('whoever comes later is refused', () => {
+  test('a place that somebody waits for, also when the other does not fit yet', () => {
+    expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1)])).toEqual({ late: REFUSED });
+    expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, { seats: 4 })])).toEqual({ late: REFUSED });
+  });
+
+  test('a lobby of his own, when anybody waits for one', () => {
+    const other = waiting(1, { game_modes: ['blue'] });
+    expect(outcomes([find('late')], [], [other])).toEqual({ late: 'MATCHMAKER_TOO_MANY_LOBBIES' });
+  });
+
+  test('a place in a lobby that one before him makes, when another waits in between', () => {
+    const queue = [waiting(1), waiting(2)];
+    const requests = [find('late'), find('first', { ticket: 'ticket 1' })];
+    expect(outcomes(requests, [], queue)).toEqual({ first: 'new 0', late: 'MATCHMAKER_TOO_MANY_LOBBIES' });
+  });
+
+  test('a lobby that the namespace may not have', () => {
+    const full = [lobby('one', 4), lobby('two', 4, { publicity: 'private' })];
+    expect(outcomes([find('late', { lobby_count_max: 2 })], full, [])).toEqual({
+      late: 'MATCHMAKER_TOO_MANY_LOBBIES (full)',
+    });
+    const three = ['red', 'green', 'blue'].map((color) =>
+      find(color, { lobby_count_max: 2 }, { tags: { color }, creates: { ...NEW, tags: { color } } }),
+    );
+    expect(outcomes(three, [], [])).toEqual({ red: 'new 0', green: 'new 1', blue: 'MATCHMAKER_TOO_MANY_LOBBIES' });
+  });
+});
+
+describe('whoever waits', () => {
+  test('is decided before those who do not, and in order', () => {
+    const requests = [
+      find('late'),
+      find('second', { ticket: 'ticket 7' }),
+      find('first', { ticket: 'ticket 3' }),
+      find('lost', { ticket: 'ticket 9' }),
+    ];
+    const queue = [waiting(7), waiting(3)];
+    expect(outcomes(requests, [lobby('one', 2)], queue)).toEqual({
+      first: 'one',
+      second: 'one',
+      late: 'new 0',
+      // Both before could go there, as long as they do not sit where they are going to.
+      lost: 'postponed',
+    });
+  });
+
+  test('with others, and does not fit where the first one goes, keeps those after him from going there until he sits', () => {
+    const queue = [waiting(1), waiting(2, { seats: 4 }), waiting(3)];
+    const requests = [find('third', { ticket: 'ticket 3' }), find('first', { ticket: 'ticket 1' })];
+    const party = find('party', { ticket: 'ticket 2', others: ['a', 'b', 'c'] });
+    expect(outcomes([...requests, party], [], queue)).toEqual({ first: 'new 0', party: 'new 1', third: 'postponed' });
+    expect(outcomes([...requests, party], [lobby('one', 3)], queue)).toEqual({
+      first: 'one',
+      party: 'new 0',
+      third: 'new 1',
+    });
+  });
+
+  test('makes a lobby when nobody is before him, and others come there with him', () => {
+    const queue = [waiting(1), waiting(2)];
+    const requests = [find('second', { ticket: 'ticket 2' }), find('first', { ticket: 'ticket 1' }), find('late')];
+    expect(outcomes(requests, [], queue)).toEqual({ first: 'new 0', second: 'new 0', late: 'new 0' });
+    expect(outcomes([find('second', { ticket: 'ticket 2' })], [], queue)).toEqual({
+      second: 'MATCHMAKER_TOO_MANY_LOBBIES',
+    });
+  });
+
+  test.each<[string, Partial<QueuedFind>]>([
+    ['another game mode', { game_modes: ['blue'] }],
+    ['another region', { regions: ['there'] }],
+    ['another version', { version_id: 'old' }],
+    ['a tag that the lobby lacks', { tags: { color: 'red' } }],
+    ['more seats than the lobby could ever have', { seats: 5 }],
+  ])('for %s does not keep a place from others', (_what, more) => {
+    expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, more)])).toEqual({ late: 'one' });
+  });
+
+  test('for a lobby does not keep its places from those who join it', () => {
+    const joining: SeatRequest = { kind: 'join', ...BASE, player_id: 'friend', lobby_id: 'one' };
+    expect(outcomes([joining], [lobby('one', 3)], [waiting(1)])).toEqual({ friend: 'one' });
+  });
+});
+
+test('nobody stands in the way of those of another namespace', () => {
+  const [busy, quiet] = [new Places(), new Places()];
+  busy.queue = [waiting(1)];
+  quiet.set(lobby('one', 3));
+  const { seats } = planSeats([find('late')], (namespace_id) => (namespace_id === 'namespace' ? quiet : busy));
+  expect(seats.map(({ lobby_id }) => lobby_id)).toEqual(['one']);
+});

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { find, seatOf } from '../../support/puppet.ts';
+import { makeFullGame, openStranger, placeOf, queueUp, type Waiter } from '../../support/queue.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { outcomeOf } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const HERE = { regions: ['local'] };
+const SEATS = 24;
+const TOO_MANY = '400 MATCHMAKER_TOO_MANY_LOBBIES';
+
+let opened: AsyncDisposableStack;
+let machines: [TestService, TestService];
+let ledger: Ledger;
+let stranger: ReturnType<typeof openStranger>;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const first = opened.use(await openTestService());
+  machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: first }))];
+  ledger = opened.use(openLedger(first));
+  stranger = opened.use(openStranger(first.database_address));
+}, 30_000);
+afterAll(() => opened.disposeAsync(), 30_000);
+
+const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
+const isSeated = ({ outcome }: Waiter) => outcome === '200';
+
+test('two machines seat those who wait in one order while places become free at once, some go and many ask without waiting', async () => {
+  const game = await makeFullGame(machines[0], { max_players: SEATS });
+  const waiters: Waiter[] = [];
+  for (let number = 0; number < 30; number += 1) waiters.push(await queueUp(machine(number >> 1), game, HERE));
+  expect(await placeOf(machines[0], game, waiters.at(-1)?.ticket ?? '')).toMatchObject({ position: 30, length: 30 });
+
+  // More wait all the time than places become free: whoever does not wait gets none of them.
+  let is_over = false;
+  const refused: string[] = [];
+  const hasty = Promise.all(
+    [0, 1, 2, 3].map(async (number) => {
+      while (!is_over) refused.push(outcomeOf(await find(machine(number), game, HERE)));
+    }),
+  );
+  const gone = waiters.filter((_, number) => number % 5 === 3);
+  const patient = waiters.filter((_, number) => number % 5 !== 3);
+  for (const { hangUp } of gone) hangUp();
+  await waitFor(async () => (await stranger.count(game)) === patient.length, 'those who hung up to be gone');
+  for (let free = 1; free <= 20; free += 5) {
+    await Promise.all(Array.from({ length: 5 }, () => game.leave()));
+    await waitFor(() => patient.filter(isSeated).length >= free + 4, `${free + 4} to be seated`);
+    expect(patient.map(isSeated)).toEqual(patient.map((_, place) => place < free + 4));
+  }
+  is_over = true;
+  await hasty;
+  expect([...new Set(refused)]).toEqual([TOO_MANY]);
+  expect(gone.map(({ outcome }) => outcome)).toEqual(gone.map(() => 'hung up'));
+  expect((await ledger.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
+  for (const waiter of patient.slice(20)) waiter.hangUp();
+  await waitFor(async () => (await stranger.count(game)) === 0, 'the queue to be empty');
+  expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
+}, 60_000);
+
+test('parties and singles on two machines: all that fit are seated whole, nobody is seated twice', async () => {
+  const game = await makeFullGame(machines[0], { max_players: SEATS });
+  const sizes = [3, 1, 2, 4, 1, 1, 5, 2];
+  const waiters: Waiter[] = [];
+  for (const [number, players] of sizes.entries()) {
+    waiters.push(await queueUp(machine(number), game, { ...HERE, players }));
+  }
+  await Promise.all(Array.from({ length: 19 }, () => game.leave()));
+  const answers = await Promise.all(waiters.map(({ answer }) => answer));
+  const tokens = answers.flatMap(({ body }) => body.players ?? [body.player]).map(({ token }) => token);
+  expect(answers.map(({ body }) => (body.players ?? [body.player]).length)).toEqual(sizes);
+  expect(new Set(tokens).size).toBe(19);
+  for (const token of tokens) expect(outcomeOf(await game.host.connected(token))).toBe('200');
+  expect([await stranger.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
+}, 60_000);
+
+test('many who come to wait at once, on two machines, all have their turn when lobbies may be made again', async () => {
+  const game = await makeFullGame(machines[0]);
+  const waiters = Array.from({ length: 40 }, (_, number) =>
+    find(machine(number), game, { ...HERE, wait_ms: 45_000, players: 1 + (number % 2) }),
+  );
+  await waitFor(async () => (await stranger.count(game)) === 40, 'all to wait');
+  const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/mm-config`;
+  const body = { lobby_count_max: 64, max_players: 1_000 };
+  await machines[0].api.ok('POST', path, { token: game.cloud_token, body });
+  const seats = await Promise.all(waiters.map((waiter) => seatOf(waiter)));
+  expect(new Set(seats.map(({ player_token }) => player_token)).size).toBe(40);
+  expect([await stranger.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
+  expect(await ledger.deadlocks()).toBe(0);
+}, 60_000);

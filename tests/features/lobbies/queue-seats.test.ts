@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { renewLeases } from '../../../src/features/lobbies/queue-store.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/seats-store.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { isRefusedBy } from '../../../src/platform/database/failures.ts';
+import { find, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { shareService } from '../../support/suite.ts';
+
+const muster = shareService();
+let database: Database;
+beforeAll(() => {
+  database = openDatabase(muster.database_address, 4);
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+const OWNER = crypto.randomUUID();
+
+/** A lobby with one player, and what is needed to propose seats in it. */
+async function makeLobby(max_players: number) {
+  const game = await makePuppetGame(muster, { game_modes: { default: { max_players } } });
+  const { lobby_id } = await seatOf(find(muster, game));
+  const { namespace_id } = game;
+  return {
+    namespace_id,
+    seats: (party: number, client: string, more: Partial<ProposedSeat> & { count?: number } = {}): ProposedSeat[] => {
+      const { count = 1, ...members } = more;
+      const shared = { lobby_id, namespace_id, kind: 'find', address: '', client, players_max: 2, party } as const;
+      return Array.from({ length: count }, () => {
+        return { player_id: Bun.randomUUIDv7(), ticket: null, ...shared, ...members };
+      });
+    },
+    take: async (...seats: ProposedSeat[][]) => {
+      const now = muster.clock.now();
+      const { accepting, crowded } = await takeSeats(database.queries, seats.flat(), { now, deadline: now });
+      return { player_count: accepting[0]?.player_count, crowded };
+    },
+    /** Somebody waits for it; gives his ticket. */
+    async wait(seats = 1): Promise<string> {
+      const rows = await database.queries.execute<{ ticket: string }>(sql`
+        insert into queued_finds (namespace_id, ticket, owner, lease_ts, client, seats, version_id, game_modes, regions, tags)
+        select namespace_id, gen_random_uuid(), ${OWNER}::uuid, 'infinity', '', ${seats}, version_id, '{default}', '{local}', '{}'
+        from namespaces where namespace_id = ${namespace_id} returning ticket`);
+      return rows[0]?.ticket ?? '';
+    },
+    async tickets(): Promise<string[]> {
+      const rows = await database.queries.execute<{ ticket: string }>(sql`
+        select ticket from queued_finds where namespace_id = ${namespace_id} order by place`);
+      return rows.map(({ ticket }) => ticket);
+    },
+  };
+}
+
+test('nobody sits before those who wait for the lobby, not even together with some of them', async () => {
+  const lobby = await makeLobby(4);
+  const [first, second] = [await lobby.wait(), await lobby.wait()];
+  const [a, b, late] = [
+    lobby.seats(0, 'a', { ticket: first }),
+    lobby.seats(1, 'b', { ticket: second }),
+    lobby.seats(2, 'c'),
+  ];
+  expect(await lobby.take(late)).toMatchObject({ player_count: undefined });
+  expect(await lobby.take(b)).toMatchObject({ player_count: undefined });
+  expect(await lobby.take(a, late)).toMatchObject({ player_count: undefined });
+  expect(await lobby.tickets()).toEqual([first, second]);
+  expect(await lobby.take(a, b, late)).toMatchObject({ player_count: 4 });
+  expect(await lobby.tickets()).toEqual([]);
+});
+
+test('who joins a lobby that he knows passes those who wait, and who waits for more than it could hold is in nobody’s way', async () => {
+  const lobby = await makeLobby(4);
+  await lobby.wait(5);
+  expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
+  await lobby.wait(4);
+  expect(await lobby.take(lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
+  expect(await lobby.take(lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
+});
+
+test('whose turn it is and has too many players keeps nobody waiting', async () => {
+  const lobby = await makeLobby(8);
+  const tickets = [await lobby.wait(2), await lobby.wait(), await lobby.wait()];
+  const [party, over, after] = [
+    lobby.seats(0, 'a', { count: 2, kind: 'party', ticket: tickets[0] ?? null }),
+    lobby.seats(1, 'a', { ticket: tickets[1] ?? null }),
+    lobby.seats(2, 'b', { ticket: tickets[2] ?? null }),
+  ];
+  expect(await lobby.take(party, over, after)).toEqual({ player_count: 4, crowded: [{ party: 1, is_over: true }] });
+  expect(await lobby.tickets()).toEqual([tickets[1] ?? '']);
+});
+
+test('who has too many players only together with one who is refused too is not refused yet, nor passed', async () => {
+  const lobby = await makeLobby(8);
+  const tickets = [await lobby.wait(3), await lobby.wait(), await lobby.wait()];
+  const [party, single, after] = [
+    lobby.seats(0, 'a', { count: 3, kind: 'party', ticket: tickets[0] ?? null }),
+    lobby.seats(1, 'a', { ticket: tickets[1] ?? null }),
+    lobby.seats(2, 'b', { ticket: tickets[2] ?? null }),
+  ];
+  expect(await lobby.take(party, single, after)).toEqual({
+    player_count: undefined,
+    crowded: [
+      { party: 0, is_over: true },
+      { party: 1, is_over: false },
+    ],
+  });
+});
+
+test('the table itself refuses one player more than a client may have', async () => {
+  const lobby = await makeLobby(8);
+  await lobby.take(lobby.seats(0, 'a', { count: 2, kind: 'party' }));
+  const counting = database.queries.execute(sql`
+    update client_counts set player_count = player_count + 1 where namespace_id = ${lobby.namespace_id} and client = 'a'`);
+  const error = await Promise.resolve(counting).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(isRefusedBy(error, 'client_counts_max')).toBe(true);
+  expect(isRefusedBy(error, 'another')).toBe(false);
+});
+
+test('a process that says that it is there keeps the places of those who wait with it, and hears who they are', async () => {
+  const lobby = await makeLobby(2);
+  const ticket = await lobby.wait();
+  const tickets = await renewLeases(database.queries, OWNER, muster.clock.now());
+  expect(tickets.has(ticket)).toBe(true);
+  expect((await renewLeases(database.queries, crypto.randomUUID(), muster.clock.now())).size).toBe(0);
+});

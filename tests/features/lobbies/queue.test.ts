@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { deploy, setLimits } from '../../support/game.ts';
+import { find, join, seatOf } from '../../support/puppet.ts';
+import { makeFullGame, openStranger, placeOf, queueUp } from '../../support/queue.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { outcomeOf } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const TOO_MANY = '400 MATCHMAKER_TOO_MANY_LOBBIES';
+
+let opened: AsyncDisposableStack;
+let near: TestService;
+let stranger: ReturnType<typeof openStranger>;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  near = opened.use(await openTestService());
+  stranger = opened.use(openStranger(near.database_address));
+}, 30_000);
+afterAll(() => opened.disposeAsync(), 30_000);
+
+const soon = () => new Date(near.clock.now().getTime() + 3_600_000);
+
+describe('a find is refused', () => {
+  test('at once when it does not say how long it waits', async () => {
+    expect(outcomeOf(await find(near, await makeFullGame(near)))).toBe(TOO_MANY);
+  });
+
+  test('when nothing has come in its time, and waits no longer', async () => {
+    const game = await makeFullGame(near);
+    expect([await find(near, game, { wait_ms: 0 }), await find(near, game, { wait_ms: 30 })].map(outcomeOf)).toEqual([
+      TOO_MANY,
+      TOO_MANY,
+    ]);
+    expect(await stranger.count(game)).toBe(0);
+  });
+
+  test('at once when it wants no lobby to be made: it did not meet the limit', async () => {
+    const body = { wait_ms: 45_000, prevent_auto_create_lobby: true };
+    const answer = await find(near, await makeFullGame(near), body);
+    expect(outcomeOf(answer)).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
+  });
+
+  test.each([{ wait_ms: -1 }, { wait_ms: 0.5 }, { wait_ms: 240_001 }, { wait_ms: '1' }, { ticket: 'mine' }])(
+    'when it says %p',
+    async (body) => {
+      expect(outcomeOf(await find(near, await makeFullGame(near), body))).toBe('400 API_BAD_BODY');
+    },
+  );
+
+  test('with a ticket that waits already, which goes on waiting', async () => {
+    const game = await makeFullGame(near);
+    const first = await queueUp(near, game);
+    const again = await find(near, game, { wait_ms: 45_000, ticket: first.ticket.toUpperCase() });
+    expect(outcomeOf(again)).toBe('400 MATCHMAKER_TICKET_TAKEN');
+    await game.leave();
+    expect(outcomeOf(await first.answer)).toBe('200');
+  });
+
+  test('when as many wait as may', async () => {
+    const game = await makeFullGame(near);
+    await stranger.wait(game, soon(), { count: 1_000 });
+    const answer = await find(near, game, { wait_ms: 45_000 });
+    expect(outcomeOf(answer)).toBe('503 MATCHMAKER_QUEUE_FULL');
+    expect(answer.body.message).toContain('(1000)');
+    await stranger.leave(game);
+  });
+
+  test('when more of its client wait than may play', async () => {
+    const game = await makeFullGame(near);
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 1, max_players: 3 });
+    const waiters = [await queueUp(near, game), await queueUp(near, game), await queueUp(near, game)];
+    const answer = await find(near, game, { wait_ms: 45_000 });
+    expect(outcomeOf(answer)).toBe('400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
+    for (const { hangUp } of waiters) hangUp();
+  });
+
+  test('at its turn, when its client has too many players by then', async () => {
+    const game = await makeFullGame(near);
+    const waiter = await queueUp(near, game);
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 1, max_players: 1 });
+    await game.leave();
+    expect(outcomeOf(await waiter.answer)).toBe('400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
+    expect(await stranger.count(game)).toBe(0);
+  });
+});
+
+describe('who waits', () => {
+  test('gets the place that becomes free, and its answer is that of a find', async () => {
+    const game = await makeFullGame(near);
+    const waiter = await queueUp(near, game);
+    await game.leave();
+    const { lobby_id, player_token } = await seatOf(waiter.answer);
+    expect(lobby_id).toBe(game.lobby_id);
+    expect(outcomeOf(await game.host.connected(player_token))).toBe('200');
+    expect(await stranger.count(game)).toBe(0);
+  });
+
+  test('gets a lobby of his own when one has ended, and when the limit is raised', async () => {
+    const game = await makeFullGame(near);
+    const first = await queueUp(near, game);
+    const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${game.lobby_id}`;
+    await near.api.ok('DELETE', path, { token: game.cloud_token });
+    const made = await seatOf(first.answer);
+    expect(made.lobby_id).not.toBe(game.lobby_id);
+    await seatOf(find(near, game));
+    const second = await queueUp(near, game);
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
+    expect((await seatOf(second.answer)).lobby_id).not.toBe(made.lobby_id);
+  });
+
+  test('is seated in the order of arrival', async () => {
+    const game = await makeFullGame(near);
+    const waiters = [await queueUp(near, game), await queueUp(near, game), await queueUp(near, game)];
+    for (const [index, waiter] of waiters.entries()) {
+      await game.leave();
+      game.seat((await seatOf(waiter.answer)).player_token);
+      expect(waiters.map(({ outcome }) => outcome === '200')).toEqual([0, 1, 2].map((place) => place <= index));
+    }
+  });
+
+  test('keeps the place from whoever comes later without waiting, from custom lobbies too, but not from who joins', async () => {
+    const create = { actions: { create: { enabled: true } } };
+    const game = await makeFullGame(near, create);
+    await stranger.wait(game, soon());
+    await game.leave();
+    // The stranger does not take it, and nobody else does.
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    const prevented = await find(near, game, { prevent_auto_create_lobby: true });
+    expect(outcomeOf(prevented)).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    const custom = await near.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
+    expect(outcomeOf(custom)).toBe(TOO_MANY);
+    expect(outcomeOf(await join(near, game, game.lobby_id))).toBe('200');
+    await stranger.leave(game);
+    expect(outcomeOf(await find(near, game))).toBe('200');
+  });
+
+  test('does not keep from others what he did not ask for', async () => {
+    const game = await makeFullGame(near, {}, { other: { max_players: 5 } });
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
+    const { lobby_id } = await seatOf(find(near, game, { game_modes: ['other'] }));
+    await stranger.wait(game, soon());
+    expect((await seatOf(find(near, game, { game_modes: ['other'] }))).lobby_id).toBe(lobby_id);
+    await stranger.leave(game);
+  });
+
+  test('with others is seated with all of them at once, before those who came later', async () => {
+    const game = await makeFullGame(near, { max_players: 4 });
+    const party = await queueUp(near, game, { players: 2 });
+    const single = await queueUp(near, game);
+    await game.leave();
+    expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+    expect([party.outcome, single.outcome]).toEqual([undefined, undefined]);
+    await game.leave();
+    expect((await party.answer).body.players).toHaveLength(2);
+    expect(single.outcome).toBeUndefined();
+    await game.leave();
+    await seatOf(single.answer);
+    expect(await stranger.count(game)).toBe(0);
+  });
+
+  test('goes to a lobby of the new version, when his namespace has been put on one', async () => {
+    const game = await makeFullGame(near);
+    const waiter = await queueUp(near, game);
+    const version_id = await deploy(near.api, game, game.matchmaker);
+    await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
+    const { lobby_id } = await seatOf(waiter.answer);
+    expect(await stranger.versionOf(lobby_id)).toBe(version_id);
+  });
+
+  test('hears it when the new version does not have his game mode', async () => {
+    const game = await makeFullGame(near);
+    const waiter = await queueUp(near, game);
+    await deploy(near.api, game, { ...game.matchmaker, game_modes: { another: {} } });
+    expect(outcomeOf(await waiter.answer)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
+    expect(await stranger.count(game)).toBe(0);
+  });
+
+  test('has a receipt that shows it', async () => {
+    const game = await makeFullGame(near);
+    const waiter = await queueUp(near, game);
+    await game.leave();
+    const { headers } = await waiter.answer;
+    const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/matchmaker/receipts`;
+    const ray_id = headers.get('rvt-ray-id');
+    const { receipt } = await near.api.ok('GET', `${path}/${ray_id}`, { token: game.cloud_token });
+    expect(receipt).toMatchObject({ request: { wait_ms: 45_000 }, outcome: { lobby_id: game.lobby_id } });
+    expect(receipt.stages_ms.queued).toBeGreaterThan(0);
+    expect(receipt.stages_ms.seated).toBeGreaterThanOrEqual(receipt.stages_ms.queued);
+  });
+});
+
+describe('who goes away', () => {
+  test('does not wait any more, and the next one has his place', async () => {
+    const game = await makeFullGame(near);
+    const [first, second] = [await queueUp(near, game), await queueUp(near, game)];
+    expect(await placeOf(near, game, second.ticket)).toMatchObject({ position: 2, length: 2 });
+    first.hangUp();
+    await waitFor(async () => (await placeOf(near, game, second.ticket)).position === 1, 'the first to be gone');
+    await game.leave();
+    await seatOf(second.answer);
+  });
+
+  test('with his process, that stops, is gone at once; with one that crashed when it has not been heard of for a while', async () => {
+    const game = await makeFullGame(near);
+    const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: near });
+    const stopped = await queueUp(far, game, { regions: ['local'] });
+    const waiter = await queueUp(near, game);
+    await far[Symbol.asyncDispose]();
+    expect(stopped.outcome).toBe('503 API_REQUEST_TIMEOUT');
+    expect(await placeOf(near, game, waiter.ticket)).toMatchObject({ position: 1, length: 1 });
+    waiter.hangUp();
+    await stranger.wait(game, near.clock.now());
+    const next = await queueUp(near, game);
+    await game.leave();
+    await seatOf(next.answer);
+    expect(await stranger.count(game)).toBe(0);
+  });
+});
+
+describe('a ticket', () => {
+  test('tells its holder where he stands, by long poll', async () => {
+    const game = await makeFullGame(near);
+    const { public_token: token } = game;
+    const ticket = crypto.randomUUID();
+    const path = `/matchmaker/queue/${ticket}`;
+    const before = await near.api.ok('GET', path, { token });
+    expect(before).toMatchObject({ ticket, is_waiting: false });
+    const poll = ({ watch }: { watch: { index: string } }) =>
+      near.api.ok('GET', `${path}?watch_index=${watch.index}`, { token });
+    const first = await queueUp(near, game);
+    const coming = poll(await near.api.ok('GET', path, { token }));
+    const second = queueUp(near, game, { ticket });
+    const came = await coming;
+    expect(came).toMatchObject({ ticket, is_waiting: true, position: 2, length: 2 });
+    const moving = poll(came);
+    await game.leave();
+    game.seat((await seatOf(first.answer)).player_token);
+    const moved = await moving;
+    expect(moved).toMatchObject({ is_waiting: true, position: 1, length: 1 });
+    const going = poll(moved);
+    await game.leave();
+    expect(await going).toMatchObject({ is_waiting: false });
+    await seatOf((await second).answer);
+  });
+
+  test('tells nobody else anything: of another namespace, or none', async () => {
+    const [game, other] = [await makeFullGame(near), await makeFullGame(near)];
+    const { ticket, hangUp } = await queueUp(near, game);
+    expect(await placeOf(near, other, ticket)).toEqual({ ticket, is_waiting: false });
+    expect(await placeOf(near, { ...game, public_token: game.public_token }, ticket)).toMatchObject({
+      is_waiting: true,
+    });
+    expect(outcomeOf(await near.api.get(`/matchmaker/queue/${ticket}`))).toBe('401 API_UNAUTHORIZED');
+    expect(outcomeOf(await near.api.get('/matchmaker/queue/mine', game.public_token))).toBe('404 API_NOT_FOUND');
+    hangUp();
+  });
+});

@@ -1,0 +1,220 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { openProvider } from '../../support/provider.ts';
+import { find, join, makePuppetGame } from '../../support/puppet.ts';
+import { findFreePort } from '../../support/service.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const provider = openProvider();
+const NOBODYS_PORT = findFreePort();
+const muster = shareService({
+  MUSTER_OUTBOUND_ALLOW: `${provider.allow}, 127.0.0.1:${NOBODYS_PORT}`,
+  MUSTER_RECEIPTS_PER_SECOND_MAX: '10000',
+});
+afterAll(() => provider[Symbol.asyncDispose]());
+beforeEach(() => {
+  provider.requests.length = 0;
+  provider.answer = () => new Response(null, { status: 204 });
+});
+
+type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+const verified = () => ({ enabled: true, verification_config: { url: provider.url } });
+const onAll = () => ({ actions: { find: verified(), join: verified(), create: verified() } });
+const create = (game: Game) =>
+  muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
+const receiptOf = async ({ game_id, namespace_id, cloud_token: token }: Game, { headers }: { headers: Headers }) => {
+  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts/${headers.get('rvt-ray-id')}`;
+  return (await muster.api.ok('GET', path, { token })).receipt;
+};
+const refuse = (status: number) => {
+  provider.answer = () => new Response('no', { status });
+};
+
+describe('an answer', () => {
+  test('of any status from 200 to 299 accepts, for each action', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+    for (const status of [200, 201, 202, 204, 226, 299]) {
+      provider.answer = () => new Response(status === 204 ? null : 'body', { status });
+      const found = await find(muster, game);
+      expect([status, outcomeOf(found)]).toEqual([status, '200']);
+      expect(outcomeOf(await join(muster, game, found.body.lobby.lobby_id))).toBe('200');
+    }
+    expect(outcomeOf(await create(game))).toBe('200');
+    expect(provider.requests.length).toBe(13);
+  });
+
+  test('of any other status rejects, for each action, and nothing was held or made', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+    const { body } = await find(muster, game);
+    for (const status of [300, 301, 304, 400, 401, 403, 404, 408, 429, 500, 503, 599]) {
+      refuse(status);
+      const before = await muster.ledger.measure();
+      for (const asked of [find(muster, game), join(muster, game, body.lobby.lobby_id), create(game)]) {
+        const answer = await asked;
+        expect([status, outcomeOf(answer)]).toEqual([status, '400 MATCHMAKER_VERIFICATION_FAILED']);
+        expect(await receiptOf(game, answer)).toMatchObject({
+          verification: { game_mode_id: 'default', is_accepted: false, status },
+          outcome: { code: 'MATCHMAKER_VERIFICATION_FAILED' },
+        });
+      }
+      expect(await muster.ledger.measure()).toEqual(before);
+    }
+    expect(provider.requests.length).toBe(1 + 12 * 3);
+  });
+
+  test('is in the receipt of the request, with where he was about to sit', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+    const first = await find(muster, game);
+    const receipt = await receiptOf(game, first);
+    expect(receipt.verification).toEqual({ game_mode_id: 'default', is_accepted: true, status: 204 });
+    const { checked, verified: verified_ms, decided } = receipt.stages_ms;
+    expect([checked, verified_ms, decided]).toEqual([checked, verified_ms, decided].toSorted((a, b) => a - b));
+    expect((await receiptOf(game, await find(muster, game))).verification.lobby_id).toBe(first.body.lobby.lobby_id);
+  });
+
+  test('that is none, for nobody is there: another code, and the receipt says why', async () => {
+    const action = { enabled: true, verification_config: { url: `http://127.0.0.1:${NOBODYS_PORT}/` } };
+    const game = await makePuppetGame(muster, { game_modes: { default: { actions: { find: action } } } });
+    const answer = await find(muster, game);
+    expect(outcomeOf(answer)).toBe('400 MATCHMAKER_VERIFICATION_REQUEST_FAILED');
+    expect((await receiptOf(game, answer)).verification).toEqual({
+      game_mode_id: 'default',
+      is_accepted: false,
+      failure: 'unreachable',
+    });
+  });
+});
+
+describe('a find in several game modes', () => {
+  /** One mode that wants verification, and one that does not; a seat in each. */
+  async function makeMixedGame() {
+    const open = { max_players: 2 };
+    const game = await makePuppetGame(muster, {
+      game_modes: { open, guarded: { ...open, actions: { find: verified() } } },
+    });
+    return game;
+  }
+  const modeOf = async (game: Game, lobby_id: string) => {
+    const { lobbies } = await muster.api.ok('GET', '/matchmaker/lobbies/list', { token: game.public_token });
+    return lobbies.find((lobby: { lobby_id: string }) => lobby.lobby_id === lobby_id)?.game_mode_id;
+  };
+
+  test('is verified for the lobby that it comes to, though it would make one in a mode without', async () => {
+    const game = await makeMixedGame();
+    const guarded = await find(muster, game, { game_modes: ['guarded'] });
+    refuse(403);
+    provider.requests.length = 0;
+    const both = { game_modes: ['open', 'guarded'] };
+    expect(outcomeOf(await find(muster, game, both))).toBe('400 MATCHMAKER_VERIFICATION_FAILED');
+    expect(provider.requests.map(({ body }) => [body.game.game_mode_id, body.game.lobby?.lobby_id])).toEqual([
+      ['guarded', guarded.body.lobby.lobby_id],
+    ]);
+  });
+
+  test('is not verified where it comes to a lobby that wants none, and comes to no other', async () => {
+    const game = await makeMixedGame();
+    const open = await find(muster, game, { game_modes: ['open'] });
+    refuse(403);
+    const both = { game_modes: ['guarded', 'open'] };
+    expect((await find(muster, game, both)).body.lobby.lobby_id).toBe(open.body.lobby.lobby_id);
+    // That lobby is full, none is there: one would be made, of the first mode.
+    expect(outcomeOf(await find(muster, game, both))).toBe('400 MATCHMAKER_VERIFICATION_FAILED');
+    expect(provider.requests.length).toBe(1);
+  });
+
+  test('that makes none finds what wants no verification, and else is told that there is none', async () => {
+    const game = await makeMixedGame();
+    refuse(403);
+    const both = { game_modes: ['guarded', 'open'], prevent_auto_create_lobby: true };
+    expect(outcomeOf(await find(muster, game, both))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
+    const open = await find(muster, game, { game_modes: ['open'] });
+    expect((await find(muster, game, both)).body.lobby.lobby_id).toBe(open.body.lobby.lobby_id);
+    expect(outcomeOf(await find(muster, game, { ...both, game_modes: ['guarded'] }))).toBe(
+      '400 MATCHMAKER_NO_AVAILABLE_LOBBIES',
+    );
+    expect(provider.requests.length).toBe(0);
+  });
+
+  test('that was verified for a mode gets its seat there, whatever is free by then', async () => {
+    const game = await makeMixedGame();
+    const guarded = await find(muster, game, { game_modes: ['guarded'] });
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<Response>();
+    provider.answer = () => {
+      asked.resolve();
+      return answer.promise;
+    };
+    const seeking = find(muster, game, { game_modes: ['open', 'guarded'] });
+    await asked.promise;
+    // Somebody else takes the seat meanwhile, and there is one in the other mode.
+    expect((await join(muster, game, guarded.body.lobby.lobby_id)).status).toBe(200);
+    const open = await find(muster, game, { game_modes: ['open'] });
+    answer.resolve(new Response());
+    const { body } = await seeking;
+    expect([guarded.body.lobby.lobby_id, open.body.lobby.lobby_id]).not.toContain(body.lobby.lobby_id);
+    expect(await modeOf(game, body.lobby.lobby_id)).toBe('guarded');
+  });
+
+  test('does not come to a lobby of a mode that does not allow find', async () => {
+    const modes = (enabled: boolean) => ({
+      open: {},
+      shut: { actions: { find: { ...verified(), enabled }, create: { enabled: true, enable_public: true } } },
+    });
+    const game = await makePuppetGame(muster, { game_modes: modes(false) });
+    const made = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'shut' });
+    expect(made.status).toBe(200);
+    const found = await find(muster, game, { game_modes: ['open', 'shut'] });
+    expect(found.body.lobby.lobby_id).not.toBe(made.body.lobby.lobby_id);
+    expect(provider.requests.length).toBe(0);
+  });
+});
+
+test('a player whose program has no name, and whose address is not known where, is told of without', async () => {
+  const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+  const { port, hostname } = new URL(muster.api.base_url);
+  const body = JSON.stringify({ game_modes: ['default'] });
+  const raw = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } });
+  raw.write(`POST /matchmaker/lobbies/find HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${game.public_token}\r\n`);
+  raw.write(`Content-Length: ${body.length}\r\n\r\n${body}`);
+  await waitFor(() => provider.requests.length === 1, 'the request');
+  expect(provider.requests[0]?.body.clients).toEqual({
+    '127.0.0.1': { user_agent: null, latitude: null, longitude: null },
+  });
+  raw.end();
+});
+
+test('a player who does not wait for his verification has no seat, though it comes to a yes', async () => {
+  const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<Response>();
+  provider.answer = () => {
+    asked.resolve();
+    return answer.promise;
+  };
+  const leaving = new AbortController();
+  const left = find(muster, game, {}, leaving.signal).catch(() => undefined);
+  await asked.promise;
+  const before = await muster.ledger.measure();
+  leaving.abort();
+  await left;
+  answer.resolve(new Response());
+  provider.answer = () => new Response();
+  const other = await find(muster, game);
+  expect(other.status).toBe(200);
+  const after = await muster.ledger.measure();
+  expect([Number(after.players) - Number(before.players), Number(after.lobbies) - Number(before.lobbies)]).toEqual([
+    1, 1,
+  ]);
+});
+
+test('neither its headers, nor its secret, nor the query of its address are logged', async () => {
+  const canary = `canary-${crypto.randomUUID()}`;
+  const verification = { url: `${provider.url}?key=${canary}`, headers: { 'x-key': canary } };
+  refuse(500);
+  const game = await makePuppetGame(muster, {
+    game_modes: { default: { actions: { find: { enabled: true, verification } } } },
+  });
+  const answer = await find(muster, game);
+  expect(provider.requests[0]?.path).toContain(canary);
+  expect(JSON.stringify([answer.body, muster.events, await receiptOf(game, answer)])).not.toContain(canary);
+});

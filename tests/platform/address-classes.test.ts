@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseAddressClasses, readAddressClasses } from '../../src/platform/address-classes.ts';
+import { StartError } from '../../src/platform/errors.ts';
+import { makeDataDirectory } from '../support/service.ts';
+
+describe('a list of address classes that is wrong stops the start', () => {
+  test.each([
+    ['no class', '1.2.3.4', 'has no class (vpn, proxy, tor, hosting) after the network'],
+    ['a class that there is not', '1.2.3.4 evil', 'has no class'],
+    ['two classes', '1.2.3.4 vpn tor', 'has no class'],
+    ['no address', 'example.com vpn', 'does not begin with an address'],
+    ['an address of three numbers', '1.2.3 vpn', 'does not begin with an address'],
+    ['an octal number', '010.1.2.3 vpn', 'does not begin with an address'],
+    ['too long a length', '1.2.3.4/33 vpn', 'has no length from 0 to 32 after the slash'],
+    ['too long a length for IPv6', '2001:db8::/129 vpn', 'has no length from 0 to 128 after the slash'],
+    ['no length after the slash', '1.2.3.4/ vpn', 'has no length'],
+    ['a negative length', '1.2.3.4/-1 vpn', 'has no length'],
+    ['two lengths', '1.2.3.4/8/8 vpn', 'has no length'],
+    ['a zone', 'fe80::1%eth0 vpn', 'does not begin with an address'],
+    ['IPv4 inside IPv6', '::ffff:1.2.3.4 vpn', 'has an IPv4 address inside IPv6: write it as IPv4'],
+  ])('%s', (_what, line, problem) => {
+    const read = () => parseAddressClasses(`# a list\n\n192.0.2.0/24 vpn\n${line}\n`);
+    expect(read).toThrow(StartError);
+    expect(read).toThrow('MUSTER_ADDRESS_CLASSES: line 4, ');
+    expect(read).toThrow(problem);
+  });
+
+  test('a file that is not there', async () => {
+    const path = join(await makeDataDirectory(), 'none.txt');
+    await expect(readAddressClasses(path)).rejects.toThrow(`names the file ${path}, which cannot be read`);
+  });
+});
+
+describe('an address is of the classes of all networks that it lies in', () => {
+  const list = parseAddressClasses(
+    [
+      '# ours',
+      '10.1.2.3/8 vpn # the bits after the length do not count',
+      '\t10.0.0.0/16   tor\r',
+      '198.51.100.7 proxy',
+      '2001:db8::/32 hosting',
+      '2001:db8:0:1::/64 vpn',
+    ].join('\n'),
+  );
+
+  test.each([
+    ['10.0.255.255', ['vpn', 'tor']],
+    ['10.255.255.255', ['vpn']],
+    ['::ffff:10.0.0.1', ['vpn', 'tor']],
+    ['11.0.0.0', []],
+    ['9.255.255.255', []],
+    ['198.51.100.7', ['proxy']],
+    ['198.51.100.6', []],
+    ['2001:db8:ffff::1', ['hosting']],
+    ['2001:DB8:0:1::1', ['vpn', 'hosting']],
+    ['2001:db9::1', []],
+    ['', []],
+    ['unknown', []],
+  ])('%s', (address, classes) => {
+    expect(list.of(address) as string[]).toEqual(classes);
+  });
+
+  test('/0 holds every address of its kind, and of no other', () => {
+    const all = parseAddressClasses('0.0.0.0/0 tor\n::/0 vpn');
+    expect([all.of('255.255.255.255'), all.of('ffff::1')]).toEqual([['tor'], ['vpn']]);
+  });
+
+  test('no list knows nobody', async () => {
+    expect((await readAddressClasses(undefined)).of('10.0.0.1')).toEqual([]);
+  });
+
+  test('a file is read', async () => {
+    const path = join(await makeDataDirectory(), 'list.txt');
+    await writeFile(path, '10.0.0.0/8 hosting\n');
+    expect((await readAddressClasses(path)).of('10.0.0.1')).toEqual(['hosting']);
+  });
+});

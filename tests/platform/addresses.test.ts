@@ -1,0 +1,188 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { Type } from '@sinclair/typebox';
+import fc from 'fast-check';
+import { StartError } from '../../src/platform/errors.ts';
+import { createAddresses, networkOf, readTrustedProxies } from '../../src/platform/http/addresses.ts';
+import { route } from '../../src/platform/http/route.ts';
+import { openTestApp, type TestApp } from '../support/http-app.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { refusalOf } from '../support/refusal.ts';
+
+const PROXIES = '10.0.0.0/8, 192.168.1.1, fd00::/8, ::1';
+
+/** The client's address, when a connection from there sends these headers. */
+function addressOf(connected: string, forwarded: string | undefined, trusted: string | null = PROXIES): string {
+  const headers = new Headers(forwarded === undefined ? [] : [['x-forwarded-for', forwarded]]);
+  const request = new Request('http://muster', { headers });
+  return createAddresses(readTrustedProxies(trusted ?? undefined)).of(request, {
+    requestIP: () => ({ address: connected }),
+  });
+}
+
+describe('whoever is no trusted proxy moves nothing by what he says', () => {
+  const SAID = [
+    '1.2.3.4',
+    '10.0.0.1',
+    '1.2.3.4, 10.0.0.1',
+    '::1',
+    '127.0.0.1',
+    '',
+    ',',
+    'unknown',
+    '1.2.3.4,'.repeat(1_000),
+  ];
+  const STRANGERS = ['203.0.113.9', '127.0.0.1', '11.0.0.1', '9.255.255.255', '192.168.1.2', '2001:db8::1', 'fe00::1'];
+  for (const stranger of STRANGERS) {
+    test(stranger, () => {
+      for (const said of SAID) expect(addressOf(stranger, said)).toBe(stranger);
+    });
+  }
+
+  test('nor does a proxy where none is trusted', () => {
+    for (const said of SAID) expect(addressOf('10.0.0.1', said, null)).toBe('10.0.0.1');
+    expect(createAddresses([]).of(new Request('http://muster'), null)).toBe('');
+  });
+});
+
+describe('of what a trusted proxy says counts the right-most that is not trusted:', () => {
+  const CASES: [said: string | undefined, client: string][] = [
+    [undefined, '10.0.0.1'],
+    ['', '10.0.0.1'],
+    ['203.0.113.9', '203.0.113.9'],
+    ['1.2.3.4, 203.0.113.9', '203.0.113.9'],
+    ['1.2.3.4, 203.0.113.9, 10.1.1.1', '203.0.113.9'],
+    ['1.2.3.4,203.0.113.9 ,\t10.1.1.1,192.168.1.1', '203.0.113.9'],
+    ['10.9.9.9, 203.0.113.9', '203.0.113.9'],
+    ['203.0.113.9, fd00::2', '203.0.113.9'],
+    ['203.0.113.9, ::ffff:10.1.1.1', '203.0.113.9'],
+    ['::ffff:203.0.113.9', '203.0.113.9'],
+    ['::FFFF:CB00:7109', '203.0.113.9'],
+    ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
+    ['203.0.113.9:51234', '203.0.113.9'],
+    ['[2001:db8::1]:51234', '2001:db8::1'],
+    ['[2001:db8::1]', '2001:db8::1'],
+    ['fe80::1%eth0', 'fe80::1'],
+    // All are trusted: the first of them is as far as anybody can see.
+    ['10.3.3.3, 10.2.2.2', '10.3.3.3'],
+    // Elements of a list may be empty.
+    ['203.0.113.9, ,,10.1.1.1,', '203.0.113.9'],
+    // What cannot be read ends it at the last hop that was trusted.
+    ['unknown', '10.0.0.1'],
+    ['203.0.113.9, unknown', '10.0.0.1'],
+    ['203.0.113.9, unknown, 10.1.1.1', '10.1.1.1'],
+    ['203.0.113.9 10.1.1.1', '10.0.0.1'],
+    ['"203.0.113.9"', '10.0.0.1'],
+    ['for=203.0.113.9', '10.0.0.1'],
+    ['203.0.113.256', '10.0.0.1'],
+    ['203.0.113', '10.0.0.1'],
+    ['0xcb007109', '10.0.0.1'],
+    ['3405803785', '10.0.0.1'],
+    ['0313.0.0161.011', '10.0.0.1'],
+    ['203.0.113.9:port', '10.0.0.1'],
+    ['[203.0.113.9]', '203.0.113.9'],
+    ['2001:db8::1::', '10.0.0.1'],
+    ['localhost', '10.0.0.1'],
+    ["203.0.113.9'; drop table players; --", '10.0.0.1'],
+  ];
+  test.each(CASES)('%p: %s', (said, client) => {
+    expect(addressOf('10.0.0.1', said)).toBe(client);
+    // A proxy of IPv4 is the same one when it comes to a socket of IPv6.
+    expect(addressOf('::ffff:10.0.0.1', said)).toBe(client);
+  });
+
+  test('whatever somebody sends, a proxy that adds his address is believed, and he is not', () => {
+    const anything = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
+    const near = fc.array(fc.constantFrom('10.1.1.1', 'fd00::1', '203.0.113.1', ',', ' ', 'x', ':1'), {
+      maxLength: 200,
+    });
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          anything,
+          near.map((parts) => parts.join(',')),
+        ),
+        (said) => {
+          expect(addressOf('10.0.0.1', `${said}, 198.51.100.7`)).toBe('198.51.100.7');
+        },
+      ),
+    );
+  });
+
+  test('of a chain without end only so much is read', () => {
+    expect(addressOf('10.0.0.1', `203.0.113.9${', 10.1.1.1'.repeat(1_000)}`)).toBe('10.1.1.1');
+  });
+});
+
+describe('an address is counted', () => {
+  const COUNTED: [address: string, as: string][] = [
+    ['203.0.113.9', '203.0.113.9'],
+    ['::ffff:203.0.113.9', '203.0.113.9'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:2::/64'],
+    ['2001:db8:1:3::1', '2001:db8:1:3::/64'],
+    ['::1', '::/64'],
+    ['', ''],
+  ];
+  test.each(COUNTED)('%p as %p', (address, as) => expect(networkOf(address)).toBe(as));
+});
+
+describe('trusted proxies are refused, with the one that is wrong:', () => {
+  const WRONG = [
+    '10.0.0',
+    '10.0.0.0/33',
+    '010.0.0.1',
+    '1.2.3.4/',
+    'fd00::/129',
+    '1.2.3.4,,5.6.7.8',
+    '12',
+    ':',
+    'fd00:::1',
+  ];
+  test.each(WRONG)('%p', (text) => {
+    const { message } = refusalOf(StartError, () => readTrustedProxies(`10.0.0.1,${text}`));
+    expect(message).toStartWith('MUSTER_TRUSTED_PROXIES has "');
+    expect(message).toEndWith('with commas in between.');
+  });
+
+  test.each(['0.0.0.0/0', '::/0', '::ffff:0.0.0.0/96'])('%p, which is everybody', (text) => {
+    expect(refusalOf(StartError, () => readTrustedProxies(text)).message).toContain('which is everybody');
+  });
+
+  test('and a network of IPv4 that is written as IPv6 is one', () => {
+    expect(addressOf('10.7.7.7', '203.0.113.9', '::ffff:10.0.0.0/104')).toBe('203.0.113.9');
+    expect(addressOf('11.7.7.7', '203.0.113.9', '::ffff:10.0.0.0/104')).toBe('11.7.7.7');
+  });
+});
+
+describe('a handler is given the address', () => {
+  let app: TestApp | undefined;
+  afterEach(() => app?.[Symbol.asyncDispose]());
+
+  const where = route(
+    'GET',
+    '/where',
+    { summary: 'For a test.', allow: 'anyone', response: Type.Object({ address: Type.String() }) },
+    async ({ address }) => ({ address }),
+  );
+  const ask = async (...headers: string[]) => {
+    const head = ['GET /where HTTP/1.1', 'Host: muster', ...headers, 'Connection: close', '', ''].join('\r\n');
+    return (await sendRaw(app?.api.base_url ?? '', head)).body.address;
+  };
+
+  test('of its connection, whatever headers say', async () => {
+    app = await openTestApp([where]);
+    expect(await ask('X-Forwarded-For: 203.0.113.9', 'X-Real-IP: 203.0.113.9', 'Forwarded: for=203.0.113.9')).toBe(
+      '127.0.0.1',
+    );
+  });
+
+  test('that a trusted proxy says, in one header or in several', async () => {
+    app = await openTestApp([where], { trusted_proxies: '127.0.0.1,10.0.0.0/8' });
+    expect(await ask('X-Forwarded-For: 1.2.3.4, 203.0.113.9, 10.1.1.1')).toBe('203.0.113.9');
+    expect(await ask('X-Forwarded-For: 1.2.3.4', 'x-forwarded-for: 203.0.113.9', 'X-FORWARDED-FOR: 10.1.1.1')).toBe(
+      '203.0.113.9',
+    );
+    expect(await ask('X-Forwarded-For: 203.0.113.9', 'X-Forwarded-For:')).toBe('203.0.113.9');
+    expect(await ask('X-Real-IP: 203.0.113.9')).toBe('127.0.0.1');
+  });
+});

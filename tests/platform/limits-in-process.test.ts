@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'bun:test';
+import { COUNTS_MAX, createCounters } from '../../src/platform/limits/counters.ts';
+import { inOneMinute, perMinute } from '../../src/platform/limits/limit.ts';
+
+const MIB = 2 ** 20;
+const LIMIT = inOneMinute('test', 3);
+
+describe('what this process counts', () => {
+  test('of a million who come is bounded, in number and in memory', () => {
+    const counters = createCounters(() => 0);
+    Bun.gc(true);
+    const before = process.memoryUsage().heapUsed;
+    for (let number = 0; number < 1_000_000; number += 1) {
+      const { is_within } = counters.count(LIMIT, `public:namespace 2001:db8:${number.toString(16)}::/64`);
+      if (!is_within) throw new Error('everybody has a count of his own');
+    }
+    Bun.gc(true);
+    expect(counters.size).toBe(COUNTS_MAX);
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * MIB);
+  });
+
+  test('is still known of somebody who goes on asking while others come and go', () => {
+    const counters = createCounters(() => 0);
+    for (let number = 0; number < 3; number += 1) counters.count(LIMIT, 'me');
+    for (let number = 0; number < 3 * COUNTS_MAX; number += 1) {
+      counters.count(LIMIT, `${number}`);
+      if (number % 1_000 === 0) expect(counters.count(LIMIT, 'me').is_within).toBe(false);
+    }
+  });
+
+  test('begins anew with each window, to the millisecond, also when it was silent for several', () => {
+    let now = 0;
+    const counters = createCounters(() => now);
+    const outcomes = () => Array.from({ length: 4 }, () => counters.count(LIMIT, 'me').is_within);
+    for (const begin of [0, 60_000, 120_000, 600_000]) {
+      now = begin;
+      expect(outcomes()).toEqual([true, true, true, false]);
+      now = begin + 59_999;
+      expect(counters.count(LIMIT, 'me')).toEqual({
+        is_within: false,
+        limit: 3,
+        remaining: 0,
+        reset_at: begin + 60_000,
+        reset_in_ms: 1,
+      });
+    }
+  });
+
+  test('is not paid for later when the clock is set back', () => {
+    let now = 60_000;
+    const counters = createCounters(() => now);
+    counters.count(LIMIT, 'me');
+    now = 30_000;
+    expect(counters.count(LIMIT, 'me')).toMatchObject({ is_within: true, reset_at: 60_000, remaining: 2 });
+  });
+});
+
+describe('a limit', () => {
+  test('by the minute lets those of fifteen minutes come at once, as in the field', () => {
+    expect(perMinute('x', 128)).toMatchObject({ requests: 1_920, window_ms: 900_000 });
+    expect(perMinute('x', 3)).toMatchObject({ requests: 45 });
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'bun:test';
+import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
+import { hostileTargets } from '../../support/hostile-target.ts';
+import { answerText, answerWith, listenAt } from '../../support/listener.ts';
+import { rejectionOf } from '../../support/refusal.ts';
+
+const outbound = createOutbound({ allowed_private: ['127.0.0.1'] });
+const REQUEST = { headers: {}, body: '{"a":"ü"}', timeout_ms: 10_000, answer_bytes_max: 1_024 };
+const addressOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/check?game=1#part`;
+
+describe('a target that is hostile', () => {
+  const TIMEOUT_MS = 300;
+  for (const [behaviour, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.1:1/'))) {
+    test(`${behaviour}: ${comes_to}`, async () => {
+      await using target = await listenAt('127.0.0.1', serve);
+      // Where something other than the time ends it, there is enough of it.
+      const timeout_ms = comes_to === 'timeout' ? TIMEOUT_MS : 10_000;
+      const answer = outbound.post(addressOf(target), { ...REQUEST, timeout_ms, answer_bytes_max: 0 });
+      if (typeof comes_to === 'number') expect(await answer).toEqual({ status: comes_to, text: '' });
+      else expect((await rejectionOf(OutboundFailure, answer)).kind).toBe(comes_to);
+      expect(target.connections).toBe(1);
+    });
+  }
+});
+
+test('nobody listens there', async () => {
+  const { port } = await (async () => {
+    await using gone = await listenAt('127.0.0.1');
+    return gone;
+  })();
+  const failure = await rejectionOf(OutboundFailure, outbound.post(addressOf({ port }), REQUEST));
+  expect(failure.kind).toBe('unreachable');
+});
+
+test('whoever does not wait any more has an end of it at once, and the connection goes with him', async () => {
+  const closed = Promise.withResolvers<void>();
+  await using target = await listenAt('127.0.0.1', (socket) => void socket.on('close', () => closed.resolve()));
+  const leaving = new AbortController();
+  const answer = rejectionOf(OutboundFailure, outbound.post(addressOf(target), { ...REQUEST, signal: leaving.signal }));
+  while (target.connections === 0) await Bun.sleep(1);
+  leaving.abort();
+  expect((await answer).kind).toBe('cancelled');
+  await closed.promise;
+});
+
+describe('the body of an answer', () => {
+  test('is given as text', async () => {
+    await using target = await listenAt('127.0.0.1', answerWith(answerText(403, { body: '{"success":"ü"}' })));
+    expect(await outbound.post(addressOf(target), REQUEST)).toEqual({ status: 403, text: '{"success":"ü"}' });
+  });
+
+  test('longer than was wanted is a broken answer', async () => {
+    await using target = await listenAt('127.0.0.1', answerWith(answerText(200, { body: 'x'.repeat(1_025) })));
+    expect((await rejectionOf(OutboundFailure, outbound.post(addressOf(target), REQUEST))).kind).toBe('broken_answer');
+  });
+
+  test('shorter than it says is a broken answer', async () => {
+    await using target = await listenAt(
+      '127.0.0.1',
+      answerWith(answerText(200, { headers: { 'content-length': '10' }, body: 'x' })),
+    );
+    expect((await rejectionOf(OutboundFailure, outbound.post(addressOf(target), REQUEST))).kind).toBe('broken_answer');
+  });
+
+  test('is not unpacked', async () => {
+    const packed = Bun.gzipSync(Buffer.from('secret'));
+    await using target = await listenAt('127.0.0.1', (socket) => {
+      socket.on('data', () => {
+        socket.write(
+          answerText(200, { headers: { 'content-encoding': 'gzip', 'content-length': String(packed.length) } }),
+        );
+        socket.end(packed);
+      });
+    });
+    expect((await outbound.post(addressOf(target), REQUEST)).text).not.toContain('secret');
+  });
+});
+
+describe('a request', () => {
+  test('says what was wanted, whose host it is for, and little else', async () => {
+    await using target = await listenAt('127.0.0.1', answerWith(answerText(204)));
+    await outbound.post(addressOf(target), { ...REQUEST, headers: { 'X-Key': 'value', 'User-Agent': 'mine' } });
+    const [head = '', body] = (target.heard[0] ?? '').split('\r\n\r\n');
+    const [line, ...headers] = head.split('\r\n');
+    expect(line).toBe('POST /check?game=1 HTTP/1.1');
+    expect(headers.map((header) => header.toLowerCase()).sort()).toEqual([
+      'accept-encoding: identity',
+      'connection: close',
+      'content-length: 10',
+      `host: 127.0.0.1:${target.port}`,
+      'user-agent: mine',
+      'x-key: value',
+    ]);
+    expect(Buffer.from(body ?? '', 'latin1').toString()).toBe(REQUEST.body);
+  });
+
+  const BAD_HEADERS: [string, string][] = [
+    ['x', 'a\r\nHost: inside'],
+    ['x', 'a\nb'],
+    ['x', '\0'],
+    ['x', '€'],
+    ['a b', 'x'],
+    ['a\r\nb', 'x'],
+    ['', 'x'],
+    ...['Host', 'connection', 'Transfer-Encoding', 'content-length', 'Expect', 'Upgrade', 'TE', 'Accept-Encoding'].map(
+      (name): [string, string] => [name, 'x'],
+    ),
+  ];
+  for (const [name, value] of BAD_HEADERS) {
+    test(`with the header ${JSON.stringify(name)}: ${JSON.stringify(value)} is not sent`, async () => {
+      await using target = await listenAt('127.0.0.1', answerWith(answerText(200)));
+      const sent = outbound.post(addressOf(target), { ...REQUEST, headers: { [name]: value } });
+      expect((await rejectionOf(OutboundFailure, sent)).kind).toBe('bad_request');
+      expect(target.connections).toBe(0);
+    });
+  }
+
+  test('failing says nothing of the address, which may hold secrets', async () => {
+    const failure = await rejectionOf(OutboundFailure, outbound.post('http://127.0.0.1:1/?key=canary', REQUEST));
+    expect(failure.message).not.toContain('canary');
+  });
+});

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { createServer, type TLSSocket } from 'node:tls';
+import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
+import { AUTHORITY, CERTIFICATE, CERTIFICATE_KEY } from '../../support/certificates.ts';
+import { answerText, answerWith, listenAt } from '../../support/listener.ts';
+import { rejectionOf } from '../../support/refusal.ts';
+
+const REQUEST = { headers: {}, body: '{}', timeout_ms: 10_000, answer_bytes_max: 0 };
+const asked: { server_name: TLSSocket['servername']; heard: string }[] = [];
+const server = createServer({ key: CERTIFICATE_KEY, cert: CERTIFICATE }, (socket) => {
+  socket.on('error', () => socket.destroy());
+  socket.on('data', (piece) => {
+    asked.push({ server_name: socket.servername, heard: piece.toString() });
+    socket.end(answerText(200));
+  });
+});
+let port: number;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('it listens at no port');
+  port = address.port;
+});
+afterAll(() => server.close());
+
+const outbound = createOutbound({
+  allowed_private: ['127.0.0.0/8'],
+  resolve: async () => ['127.0.0.2'],
+  certificate_authorities: AUTHORITY,
+});
+const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
+
+describe('over https', () => {
+  test('the connection goes to the address, and the certificate is the name’s', async () => {
+    expect((await outbound.post(`https://verify.example:${port}/x`, REQUEST)).status).toBe(200);
+    expect(asked.at(-1)?.server_name).toBe('verify.example');
+    expect(asked.at(-1)?.heard).toContain(`host: verify.example:${port}\r\n`);
+  });
+
+  test('a certificate may be an address’s', async () => {
+    expect((await outbound.post(`https://127.0.0.2:${port}/`, REQUEST)).status).toBe(200);
+  });
+
+  test('a certificate of another name is refused before anything is said', async () => {
+    const before = asked.length;
+    expect(await kindOf(outbound.post(`https://other.example:${port}/`, REQUEST))).toBe('unreachable');
+    expect(asked.length).toBe(before);
+  });
+
+  test('a certificate by nobody who is trusted is refused, whatever the environment says', async () => {
+    const before = asked.length;
+    expect(await sendElsewhere({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, `https://verify.example:${port}/`)).toBe(
+      'unreachable',
+    );
+    expect(asked.length).toBe(before);
+  });
+
+  test('one who says nothing while a connection is made secret has no longer than others', async () => {
+    await using silent = await listenAt('127.0.0.2');
+    const sent = outbound.post(`https://verify.example:${silent.port}/`, { ...REQUEST, timeout_ms: 100 });
+    expect(await kindOf(sent)).toBe('timeout');
+  });
+});
+
+test('proxies that the environment names are not used: they would connect to what nobody checked', async () => {
+  await using proxy = await listenAt('127.0.0.4', (socket) => void socket.end(answerText(200)));
+  await using plain = await listenAt('127.0.0.2', answerWith(answerText(204)));
+  const address = `http://127.0.0.4:${proxy.port}`;
+  const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'];
+  const environment = { ...Object.fromEntries(names.map((name) => [name, address])), NODE_USE_ENV_PROXY: '1' };
+  expect(await sendElsewhere(environment, `http://verify.example:${plain.port}/`)).toBe('{"status":204,"text":""}');
+  expect(await sendElsewhere(environment, `https://verify.example:${port}/`, AUTHORITY)).toBe(
+    '{"status":200,"text":""}',
+  );
+  expect(proxy.connections).toBe(0);
+});
+
+/** What comes of a request that a process of its own sends, with this in its environment. */
+async function sendElsewhere(environment: Record<string, string>, url: string, authority?: string): Promise<string> {
+  const sender = join(import.meta.dir, '../../support/outbound-sender.ts');
+  const command = [process.execPath, sender, url, '127.0.0.2', ...(authority === undefined ? [] : [authority])];
+  const child = Bun.spawn(command, { env: environment, stdout: 'pipe', stderr: 'ignore' });
+  return (await new Response(child.stdout).text()).trim();
+}

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, setSystemTime, test } from 'bun:test';
+import type { DatabaseAddress } from '../../src/platform/database/database.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { openSocket } from '../support/socket.ts';
+import { openSocketApp } from '../support/socket-app.ts';
+
+let opened: AsyncDisposableStack;
+let address: DatabaseAddress;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  ({ address } = opened.use(await openTestDatabase()));
+  // The middle of a window, so that none ends while a test runs.
+  setSystemTime(Date.UTC(2030, 0, 1, 12, 0, 30));
+}, 30_000);
+afterAll(async () => {
+  setSystemTime();
+  await opened.disposeAsync();
+});
+
+const isError = ({ type }: { type: string }) => type === 'error';
+const UPGRADES_MAX = 1_200;
+
+describe('a subscription', () => {
+  test('is counted as its GET is, and with it; who has had enough is told when to come again', async () => {
+    await using app = await openSocketApp(address, { limits_scale: 1 });
+    const token = await app.issue();
+    using socket = openSocket(app.url, { token });
+    expect((await app.api.get('/matchmaker/rare/one', token)).status).toBe(200);
+    await socket.subscribe('a', '/matchmaker/rare/one');
+    await socket.subscribe('b', '/matchmaker/rare/two');
+    socket.send({ type: 'subscribe', id: 'c', path: '/matchmaker/rare/three' });
+    expect(await socket.next(isError)).toMatchObject({
+      id: 'c',
+      error: { code: 'API_RATE_LIMIT', metadata: expect.any(Number) },
+      retry_after_ms: expect.any(Number),
+    });
+    expect((await app.api.get('/matchmaker/rare/one', token)).status).toBe(429);
+    // What he watches already goes on.
+    await app.raise('two');
+    await socket.next(({ type, body }) => type === 'body' && body.word === 1);
+  });
+
+  test('of somebody else is none of his', async () => {
+    await using app = await openSocketApp(address, { limits_scale: 1 });
+    for (const token of [await app.issue(), await app.issue()]) {
+      using socket = openSocket(app.url, { token });
+      for (const name of ['one', 'two', 'three']) await socket.subscribe(name, `/matchmaker/rare/${name}`);
+    }
+  });
+});
+
+describe('who goes on from where he stood', () => {
+  test('is not refused for it, over a socket nor by polls, however often things change', async () => {
+    await using app = await openSocketApp(address, { limits_scale: 1 });
+    const token = await app.issue();
+    let { index } = (await app.api.ok('GET', '/matchmaker/rare/four', { token })).watch;
+    for (let number = 1; number <= 20; number += 1) {
+      const poll = app.api.ok('GET', `/matchmaker/rare/four?watch_index=${index}`, { token });
+      await app.raise('four');
+      const { word, watch } = await poll;
+      expect(word).toBe(number);
+      ({ index } = watch);
+    }
+    for (let number = 0; number < 5; number += 1) {
+      using socket = openSocket(app.url, { token });
+      await socket.subscribe('again', '/matchmaker/rare/four', index);
+    }
+  });
+
+  test('with an index that is none of ours, is somebody who asks for the first time', async () => {
+    await using app = await openSocketApp(address, { limits_scale: 1 });
+    const token = await app.issue();
+    const statuses: number[] = [];
+    for (const index of ['', 'x', '1', '00000000.1']) {
+      statuses.push((await app.api.get(`/matchmaker/rare/five?watch_index=${index}`, token)).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 429]);
+  });
+});
+
+test('an upgrade is counted by its address, whatever token it brings', async () => {
+  await using app = await openSocketApp(address, { limits_scale: 1 });
+  const head = [
+    'GET /watch HTTP/1.1',
+    'Host: muster',
+    'Connection: Upgrade, close',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Protocol: muster.watch.v1, bearer.nonsense',
+  ];
+  const ask = (number: number) =>
+    sendRaw(app.url, [...head, `X-Forwarded-For: 203.0.113.${number % 256}`, '', ''].join('\r\n'));
+  const codes = new Set<string>();
+  for (let number = 0; number < UPGRADES_MAX; number += 1) codes.add((await ask(number)).body.code);
+  expect([...codes]).toEqual(['TOKEN_INVALID']);
+  const { status, body, headers } = await ask(0);
+  expect({ status, code: body.code, retry_after: headers.get('retry-after') }).toEqual({
+    status: 429,
+    code: 'API_RATE_LIMIT',
+    retry_after: '30',
+  });
+});

@@ -1,0 +1,82 @@
+import { type CaptchaDependencies, createCaptcha, type Visitor } from '../../src/features/captcha/captcha.ts';
+import { createProofsOfWork } from '../../src/features/captcha/proof-of-work.ts';
+import type { CaptchaDecision } from '../../src/features/captcha/wire.ts';
+import type { CaptchaConfig } from '../../src/features/versions/config.ts';
+import { type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import { ServiceError } from '../../src/platform/errors.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { createOutbound } from '../../src/platform/outbound/outbound.ts';
+import { loadKey } from '../../src/platform/tokens/keys.ts';
+import type { CaptchaProvider } from './captcha-provider.ts';
+import type { createMovedClock } from './clock.ts';
+
+const POOL = 6;
+const HERE = '203.0.113.7';
+export const PUBLIC_URL = 'https://play.example.com';
+
+/** What came of a request: what was decided, and the refusal. */
+export interface Seen {
+  decision: CaptchaDecision | undefined;
+  error: ServiceError | undefined;
+}
+
+interface DeskOptions {
+  database_address: DatabaseAddress;
+  clock: ReturnType<typeof createMovedClock>;
+  provider: CaptchaProvider;
+  more?: Partial<CaptchaDependencies>;
+}
+
+export type Desk = Awaited<ReturnType<typeof openDesk>>;
+
+/**
+ * Where captchas are checked, as one process does it: on a real database, with a provider that is asked over a real
+ * connection. What versions ask for is said by the tests.
+ */
+export async function openDesk({ database_address, clock, provider, more = {} }: DeskOptions) {
+  const database = openDatabase(database_address, POOL);
+  const events: ServiceEvent[] = [];
+  const configs = new Map<string, CaptchaConfig>();
+  const key = await loadKey(database.queries, clock, 'captcha');
+  const proofs = createProofsOfWork({ clock, key });
+  const captcha = createCaptcha({
+    ...{ database, clock, key, events: { emit: (event) => void events.push(event) } },
+    ...{ outbound: createOutbound({ allowed_private: [] }), captcha_timeout_ms: 5_000, public_url: PUBLIC_URL },
+    ...{ hcaptcha_url: provider.hcaptcha, turnstile_url: provider.turnstile, captcha_is_open_when_down: false },
+    shared_captcha_keys: {},
+    namespaces: { find: async () => undefined },
+    versions: { captcha: async ({ version_id }) => configs.get(version_id) },
+    ...more,
+  });
+  return {
+    ...{ captcha, proofs, database, events },
+    /** Asks as somebody at a namespace, whose version asks for this. */
+    async ask(
+      { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
+      visitor: Partial<Visitor> = {},
+    ): Promise<Seen> {
+      const version_id = crypto.randomUUID();
+      configs.set(version_id, config);
+      const place = { game_id: crypto.randomUUID(), namespace_id, version_id };
+      const patience = { signal: new AbortController().signal };
+      const asking = { address: HERE, readOrigin: () => undefined, captcha: undefined, patience };
+      let decision: CaptchaDecision | undefined;
+      const note = (decided: CaptchaDecision) => {
+        decision = decided;
+      };
+      try {
+        await captcha.admit(place, { ...asking, ...visitor }, note);
+        return { decision, error: undefined };
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        return { decision, error };
+      }
+    },
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  };
+}
+
+/** "solved", or the code of the refusal. */
+export function outcomeOf({ decision, error }: Seen): string {
+  return error?.code ?? decision?.decision ?? 'nothing was decided';
+}

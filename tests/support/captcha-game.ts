@@ -1,0 +1,91 @@
+import { afterAll, beforeAll } from 'bun:test';
+import { solveChallenge } from 'altcha-lib';
+import { deriveKey } from 'altcha-lib/algorithms/pbkdf2';
+import type { Answer } from './api.ts';
+import { type CaptchaProvider, openCaptchaProvider } from './captcha-provider.ts';
+import { deploy } from './game.ts';
+import { type Ledger, openLedger } from './ledger.ts';
+import { makePuppetGame } from './puppet.ts';
+import { openTestService, type TestService } from './service.ts';
+
+export const HCAPTCHA = { site_key: 'h-site', secret_key: 'canary-of-hcaptcha' };
+export const TURNSTILE = { site_key: 't-site', secret_key: 'canary-of-turnstile' };
+export const OUR_SECRET = 'canary-of-ours';
+export const TIMES = { requests_before_reverify: 2, verification_ttl: 60_000 };
+/** A game mode that does everything, with room for many. */
+export const MODE = { actions: { create: { enabled: true, enable_private: true } }, max_players: 250 };
+export const BODIES = {
+  find: { game_modes: ['default'], regions: ['local'] },
+  create: { game_mode: 'default', region: 'local' },
+  join: { lobby_id: crypto.randomUUID() },
+};
+
+export type CaptchaGame = Awaited<ReturnType<typeof makePuppetGame>>;
+
+/** A service whose providers of captchas are on this machine, for all tests of a file. */
+export function shareCaptchaService() {
+  const opened = new AsyncDisposableStack();
+  const shared: Partial<{ provider: CaptchaProvider; muster: TestService; beside: TestService; ledger: Ledger }> = {};
+  beforeAll(async () => {
+    const provider = opened.use(await openCaptchaProvider());
+    const settings = {
+      ...provider.settings,
+      MUSTER_TURNSTILE_SITE_KEY: 'our-site',
+      MUSTER_TURNSTILE_SECRET_KEY: OUR_SECRET,
+      MUSTER_SITES_DOMAIN: 'sites.example.com',
+    };
+    const muster = opened.use(await openTestService(settings));
+    const beside = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { beside: muster }));
+    Object.assign(shared, { provider, muster, beside, ledger: opened.use(openLedger(muster)) });
+  }, 60_000);
+  afterAll(() => opened.disposeAsync(), 30_000);
+
+  function get<Name extends keyof typeof shared>(name: Name): NonNullable<(typeof shared)[Name]> {
+    const value = shared[name];
+    if (value === undefined) throw new Error('the service is open while tests run, not while they are collected');
+    return value;
+  }
+  let count = 0;
+  return {
+    get provider() {
+      return get('provider');
+    },
+    get muster() {
+      return get('muster');
+    },
+    /** A second machine on the same database, in another region, where nobody is sent. */
+    get beside() {
+      return get('beside');
+    },
+    get ledger() {
+      return get('ledger');
+    },
+    /** A game whose version asks for this. */
+    async makeGame(captcha: object): Promise<CaptchaGame> {
+      const game = await makePuppetGame(get('muster'), { game_modes: { default: MODE } });
+      const matchmaker = { ...game.matchmaker, captcha: { ...TIMES, ...captcha } };
+      return { ...game, version_id: await deploy(get('muster').api, game, matchmaker) };
+    },
+    /** Asks for a seat as a player of the game. */
+    ask: (game: CaptchaGame, kind: keyof typeof BODIES, body: object = {}, at = get('muster')) =>
+      at.api.post(`/matchmaker/lobbies/${kind}`, game.public_token, { ...BODIES[kind], ...body }),
+    /** A captcha that nobody has sent before, of which its provider says this. */
+    captcha(behaviour = 'ok'): string {
+      count += 1;
+      return `${behaviour}:${count}`;
+    },
+    async receiptOf({ game_id, namespace_id, cloud_token }: CaptchaGame, { headers }: Answer, at = get('muster')) {
+      const receipts = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts`;
+      return (await at.api.ok('GET', `${receipts}/${headers.get('rvt-ray-id')}`, { token: cloud_token })).receipt;
+    },
+  };
+}
+
+/** A captcha as it comes with a request. */
+export const solved = (client_response: string, name = 'hcaptcha') => ({ captcha: { [name]: { client_response } } });
+
+/** Does a proof of work, as ALTCHA's own client does. */
+export async function solveWork(challenge: Parameters<typeof solveChallenge>[0]['challenge']) {
+  const solution = await solveChallenge({ challenge, deriveKey });
+  return solved(Buffer.from(JSON.stringify({ challenge, solution })).toString('base64'), 'pow');
+}

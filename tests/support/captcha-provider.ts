@@ -1,0 +1,82 @@
+import type { Socket } from 'node:net';
+import { hostileTargets } from './hostile-target.ts';
+import { answerText, isWhole, listenAt } from './listener.ts';
+
+const HOSTILE = hostileTargets('http://127.0.0.1:1/');
+const json = (said: unknown, status = 200) => answerText(status, { body: JSON.stringify(said) });
+const yes = (more: object = {}) =>
+  json({ success: true, challenge_ts: '2026-01-01T00:00:00Z', hostname: 'play.example.com', ...more });
+const no = (...codes: string[]) => json({ success: false, 'error-codes': codes });
+
+/** What a provider says of a captcha, by what stands before the colon in it: "ok:1", "ok:2" and so on are all fine. */
+const SAID: Record<string, (form: URLSearchParams) => string> = {
+  ok: () => yes(),
+  wrong: () => no('invalid-input-response'),
+  duplicate: () => no('timeout-or-duplicate'),
+  'wrong-400': () => json({ success: false, 'error-codes': ['bad-request'] }, 400),
+  'bad-secret': () => no('invalid-input-secret'),
+  'internal-error': () => no('internal-error'),
+  'other-hostname': () => yes({ hostname: 'evil.example' }),
+  'below-hostname': () => yes({ hostname: 'Eu.Play.example.com' }),
+  'no-hostname': () => yes({ hostname: undefined }),
+  'other-sitekey': () => yes({ sitekey: 'another-site' }),
+  'as-text': () => json({ success: 'true' }),
+  'yes-500': () => json({ success: true }, 500),
+  '403': () => answerText(403, { body: 'blocked' }),
+  '429': () => answerText(429),
+  '500': () => answerText(500),
+  html: () => answerText(200, { body: '<html>maintenance</html>' }),
+  empty: () => answerText(200),
+  list: () => json([true]),
+  nothing: () => json(null),
+  'strange-codes': () =>
+    json({ success: false, 'error-codes': ['a\u0000b', 7, 'x'.repeat(10_000), 'fine-code', null] }),
+};
+
+export type CaptchaProvider = Awaited<ReturnType<typeof openCaptchaProvider>>;
+
+/**
+ * A provider of captchas, on this machine: `hcaptcha` and `turnstile` are its addresses. Each captcha says itself what is
+ * to be said of it: a name of the list above, or of a hostile target, before a colon. `lost:` is answered the second time.
+ */
+export async function openCaptchaProvider() {
+  const asked: { path: string; form: Record<string, string> }[] = [];
+  const seen = new Set<string>();
+
+  function answer(socket: Socket, heard: string): void {
+    const [head = '', body = ''] = heard.split('\r\n\r\n');
+    const form = new URLSearchParams(body);
+    asked.push({ path: head.split(' ')[1] ?? '', form: Object.fromEntries(form) });
+    const captcha = form.get('response') ?? '';
+    const name = captcha.slice(0, captcha.lastIndexOf(':'));
+    const hostile = HOSTILE[name];
+    if (hostile) {
+      hostile.serve(socket);
+      // They wait for a request, which has come already.
+      socket.emit('data', Buffer.from(heard, 'latin1'));
+    } else if (name === 'lost' && !seen.has(captcha)) socket.destroy();
+    else socket.end((name === 'lost' ? yes : (SAID[name] ?? (() => no('invalid-input-response'))))(form as never));
+    seen.add(captcha);
+  }
+
+  const listener = await listenAt('127.0.0.1', (socket) => {
+    let heard = '';
+    const listen = (piece: Buffer) => {
+      heard += piece.toString('latin1');
+      if (!isWhole(heard)) return;
+      socket.off('data', listen);
+      answer(socket, heard);
+    };
+    socket.on('data', listen);
+  });
+  const origin = `http://127.0.0.1:${listener.port}`;
+  return {
+    hcaptcha: `${origin}/hcaptcha`,
+    turnstile: `${origin}/turnstile`,
+    /** As a service is told of it. */
+    settings: { MUSTER_HCAPTCHA_URL: `${origin}/hcaptcha`, MUSTER_TURNSTILE_URL: `${origin}/turnstile` },
+    /** What it was asked, of one captcha or at all. */
+    asked: (captcha?: string) => asked.filter(({ form }) => captcha === undefined || form.response === captcha),
+    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
+  };
+}

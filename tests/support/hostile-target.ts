@@ -1,0 +1,98 @@
+import type { Socket } from 'node:net';
+import { answerText, answerWith, onRequest } from './listener.ts';
+
+/** How somebody behaves whom a request is sent to, and what it comes to: a status, or the kind of failure. */
+export interface Behaviour {
+  serve: (socket: Socket) => void;
+  comes_to: number | 'timeout' | 'unreachable' | 'broken_answer';
+}
+
+const PIECE = 'y'.repeat(16_384);
+const BOMB_BYTES = 64 * 1_048_576;
+
+/** Writes pieces for as long as anybody takes them. */
+function writeForEver(beginning: string, next: (count: number) => string) {
+  return onRequest((socket) => {
+    socket.write(beginning);
+    let count = 0;
+    const goOn = () => {
+      if (socket.destroyed) return;
+      count += 1;
+      socket.write(next(count), () => setImmediate(goOn));
+    };
+    goOn();
+  });
+}
+
+/** Writes a text one character at a time, and then begins anew. */
+function drip(beginning: string, text: string) {
+  return onRequest((socket) => {
+    socket.write(beginning);
+    let place = 0;
+    const timer = setInterval(() => {
+      if (socket.destroyed) return;
+      socket.write(text[place % text.length] ?? '');
+      place += 1;
+    }, 20);
+    socket.on('close', () => clearInterval(timer));
+  });
+}
+
+/** Targets as bad as they come. `elsewhere`: where those point that send people on. */
+export function hostileTargets(elsewhere: string): Record<string, Behaviour> {
+  const redirects = [301, 302, 303, 307, 308].map((status): [string, Behaviour] => [
+    `a redirect to inside (${status})`,
+    { serve: answerWith(answerText(status, { headers: { location: elsewhere } })), comes_to: status },
+  ]);
+  return {
+    silence: { serve: () => {}, comes_to: 'timeout' },
+    'headers that drip': { serve: drip('HTTP/1.1 200 OK\r\n', 'x-drop: y\r\n'), comes_to: 'timeout' },
+    'a status line that drips': { serve: drip('HTTP/1.1 2', '0'), comes_to: 'broken_answer' },
+    'headers without end': {
+      serve: writeForEver('HTTP/1.1 200 OK\r\n', (count) => `x-${count}: ${PIECE}\r\n`),
+      comes_to: 'broken_answer',
+    },
+    'one header without end': { serve: writeForEver('HTTP/1.1 200 OK\r\nx: ', () => PIECE), comes_to: 'broken_answer' },
+    'going on without end': {
+      serve: writeForEver('', () => 'HTTP/1.1 100 Continue\r\n\r\n'),
+      comes_to: 'broken_answer',
+    },
+    'a body without end': { serve: writeForEver('HTTP/1.1 200 OK\r\n\r\n', () => PIECE), comes_to: 200 },
+    'a body that drips': { serve: drip('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n', 'y'), comes_to: 200 },
+    'a bomb of gzip': {
+      serve: onRequest((socket) => {
+        const bomb = Bun.gzipSync(new Uint8Array(BOMB_BYTES));
+        const headers = { 'content-encoding': 'gzip', 'content-length': String(bomb.length) };
+        socket.write(answerText(200, { headers }));
+        socket.end(bomb);
+      }),
+      comes_to: 200,
+    },
+    ...Object.fromEntries(redirects),
+    'a yes that comes too late': {
+      serve: onRequest((socket) => {
+        const timer = setTimeout(() => socket.end(answerText(200)), 20_000);
+        socket.on('close', () => clearTimeout(timer));
+      }),
+      comes_to: 'timeout',
+    },
+    'a failure of its own': { serve: answerWith(answerText(500)), comes_to: 500 },
+    'a reset': { serve: onRequest((socket) => void socket.resetAndDestroy()), comes_to: 'unreachable' },
+    'a reset before anything is said': { serve: (socket) => void socket.resetAndDestroy(), comes_to: 'unreachable' },
+    'an end without an answer': { serve: onRequest((socket) => void socket.end()), comes_to: 'unreachable' },
+    'an end in the headers': { serve: answerWith('HTTP/1.1 200 OK\r\nx: y\r\n'), comes_to: 'unreachable' },
+    'another protocol': { serve: answerWith('SSH-2.0-OpenSSH_9.9\r\n'), comes_to: 'broken_answer' },
+    'a change of the protocol': {
+      serve: answerWith('HTTP/1.1 101 Now\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'),
+      comes_to: 'broken_answer',
+    },
+    'two lengths': {
+      serve: answerWith('HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nyy'),
+      comes_to: 'broken_answer',
+    },
+    'a status that is none': {
+      serve: answerWith('HTTP/1.1 2000 OK\r\ncontent-length: 0\r\n\r\n'),
+      comes_to: 'broken_answer',
+    },
+  };
+}

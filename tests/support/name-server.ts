@@ -1,0 +1,44 @@
+import { createSocket } from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
+import { decode, encode } from 'dns-packet';
+
+export type RecordType = 'A' | 'AAAA';
+
+/** A name server of my own, and how to ask it. */
+export interface NameServer extends Disposable {
+  /** How often it was asked for records of a name. */
+  asked(name: string, type: RecordType): number;
+  /** The addresses of a name; rejected when it has none. */
+  resolve(name: string): Promise<string[]>;
+}
+
+/** Opens a name server. `answer`: the addresses it tells, when it is asked for the `count`th time, from 0; undefined: none. */
+export async function openNameServer(
+  answer: (name: string, type: RecordType, count: number) => string[] | undefined,
+): Promise<NameServer> {
+  const counts = new Map<string, number>();
+  const socket = createSocket('udp4');
+  socket.on('message', (message, { port, address }) => {
+    const { id, questions = [] } = decode(message);
+    const [question] = questions;
+    if (!question || (question.type !== 'A' && question.type !== 'AAAA')) return;
+    const { name, type } = question;
+    const count = counts.get(`${name} ${type}`) ?? 0;
+    counts.set(`${name} ${type}`, count + 1);
+    const answers = (answer(name, type, count) ?? []).map((data) => ({ type, name, ttl: 0, data }) as const);
+    socket.send(encode({ type: 'response', id: id ?? 0, questions, answers }), port, address);
+  });
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  const resolver = new Resolver();
+  resolver.setServers([`127.0.0.1:${socket.address().port}`]);
+  return {
+    asked: (name, type) => counts.get(`${name} ${type}`) ?? 0,
+    async resolve(name) {
+      const found = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+      const addresses = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+      if (addresses.length === 0) throw new Error(`${name} has no address`);
+      return addresses;
+    },
+    [Symbol.dispose]: () => void socket.close(),
+  };
+}

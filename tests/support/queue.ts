@@ -1,0 +1,116 @@
+import { sql } from 'drizzle-orm';
+import { topics } from '../../src/features/topics.ts';
+import { type Database, openDatabase } from '../../src/platform/database/database.ts';
+import { touch } from '../../src/platform/watch/versions.ts';
+import type { Answer, Api } from './api.ts';
+import type { TestGame } from './game.ts';
+import { find, hostOf, makePuppetGame, seatOf } from './puppet.ts';
+import type { TestService } from './service.ts';
+import { waitFor } from './wait.ts';
+
+/** As long as a find may wait: no test waits for its end. */
+const LONG_MS = 45_000;
+
+/** Somebody who waits for his turn. */
+export interface Waiter {
+  ticket: string;
+  answer: Promise<Answer>;
+  hangUp(): void;
+  /** What its answer is; undefined while it waits. */
+  outcome: string | undefined;
+}
+
+/** Begins to wait, and is known to wait when it resolves. */
+export async function queueUp(asked: { api: Api }, game: TestGame, body: object = {}): Promise<Waiter> {
+  const ticket = crypto.randomUUID();
+  const leaving = new AbortController();
+  const asking = find(asked, game, { wait_ms: LONG_MS, ticket, ...body }, leaving.signal);
+  const waiter: Waiter = { ticket, answer: asking, hangUp: () => leaving.abort(), outcome: undefined };
+  waiter.answer = asking.then(
+    (answer) => {
+      waiter.outcome = answer.status === 200 ? '200' : `${answer.status} ${answer.body.code}`;
+      return answer;
+    },
+    (error: unknown) => {
+      waiter.outcome = 'hung up';
+      throw error;
+    },
+  );
+  waiter.answer.catch(() => {});
+  await waitFor(
+    async () => waiter.outcome !== undefined || (await placeOf(asked, game, ticket)).is_waiting,
+    'the find to wait',
+  );
+  return waiter;
+}
+
+export async function placeOf({ api }: { api: Api }, { public_token: token }: TestGame, ticket: string) {
+  const { watch: _index, ...place } = await api.ok('GET', `/matchmaker/queue/${ticket}`, { token });
+  return place;
+}
+
+/** A game whose only lobby is full, with some who can leave it; one stays, so that it does not end as an empty one. */
+export async function makeFullGame(service: TestService, mode: object = {}, others: Record<string, object> = {}) {
+  const { max_players = 2 } = mode as { max_players?: number };
+  const game_modes = { default: { max_players, ...mode }, ...others };
+  const game = await makePuppetGame(service, { lobby_count_max: 1, game_modes });
+  const seats = await Promise.all(
+    Array.from({ length: max_players }, () => seatOf(find(service, game, { regions: ['local'] }))),
+  );
+  const [{ lobby_id } = { lobby_id: '' }] = seats;
+  const host = await hostOf(service, game, lobby_id);
+  const tokens = seats.map(({ player_token }) => player_token);
+  return {
+    ...game,
+    lobby_id,
+    host,
+    /** One who sits leaves. */
+    async leave(): Promise<void> {
+      await host.disconnected(tokens.pop() ?? '');
+    },
+    /** Whoever has been seated may leave too. */
+    seat: (token: string) => void tokens.push(token),
+  };
+}
+
+/** Those who wait with a process that nobody hears of. */
+export function openStranger(database_address: TestService['database_address']) {
+  const database: Database = openDatabase(database_address, 2);
+  const owner = crypto.randomUUID();
+  const change = (namespace_id: string, query: ReturnType<typeof sql>) =>
+    database.transact(async (tx) => {
+      await touch(tx, [topics.queueOf(namespace_id)]);
+      await tx.execute(query);
+    });
+  return {
+    /** Waits for any place of the namespace's version; `lease_ts` until when it is believed to be there. */
+    async wait(
+      { namespace_id }: { namespace_id: string },
+      lease_ts: Date,
+      more: { seats?: number; count?: number; ticket?: string } = {},
+    ) {
+      const { seats = 1, count = 1, ticket = null } = more;
+      await change(
+        namespace_id,
+        sql`insert into queued_finds (namespace_id, ticket, owner, lease_ts, client, seats, version_id, game_modes, regions, tags)
+          select namespace_id, coalesce(${ticket}::uuid, gen_random_uuid()), ${owner}::uuid, ${lease_ts.toISOString()}::timestamptz, 'stranger', ${seats},
+            version_id, '{default}', '{local}', '{}'
+          from namespaces, generate_series(1, ${count}) where namespace_id = ${namespace_id}`,
+      );
+    },
+    leave: ({ namespace_id }: { namespace_id: string }) =>
+      change(namespace_id, sql`delete from queued_finds where namespace_id = ${namespace_id} and owner = ${owner}`),
+    async versionOf(lobby_id: string): Promise<string | undefined> {
+      const [row] = await database.queries.execute<{ version_id: string }>(sql`
+        select version_id from lobbies where lobby_id = ${lobby_id}`);
+      return row?.version_id;
+    },
+    /** Everybody who waits in a namespace. */
+    async count({ namespace_id }: { namespace_id: string }): Promise<number> {
+      const [row] = await database.queries.execute<{ count: number }>(sql`
+        select count(*)::int as count from queued_finds where namespace_id = ${namespace_id}`);
+      return row?.count ?? 0;
+    },
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,33 @@
+import { createApp } from '@humanwhocodes/upstash-redis-server';
+
+const TOKEN = 'a token of the tests';
+
+/** A service that speaks as Upstash does, over a Redis. */
+export interface TestUpstash extends Disposable {
+  url: string;
+  token: string;
+  /** What it answers instead from now on; undefined: what Redis says. */
+  answer: (() => Response | Promise<Response>) | undefined;
+}
+
+/** Opens one. Upstash runs scripts with a flag that Redis refuses: that is taken out on the way. */
+export function openTestUpstash(redis_url: string): TestUpstash {
+  const app = createApp({ token: TOKEN, redisUrl: redis_url });
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      if (upstash.answer) return await upstash.answer();
+      if (request.headers.get('authorization') !== `Bearer ${TOKEN}`) return new Response('{}', { status: 401 });
+      const body = (await request.text()).replaceAll(/#!lua flags=allow-key-locking\\n/g, '');
+      return await app.fetch(new Request(request.url, { method: 'POST', headers: request.headers, body }));
+    },
+  });
+  const upstash: TestUpstash = {
+    url: `http://127.0.0.1:${server.port}`,
+    token: TOKEN,
+    answer: undefined,
+    [Symbol.dispose]: () => void server.stop(true),
+  };
+  return upstash;
+}
