@@ -1,9 +1,13 @@
-/** Waits for a condition, not for a time. Fails with the last thing that was seen. */
+/** Less than a test may take, so that what was waited for is told. */
+const WAIT_MS = 25_000;
+
+/** Waits for a condition, not for a time. Fails with what was waited for. */
 export async function waitFor<Seen>(
   look: () => Promise<Seen | undefined | false> | Seen | undefined | false,
   what: string,
+  wait_ms = WAIT_MS,
 ): Promise<Seen> {
-  const deadline = performance.now() + 15_000;
+  const deadline = performance.now() + wait_ms;
   let seen: Seen | undefined | false;
   while (performance.now() < deadline) {
     seen = await look();
