@@ -61,6 +61,7 @@ import { createLog, type Events } from './platform/events.ts';
 import { createAddresses } from './platform/http/addresses.ts';
 import { createApp } from './platform/http/app.ts';
 import { createCors } from './platform/http/cors.ts';
+import { createCounting } from './platform/http/counting.ts';
 import { documentRoutes } from './platform/http/documents.ts';
 import { healthRoutes } from './platform/http/health.ts';
 import { listen } from './platform/http/listen.ts';
@@ -249,7 +250,8 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   ];
   const addresses = createAddresses(config.trusted_proxies);
   const limits = opened.use(await openLimits({ ...base, ...config.limits, epoch: await readEpoch(queries) }));
-  const admission = { ...base, ...config, routes, sites: cdn, tenants: games.tenants, addresses, limits };
+  const counting = createCounting({ ...base, addresses, limits });
+  const admission = { ...base, ...config, routes, sites: cdn, tenants: games.tenants, addresses, limits, counting };
   const sockets = createSockets({ ...admission, cors: createCors([public_url, local_url]) });
   const app = createApp({ ...admission, sockets, rays, stopping: stopping.signal });
   listen(app, config, sockets.handlers);

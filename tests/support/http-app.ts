@@ -2,6 +2,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
+import { createCounting } from '../../src/platform/http/counting.ts';
 import type { Tenants } from '../../src/platform/http/pipeline.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
@@ -39,8 +40,9 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
     limits = NO_LIMITS,
   } = options;
   const { tokens } = await makeTokenMaker();
-  const events: ServiceEvent[] = [];
-  const record = (event: ServiceEvent) => void events.push(event);
+  const emitted: ServiceEvent[] = [];
+  const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
+  const addresses = createAddresses(readTrustedProxies(options.trusted_proxies));
   const stopping = new AbortController();
   const outside = {
     routes,
@@ -50,9 +52,9 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
     sockets: NO_SOCKETS,
     sites: NO_SITES,
     rays: createRays(),
-    limits,
-    addresses: createAddresses(readTrustedProxies(options.trusted_proxies)),
-    events: { emit: record },
+    addresses,
+    events,
+    counting: createCounting({ limits, addresses, events }),
   };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
@@ -60,7 +62,7 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   return {
     api: createApi(`http://127.0.0.1:${app.server?.port}`),
     tokens,
-    events,
+    events: emitted,
     announceStop: () => stopping.abort(),
     async [Symbol.asyncDispose]() {
       await app.server?.stop(true);

@@ -6,6 +6,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { createAddresses } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import { createCors } from '../../src/platform/http/cors.ts';
+import { createCounting } from '../../src/platform/http/counting.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import { watched } from '../../src/platform/http/route.ts';
 import { inOneMinute } from '../../src/platform/limits/limit.ts';
@@ -150,6 +151,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const cors = createCors([public_url]);
   const { limits_scale: scale = 1_000_000 } = options;
   const limits = await openLimits({ clock, events, is_on: true, scale, store: undefined, epoch: '' });
+  const addresses = createAddresses([]);
   const base = {
     routes,
     tokens,
@@ -159,8 +161,9 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     clock,
     events,
     public_url,
-    addresses: createAddresses([]),
+    addresses,
     limits,
+    counting: createCounting({ limits, addresses, events }),
   };
   const channel = createSockets({ ...base, cors, sockets_max, sockets_per_caller_max });
   const stopping = new AbortController();

@@ -113,7 +113,6 @@ function parseHop(text: string): Address | undefined {
   return parseAddress(v4 ?? v6 ?? text);
 }
 
-/** IPv4 as four decimal numbers, not in its other spellings; IPv4 written as IPv6 is IPv4. */
 /** An address as it is meant: IPv4 inside IPv6 is IPv4. Undefined for any other text, also for what only some programs take for one. */
 export function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);

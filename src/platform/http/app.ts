@@ -1,13 +1,12 @@
 import { Elysia } from 'elysia';
 import { assert, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import type { Limits } from '../limits/limits.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import type { Watch } from '../watch/watch.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
 import { complete, completeText, errorResponse, JsonText, toCallersError } from './answers.ts';
 import { createCors } from './cors.ts';
-import { createCounting } from './counting.ts';
+import type { Counting } from './counting.ts';
 import { describeRoute } from './openapi.ts';
 import { createPipeline, type Tenants, type TokenlessOrigins } from './pipeline.ts';
 import type { Rays } from './rays.ts';
@@ -28,7 +27,7 @@ export interface AppOptions {
   tenants: Tenants;
   watch: Pick<Watch, 'answer' | 'readIndex'>;
   addresses: Addresses;
-  limits: Limits;
+  counting: Counting;
   sites: Sites;
   sockets: Upgrades;
   rays: Rays;
@@ -93,7 +92,6 @@ export function createApp(options: AppOptions) {
     return end < 0 ? path : path.slice(0, end);
   }
 
-  const counting = createCounting(options);
   const app = new Elysia({
     strictPath: true,
     serve: { reusePort: false, idleTimeout: IDLE_TIMEOUT_S, maxRequestBodySize: REQUEST_BYTES_MAX },
@@ -145,7 +143,7 @@ export function createApp(options: AppOptions) {
   app.onRequest(({ request }) => (isElsewhere(request) ? serveSite(request) : undefined));
 
   for (const route of routes) {
-    const answer = createPipeline(route, { ...options, origins: sites, counting });
+    const answer = createPipeline(route, { ...options, origins: sites });
     const respond = (request: Request, params: Record<string, string> | undefined, server: ServerLike | null) =>
       serve(request, route.path, async ({ ray_id, headers }) => {
         // Whether it lives is another question than whether it takes work.

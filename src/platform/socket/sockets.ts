@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { Addresses } from '../http/addresses.ts';
 import type { Upgrades, UpgradingServer } from '../http/app.ts';
-import { createCounting, nameWatcher } from '../http/counting.ts';
+import { type Counting, nameWatcher } from '../http/counting.ts';
 import { readBearer } from '../http/pipeline.ts';
 import { inOneMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
@@ -28,6 +28,7 @@ export interface SocketsDependencies extends Omit<AdmittanceDependencies, 'origi
   sites: AdmittanceDependencies['origins'];
   clock: Clock;
   addresses: Addresses;
+  counting: Counting;
   events: Events;
   public_url: string;
   sockets_max: number;
@@ -43,7 +44,7 @@ export interface Sockets extends Upgrades {
 
 /** The WebSocket channel at /watch (docs/watch.md). */
 export function createSockets(dependencies: SocketsDependencies): Sockets {
-  const { clock, addresses, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
+  const { clock, addresses, counting, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
   const sessions = new Set<Session>();
   const places = new Places(sockets_per_caller_max);
   let server: UpgradingServer | undefined;
@@ -53,7 +54,6 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   }, CHECK_EVERY_MS);
   checking.unref();
 
-  const counting = createCounting(dependencies);
   const admittance = createAdmittance({ ...dependencies, origins: dependencies.sites });
   const groups = createGroups({
     channels: dependencies.watch.channels,
