@@ -1,4 +1,4 @@
-import { hkdfSync } from 'node:crypto';
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { CompactSign, compactVerify, importJWK, type JWK } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
@@ -28,11 +28,13 @@ export const LIFETIMES_MS: Record<CallerKind, number> = {
 };
 
 /**
- * Kinds that are made by the thousand and shown to nobody but us: signed with HMAC, at a third of what EdDSA costs. The
+ * Kinds that are made by the thousand and shown to nobody but us: signed with HMAC, at a tenth of what EdDSA costs. The
  * other kinds are never believed when they are signed so.
  */
 const QUICK_KINDS: readonly CallerKind[] = ['player'];
 const QUICK_KEY_PURPOSE = 'muster player tokens';
+const HEADER = { typ: 'JWT', alg: 'EdDSA' };
+const QUICK_HEADER = Buffer.from(JSON.stringify({ ...HEADER, alg: 'HS256' })).toString('base64url');
 
 /** What people read in front of a token. It is not signed and decides nothing, but it must not lie. */
 const LABELS: Record<CallerKind, string> = {
@@ -66,8 +68,17 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   const { d: _private, ...public_part } = key;
   const signing_key = await importJWK(key, 'EdDSA');
   const verifying_key = await importJWK(public_part, 'EdDSA');
-  const quick_key = await deriveQuickKey(key);
+  const quick_key = deriveQuickKey(key);
   const verified = new LRUCache<string, Claims>({ max: VERIFIED_MAX });
+
+  async function verifySlowly(parts: string[]): Promise<Uint8Array> {
+    const jws = compactVerify(parts.join('.'), verifying_key, { algorithms: ['EdDSA'] });
+    const { payload } = await jws.catch((cause: unknown) => {
+      throw new ServiceError('TOKEN_INVALID', {}, { cause });
+    });
+    if (!isCanonical(parts.at(-1) ?? '')) throw new ServiceError('TOKEN_INVALID', {});
+    return payload;
+  }
 
   async function readClaims(token: string): Promise<Claims> {
     const known = verified.get(token);
@@ -76,17 +87,12 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     const parts = token.split('.');
     // The label is for people: with it there are four parts.
     const label = parts.length === 4 ? parts.shift() : undefined;
-    const keyFor = ({ alg }: { alg?: string }) => (alg === 'HS256' ? quick_key : verifying_key);
-    const signed = await compactVerify(parts.join('.'), keyFor, { algorithms: ['EdDSA', 'HS256'] }).catch(
-      (cause: unknown) => {
-        throw new ServiceError('TOKEN_INVALID', {}, { cause });
-      },
-    );
-    const claims = decodeClaims(signed.payload);
+    const is_quick = parts[0] === QUICK_HEADER;
+    const payload = is_quick ? verifyQuickly(parts, quick_key) : await verifySlowly(parts);
+    const claims = decodeClaims(payload);
     const is_ours =
       claims &&
-      (signed.protectedHeader.alg === 'EdDSA' || isOfKind(claims.caller, QUICK_KINDS)) &&
-      isCanonical(parts.at(-1) ?? '') &&
+      (!is_quick || isOfKind(claims.caller, QUICK_KINDS)) &&
       (label === undefined || isLabelOf(claims.caller, label));
     if (!is_ours) throw new ServiceError('TOKEN_INVALID', {});
     verified.set(token, claims);
@@ -118,9 +124,9 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
       const issued_at = clock.now().getTime();
       const token_id = crypto.randomUUID();
       const payload = encodeClaims({ expires_at: issued_at + lifetime_ms, issued_at, token_id, caller });
-      const is_quick = isOfKind(caller, QUICK_KINDS);
-      const header = { typ: 'JWT', alg: is_quick ? 'HS256' : 'EdDSA' };
-      const jws = await new CompactSign(payload).setProtectedHeader(header).sign(is_quick ? quick_key : signing_key);
+      const jws = isOfKind(caller, QUICK_KINDS)
+        ? signQuickly(payload, quick_key)
+        : await new CompactSign(payload).setProtectedHeader(HEADER).sign(signing_key);
       const label = suffix ? `${LABELS[caller.kind]}_${suffix.replaceAll('-', '_')}` : LABELS[caller.kind];
       return `${label}.${jws}`;
     },
@@ -128,9 +134,23 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
 }
 
 /** The same in all processes of a database, and worthless with the key that it comes from. */
-async function deriveQuickKey({ d = '' }: JWK): Promise<CryptoKey> {
-  const bytes = hkdfSync('sha256', Buffer.from(d, 'base64url'), '', QUICK_KEY_PURPOSE, 32);
-  return await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
+function deriveQuickKey({ d = '' }: JWK): Buffer {
+  return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', QUICK_KEY_PURPOSE, 32));
+}
+
+/** A JWS of HS256 (RFC 7515 A.1), as jose makes it, but without WebCrypto's way through another thread and back. */
+function signQuickly(payload: Uint8Array, key: Buffer): string {
+  const signed = `${QUICK_HEADER}.${Buffer.from(payload).toString('base64url')}`;
+  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+}
+
+/** The payload of one that was signed so. It is to be, to the letter, what we would have made of it ourselves. */
+function verifyQuickly(parts: string[], key: Buffer): Uint8Array {
+  const payload = Buffer.from(parts[1] ?? '', 'base64url');
+  const jws = Buffer.from(parts.join('.'));
+  const own = Buffer.from(signQuickly(payload, key));
+  if (jws.length !== own.length || !timingSafeEqual(jws, own)) throw new ServiceError('TOKEN_INVALID', {});
+  return payload;
 }
 
 /** The last character of a signature has bits that mean nothing: with others in them it is another text, which we never gave. */
