@@ -5,7 +5,7 @@ import type { Called, Callers } from './calls.ts';
 import type { Peer } from './peers.ts';
 import type { Plan } from './plan.ts';
 
-const FIND_PATH = '/matchmaker/lobbies/find';
+export const FIND_PATH = '/matchmaker/lobbies/find';
 export const FIND_BODY = JSON.stringify({ game_modes: ['default'] });
 
 /** One that is asked for seats. */

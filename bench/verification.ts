@@ -1,0 +1,154 @@
+// What a hostile server of one game costs: `bun bench/verification.ts`. How late after the deadline whoever is verified by
+// one is answered, for each way in which it may behave; and how long finds of another namespace take while finds of the
+// first hang at it, beside the same finds without that, by turns.
+import { availableParallelism } from 'node:os';
+import { deploy, makeGame, uploadScript } from '../tests/support/game.ts';
+import { hostileTargets } from '../tests/support/hostile-target.ts';
+import { type Listener, listenAt } from '../tests/support/listener.ts';
+import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
+import { openStoppedTarget } from '../tests/support/stopped-target.ts';
+import { waitFor } from '../tests/support/wait.ts';
+import { startCallers } from './matchmaker/calls.ts';
+import { assertAnswered, atMost, FIND_BODY, FIND_PATH } from './matchmaker/finds.ts';
+import { type Goal, middleOf, printGoals, printTable, show } from './report.ts';
+
+const FAILED = 'MATCHMAKER_VERIFICATION_FAILED';
+const REQUEST_FAILED = 'MATCHMAKER_VERIFICATION_REQUEST_FAILED';
+const DEADLINE_MS = 2_000;
+const LATE_MS_MAX = 200;
+/** Fewer than it takes for a target that fails to be left alone. */
+const FINDS_EACH = 6;
+
+const HANGING = 200;
+/** So many of a namespace's requests may be under way; the others wait for that. */
+const UNDER_WAY = 64;
+const ROUNDS = 9;
+const FINDS_PER_SECOND = 200;
+const SECONDS = 5;
+const CLIENTS = 64;
+
+console.log(`${availableParallelism()} cores, which all share.`);
+await using opened = new AsyncDisposableStack();
+const settings = { MUSTER_DEMO: 'off', MUSTER_LOG: 'error', MUSTER_OUTBOUND_ALLOW: '127.0.0.1' };
+const home = opened.use(await makeHome(settings));
+const goals = [await measureDeadline(), await measureOthers()];
+printGoals(goals);
+process.exit();
+
+async function measureDeadline(): Promise<Goal> {
+  const program = await start(DEADLINE_MS);
+  const stopped = opened.use(await openStoppedTarget());
+  const behaviours = [{ behaviour: 'nobody accepts', port: stopped.port, comes_to: 'timeout' as number | string }];
+  for (const [behaviour, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.5:9/'))) {
+    const { port } = opened.use(await listenAt('127.0.0.1', serve));
+    behaviours.push({ behaviour, port, comes_to });
+  }
+  const find = await makeGameOf(
+    program,
+    behaviours.map(({ port }) => port),
+  );
+  // Lobbies of those who let people in are made before.
+  const lets = behaviours.flatMap(({ comes_to }, mode) => (comes_to === 200 ? [mode] : []));
+  for (const mode of lets) await find(mode);
+
+  const rows: string[][] = [];
+  let latest_ms = 0;
+  for (const [mode, { behaviour, comes_to }] of behaviours.entries()) {
+    const expected = comes_to === 200 ? undefined : typeof comes_to === 'number' ? FAILED : REQUEST_FAILED;
+    const times = await Promise.all(
+      Array.from({ length: comes_to === 200 ? FINDS_EACH - 1 : FINDS_EACH }, async () => {
+        const started = performance.now();
+        const code = await find(mode);
+        if (code !== expected) throw new Error(`${behaviour}: ${code} instead of ${expected}`);
+        return performance.now() - started;
+      }),
+    );
+    const worst = Math.max(...times);
+    latest_ms = Math.max(latest_ms, worst);
+    rows.push([behaviour, expected ?? '200', show.milliseconds(middleOf(times)), show.milliseconds(worst)]);
+  }
+  await program.stop('SIGTERM');
+  printTable(`Until the answer, with a deadline of ${DEADLINE_MS} ms; ${FINDS_EACH} finds at a time`, [
+    ['', 'answer', 'p50 ms', 'latest ms'],
+    ...rows,
+  ]);
+  return atMost('the latest answer, after the deadline', LATE_MS_MAX, latest_ms - DEADLINE_MS);
+}
+
+async function measureOthers(): Promise<Goal> {
+  const program = await start(60_000);
+  const silent = [opened.use(await listenAt('127.0.0.1')), opened.use(await listenAt('127.0.0.1'))];
+  const find = await makeGameOf(
+    program,
+    silent.map(({ port }) => port),
+  );
+  const plain = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 100_000 });
+  await using callers = await startCallers();
+  const calls = {
+    path: FIND_PATH,
+    headers: `authorization: Bearer ${plain.public_token}\r\n`,
+    bodies: [FIND_BODY],
+    count_max: Number.MAX_SAFE_INTEGER,
+    seconds: SECONDS,
+    per_second: FINDS_PER_SECOND,
+  };
+  const measure = async () => {
+    await callers.open(Number(new URL(program.url).port), CLIENTS);
+    const called = await callers.call(calls);
+    assertAnswered(called);
+    return called;
+  };
+  for (let turn = 0; turn < 3; turn += 1) await measure();
+  const alone: { p50: number; p99: number }[] = [];
+  const beside: { p50: number; p99: number }[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    alone.push(await measure());
+    const leaving = new AbortController();
+    const before = connectionsOf(silent);
+    const stuck = Array.from({ length: HANGING }, (_, index) => find(index % 2, leaving.signal).catch(() => {}));
+    await waitFor(() => connectionsOf(silent) - before === UNDER_WAY, 'all that may be under way');
+    beside.push(await measure());
+    leaving.abort();
+    await Promise.all(stuck);
+  }
+  const rows = [alone, beside].map((all, index) => [
+    ['nothing else', `beside ${HANGING} that hang`][index] ?? '',
+    ...(['p50', 'p99'] as const).map((part) => middleOf(all.map((one) => one[part])).toFixed(2)),
+  ]);
+  printTable(`Finds of another namespace, ${FINDS_PER_SECOND} a second, medians of ${ROUNDS} rounds by turns`, [
+    ['', 'p50 ms', 'p99 ms'],
+    ...rows,
+  ]);
+  // Each is compared with the one before it, for machines have better and worse moments.
+  const ratio = middleOf(beside.map(({ p99 }, round) => p99 / (alone[round]?.p99 ?? Number.NaN)));
+  return { what: 'p99 of others, pairs', limit: '<= 2.00×', figure: show.ratio(ratio), is_met: ratio <= 2 };
+}
+
+function start(timeout_ms: number): Promise<Program> {
+  const own = { MUSTER_VERIFICATION_TIMEOUT_MS: String(timeout_ms) };
+  return home.start({ command: commandOf('source'), settings: own });
+}
+
+/** A game with a mode for each port, whose finds are verified there. Gives how to find: the code of a refusal. */
+async function makeGameOf({ api, administrator_token }: Program, ports: number[]) {
+  const game = await makeGame(api, administrator_token);
+  const image_id = await uploadScript(api, game, QUIET_SOURCE);
+  const verified = (port: number) => ({
+    actions: { find: { enabled: true, verification_config: { url: `http://127.0.0.1:${port}/` } } },
+  });
+  await deploy(api, game, {
+    game_modes: Object.fromEntries(ports.map((port, mode) => [`mode-${mode}`, verified(port)])),
+    max_players: 100,
+    docker: { image_id, ports: { game: { port: 80, protocol: 'http' } } },
+  });
+  return async (mode: number, signal?: AbortSignal): Promise<string | undefined> => {
+    const body = { game_modes: [`mode-${mode}`] };
+    const request = { token: game.public_token, body, ...(signal ? { signal } : {}) };
+    return (await api.call('POST', FIND_PATH, request)).body.code;
+  };
+}
+
+function connectionsOf(listeners: Listener[]): number {
+  return listeners.reduce((sum, { connections }) => sum + connections, 0);
+}
