@@ -87,6 +87,9 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
       if (is_fresh || has_news) await refresh(page, namespace_id);
       return page.places;
     },
+    /** A lobby as we remember it: it may have changed, or stopped. */
+    recall: (namespace_id: string, lobby_id: string): OpenLobby | undefined =>
+      pages.get(namespace_id)?.places.get(lobby_id),
     /** Notes how a lobby is after a change of our own. If others came in between, the page is behind until it is refreshed. */
     settle(namespace_id: string, changed: number, lobby: OpenLobby | undefined): void {
       const page = pages.get(namespace_id);

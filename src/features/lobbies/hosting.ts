@@ -48,13 +48,16 @@ export function createHosting(dependencies: HostingDependencies) {
     },
   });
 
-  /** The player of a token, who must be one of the lobby's. */
-  async function getPlayer({ lobby_id }: Lobby, player_token: string): Promise<PlayerRow> {
-    const { player_id } = await tokens.verifyKind(player_token, ['player']);
+  /** The player of an id that a token names, who must be one of the lobby's. */
+  async function getPlayer({ lobby_id }: Lobby, player_id: string): Promise<PlayerRow> {
     const player = await playersStore.selectPlayer(database.queries, player_id);
     if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'it is of no player we know' });
     if (player.lobby_id !== lobby_id) throw new ServiceError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', {});
     return player;
+  }
+
+  async function verify(player_token: string): Promise<string> {
+    return (await tokens.verifyKind(player_token, ['player'])).player_id;
   }
 
   return {
@@ -86,10 +89,9 @@ export function createHosting(dependencies: HostingDependencies) {
     },
     /** A player has come with this token. Throws why he must be sent away. */
     async connected(caller: Lobby, player_token: string): Promise<void> {
-      const player = await getPlayer(caller, player_token);
-      if (await connect(player)) return;
-      const { remove_ts, remove_reason, connect_ts } =
-        (await playersStore.selectPlayer(database.queries, player.player_id)) ?? player;
+      const player_id = await verify(player_token);
+      if (await connect({ player_id, lobby_id: caller.lobby_id })) return;
+      const { remove_ts, remove_reason, connect_ts } = await getPlayer(caller, player_id);
       if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
       if (remove_ts) throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
       if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
@@ -100,7 +102,7 @@ export function createHosting(dependencies: HostingDependencies) {
       caller: Lobby,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
-      const player = await getPlayer(caller, player_token);
+      const player = await getPlayer(caller, await verify(player_token));
       const { player_id, namespace_id } = player;
       if (reconnect_within_ms > 0) {
         return await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms));

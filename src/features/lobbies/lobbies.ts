@@ -19,7 +19,7 @@ export type { ExportedLobby } from './history.ts';
 
 export type LobbiesDependencies = Omit<
   SeatingDependencies,
-  'rounds' | 'queue' | 'founding' | 'receipts' | 'verifying'
+  'atlas' | 'rounds' | 'queue' | 'founding' | 'receipts' | 'verifying'
 > &
   HostingDependencies &
   ListingDependencies &
@@ -40,7 +40,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
   const verifying = createVerifying({ ...dependencies, atlas });
   const queue = createQueue({ ...dependencies, rounds });
   return {
-    ...createSeating({ ...dependencies, rounds, queue, founding, receipts, verifying }),
+    ...createSeating({ ...dependencies, atlas, rounds, queue, founding, receipts, verifying }),
     ...createHosting(dependencies),
     listing,
     receipts,

@@ -14,7 +14,7 @@ export async function selectPlayer(queries: Queries, player_id: string): Promise
 }
 
 /** Somebody who has come to a lobby. */
-export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id' | 'namespace_id'>;
+export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 
 /**
  * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the ids of
@@ -22,15 +22,22 @@ export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id' | 'namespace_id'>
  */
 export async function setConnected(queries: Queries, arrivals: Arrival[], now: Date): Promise<Set<string>> {
   const column = (key: keyof Arrival) => sql.param(arrivals.map((arrival) => arrival[key]));
-  const told = arrivals.flatMap(({ namespace_id, lobby_id }) => [
-    topics.playersOf(namespace_id),
-    topics.seats(lobby_id),
-  ]);
   const rows = await queries.execute<{ player_id: string }>(sql`
-    with ${raise(told)}
-    update ${players} set connect_ts = ${at(now)}
-    from unnest(${column('player_id')}::uuid[], ${column('lobby_id')}::uuid[]) as arrival (player_id, lobby_id)
-    where ${players.player_id} = arrival.player_id and ${players.lobby_id} = arrival.lobby_id
+    with arrivals as (
+      select player_id, lobby_id, namespace_id
+      from unnest(${column('player_id')}::uuid[], ${column('lobby_id')}::uuid[]) as arrival (player_id, lobby_id)
+      join ${players} using (player_id, lobby_id)
+    ),
+    ${raiseSelected(
+      sql`
+        select name from (
+          select ${topics.playersOf('')}::text || namespace_id from arrivals
+          union select ${topics.seats('')}::text || lobby_id from arrivals
+        ) as of_arrivals (name) order by name collate "C"`,
+      'told',
+    )}
+    update ${players} set connect_ts = ${at(now)} from arrivals
+    where ${players.player_id} = arrivals.player_id
       and connect_ts is null and remove_ts is null and (seat_deadline_ts is null or seat_deadline_ts > ${at(now)})
       -- The count makes the versions the first rows that are locked, here as everywhere.
       and (select count(*) from told) > 0
@@ -39,7 +46,7 @@ export async function setConnected(queries: Queries, arrivals: Arrival[], now: D
 }
 
 /** Keeps the seat of a player who was connected, until a moment: until then he may connect again. */
-export async function keepSeat(queries: Queries, player: Arrival, until: Date): Promise<void> {
+export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<void> {
   const told = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
   await queries.execute(sql`
     with ${raise(told)}

@@ -15,6 +15,7 @@ import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { type Asking, countOf, given, nameMembers } from './asking.ts';
+import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
 import * as playersStore from './players-store.ts';
 import type { Queue } from './queue.ts';
@@ -43,6 +44,7 @@ export interface SeatingDependencies {
   namespaces: Namespaces;
   versions: Versions;
   datacenters: Datacenters;
+  atlas: Atlas;
   rounds: Rounds;
   queue: Queue;
   founding: Founding;
@@ -76,7 +78,7 @@ export async function requireNamespace(namespaces: Namespaces, namespace_id: str
 /** How players come to seats. */
 export function createSeating(dependencies: SeatingDependencies) {
   const { database, clock, watch, tokens, namespaces, versions, datacenters } = dependencies;
-  const { rounds, queue, founding, receipts, address_classes, captcha, verifying } = dependencies;
+  const { atlas, rounds, queue, founding, receipts, address_classes, captcha, verifying } = dependencies;
   const { own_region, request_timeout_ms, onLeft } = dependencies;
 
   /** Slugs of all regions, the one to recommend first: whoever says nothing else is likely to be near this process. */
@@ -103,6 +105,20 @@ export function createSeating(dependencies: SeatingDependencies) {
       draft?.note({ captcha: decision });
       draft?.reach('captcha');
     });
+  }
+
+  /** The lobby that a join names. One that we remember is not read: the round finds out whether it takes anybody. */
+  async function lookUp(namespace_id: string, { lobby_id, code }: JoinBody) {
+    const remembered = code === undefined && lobby_id !== undefined && atlas.recall(namespace_id, lobby_id);
+    if (remembered) return remembered;
+    const lobby =
+      lobby_id === undefined
+        ? await store.selectLobbyByCode(database.queries, namespace_id, readCode(code ?? ''))
+        : await store.selectLobby(database.queries, lobby_id);
+    const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
+    if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+    if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+    return lobby;
   }
 
   function clientOf(limits: NamespaceRow, address: string): Client {
@@ -248,7 +264,7 @@ export function createSeating(dependencies: SeatingDependencies) {
     },
     /** A seat in a lobby that the player knows. Being closed is no obstacle (specification: States). */
     async join(caller: CallerOf<'public'>, body: JoinBody, asking: Asking): Promise<JoinAnswer> {
-      const { lobby_id, code, players } = body;
+      const { lobby_id, players } = body;
       const namespace = await requireNamespace(namespaces, caller.namespace_id);
       const { namespace_id, game_id, version_id } = namespace;
       const receipt = () => {
@@ -256,19 +272,13 @@ export function createSeating(dependencies: SeatingDependencies) {
         return { kind: 'join', ray_id: asking.ray_id, namespace_id, version_id, request } as const;
       };
       return await receipts.keep(receipt, async (draft) => {
-        const lobby =
-          lobby_id === undefined
-            ? await store.selectLobbyByCode(database.queries, namespace_id, readCode(code ?? ''))
-            : await store.selectLobby(database.queries, lobby_id);
-        const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
-        if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-        if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+        const lobby = await lookUp(namespace_id, body);
         const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
         const mode = modes.get(lobby.game_mode);
         checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
         await letIn({ game_id, namespace_id, version_id }, body, asking, draft);
         const { address, patience } = asking;
-        await verifying.join({ namespace_id, version_id, ...asking, draft }, body, lobby, mode);
+        await verifying.join({ namespace_id, version_id, ...asking, draft }, body, lobby.lobby_id, mode);
         const members = nameMembers({ players });
         const place = { game_id, namespace_id, address, client: clientOf(namespace, address) };
         const is_explained = draft !== undefined;

@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
 import { refuseUnverified, type SeenLobby, type Verification } from '../verification/verification.ts';
 import { type ActionConfig, type GameModeSettings, verificationOf } from '../versions/versions.ts';
@@ -96,8 +97,10 @@ export function createVerifying({ database, atlas, verification }: VerifyingDepe
       if (creates && !game_modes.includes(creates.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
       return { ...search, game_modes };
     },
-    async join(place: Verified, body: JoinBody, lobby: LobbyRow, mode: GameModeSettings | undefined): Promise<void> {
-      if (!mode) return;
+    async join(place: Verified, body: JoinBody, lobby_id: string, mode: GameModeSettings | undefined): Promise<void> {
+      if (!mode || !verificationOf(mode.join)) return;
+      const lobby = await store.selectLobby(database.queries, lobby_id);
+      if (!lobby || lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
       const asked = { kind: 'join', game_mode: mode.name, lobby, tags: {}, lobby_config: undefined, body } as const;
       await ask(place, mode.join, asked);
     },
