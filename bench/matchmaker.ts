@@ -21,7 +21,7 @@ await using opened = new AsyncDisposableStack();
 const embedded = opened.use(await openArena('Muster, embedded PostgreSQL'));
 const outside = await openServerDatabase();
 if (outside) opened.use(outside);
-const external = outside && opened.use(await openArena('Muster, PostgreSQL of its own', outside.url));
+const external = outside && opened.use(await openArena('Muster, PostgreSQL of its own', outside));
 const elysia = opened.use(await startBare('elysia', embedded.answer));
 const bun = opened.use(await startBare('bun', embedded.answer));
 const colyseus = await startColyseus();

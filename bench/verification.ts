@@ -6,11 +6,12 @@ import { deploy, makeGame, uploadScript } from '../tests/support/game.ts';
 import { hostileTargets } from '../tests/support/hostile-target.ts';
 import { type Listener, listenAt } from '../tests/support/listener.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
+import { QUIET_SOURCE } from '../tests/support/room.ts';
 import { openStoppedTarget } from '../tests/support/stopped-target.ts';
 import { waitFor } from '../tests/support/wait.ts';
+import { openArena } from './matchmaker/arena.ts';
 import { startCallers } from './matchmaker/calls.ts';
-import { assertAnswered, atMost, FIND_BODY, FIND_PATH } from './matchmaker/finds.ts';
+import { atMost, callOf, FIND_PATH, targetOf } from './matchmaker/finds.ts';
 import { type Goal, middleOf, printGoals, printTable, show } from './report.ts';
 
 const FAILED = 'MATCHMAKER_VERIFICATION_FAILED';
@@ -27,17 +28,17 @@ const ROUNDS = 9;
 const FINDS_PER_SECOND = 200;
 const SECONDS = 5;
 const CLIENTS = 64;
+const SEATS = 1_000_000;
 
 console.log(`${availableParallelism()} cores, which all share.`);
 await using opened = new AsyncDisposableStack();
-const settings = { MUSTER_DEMO: 'off', MUSTER_LOG: 'error', MUSTER_OUTBOUND_ALLOW: '127.0.0.1' };
-const home = opened.use(await makeHome(settings));
 const goals = [await measureDeadline(), await measureOthers()];
 printGoals(goals);
-process.exit();
 
 async function measureDeadline(): Promise<Goal> {
-  const program = await start(DEADLINE_MS);
+  const settings = { MUSTER_OUTBOUND_ALLOW: '127.0.0.1', MUSTER_VERIFICATION_TIMEOUT_MS: String(DEADLINE_MS) };
+  await using home = await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error', ...settings });
+  const program = await home.start({ command: commandOf('source') });
   const stopped = opened.use(await openStoppedTarget());
   const behaviours = [{ behaviour: 'nobody accepts', port: stopped.port, comes_to: 'timeout' as number | string }];
   for (const [behaviour, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.5:9/'))) {
@@ -68,7 +69,6 @@ async function measureDeadline(): Promise<Goal> {
     latest_ms = Math.max(latest_ms, worst);
     rows.push([behaviour, expected ?? '200', show.milliseconds(middleOf(times)), show.milliseconds(worst)]);
   }
-  await program.stop('SIGTERM');
   printTable(`Until the answer, with a deadline of ${DEADLINE_MS} ms; ${FINDS_EACH} finds at a time`, [
     ['', 'answer', 'p50 ms', 'latest ms'],
     ...rows,
@@ -77,28 +77,16 @@ async function measureDeadline(): Promise<Goal> {
 }
 
 async function measureOthers(): Promise<Goal> {
-  const program = await start(60_000);
+  const settings = { MUSTER_OUTBOUND_ALLOW: '127.0.0.1', MUSTER_VERIFICATION_TIMEOUT_MS: '60000' };
+  await using arena = await openArena('Muster', { settings });
   const silent = [opened.use(await listenAt('127.0.0.1')), opened.use(await listenAt('127.0.0.1'))];
   const find = await makeGameOf(
-    program,
+    arena.program,
     silent.map(({ port }) => port),
   );
-  const plain = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 100_000 });
   await using callers = await startCallers();
-  const calls = {
-    path: FIND_PATH,
-    headers: `authorization: Bearer ${plain.public_token}\r\n`,
-    bodies: [FIND_BODY],
-    count_max: Number.MAX_SAFE_INTEGER,
-    seconds: SECONDS,
-    per_second: FINDS_PER_SECOND,
-  };
-  const measure = async () => {
-    await callers.open(Number(new URL(program.url).port), CLIENTS);
-    const called = await callers.call(calls);
-    assertAnswered(called);
-    return called;
-  };
+  const target = targetOf(arena, () => arena.reset({ lobbies: 1, seats: SEATS }));
+  const measure = () => callOf(target, callers, { clients: CLIENTS, seconds: SECONDS, per_second: FINDS_PER_SECOND });
   for (let turn = 0; turn < 3; turn += 1) await measure();
   const alone: { p50: number; p99: number }[] = [];
   const beside: { p50: number; p99: number }[] = [];
@@ -123,11 +111,6 @@ async function measureOthers(): Promise<Goal> {
   // Each is compared with the one before it, for machines have better and worse moments.
   const ratio = middleOf(beside.map(({ p99 }, round) => p99 / (alone[round]?.p99 ?? Number.NaN)));
   return { what: 'p99 of others, pairs', limit: '<= 2.00×', figure: show.ratio(ratio), is_met: ratio <= 2 };
-}
-
-function start(timeout_ms: number): Promise<Program> {
-  const own = { MUSTER_VERIFICATION_TIMEOUT_MS: String(timeout_ms) };
-  return home.start({ command: commandOf('source'), settings: own });
 }
 
 /** A game with a mode for each port, whose finds are verified there. Gives how to find: the code of a refusal. */

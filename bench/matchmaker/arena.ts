@@ -8,7 +8,7 @@ import { createTokens } from '../../src/platform/tokens/tokens.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { connectionOf } from '../../tests/support/embedded.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
-import { commandOf, makeHome } from '../../tests/support/program.ts';
+import { commandOf, makeHome, type Program } from '../../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
 import { familyOf } from '../meter.ts';
 
@@ -27,6 +27,7 @@ const SETTINGS = {
 /** The service with lobbies of 100 that players can be sent to. */
 export interface Arena extends AsyncDisposable {
   name: string;
+  program: Program;
   pid: number;
   /** The processes of its PostgreSQL; none where it is not ours. */
   database_pids(): number[];
@@ -47,10 +48,19 @@ export interface Arena extends AsyncDisposable {
   reset(wanted: { lobbies: number; seats?: number }): Promise<void>;
 }
 
-/** Starts it from source. `url`: a database of its own on a PostgreSQL that is there; without it the embedded one. */
-export async function openArena(name: string, url?: string): Promise<Arena> {
+interface ArenaOptions {
+  /** A database of its own on a PostgreSQL that is there; without it the embedded one. */
+  url?: string;
+  /** By their names in the environment. */
+  settings?: Record<string, string>;
+}
+
+/** Starts it from source. */
+export async function openArena(name: string, { url, settings }: ArenaOptions = {}): Promise<Arena> {
   await using opened = new AsyncDisposableStack();
-  const home = opened.use(await makeHome({ ...SETTINGS, ...(url === undefined ? {} : { DATABASE_URL: url }) }));
+  const home = opened.use(
+    await makeHome({ ...SETTINGS, ...settings, ...(url === undefined ? {} : { DATABASE_URL: url }) }),
+  );
   const program = await home.start({ command: commandOf('source') });
   const directory = join(home.data_directory, 'postgres');
   const address = url === undefined ? connectionOf({ directory } as Parameters<typeof connectionOf>[0]) : { url };
@@ -81,6 +91,7 @@ export async function openArena(name: string, url?: string): Promise<Arena> {
   const everything = opened.move();
   return {
     name,
+    program,
     pid: program.pid,
     database_pids: () => (url === undefined ? familyOf(postgresOf(home.data_directory)) : []),
     port: Number(port),
