@@ -14,8 +14,9 @@ import {
   type Tier,
   type Versions,
 } from '../versions/versions.ts';
+import type { Claim, Crowded } from './admission-store.ts';
+import { countLobby, insertLobby } from './founding-store.ts';
 import { type Founder, membersOf, type PlannedLobby } from './rules.ts';
-import { type Claim, type Crowded, countLobby, insertLobby } from './seats-store.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import { countIdle } from './warm-store.ts';

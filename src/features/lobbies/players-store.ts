@@ -1,6 +1,7 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
+import { createStatement } from '../../platform/database/statement.ts';
 import { raise, raiseSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { clientCounts, lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
@@ -16,16 +17,11 @@ export async function selectPlayer(queries: Queries, player_id: string): Promise
 /** Somebody who has come to a lobby. */
 export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 
-/**
- * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the ids of
- * those of whom that is so.
- */
-export async function setConnected(queries: Queries, arrivals: Arrival[], now: Date): Promise<Set<string>> {
-  const column = (key: keyof Arrival) => sql.param(arrivals.map((arrival) => arrival[key]));
-  const rows = await queries.execute<{ player_id: string }>(sql`
+const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>(
+  (value) => sql`
     with arrivals as (
       select player_id, lobby_id, namespace_id
-      from unnest(${column('player_id')}::uuid[], ${column('lobby_id')}::uuid[]) as arrival (player_id, lobby_id)
+      from unnest(${value('player_ids')}::uuid[], ${value('lobby_ids')}::uuid[]) as arrival (player_id, lobby_id)
       join ${players} using (player_id, lobby_id)
     ),
     ${raiseSelected(
@@ -36,12 +32,24 @@ export async function setConnected(queries: Queries, arrivals: Arrival[], now: D
         ) as of_arrivals (name) order by name collate "C"`,
       'told',
     )}
-    update ${players} set connect_ts = ${at(now)} from arrivals
+    update ${players} set connect_ts = ${value('now')}::timestamptz from arrivals
     where ${players.player_id} = arrivals.player_id
-      and connect_ts is null and remove_ts is null and (seat_deadline_ts is null or seat_deadline_ts > ${at(now)})
+      -- As one condition, so that they are not looked for among all players who are awaited.
+      and coalesce(connect_ts, remove_ts) is null and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)
       -- The count makes the versions the first rows that are locked, here as everywhere.
       and (select count(*) from told) > 0
-    returning ${players.player_id}`);
+    returning ${players.player_id}`,
+);
+
+/**
+ * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the ids of
+ * those of whom that is so.
+ */
+export async function setConnected(queries: Queries, arrivals: Arrival[], now: Date): Promise<Set<string>> {
+  const player_ids = arrivals.map(({ player_id }) => player_id);
+  const lobby_ids = arrivals.map(({ lobby_id }) => lobby_id);
+  const statement = CONNECT({ player_ids, lobby_ids, now: now.toISOString() });
+  const rows = await queries.execute<{ player_id: string }>(statement);
   return new Set(rows.map(({ player_id }) => player_id));
 }
 

@@ -2,12 +2,13 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { isRefusedBy } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import type { Crowded } from './admission-store.ts';
 import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
 import { Places } from './places.ts';
 import type { Draft } from './receipts.ts';
 import { membersOf, type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
-import { type Crowded, type ProposedSeat, takeSeats as takeInDatabase } from './seats-store.ts';
+import { type ProposedSeat, takeSeats as takeInDatabase } from './seats-store.ts';
 import type { LobbyRow } from './tables.ts';
 
 /** How many requests are decided together at the most, and how many may wait for that. */
@@ -257,6 +258,9 @@ function reasonFor(request: SeatRequest, error: unknown): unknown {
   return makes_none && error instanceof ServiceError ? new ServiceError('MATCHMAKER_NO_AVAILABLE_LOBBIES', {}) : error;
 }
 
-export function toSeat({ lobby_id, code, region, ports }: LobbyRow, is_new: boolean): Seat {
+export function toSeat(
+  { lobby_id, code, region, ports }: Pick<LobbyRow, 'lobby_id' | 'code' | 'region' | 'ports'>,
+  is_new: boolean,
+): Seat {
   return { lobby_id, code, region, ports, is_new };
 }

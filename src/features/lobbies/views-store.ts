@@ -1,6 +1,7 @@
 import { and, desc, eq, getTableColumns, gt, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
+import { createStatement } from '../../platform/database/statement.ts';
 import { type LobbyRow, lobbies, players } from './tables.ts';
 
 const LISTED_MAX = 10_000;
@@ -34,19 +35,23 @@ export type SeenLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'region' | 
     is_stopped: boolean;
   };
 
-/**
- * Lobbies by their ids, running or ended; whose they are is for the caller to look at. Read after every change that
- * somebody watches, so it is one text, and nothing that is not seen.
- */
-export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<SeenLobby[]> {
-  return await queries.execute<SeenLobby>(sql`
+const SEEN = createStatement<{ lobby_ids: string[] }>(
+  (value) => sql`
     select lobby_id, namespace_id, region, game_mode, state, is_closed,
       max_players_normal, max_players_direct, max_players_party,
       ready_ts is not null as is_ready, stop_ts is not null as is_stopped,
       (select count(*)::int from ${players} as present
        where present.lobby_id = seen.lobby_id and present.remove_ts is null and present.connect_ts is not null
       ) as connected_count
-    from ${lobbies} as seen where lobby_id = any(${sql.param(lobby_ids)}::uuid[])`);
+    from ${lobbies} as seen where lobby_id = any(${value('lobby_ids')}::uuid[])`,
+);
+
+/**
+ * Lobbies by their ids, running or ended; whose they are is for the caller to look at. Read after every change that
+ * somebody watches, so it is nothing that is not seen.
+ */
+export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<SeenLobby[]> {
+  return await queries.execute<SeenLobby>(SEEN({ lobby_ids }));
 }
 
 /** Players with a seat, by version, game mode and region. */

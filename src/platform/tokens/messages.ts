@@ -66,8 +66,11 @@ export function readMessage(bytes: Uint8Array): MessageFields {
 
 /** A UUID is a message of its own with 16 bytes in field 1. */
 export function writeUuid(uuid: string): Uint8Array {
-  return writeMessage([[1, Uint8Array.fromHex(uuid.replaceAll('-', ''))]]);
+  return Uint8Array.fromHex(UUID_HEAD + uuid.replaceAll('-', ''));
 }
+
+/** The tag of field 1, and the length of what follows. */
+const UUID_HEAD = '0a10';
 
 function formatUuid(bytes: Uint8Array): string {
   assert(bytes.length === 16, 'a UUID has 16 bytes');

@@ -21,9 +21,17 @@ export async function touch(tx: Tx, names: string[]): Promise<Map<string, number
  * and tell before they read from it, and do neither when they never read from it.
  */
 export function raise(names: string[]): SQL {
-  // In one order, so that two transactions with the same topics do not wait for each other.
-  const sorted = sql.param([...new Set(names)].sort());
-  return raiseSelected(sql`select name from unnest(${sorted}::text[]) as name`, 'told');
+  return raiseAll(sql`${sql.param(inOrder(names))}`);
+}
+
+/** The same for an array of names that are {@link inOrder}. */
+export function raiseAll(names: SQL): SQL {
+  return raiseSelected(sql`select name from unnest(${names}::text[]) as name`, 'told');
+}
+
+/** Each once and in one order, so that two transactions with the same topics do not wait for each other. */
+export function inOrder(names: string[]): string[] {
+  return [...new Set(names)].sort();
 }
 
 /** The same for the topics that a query selects, each once and in one order, under a name of its own. */

@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { createStatement } from '../../src/platform/database/statement.ts';
+import { openTestDatabase } from '../support/database.ts';
+
+describe('a statement that is written once', () => {
+  test('has its values in their places, however often one is used, and what never changes too', async () => {
+    await using opened = await openTestDatabase();
+    await using database = openDatabase(opened.address, 1);
+    let written = 0;
+    const find = createStatement<{ names: string[]; greeting: string }>((value) => {
+      written += 1;
+      return sql`
+        select ${value('greeting')}::text || ', ' || name || ${'!'}::text as said, ${value('greeting')}::text as greeting
+        from unnest(${value('names')}::text[]) as name order by name`;
+    });
+    const ask = async (greeting: string, names: string[]) => [
+      ...(await database.queries.execute(find({ names, greeting }))),
+    ];
+    expect(await ask('Hello', ['Bo', 'Al'])).toEqual([
+      { said: 'Hello, Al!', greeting: 'Hello' },
+      { said: 'Hello, Bo!', greeting: 'Hello' },
+    ]);
+    expect(await ask("$1 '", ['$2'])).toEqual([{ said: "$1 ', $2!", greeting: "$1 '" }]);
+    expect(await ask('', [])).toEqual([]);
+    expect(written).toBe(1);
+  });
+
+  test('is refused when its text has what looks like a parameter', () => {
+    const wrong = createStatement<{ name: string }>((value) => sql`select '$1', ${value('name')}`);
+    expect(() => wrong({ name: '' })).toThrow('one parameter');
+  });
+});
