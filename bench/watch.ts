@@ -1,9 +1,10 @@
 // What it costs to tell all who watch: `bun bench/watch.ts`, `--quick` for less than a minute. Muster against the least
 // that it could cost, which is Bun's own server without anything else, and against ws, Socket.IO and Colyseus, all in one
-// run and by turns. The bodies are the same bytes for all.
+// run and by turns. The bodies are the same bytes for all. "Bun alone" publishes each change by itself, as changes come
+// that are commits; "several in one go": those that are there together leave in one packet to each.
 import { availableParallelism } from 'node:os';
 import { type Goal, printGoals } from './report.ts';
-import { measureHolding } from './watch/holding.ts';
+import { measureHolding, measureHoldingBoth } from './watch/holding.ts';
 import { installPeers } from './watch/peers.ts';
 import { readPlan } from './watch/plan.ts';
 import { measureOneThing } from './watch/pushing.ts';
@@ -22,5 +23,6 @@ goals.push(...(await measureHolding('sockets', plan)));
 for (const size of plan.sizes) goals.push(...(await measureOneThing('sockets', size, plan, peers)));
 for (const size of plan.sizes) goals.push(...(await measureOneThing('polls', size, plan, undefined)));
 goals.push(...(await measureHolding('polls', plan)));
+goals.push(...(await measureHoldingBoth(plan)));
 printGoals(goals);
 console.log(`\n${((performance.now() - started) / 1_000).toFixed(0)} s`);

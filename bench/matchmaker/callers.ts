@@ -86,7 +86,7 @@ async function call({ path, headers, bodies, seconds, per_second, count_max, kee
     };
     while (!isOver()) {
       sendDue();
-      await Bun.sleep(0.5);
+      await Bun.sleep(1);
     }
     sendDue();
   }

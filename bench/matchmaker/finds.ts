@@ -6,6 +6,7 @@ import type { Peer } from './peers.ts';
 import type { Plan } from './plan.ts';
 
 export const FIND_PATH = '/matchmaker/lobbies/find';
+const SETTLE_S = 0.3;
 export const FIND_BODY = JSON.stringify({ game_modes: ['default'] });
 
 /** One that is asked for seats. */
@@ -90,7 +91,10 @@ export async function callOf(
 ): Promise<Called> {
   await prepare();
   await callers.open(port, clients);
-  const called = await callers.call({ path, headers, bodies: [body], count_max: Number.MAX_SAFE_INTEGER, ...load });
+  const calls = { path, headers, bodies: [body], count_max: Number.MAX_SAFE_INTEGER, ...load };
+  // All lobbies have just been emptied, which is read once.
+  await callers.call({ ...calls, seconds: SETTLE_S });
+  const called = await callers.call(calls);
   assertAnswered(called);
   return called;
 }

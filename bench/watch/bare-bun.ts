@@ -1,7 +1,7 @@
 // The least that pushing and long polls can cost: Bun's server alone, which is told by a line what to publish.
 import { argv } from 'node:process';
 
-const [template = ''] = argv.slice(2);
+const [template = '', takes = 'each'] = argv.slice(2);
 const numbers = new Map<string, number>();
 const waiting = new Map<string, ((response: Response) => void)[]>();
 const textOf = (topic: string) => template.replace('NUMBER', String(numbers.get(topic) ?? 0));
@@ -38,6 +38,8 @@ console.log(server.port);
 for await (const line of console) {
   const [scenario, count, number] = line.split(' ');
   for (let topic = 0; topic < Number(count); topic += 1) change(`${scenario}:${topic}`, Number(number));
+  // Else what has come meanwhile would leave in one packet with it.
+  if (takes === 'each') await new Promise((resolve) => setImmediate(resolve));
 }
 // Nobody is left who could say anything.
 process.exit();

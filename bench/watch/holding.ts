@@ -3,7 +3,7 @@ import { type Goal, printTable, show } from '../report.ts';
 import { startMuster } from './muster.ts';
 import type { Plan } from './plan.ts';
 import { type PushServer, startBareBun } from './servers.ts';
-import { medianOf, openTrial, type Run, type Way } from './trial.ts';
+import { medianOf, openTrial, type Run, type Trial, type Way } from './trial.ts';
 
 const BYTES_BEYOND_BUN_MAX = 8 * 1_024;
 const FILES_BACK_WITHIN_MS = 5_000;
@@ -16,7 +16,8 @@ const MANY_THINGS_MIN = 0.9;
 
 interface Held {
   name: string;
-  bytes_each: number;
+  /** Of each way. */
+  bytes_each: number[];
   files_before: number;
   files_after: number;
   back_ms: number;
@@ -29,13 +30,32 @@ export async function measureHolding(way: Way, plan: Plan): Promise<Goal[]> {
   const muster = opened.use(await startMuster());
   const bare = opened.use(await startBareBun(muster.template));
   const held: Held[] = [];
-  for (const server of [bare, muster]) held.push(await hold(way, server, plan));
-  const title = way === 'sockets' ? 'sockets' : 'long polls';
-  printTable(`${show.perSecond(plan.many)} ${title} that hold on`, [
-    ['', 'KB each', 'files before', 'after', 'back within ms'],
+  for (const server of [bare, muster]) held.push(await hold([way], server, plan.many, plan));
+  const goals = printHeld([way], plan.many, held);
+  return way === 'polls' ? goals : [...goals, ...(await measureManyThings(plan, [bare, muster], held))];
+}
+
+/** The same of sockets and polls at the same time: as many of each as a process may have files for. */
+export async function measureHoldingBoth(plan: Plan): Promise<Goal[]> {
+  await using opened = new AsyncDisposableStack();
+  const muster = opened.use(await startMuster());
+  const bare = opened.use(await startBareBun(muster.template));
+  const ways = ['sockets', 'polls'] as const;
+  const held: Held[] = [];
+  for (const server of [bare, muster]) held.push(await hold(ways, server, plan.both, plan));
+  return printHeld(ways, plan.both, held);
+}
+
+const TITLES = { sockets: 'sockets', polls: 'long polls' };
+
+function printHeld(ways: readonly Way[], count: number, held: Held[]): Goal[] {
+  const titles = ways.map((way) => TITLES[way]);
+  const title = titles.map((one) => `${show.perSecond(count)} ${one}`).join(' and ');
+  printTable(`${title} that hold on`, [
+    ['', ...titles.map((one) => `KB each of ${one}`), 'files before', 'after', 'back within ms'],
     ...held.map(({ name, bytes_each, files_before, files_after, back_ms }) => [
       name,
-      show.kilobytes(bytes_each),
+      ...bytes_each.map(show.kilobytes),
       String(files_before),
       String(files_after),
       back_ms.toFixed(0),
@@ -43,13 +63,13 @@ export async function measureHolding(way: Way, plan: Plan): Promise<Goal[]> {
   ]);
   const [of_bare, of_muster] = held;
   if (!of_bare || !of_muster) return [];
-  const beyond = of_muster.bytes_each - of_bare.bytes_each;
-  const goals = [
+  const beyond = of_muster.bytes_each.map((bytes, index) => bytes - (of_bare.bytes_each[index] ?? 0));
+  return [
     {
-      what: `memory of each of ${show.perSecond(plan.many)} ${title}, beyond Bun's own`,
+      what: `memory of each of ${title}, beyond Bun's own`,
       limit: `<= ${show.kilobytes(BYTES_BEYOND_BUN_MAX)} KB`,
-      figure: `${show.kilobytes(beyond)} KB`,
-      is_met: beyond <= BYTES_BEYOND_BUN_MAX,
+      figure: beyond.map((bytes) => `${show.kilobytes(bytes)} KB`).join(', '),
+      is_met: beyond.every((bytes) => bytes <= BYTES_BEYOND_BUN_MAX),
     },
     {
       what: `files of ${title} given back`,
@@ -58,29 +78,29 @@ export async function measureHolding(way: Way, plan: Plan): Promise<Goal[]> {
       is_met: of_muster.back_ms <= FILES_BACK_WITHIN_MS,
     },
   ];
-  return way === 'polls' ? goals : [...goals, ...(await measureManyThings(plan, [bare, muster], held))];
 }
 
-async function hold(way: Way, server: PushServer, plan: Plan): Promise<Held> {
+async function hold(ways: readonly Way[], server: PushServer, count: number, plan: Plan): Promise<Held> {
   const files_before = openFiles(server.pid);
-  const trial = await openTrial(server, {
-    way,
-    scenario: { name: `held-${way}`, topics: 1 },
-    watchers: plan.many,
-    ...plan,
-  });
-  const runs: Run[] = [];
-  for (let round = 0; round < plan.rounds && way === 'sockets'; round += 1) {
-    runs.push(await trial.runSaturated({ seconds: plan.saturated_s }));
+  const trials: Trial[] = [];
+  for (const way of ways) {
+    const scenario = { name: `held-${ways.join('-')}-${way}`, topics: 1 };
+    trials.push(await openTrial(server, { way, scenario, watchers: count, ...plan }));
   }
-  await trial[Symbol.asyncDispose]();
+  const runs: Run[] = [];
+  const [first] = trials;
+  for (let round = 0; round < plan.rounds && ways.join() === 'sockets' && first; round += 1) {
+    runs.push(await first.runSaturated({ seconds: plan.saturated_s }));
+  }
+  await Promise.all(trials.map((trial) => trial[Symbol.asyncDispose]()));
   const closed = performance.now();
   const isBack = () => openFiles(server.pid) <= files_before + FILES_SLACK;
   while (!isBack() && performance.now() - closed < 2 * FILES_BACK_WITHIN_MS) await Bun.sleep(50);
   const back_ms = isBack() ? performance.now() - closed : Number.POSITIVE_INFINITY;
   const files_after = openFiles(server.pid);
   const { name } = server;
-  return { name, bytes_each: trial.bytes_each, files_before, files_after, back_ms, one_thing: medianOf(runs) };
+  const bytes_each = trials.map((trial) => trial.bytes_each);
+  return { name, bytes_each, files_before, files_after, back_ms, one_thing: medianOf(runs) };
 }
 
 /** As many watchers, of many things; and a few of one thing while they are there. */

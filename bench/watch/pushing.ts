@@ -2,7 +2,7 @@ import { type Goal, printTable, show } from '../report.ts';
 import { startMuster } from './muster.ts';
 import type { Peers } from './peers.ts';
 import { OFFERED, type Plan } from './plan.ts';
-import { startBareBun } from './servers.ts';
+import { type PushServer, startBareBun } from './servers.ts';
 import { medianOf, openTrial, type Run, type Trial, type Way } from './trial.ts';
 
 interface Measured {
@@ -15,7 +15,8 @@ interface Measured {
 export async function measureOneThing(way: Way, size: number, plan: Plan, peers: Peers | undefined): Promise<Goal[]> {
   await using opened = new AsyncDisposableStack();
   const muster = opened.use(await startMuster());
-  const servers = [opened.use(await startBareBun(muster.template)), muster];
+  const servers: PushServer[] = [opened.use(await startBareBun(muster.template)), muster];
+  if (way === 'sockets') servers.push(opened.use(await startBareBun(muster.template, 'several')));
   for (const peer of (await peers?.start(muster.template)) ?? []) servers.push(opened.use(peer));
   const all: Measured[] = [];
   for (const server of servers) {

@@ -68,8 +68,13 @@ export async function startServer(
   };
 }
 
-export function startBareBun({ body, headers }: Template): Promise<PushServer & AsyncDisposable> {
-  return startServer('Bun alone', [process.execPath, join(import.meta.dir, 'bare-bun.ts'), body], { headers });
+/** Bun's own server. `takes`: whether it publishes each change by itself, or several in one go where they come together. */
+export function startBareBun(
+  { body, headers }: Template,
+  takes: 'each' | 'several' = 'each',
+): Promise<PushServer & AsyncDisposable> {
+  const name = takes === 'each' ? 'Bun alone' : 'Bun alone, several in one go';
+  return startServer(name, [process.execPath, join(import.meta.dir, 'bare-bun.ts'), body, takes], { headers });
 }
 
 /** A body as a frame of docs/watch.md. */
