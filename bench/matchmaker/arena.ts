@@ -114,6 +114,8 @@ export async function openArena(name: string, { url, settings }: ArenaOptions = 
       while (lobby_ids.length < lobbies) await addLobbies(Math.min(LOBBIES_AT_ONCE, lobbies - lobby_ids.length));
       const list = topics.lobbiesOf(namespace_id);
       await database.transact(async (tx) => {
+        // Of all lobbies at once, which the service never does.
+        await tx.execute(sql`set local statement_timeout = 0`);
         const version = (await touch(tx, [list])).get(list) ?? 0;
         await tx.execute(sql`
           update lobbies set player_count = 0, changed = ${version}, idle_ts = null,
