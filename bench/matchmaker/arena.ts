@@ -105,12 +105,7 @@ export async function openArena(name: string, { url, settings }: ArenaOptions = 
     async reset({ lobbies, seats = SEATS_PER_LOBBY }) {
       const { queries } = database;
       await queries.execute(sql`truncate players`);
-      if (lobby_ids.length > lobbies) {
-        const surplus = lobby_ids.splice(lobbies);
-        await queries.execute(sql`
-          update lobbies set stop_ts = now(), stop_reason = 'removed', player_count = 0
-          where lobby_id = any(${sql.param(surplus)}::uuid[])`);
-      }
+      const surplus = lobby_ids.splice(lobbies);
       while (lobby_ids.length < lobbies) await addLobbies(Math.min(LOBBIES_AT_ONCE, lobbies - lobby_ids.length));
       const list = topics.lobbiesOf(namespace_id);
       await database.transact(async (tx) => {
@@ -120,7 +115,10 @@ export async function openArena(name: string, { url, settings }: ArenaOptions = 
         await tx.execute(sql`
           update lobbies set player_count = 0, changed = ${version}, idle_ts = null,
             max_players_normal = ${seats}, max_players_direct = ${seats}, max_players_party = ${seats}
-          where namespace_id = ${namespace_id}`);
+          where namespace_id = ${namespace_id} and stop_ts is null`);
+        await tx.execute(sql`
+          update lobbies set stop_ts = now(), stop_reason = 'removed'
+          where lobby_id = any(${sql.param(surplus)}::uuid[])`);
       });
       await queries.execute(sql`vacuum analyze lobbies`);
     },
