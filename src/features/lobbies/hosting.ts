@@ -44,7 +44,9 @@ export function createHosting(dependencies: HostingDependencies) {
     waiting_max: WAITING_MAX,
     async work(arrivals) {
       const connected = await playersStore.setConnected(database.queries, arrivals, clock.now());
-      return arrivals.map(({ player_id }, index) => connected.has(player_id) && isFirst(arrivals, index));
+      return arrivals.map(
+        ({ player_id, lobby_id }, index) => connected.get(player_id) === lobby_id && isFirst(arrivals, index),
+      );
     },
   });
 
@@ -124,7 +126,11 @@ export function createHosting(dependencies: HostingDependencies) {
   }
 }
 
-/** Of several who come with one token at the same moment, the first. */
+/** Of several who come to one lobby with one token at the same moment, the first. */
 function isFirst(arrivals: playersStore.Arrival[], index: number): boolean {
-  return arrivals.findIndex(({ player_id }) => player_id === arrivals[index]?.player_id) === index;
+  const one = arrivals[index];
+  const first = arrivals.findIndex(
+    ({ player_id, lobby_id }) => player_id === one?.player_id && lobby_id === one.lobby_id,
+  );
+  return first === index;
 }

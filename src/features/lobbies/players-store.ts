@@ -20,7 +20,7 @@ export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>(
   (value) => sql`
     with arrivals as (
-      select player_id, lobby_id, namespace_id
+      select distinct player_id, lobby_id, namespace_id
       from unnest(${value('player_ids')}::uuid[], ${value('lobby_ids')}::uuid[]) as arrival (player_id, lobby_id)
       join ${players} using (player_id, lobby_id)
     ),
@@ -38,19 +38,19 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
       and coalesce(connect_ts, remove_ts) is null and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)
       -- The count makes the versions the first rows that are locked, here as everywhere.
       and (select count(*) from told) > 0
-    returning ${players.player_id}`,
+    returning ${players.player_id}, ${players.lobby_id}`,
 );
 
 /**
- * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the ids of
- * those of whom that is so.
+ * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the lobbies
+ * of those of whom that is so, by their ids.
  */
-export async function setConnected(queries: Queries, arrivals: Arrival[], now: Date): Promise<Set<string>> {
+export async function setConnected(queries: Queries, arrivals: Arrival[], now: Date): Promise<Map<string, string>> {
   const player_ids = arrivals.map(({ player_id }) => player_id);
   const lobby_ids = arrivals.map(({ lobby_id }) => lobby_id);
   const statement = CONNECT({ player_ids, lobby_ids, now: now.toISOString() });
-  const rows = await queries.execute<{ player_id: string }>(statement);
-  return new Set(rows.map(({ player_id }) => player_id));
+  const rows = await queries.execute<Record<string, unknown> & Arrival>(statement);
+  return new Map(rows.map(({ player_id, lobby_id }) => [player_id, lobby_id]));
 }
 
 /** Keeps the seat of a player who was connected, until a moment: until then he may connect again. */

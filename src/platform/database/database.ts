@@ -95,8 +95,6 @@ function connect(address: DatabaseAddress, max: number): postgres.Sql {
     backoff: (retries) => Math.min(1, 0.05 * 2 ** retries),
     connection: {
       application_name: 'muster',
-      // Statements are planned once for each connection, often while tables are empty: by what they will be, not by that.
-      enable_seqscan: 'off',
       statement_timeout: STATEMENT_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     },

@@ -76,15 +76,17 @@ export function createApp(options: AppOptions) {
     options;
   assertDenyByDefault(routes);
   const cors = createCors([public_url, local_url]);
-  const own_hosts = new Set([public_url, local_url].map((url) => new URL(url).host));
   // As addresses of requests begin: whatever stands before us speaks HTTP to us.
-  const own_origins = new Set([...own_hosts].map((host) => `http://${host}`));
+  const own_origins = new Set([public_url, local_url].map((url) => `http://${new URL(url).host}`));
   const time_limits = new TimeLimits(request_timeout_ms, stopping);
+
+  /** Whether an address is the service's own, and not a site's, for one. */
+  const isOwn = (url: string) => own_origins.has(url.slice(0, url.indexOf('/', FIRST_OF_HOST)));
 
   /** Without a usable Host header there is no whole address, and Elysia would look for the path in the wrong place. */
   function readPath({ url }: Request): string {
     const start = url.indexOf('/', FIRST_OF_HOST);
-    if (!own_origins.has(url.slice(0, start)) && !(url.startsWith('http') && URL.canParse(url))) {
+    if (!isOwn(url) && !(url.startsWith('http') && URL.canParse(url))) {
       throw new ServiceError('API_BAD_HOST', {});
     }
     const path = url.slice(start);
@@ -138,7 +140,7 @@ export function createApp(options: AppOptions) {
     }
   }
 
-  const isElsewhere = ({ headers, url }: Request) => !own_hosts.has(headers.get('host') ?? '') && URL.canParse(url);
+  const isElsewhere = ({ url }: Request) => !isOwn(url) && URL.canParse(url);
   // Elysia reads this function's text too. What it gives is the answer; undefined goes on to the routes.
   app.onRequest(({ request }) => (isElsewhere(request) ? serveSite(request) : undefined));
 

@@ -9,7 +9,7 @@ import type { PeerServer } from './addresses.ts';
 import { JsonText } from './answers.ts';
 import { badBody, isKept, parseJsonToKeep, readText } from './body.ts';
 import { type Counting, limitOf, nameWatcher } from './counting.ts';
-import type { Call, Question, Route, WatchedRoute } from './route.ts';
+import { type Call, isWatched, type Question, type Route, type WatchedRoute } from './route.ts';
 import { type CompiledShape, compileShape, describeProblem, isUuid } from './shapes.ts';
 import type { Patience } from './time-limits.ts';
 
@@ -98,6 +98,7 @@ export function createDoor(route: Route, tenants: Tenants) {
 export function createPipeline(route: Route, { tokens, tenants, origins, watch, counting }: PipelineDependencies) {
   const admit = createDoor(route, tenants);
   const body_shape = route.body && compileShape(route.body);
+  const readSearch = createSearchReader(route, watch);
 
   return async (incoming: Incoming): Promise<unknown> => {
     const { request, params, address, ray_id, patience } = incoming;
@@ -109,12 +110,11 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
             await counting.countRefused(incoming);
             throw error;
           })));
-    const search = readSearch(request.url);
-    const number = 'look' in route ? watch.readIndex(search.get('watch_index') ?? undefined) : undefined;
+    const { search, number } = readSearch(request.url);
     const counted = counting.count(limitOf(route, number !== undefined), caller, incoming);
     if (counted) await counted;
     const { question, admission } = await admit({ caller, params, search });
-    if ('look' in route) {
+    if (isWatched(route)) {
       const waiting = { number, admission, signal: patience.signal, waiter: nameWatcher(caller, address) };
       return new JsonText(await watch.answer(await lookAt(route, question), waiting));
     }
@@ -188,7 +188,9 @@ function placeOf(params: Record<string, string>): { game_id: string; namespace_i
 function createQueryReader(shape: TObject): (search: URLSearchParams) => object {
   const compiled = compileShape(shape);
   const is_all_text = Object.values(shape.properties).every(({ type }) => type === 'string');
-  return (search) => {
+  let last: { search: URLSearchParams; query: object } | undefined;
+
+  function read(search: URLSearchParams): object {
     const given = Object.fromEntries(search);
     for (const [name, text] of Object.entries(given)) {
       // Value.Convert would cut 1.9 to 1, and take "true" for 1.
@@ -204,13 +206,33 @@ function createQueryReader(shape: TObject): (search: URLSearchParams) => object 
       parameter: problem?.path[0] ?? '',
       error: problem?.message ?? 'unreadable',
     });
+  }
+
+  return (search) => {
+    if (last?.search !== search) last = { search, query: read(search) };
+    return last.query;
   };
 }
 
-/** Most have none; the rest of an address is the router's business. */
-function readSearch(url: string): URLSearchParams {
-  const start = url.indexOf('?');
-  return new URLSearchParams(start < 0 ? '' : url.slice(start));
+interface Searched {
+  text: string;
+  search: URLSearchParams;
+  /** Where somebody stands who watches. */
+  number: number | undefined;
+}
+
+/** Makes what reads the part of an address behind the path. All who watch one thing come with the same: it is read once. */
+function createSearchReader(route: Route, watch: Pick<Watch, 'readIndex'>): (url: string) => Searched {
+  let last: Searched | undefined;
+  return (url) => {
+    const start = url.indexOf('?');
+    const text = start < 0 ? '' : url.slice(start);
+    if (last?.text === text) return last;
+    const search = new URLSearchParams(text);
+    const number = isWatched(route) ? watch.readIndex(search.get('watch_index') ?? undefined) : undefined;
+    last = { text, search, number };
+    return last;
+  };
 }
 
 function checkBody(text: string, shape: CompiledShape<TSchema>): unknown {

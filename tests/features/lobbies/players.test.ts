@@ -65,6 +65,25 @@ describe.each(CALLS)('%s is refused', (call) => {
 });
 
 describe('a player', () => {
+  test('whose token is shown by another lobby too at the same moment connects to his own', async () => {
+    const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
+    const stranger = await hostOf(muster, game, neighbour.lobby_id);
+    for (let round = 0; round < 5; round += 1) {
+      const [first, own] = [
+        await seatOf(join(muster, game, host.lobby_id)),
+        await seatOf(join(muster, game, host.lobby_id)),
+      ];
+      // The first one's round is under way while the others wait for the next.
+      const answers = await Promise.all([
+        host.connected(first.player_token),
+        stranger.connected(own.player_token),
+        host.connected(own.player_token),
+      ]);
+      expect(answers.map(outcomeOf)).toEqual(['200', '400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', '200']);
+      for (const { player_token } of [first, own]) await host.disconnected(player_token);
+    }
+  });
+
   test('connects once, even if his token comes twice at the same time', async () => {
     const { player_token } = await seatOf(join(muster, game, host.lobby_id));
     const together = await Promise.all(Array.from({ length: 5 }, () => host.connected(player_token)));
