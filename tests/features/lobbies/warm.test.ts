@@ -88,9 +88,10 @@ describe('lobbies kept warm', () => {
   });
 
   test('are made once by two machines on one database', async () => {
-    await using second = await openTestService({}, { beside: opened });
+    // Elsewhere, for it has not the first one's builds; but it looks after all lobbies.
+    await using second = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: opened });
     expect(second.config.port).not.toBe(opened.config.port);
-    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warm(3, 16) });
+    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: { ...warm(3, 16), regions: { local: {} } } });
     await untilIdle(game, 3);
     // Whoever looks next finds nothing to do: it would have made more than the three by now.
     const before = (await live(game)).map(({ lobby_id }) => lobby_id);
