@@ -6,6 +6,7 @@ import { createEnding, type EndingDependencies } from './ending.ts';
 import { createFounding } from './founding.ts';
 import { createHistory, type HistoryDependencies } from './history.ts';
 import { createHosting, type HostingDependencies } from './hosting.ts';
+import { createKnownLobbies } from './known-lobbies.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createMock } from './mock.ts';
 import { createQueue, type QueueDependencies } from './queue.ts';
@@ -19,7 +20,7 @@ export type { ExportedLobby } from './history.ts';
 
 export type LobbiesDependencies = Omit<
   SeatingDependencies,
-  'atlas' | 'rounds' | 'queue' | 'founding' | 'receipts' | 'verifying'
+  'known' | 'rounds' | 'queue' | 'founding' | 'receipts' | 'verifying'
 > &
   HostingDependencies &
   ListingDependencies &
@@ -33,6 +34,7 @@ export type Lobbies = ReturnType<typeof createLobbies>;
 /** The matchmaker: players find and join lobbies; lobbies tell of themselves and of their players. */
 export function createLobbies(dependencies: LobbiesDependencies) {
   const atlas = createAtlas(dependencies);
+  const known = createKnownLobbies({ ...dependencies, atlas });
   const founding = createFounding(dependencies);
   const listing = createListing(dependencies);
   const receipts = createReceipts(dependencies);
@@ -40,7 +42,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
   const verifying = createVerifying({ ...dependencies, atlas });
   const queue = createQueue({ ...dependencies, rounds });
   return {
-    ...createSeating({ ...dependencies, atlas, rounds, queue, founding, receipts, verifying }),
+    ...createSeating({ ...dependencies, known, rounds, queue, founding, receipts, verifying }),
     ...createHosting(dependencies),
     listing,
     receipts,

@@ -8,15 +8,14 @@ import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
 import type { Captcha } from '../captcha/captcha.ts';
-import { readCode } from '../codes.ts';
 import { coordinatesOf } from '../coordinates.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { type Asking, countOf, given, nameMembers } from './asking.ts';
-import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
+import type { KnownLobbies } from './known-lobbies.ts';
 import * as playersStore from './players-store.ts';
 import type { Queue } from './queue.ts';
 import type { Draft, Receipts } from './receipts.ts';
@@ -44,7 +43,7 @@ export interface SeatingDependencies {
   namespaces: Namespaces;
   versions: Versions;
   datacenters: Datacenters;
-  atlas: Atlas;
+  known: KnownLobbies;
   rounds: Rounds;
   queue: Queue;
   founding: Founding;
@@ -78,7 +77,7 @@ export async function requireNamespace(namespaces: Namespaces, namespace_id: str
 /** How players come to seats. */
 export function createSeating(dependencies: SeatingDependencies) {
   const { database, clock, watch, tokens, namespaces, versions, datacenters } = dependencies;
-  const { atlas, rounds, queue, founding, receipts, address_classes, captcha, verifying } = dependencies;
+  const { known, rounds, queue, founding, receipts, address_classes, captcha, verifying } = dependencies;
   const { own_region, request_timeout_ms, onLeft } = dependencies;
 
   /** Slugs of all regions, the one to recommend first: whoever says nothing else is likely to be near this process. */
@@ -105,20 +104,6 @@ export function createSeating(dependencies: SeatingDependencies) {
       draft?.note({ captcha: decision });
       draft?.reach('captcha');
     });
-  }
-
-  /** The lobby that a join names. One that we remember is not read: the round finds out whether it takes anybody. */
-  async function lookUp(namespace_id: string, { lobby_id, code }: JoinBody) {
-    const remembered = code === undefined && lobby_id !== undefined && atlas.recall(namespace_id, lobby_id);
-    if (remembered) return remembered;
-    const lobby =
-      lobby_id === undefined
-        ? await store.selectLobbyByCode(database.queries, namespace_id, readCode(code ?? ''))
-        : await store.selectLobby(database.queries, lobby_id);
-    const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
-    if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-    if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
-    return lobby;
   }
 
   function clientOf(limits: NamespaceRow, address: string): Client {
@@ -264,26 +249,31 @@ export function createSeating(dependencies: SeatingDependencies) {
     },
     /** A seat in a lobby that the player knows. Being closed is no obstacle (specification: States). */
     async join(caller: CallerOf<'public'>, body: JoinBody, asking: Asking): Promise<JoinAnswer> {
-      const { lobby_id, players } = body;
+      const { players } = body;
       const namespace = await requireNamespace(namespaces, caller.namespace_id);
       const { namespace_id, game_id, version_id } = namespace;
       const receipt = () => {
-        const request = { ...given({ lobby_id }), ...countOf({ players }) };
+        const request = { ...given({ lobby_id: body.lobby_id }), ...countOf({ players }) };
         return { kind: 'join', ray_id: asking.ray_id, namespace_id, version_id, request } as const;
       };
       return await receipts.keep(receipt, async (draft) => {
-        const lobby = await lookUp(namespace_id, body);
-        const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
-        const mode = modes.get(lobby.game_mode);
-        checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
-        await letIn({ game_id, namespace_id, version_id }, body, asking, draft);
+        const { lobby_id, game_mode, is_remembered, ...lobby } = await known.lookUp(namespace, body);
         const { address, patience } = asking;
-        await verifying.join({ namespace_id, version_id, ...asking, draft }, body, lobby.lobby_id, mode);
         const members = nameMembers({ players });
         const place = { game_id, namespace_id, address, client: clientOf(namespace, address) };
-        const is_explained = draft !== undefined;
-        const request = { kind: 'join', ...members, ...place, lobby_id: lobby.lobby_id, is_explained } as const;
-        return await waitIn(await rounds.seat(request, draft), request, patience, draft);
+        const request = { kind: 'join', ...members, ...place, lobby_id, is_explained: draft !== undefined } as const;
+        const sitDown = async (): Promise<Seat> => {
+          const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
+          const mode = modes.get(game_mode);
+          checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
+          await letIn({ game_id, namespace_id, version_id }, body, asking, draft);
+          await verifying.join({ namespace_id, version_id, ...asking, draft }, body, lobby_id, mode);
+          return await rounds.seat(request, draft);
+        };
+        const seat = await sitDown().catch(async (refusal: unknown) => {
+          throw is_remembered ? await known.findRefusal(lobby_id, refusal) : refusal;
+        });
+        return await waitIn(seat, request, patience, draft);
       });
     },
   };
