@@ -10,7 +10,7 @@ import { loadKey } from '../../src/platform/tokens/keys.ts';
 import type { CaptchaProvider } from './captcha-provider.ts';
 import type { createMovedClock } from './clock.ts';
 
-const POOL = 6;
+const POOL = 4;
 const HERE = '203.0.113.7';
 export const PUBLIC_URL = 'https://play.example.com';
 
