@@ -1,5 +1,5 @@
 import { StartError } from './errors.ts';
-import { parseAddress } from './http/addresses.ts';
+import { parseAddress } from './networks.ts';
 
 /** What an address may be besides somebody's own. */
 export const ADDRESS_CLASSES = ['vpn', 'proxy', 'tor', 'hosting'] as const;

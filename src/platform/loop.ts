@@ -11,6 +11,8 @@ export interface Loop {
   stopped: Promise<void>;
 }
 
+const FORGET_EVERY_MS = 60_000;
+
 interface LoopOptions {
   name: string;
   /** The time between steps that nobody asked for. */
@@ -72,4 +74,21 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
     },
     stopped: run(),
   };
+}
+
+interface ForgettingOptions extends Pick<LoopOptions, 'name' | 'signal' | 'events'> {
+  /** Deletes some of what is over. Gives how many; there may be more. */
+  forget: () => Promise<number>;
+}
+
+/** Deletes what is over, every minute. */
+export function startForgetting({ forget, ...options }: ForgettingOptions): Loop {
+  return startLoop({
+    ...options,
+    every_ms: FORGET_EVERY_MS,
+    async step(signal) {
+      while ((await forget()) > 0 && !signal.aborted);
+      return 0;
+    },
+  });
 }

@@ -3,9 +3,9 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { networkOf } from '../../platform/http/addresses.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
-import { startLoop } from '../../platform/loop.ts';
+import { startForgetting } from '../../platform/loop.ts';
+import { networkOf } from '../../platform/networks.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
 import { createProofsOfWork } from './proof-of-work.ts';
@@ -20,7 +20,6 @@ export type { SharedKeys } from './rules.ts';
 const USED_FOR_MS = 3_600_000;
 /** Clocks of machines differ a little. */
 const CLOCKS_MS = 60_000;
-const FORGET_EVERY_MS = 60_000;
 const CHALLENGE_PATH = '/matchmaker/captcha/challenge';
 
 export interface CaptchaDependencies extends Siteverify {
@@ -176,16 +175,8 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     },
     /** Forgets what is over: windows, and captchas that are too old to be tried again. */
     startForgetting(signal: AbortSignal): { stopped: Promise<void> } {
-      return startLoop({
-        name: 'old-captchas',
-        every_ms: FORGET_EVERY_MS,
-        signal,
-        events,
-        async step() {
-          while ((await store.deleteOver(queries, clock.now())) > 0 && !signal.aborted);
-          return 0;
-        },
-      });
+      const forget = () => store.deleteOver(queries, clock.now());
+      return startForgetting({ name: 'old-captchas', signal, events, forget });
     },
   };
 }

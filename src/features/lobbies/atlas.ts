@@ -12,14 +12,19 @@ const NAMESPACES_MAX = 10_000;
 
 interface Page {
   places: Places;
-  /** The version of the namespace's list of lobbies that the places show. */
+  /** Of the namespace's list of lobbies, and of its queue. */
+  list: Followed;
+  queue: Followed;
+  unsubscribe(): void;
+}
+
+/** Something that the places show. */
+interface Followed {
+  topic: string;
+  /** The version of it that they show. */
   shown: number;
   /** The latest version that we heard of. */
   heard: number;
-  /** The same of its queue. */
-  queue_shown: number;
-  queue_heard: number;
-  unsubscribe(): void;
 }
 
 export type Atlas = ReturnType<typeof createAtlas>;
@@ -29,20 +34,21 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
   const pages = new LRUCache<string, Page>({ max: NAMESPACES_MAX, dispose: (page) => page.unsubscribe() });
 
   function openPage(namespace_id: string): Page {
-    const unheard = { heard: 0, queue_shown: 0, queue_heard: 0 };
-    const page: Page = { places: new Places(), shown: -1, ...unheard, unsubscribe: () => {} };
-    const leaveList = feed.subscribe(topics.lobbiesOf(namespace_id), (version = Number.POSITIVE_INFINITY) => {
-      page.heard = Math.max(page.heard, version);
-    });
-    const leaveQueue = feed.subscribe(topics.queueOf(namespace_id), (version = Number.POSITIVE_INFINITY) => {
-      page.queue_heard = Math.max(page.queue_heard, version);
-    });
-    page.unsubscribe = () => {
-      leaveList();
-      leaveQueue();
+    const list = { topic: topics.lobbiesOf(namespace_id), shown: -1, heard: 0 };
+    const queue = { topic: topics.queueOf(namespace_id), shown: 0, heard: 0 };
+    const leaving = [list, queue].map(follow);
+    const unsubscribe = () => {
+      for (const leave of leaving) leave();
     };
+    const page: Page = { places: new Places(), list, queue, unsubscribe };
     pages.set(namespace_id, page);
     return page;
+  }
+
+  function follow(followed: Followed): () => void {
+    return feed.subscribe(followed.topic, (version = Number.POSITIVE_INFINITY) => {
+      followed.heard = Math.max(followed.heard, version);
+    });
   }
 
   function note({ places }: Page, rows: LobbyRow[]): void {
@@ -54,24 +60,24 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
 
   /** One look more only where something has changed: a namespace in which nobody waits has no queue to read. */
   async function refresh(page: Page, namespace_id: string): Promise<void> {
-    const [list, queue] = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id)];
-    const versions = await readVersions(database.queries, [list, queue]);
-    const [version = 0, queue_version = 0] = [versions.get(list), versions.get(queue)];
+    const { list, queue } = page;
+    const versions = await readVersions(database.queries, [list.topic, queue.topic]);
+    const isShown = ({ topic, shown }: Followed) => versions.get(topic) === shown;
     await Promise.all([
-      version === page.shown ? undefined : readLobbies(page, namespace_id),
-      queue_version === page.queue_shown ? undefined : readQueue(page, namespace_id),
+      isShown(list) ? undefined : readLobbies(page, namespace_id),
+      isShown(queue) ? undefined : readQueue(page, namespace_id),
     ]);
-    page.shown = version;
-    page.queue_shown = queue_version;
-    if (page.heard === Number.POSITIVE_INFINITY) page.heard = version;
-    if (page.queue_heard === Number.POSITIVE_INFINITY) page.queue_heard = queue_version;
+    for (const followed of [list, queue]) {
+      followed.shown = versions.get(followed.topic) ?? 0;
+      if (followed.heard === Number.POSITIVE_INFINITY) followed.heard = followed.shown;
+    }
   }
 
   async function readLobbies(page: Page, namespace_id: string): Promise<void> {
     const rows =
-      page.shown < 0
+      page.list.shown < 0
         ? await store.selectRunning(database.queries, namespace_id)
-        : await store.selectChanged(database.queries, namespace_id, page.shown);
+        : await store.selectChanged(database.queries, namespace_id, page.list.shown);
     note(page, rows);
   }
 
@@ -83,7 +89,7 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
     /** The places of a namespace as of the latest change we heard of; as they are in the database when `is_fresh`. */
     async open(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<Places> {
       const page = pages.get(namespace_id) ?? openPage(namespace_id);
-      const has_news = page.heard > page.shown || page.queue_heard > page.queue_shown;
+      const has_news = page.list.heard > page.list.shown || page.queue.heard > page.queue.shown;
       if (is_fresh || has_news) await refresh(page, namespace_id);
       return page.places;
     },
@@ -95,8 +101,9 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
       const page = pages.get(namespace_id);
       if (!page) return;
       if (lobby) page.places.set(lobby);
-      if (changed === page.shown + 1) page.shown = changed;
-      page.heard = Math.max(page.heard, changed);
+      const { list } = page;
+      if (changed === list.shown + 1) list.shown = changed;
+      list.heard = Math.max(list.heard, changed);
     },
     /** Looks again at lobbies that did not take whom we had in mind for them: they are noted as if they had. */
     async lookAgain(namespace_id: string, lobby_ids: string[]): Promise<void> {

@@ -44,8 +44,9 @@ export function createHosting(dependencies: HostingDependencies) {
     waiting_max: WAITING_MAX,
     async work(arrivals) {
       const connected = await playersStore.setConnected(database.queries, arrivals, clock.now());
+      // Of several who come to one lobby with one token at the same moment, the first.
       return arrivals.map(
-        ({ player_id, lobby_id }, index) => connected.get(player_id) === lobby_id && isFirst(arrivals, index),
+        ({ player_id, lobby_id }) => connected.get(player_id) === lobby_id && connected.delete(player_id),
       );
     },
   });
@@ -124,13 +125,4 @@ export function createHosting(dependencies: HostingDependencies) {
     const is_running = await database.transact((tx) => store.updateLobby(tx, lobby, values));
     if (!is_running) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
   }
-}
-
-/** Of several who come to one lobby with one token at the same moment, the first. */
-function isFirst(arrivals: playersStore.Arrival[], index: number): boolean {
-  const one = arrivals[index];
-  const first = arrivals.findIndex(
-    ({ player_id, lobby_id }) => player_id === one?.player_id && lobby_id === one.lobby_id,
-  );
-  return first === index;
 }

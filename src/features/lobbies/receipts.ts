@@ -2,13 +2,12 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { startLoop } from '../../platform/loop.ts';
+import { startForgetting, startLoop } from '../../platform/loop.ts';
 import * as store from './receipts-store.ts';
 import { type Considered, type Receipt, toReceipt } from './receipts-wire.ts';
 
 const KEPT_FOR_MS = 3_600_000;
 const WRITE_EVERY_MS = 1_000;
-const FORGET_EVERY_MS = 60_000;
 const WRITTEN_AT_ONCE_MAX = 500;
 /** What waits to be written when the database does not take it; more is left out. */
 const WAITING_MAX = 5_000;
@@ -131,14 +130,10 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         every_ms: WRITE_EVERY_MS,
         step: write,
       });
-      const forgetting = startLoop({
+      const forgetting = startForgetting({
         ...loop,
         name: 'old-receipts',
-        every_ms: FORGET_EVERY_MS,
-        async step() {
-          while ((await store.deleteReceiptsBefore(queries, after(clock.now(), -KEPT_FOR_MS))) > 0 && !signal.aborted);
-          return 0;
-        },
+        forget: () => store.deleteReceiptsBefore(queries, after(clock.now(), -KEPT_FOR_MS)),
       });
       const stopped = Promise.all([writing.stopped, forgetting.stopped]).then(async () => {
         await write();

@@ -1,7 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import { startLoop } from '../../platform/loop.ts';
+import { startForgetting, startLoop } from '../../platform/loop.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
@@ -17,7 +17,6 @@ import type { LobbyRow, RemoveReason } from './tables.ts';
 import { createWarming } from './warming.ts';
 
 const EVERY_MS = 1_000;
-const FORGET_EVERY_MS = 60_000;
 
 interface ReconcileDependencies {
   database: Database;
@@ -93,15 +92,11 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       return ended;
     },
   });
-  const forgetting = startLoop({
+  const forgetting = startForgetting({
     name: 'absent-clients',
-    every_ms: FORGET_EVERY_MS,
     signal,
     events,
-    async step() {
-      while ((await playersStore.deleteAbsentClients(database.queries)) > 0 && !signal.aborted);
-      return 0;
-    },
+    forget: () => playersStore.deleteAbsentClients(database.queries),
   });
   const unsubscribe = feed.subscribe(topics.serversEnding(), loop.wake);
   const stopped = Promise.all([loop.stopped, forgetting.stopped]).then(unsubscribe);

@@ -103,7 +103,8 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     const { accepting, crowded } = await propose(seats);
     const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
     for (const lobby of accepting) atlas.settle(lobby.namespace_id, lobby.changed, lobby);
-    const too_many = new Map(crowded.map(({ party, is_over }) => [seats[party]?.request.player_id ?? '', is_over]));
+    const requests = seats.map(({ request }) => request);
+    const too_many = crowdedAmong(requests, crowded);
     const unlucky = seats.filter(({ request: { player_id }, lobby_id }) =>
       too_many.has(player_id) ? !too_many.get(player_id) : !by_lobby.has(lobby_id),
     );
@@ -122,7 +123,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       await atlas.lookAgain(namespace_id, [...new Set(its.map(({ lobby_id }) => lobby_id))]);
     }
     retry(unlucky.flatMap(({ request }) => by_player.get(request.player_id) ?? []));
-    return crowded.flatMap(({ party }) => seats[party]?.request ?? []);
+    return requests.filter(({ player_id }) => too_many.has(player_id));
   }
 
   async function propose(seats: Plan['seats']) {
@@ -159,7 +160,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       if (crowded.length > 0 || 'error' in founded) {
         unseated.push(...its.founders.map(({ player_id }) => ({ player_id, namespace_id })));
       }
-      const too_many = new Map(crowded.map(({ party, is_over }) => [its.founders[party]?.player_id ?? '', is_over]));
+      const too_many = crowdedAmong(its.founders, crowded);
       const waiters = its.founders.flatMap(({ player_id }) => by_player.get(player_id) ?? []);
       for (const one of waiters) if (too_many.get(one.request.player_id)) one.reject(tooManyOf(one.request));
       const others = waiters.filter(({ request }) => !too_many.has(request.player_id));
@@ -222,6 +223,11 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       return await promise;
     },
   };
+}
+
+/** Who has too many players, and whether by himself, by his id: a party is its place among those who were to sit. */
+function crowdedAmong(people: { player_id: string }[], crowded: Crowded[]): Map<string, boolean> {
+  return new Map(crowded.map(({ party, is_over }) => [people[party]?.player_id ?? '', is_over]));
 }
 
 /** Whether a lobby was not made because the one who was to make it has too many players. */

@@ -1,16 +1,10 @@
-import ipaddr from 'ipaddr.js';
 import { StartError } from '../errors.ts';
+import { type Address, isWithin, type Network, parseAddress, parseNetwork } from '../networks.ts';
 
 /** Above what any chain of proxies is long: whoever trusts everybody does not read forever. */
 const HOPS_MAX = 64;
-/** What a provider gives to one customer at least (RFC 6177): with it he has as many addresses as he likes. */
-const IPV6_NETWORK_BITS = 64;
 /** Some proxies write the port too. */
 const WITH_PORT = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[\d.]+))(?::\d{1,5})?$/;
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-/** An address, and how many of its bits count. */
-export type Network = [Address, number];
 
 /** What knows who has connected: Bun's server. */
 export interface PeerServer {
@@ -29,8 +23,7 @@ export interface Addresses {
 }
 
 export function createAddresses(trusted: readonly Network[]): Addresses {
-  const isTrusted = (address: Address) =>
-    trusted.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
+  const isTrusted = (address: Address) => trusted.some((network) => isWithin(address, network));
 
   return {
     of(request, server) {
@@ -58,21 +51,12 @@ export function createAddresses(trusted: readonly Network[]): Addresses {
   };
 }
 
-/** Under what an address is counted: of IPv6 its /64, since whoever has one has all of it. */
-export function networkOf(address: string): string {
-  if (!address.includes(':')) return address;
-  const parsed = parseAddress(address);
-  if (parsed === undefined || parsed.kind() === 'ipv4') return parsed?.toString() ?? address;
-  const groups = parsed.toByteArray().map((byte, index) => (index * 8 < IPV6_NETWORK_BITS ? byte : 0));
-  return `${ipaddr.fromByteArray(groups)}/${IPV6_NETWORK_BITS}`;
-}
-
 /** Reads `10.0.0.0/8, fd00::1`: addresses and networks; undefined is none. Throws {@link StartError} for anything else, and for everybody. */
 export function readTrustedProxies(text: string | undefined): Network[] {
   if (text === undefined) return [];
   return text.split(',').map((part) => {
     const written = part.trim();
-    const network = readNetwork(written);
+    const network = parseNetwork(written);
     const expected =
       'expected addresses and networks like 10.0.0.5, 192.168.0.0/16 or fd00::/8, with commas in between';
     if (!network) throw new StartError(`MUSTER_TRUSTED_PROXIES has "${written}": ${expected}.`);
@@ -83,17 +67,6 @@ export function readTrustedProxies(text: string | undefined): Network[] {
     }
     return network;
   });
-}
-
-function readNetwork(written: string): Network | undefined {
-  if (ipaddr.IPv4.isValidCIDRFourPartDecimal(written) || ipaddr.IPv6.isValidCIDR(written)) {
-    const [address, bits] = ipaddr.parseCIDR(written);
-    // Peers of IPv4 are known by their IPv4 address, so networks must be too.
-    const is_mapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96;
-    return is_mapped ? [address.toIPv4Address(), bits - 96] : [address, bits];
-  }
-  const address = parseAddress(written);
-  return address && [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
 /** From right to left. */
@@ -111,14 +84,4 @@ function* hopsOf(forwarded: string): Generator<string> {
 function parseHop(text: string): Address | undefined {
   const { v4, v6 } = WITH_PORT.exec(text)?.groups ?? {};
   return parseAddress(v4 ?? v6 ?? text);
-}
-
-/** An address as it is meant: IPv4 inside IPv6 is IPv4. Undefined for any other text, also for what only some programs take for one. */
-export function parseAddress(text: string): Address | undefined {
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  if (!ipaddr.IPv6.isValid(text)) return undefined;
-  const address = ipaddr.IPv6.parse(text);
-  // Which interface of ours it came by says nothing of the client.
-  delete address.zoneId;
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }

@@ -2,9 +2,10 @@ import type { Events } from '../events.ts';
 import type { Verdict } from '../limits/counters.ts';
 import { inOneMinute, type Limit, perMinute } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
+import { networkOf } from '../networks.ts';
 import { type Caller, nameCaller } from '../tokens/caller.ts';
 import { nameOf, type Waiter } from '../watch/places.ts';
-import { type Addresses, networkOf, type PeerServer } from './addresses.ts';
+import type { Addresses, PeerServer } from './addresses.ts';
 
 /**
  * Polls that stand somewhere. Each is answered when there is something new, and comes again: so often as things change, for

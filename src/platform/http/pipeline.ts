@@ -188,9 +188,7 @@ function placeOf(params: Record<string, string>): { game_id: string; namespace_i
 function createQueryReader(shape: TObject): (search: URLSearchParams) => object {
   const compiled = compileShape(shape);
   const is_all_text = Object.values(shape.properties).every(({ type }) => type === 'string');
-  let last: { search: URLSearchParams; query: object } | undefined;
-
-  function read(search: URLSearchParams): object {
+  return rememberLast((search) => {
     const given = Object.fromEntries(search);
     for (const [name, text] of Object.entries(given)) {
       // Value.Convert would cut 1.9 to 1, and take "true" for 1.
@@ -206,32 +204,35 @@ function createQueryReader(shape: TObject): (search: URLSearchParams) => object 
       parameter: problem?.path[0] ?? '',
       error: problem?.message ?? 'unreadable',
     });
-  }
-
-  return (search) => {
-    if (last?.search !== search) last = { search, query: read(search) };
-    return last.query;
-  };
+  });
 }
 
+/** What an address says behind its path. */
 interface Searched {
-  text: string;
   search: URLSearchParams;
   /** Where somebody stands who watches. */
   number: number | undefined;
 }
 
-/** Makes what reads the part of an address behind the path. All who watch one thing come with the same: it is read once. */
+/** Makes what reads that. */
 function createSearchReader(route: Route, watch: Pick<Watch, 'readIndex'>): (url: string) => Searched {
-  let last: Searched | undefined;
-  return (url) => {
-    const start = url.indexOf('?');
-    const text = start < 0 ? '' : url.slice(start);
-    if (last?.text === text) return last;
+  const read = rememberLast((text: string) => {
     const search = new URLSearchParams(text);
     const number = isWatched(route) ? watch.readIndex(search.get('watch_index') ?? undefined) : undefined;
-    last = { text, search, number };
-    return last;
+    return { search, number };
+  });
+  return (url) => {
+    const start = url.indexOf('?');
+    return read(start < 0 ? '' : url.slice(start));
+  };
+}
+
+/** The same, but what was read last is not read again: all who watch one thing come with the same. */
+function rememberLast<Key, Value>(read: (key: Key) => Value): (key: Key) => Value {
+  let last: { key: Key; value: Value } | undefined;
+  return (key) => {
+    if (last?.key !== key) last = { key, value: read(key) };
+    return last.value;
   };
 }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
+import { isWithin, type Network, parseNetwork } from '../networks.ts';
 
 /** Somewhere to connect to: as it was named, and the address that the name stands for. */
 export interface Endpoint {
@@ -54,7 +55,7 @@ export interface AllowList {
 interface Entry {
   /** In lower case; undefined for a network. */
   host: string | undefined;
-  network: [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined;
+  network: Network | undefined;
   /** Undefined: all ports. */
   port: number | undefined;
 }
@@ -68,9 +69,8 @@ export function parseAllowList(entries: readonly string[]): AllowList {
     names,
     allows({ host, port, address }) {
       const candidate = ipaddr.process(address);
-      const isWithin = ({ network }: Entry) =>
-        network !== undefined && network[0].kind() === candidate.kind() && candidate.match(network);
-      return names(host, port) || parsed.some((entry) => isPort(entry, port) && isWithin(entry));
+      const isAllowed = ({ network }: Entry) => network !== undefined && isWithin(candidate, network);
+      return names(host, port) || parsed.some((entry) => isPort(entry, port) && isAllowed(entry));
     },
   };
 }
@@ -78,30 +78,17 @@ export function parseAllowList(entries: readonly string[]): AllowList {
 function parseEntry(text: string): Entry {
   const network = parseNetwork(text);
   if (network) return { host: undefined, network, port: undefined };
-  if (isIP(text) !== 0) return { host: undefined, network: only(text), port: undefined };
   const { host = '', port } = /^(?<host>\[[0-9a-fA-F:.]+\]|[^:/[\]]+)(:(?<port>\d{1,5}))?$/.exec(text)?.groups ?? {};
   const number = port === undefined ? undefined : Number(port);
   const bare = toBareHost(host.toLowerCase());
   const is_port = number === undefined || (number > 0 && number <= PORT_MAX);
   if (!is_port || !URL.canParse(`http://${host}`)) throw new RangeError(text);
-  if (isIP(bare) !== 0) return { host: undefined, network: only(bare), port: number };
+  const address = parseNetwork(bare);
+  if (address) return { host: undefined, network: address, port: number };
   // Targets are known by the name that `new URL()` gives them: what it reads otherwise (`10.1.2` is 10.1.0.2) is none.
   const is_name = /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(bare) && new URL(`http://${bare}`).hostname === bare;
   if (!is_name) throw new RangeError(text);
   return { host: bare, network: undefined, port: number };
-}
-
-/** Four decimal numbers, or IPv6; IPv4 that is written as IPv6 is IPv4, as addresses are. */
-function parseNetwork(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined {
-  if (ipaddr.IPv4.isValidCIDRFourPartDecimal(text)) return ipaddr.IPv4.parseCIDR(text);
-  if (!ipaddr.IPv6.isValidCIDR(text)) return undefined;
-  const [address, bits] = ipaddr.IPv6.parseCIDR(text);
-  return address.isIPv4MappedAddress() && bits >= 96 ? [address.toIPv4Address(), bits - 96] : [address, bits];
-}
-
-function only(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
-  const address = ipaddr.process(text);
-  return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
 /** `new URL().hostname` without the brackets of IPv6 and without the dot at the end. */

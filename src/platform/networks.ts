@@ -1,0 +1,42 @@
+import ipaddr from 'ipaddr.js';
+
+/** What a provider gives to one customer at least (RFC 6177): with it he has as many addresses as he likes. */
+const IPV6_NETWORK_BITS = 64;
+
+export type Address = ipaddr.IPv4 | ipaddr.IPv6;
+/** An address, and how many of its bits count. */
+export type Network = [Address, number];
+
+/** An address as it is meant: IPv4 inside IPv6 is IPv4. Undefined for any other text, also for what only some programs take for one. */
+export function parseAddress(text: string): Address | undefined {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
+  if (!ipaddr.IPv6.isValid(text)) return undefined;
+  const address = ipaddr.IPv6.parse(text);
+  // Which interface of ours it came by says nothing of the client.
+  delete address.zoneId;
+  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+}
+
+/** A network like `10.0.0.0/8` or `fd00::/8`, or one address alone. IPv4 inside IPv6 is IPv4, as addresses are. Undefined for any other text. */
+export function parseNetwork(text: string): Network | undefined {
+  if (ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) {
+    const [address, bits] = ipaddr.parseCIDR(text);
+    const is_mapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96;
+    return is_mapped ? [address.toIPv4Address(), bits - 96] : [address, bits];
+  }
+  const address = parseAddress(text);
+  return address && [address, address.kind() === 'ipv4' ? 32 : 128];
+}
+
+export function isWithin(address: Address, [network, bits]: Network): boolean {
+  return network.kind() === address.kind() && address.match(network, bits);
+}
+
+/** Under what an address is counted: of IPv6 its /64, since whoever has one has all of it. */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const parsed = parseAddress(address);
+  if (parsed === undefined || parsed.kind() === 'ipv4') return parsed?.toString() ?? address;
+  const groups = parsed.toByteArray().map((byte, index) => (index * 8 < IPV6_NETWORK_BITS ? byte : 0));
+  return `${ipaddr.fromByteArray(groups)}/${IPV6_NETWORK_BITS}`;
+}
