@@ -104,15 +104,22 @@ export class Places {
   *fullestFirst(shelf: Shelf, tags: Record<string, string>, seats = 1): Generator<OpenLobby> {
     let examined = 0;
     const rows = this.#shelves.get(nameOf(shelf))?.[admissionOf(seats)];
-    const large_enough = [...(rows?.keys() ?? [])].filter((free) => free >= seats);
-    for (const free of large_enough.sort((a, b) => a - b)) {
-      for (const lobby of rows?.get(free)?.values() ?? []) {
+    if (!rows) return;
+    // Most finds take the first one: the others are not put in order for them.
+    for (let free = smallestFrom(rows, seats); free < Number.POSITIVE_INFINITY; free = smallestFrom(rows, free + 1)) {
+      for (const lobby of rows.get(free)?.values() ?? []) {
         examined += 1;
         if (examined > EXAMINED_MAX) return;
         if (hasTags(lobby, tags)) yield lobby;
       }
     }
   }
+}
+
+function smallestFrom(rows: Map<number, Lobbies>, least: number): number {
+  let smallest = Number.POSITIVE_INFINITY;
+  for (const free of rows.keys()) if (free >= least && free < smallest) smallest = free;
+  return smallest;
 }
 
 /** Puts a lobby where finds come by. A closed or private one is offered to nobody. */

@@ -70,7 +70,7 @@ export function membersOf({ player_id, others = [] }: Pick<RequestBase, 'player_
   return [player_id, ...others];
 }
 
-const seatsOf = (request: Pick<RequestBase, 'player_id' | 'others'>): number => membersOf(request).length;
+const seatsOf = ({ others }: Pick<RequestBase, 'others'>): number => 1 + (others?.length ?? 0);
 
 /** A lobby to be made, with those who get its first seats. */
 export interface PlannedLobby {
@@ -136,6 +136,7 @@ const openLine = ({ queue }: Places): Line | undefined => (queue.length > 0 ? ne
 
 /** Requests in the order in which they are decided: those that wait by their places, all others as they came. */
 function inTurn(requests: SeatRequest[], lineOf: (request: SeatRequest) => Line | undefined): SeatRequest[] {
+  if (requests.every((request) => lineOf(request) === undefined)) return requests;
   const placed = requests.map((request) => ({ request, place: placeOf(request, lineOf(request)) }));
   // Two who have no place differ by NaN, which is no difference.
   return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);

@@ -9,7 +9,7 @@ import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
 import type { Captcha } from '../captcha/captcha.ts';
 import { coordinatesOf } from '../coordinates.ts';
-import type { Datacenters } from '../datacenters/datacenters.ts';
+import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
@@ -80,14 +80,24 @@ export function createSeating(dependencies: SeatingDependencies) {
   const { known, rounds, queue, founding, receipts, address_classes, captcha, verifying } = dependencies;
   const { own_region, request_timeout_ms, onLeft } = dependencies;
 
+  /** What is made of all regions for those who say nothing of where they are, as long as they are the same. */
+  const own_first_of = new WeakMap<Datacenter[], { regions: Datacenter[]; slugs: string[] }>();
+
+  function putOwnFirst(all: Datacenter[]) {
+    const isOwn = ({ slug }: { slug: string }) => slug === own_region;
+    const regions = [...all.filter(isOwn), ...all.filter((region) => !isOwn(region))];
+    const own_first = { regions, slugs: regions.map(({ slug }) => slug) };
+    own_first_of.set(all, own_first);
+    return own_first;
+  }
+
   /** Slugs of all regions, the one to recommend first: whoever says nothing else is likely to be near this process. */
   async function listRegions(client: Whereabouts): Promise<string[]> {
     const all = await datacenters.list();
-    const isOwn = ({ slug }: { slug: string }) => slug === own_region;
-    const own_first = [...all.filter(isOwn), ...all.filter((region) => !isOwn(region))];
-    if (!client.coordinates && !client.latencies) return own_first.map(({ slug }) => slug);
+    const { regions, slugs } = own_first_of.get(all) ?? putOwnFirst(all);
+    if (!client.coordinates && !client.latencies) return slugs;
     return orderRegions(
-      own_first.map(({ slug, ...place }) => ({ slug, coordinates: coordinatesOf(place) })),
+      regions.map(({ slug, ...place }) => ({ slug, coordinates: coordinatesOf(place) })),
       client,
     );
   }
@@ -123,10 +133,11 @@ export function createSeating(dependencies: SeatingDependencies) {
       // Nobody is there to sit down: the client has gone, or has been told that it took too long.
       if (!ports || patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
       draft?.reach('ready');
-      const [region, ...player_tokens] = await Promise.all([
-        describeRegion(seat.region),
-        ...membersOf(request).map((player_id) => tokens.issue({ kind: 'player', player_id })),
-      ]);
+      const region = await describeRegion(seat.region);
+      const player_tokens: string[] = [];
+      for (const player_id of membersOf(request)) {
+        player_tokens.push(await tokens.issue({ kind: 'player', player_id }));
+      }
       const answer = toJoinAnswer(
         { lobby_id: seat.lobby_id, ...(seat.code === null ? {} : { code: seat.code }), region },
         toPorts(ports),
@@ -191,7 +202,8 @@ export function createSeating(dependencies: SeatingDependencies) {
         const prepare = async (row: NamespaceRow): Promise<FindRequest> => {
           const place = { game_id: row.game_id, namespace_id, version_id: row.version_id, address };
           if (permitted?.version_id !== row.version_id) {
-            const [modes, all_regions] = await Promise.all([versions.gameModes(row), listRegions(body)]);
+            const modes = await versions.gameModes(row);
+            const all_regions = await listRegions(body);
             const search = checkFind(body, modes, all_regions);
             // Once, however often the namespace moves to another version while he waits; that version's server is asked anew.
             if (!permitted) await letIn(place, body, asking, draft);

@@ -68,7 +68,8 @@ export function createVersions(dependencies: VersionsDependencies) {
 
   async function get(place: { game_id: string; version_id: string }): Promise<VersionRow> {
     const known = remembered.get(place.version_id);
-    const version = known?.game_id === place.game_id ? known : await store.selectVersion(database.queries, place);
+    if (known?.game_id === place.game_id) return known;
+    const version = await store.selectVersion(database.queries, place);
     if (!version) throw new ServiceError('VERSION_NOT_FOUND', {});
     remembered.set(place.version_id, version);
     return version;
@@ -96,7 +97,8 @@ export function createVersions(dependencies: VersionsDependencies) {
     },
     /** The game modes of a version, every default filled in. */
     async gameModes(place: { game_id: string; version_id: string }): Promise<ReadonlyMap<string, GameModeSettings>> {
-      const [version, among] = await Promise.all([get(place), datacenters.list()]);
+      const version = await get(place);
+      const among = await datacenters.list();
       const known = resolved.get(version);
       if (known?.among === among) return known.modes;
       const modes = resolveMatchmaker(version.config.matchmaker, slugsOf(among));

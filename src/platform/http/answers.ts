@@ -16,8 +16,11 @@ export class JsonText {
 
 /** Such a body as an answer, with the headers that every answer has. */
 export function completeText({ text }: JsonText, ray_id: string, headers: Record<string, string>): Response {
-  const all = { 'content-type': 'application/json;charset=utf-8', ...COMMON_HEADERS, ...headers, 'rvt-ray-id': ray_id };
-  return new Response(text, { headers: all });
+  headers['content-type'] = 'application/json;charset=utf-8';
+  headers['x-content-type-options'] = COMMON_HEADERS['x-content-type-options'];
+  headers['x-frame-options'] = COMMON_HEADERS['x-frame-options'];
+  headers['rvt-ray-id'] = ray_id;
+  return new Response(text, { headers });
 }
 
 /** The same answer with headers that every answer has. */

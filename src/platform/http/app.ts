@@ -77,11 +77,11 @@ export function createApp(options: AppOptions) {
   assertDenyByDefault(routes);
   const cors = createCors([public_url, local_url]);
   // As addresses of requests begin: whatever stands before us speaks HTTP to us.
-  const own_origins = new Set([public_url, local_url].map((url) => `http://${new URL(url).host}`));
+  const own_beginnings = [...new Set([public_url, local_url].map((url) => `http://${new URL(url).host}/`))];
   const time_limits = new TimeLimits(request_timeout_ms, stopping);
 
   /** Whether an address is the service's own, and not a site's, for one. */
-  const isOwn = (url: string) => own_origins.has(url.slice(0, url.indexOf('/', FIRST_OF_HOST)));
+  const isOwn = (url: string) => own_beginnings.some((beginning) => url.startsWith(beginning));
 
   /** Without a usable Host header there is no whole address, and Elysia would look for the path in the wrong place. */
   function readPath({ url }: Request): string {
@@ -103,11 +103,11 @@ export function createApp(options: AppOptions) {
   async function serve(request: Request, name: string, work: (answering: Answering) => Promise<unknown>) {
     const ray_id = Bun.randomUUIDv7();
     const started = performance.now();
-    const headers: Record<string, string> = {};
+    let headers: Record<string, string> = {};
     let response: Response | JsonText;
     try {
       const path = readPath(request);
-      Object.assign(headers, cors.headersFor(request, path));
+      headers = cors.headersFor(request, path);
       const answer = await work({ ray_id, path, headers });
       const is_ready = answer instanceof Response || answer instanceof JsonText;
       response = is_ready ? answer : new JsonText(JSON.stringify(answer));
@@ -146,12 +146,15 @@ export function createApp(options: AppOptions) {
 
   for (const route of routes) {
     const answer = createPipeline(route, { ...options, origins: sites });
-    const respond = (request: Request, params: Record<string, string> | undefined, server: ServerLike | null) =>
-      serve(request, route.path, async ({ ray_id, headers }) => {
+    const is_of_health = route.path.startsWith('/health/');
+    const waits_s = route.body_kind === 'stream' ? IDLE_TIMEOUT_S : Math.ceil(request_timeout_ms / 1_000) + 5;
+    const idle_s = Math.min(IDLE_TIMEOUT_MAX_S, waits_s);
+    const respond = (request: Request, params: Record<string, string> | undefined) =>
+      serve(request, route.path, ({ ray_id, headers }) => {
         // Whether it lives is another question than whether it takes work.
-        if (stopping.aborted && !route.path.startsWith('/health/')) throw new ServiceError('SERVICE_STOPPING', {});
-        const idle_s = route.body_kind === 'stream' ? IDLE_TIMEOUT_S : Math.ceil(request_timeout_ms / 1_000) + 5;
-        server?.timeout(request, Math.min(IDLE_TIMEOUT_MAX_S, idle_s));
+        if (stopping.aborted && !is_of_health) throw new ServiceError('SERVICE_STOPPING', {});
+        const server: ServerLike | null = app.server;
+        server?.timeout(request, idle_s);
         let known: string | undefined;
         const address = () => {
           known ??= addresses.of(request, server);
@@ -159,13 +162,14 @@ export function createApp(options: AppOptions) {
         };
         const incoming = { request, server, params: params ?? {}, address, headers, ray_id };
         // What is watched has a time of its own, and is told when the service stops.
-        if (isWatched(route)) return await answer({ ...incoming, patience: untilGone(request) });
+        if (isWatched(route)) return answer({ ...incoming, patience: untilGone(request) });
         // Uploads take as long as they take.
-        if (route.body_kind === 'stream') return await answer({ ...incoming, patience: time_limits.none(request) });
-        return await time_limits.run(request, (patience) => answer({ ...incoming, patience }));
+        if (route.body_kind === 'stream') return answer({ ...incoming, patience: time_limits.none(request) });
+        return time_limits.run(request, (patience) => answer({ ...incoming, patience }));
       });
-    // Elysia reads this function's text to see what it needs: it must take these three by name, and nothing else.
-    app.route(route.method, route.path, ({ request, params, server }) => respond(request, params, server), {
+    // Elysia reads this function's text to see what it needs: it must take these two by name, and nothing else. The server
+    // would be put into each request's context by a property that is defined anew.
+    app.route(route.method, route.path, ({ request, params }) => respond(request, params), {
       detail: route.is_page ? { hide: true } : describeRoute(route),
     });
   }

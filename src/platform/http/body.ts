@@ -9,7 +9,6 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 export async function readText(request: Request): Promise<string> {
   const announced = request.headers.get('content-length');
   if (Number(announced ?? 0) > BODY_BYTES_MAX) throw tooLarge();
-  if (request.body === null) return '';
   // A body is as long as it was announced; only one that was not is counted while it comes.
   const bytes = announced === null ? await readCounted(request.body) : await request.bytes();
   try {
@@ -19,9 +18,10 @@ export async function readText(request: Request): Promise<string> {
   }
 }
 
-async function readCounted(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+async function readCounted(body: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
+  if (body === null) return Buffer.concat(pieces);
   for await (const piece of body) {
     length += piece.length;
     if (length > BODY_BYTES_MAX) throw tooLarge();

@@ -76,17 +76,16 @@ export function createDoor(route: Route, tenants: Tenants) {
     const { caller, search } = asking;
     if (route.allow !== 'anyone') assertKind(caller, route.allow);
     const params = checkParams(asking.params, route.free_params);
-    const check = async () => {
-      if (caller && route.access) await tenants.admit(caller, placeOf(params), route.access);
-    };
-    await check();
+    const { access } = route;
+    const check = caller && access && (() => tenants.admit(caller, placeOf(params), access));
+    if (check) await check();
     const given: { watch_index?: string } = readQuery?.(search) ?? {};
     // Where somebody stands does not change what there is to be seen.
     const { watch_index: _where, ...query } = given;
-    const topic = caller && route.access && tenants.newsOf(caller);
+    const topic = check && tenants.newsOf(caller);
     return {
       question: { caller, params, query } as Question<unknown, never, never>,
-      admission: topic === undefined ? undefined : { topic, check },
+      admission: check && topic !== undefined ? { topic, check } : undefined,
     };
   };
 }
@@ -100,16 +99,24 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
   const body_shape = route.body && compileShape(route.body);
   const readSearch = createSearchReader(route, watch);
 
+  async function identify(incoming: Incoming): Promise<Caller> {
+    const { headers } = incoming.request;
+    const tokenless = route.is_tokenless ? recognise(headers, origins) : undefined;
+    const player = tokenless && (await tokenless);
+    if (player) return player;
+    try {
+      const token = readBearer(headers);
+      if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
+      return await tokens.verify(token);
+    } catch (error) {
+      await counting.countRefused(incoming);
+      throw error;
+    }
+  }
+
   return async (incoming: Incoming): Promise<unknown> => {
     const { request, params, address, ray_id, patience } = incoming;
-    const caller =
-      route.allow === 'anyone'
-        ? undefined
-        : ((route.is_tokenless ? await recognise(request.headers, origins) : undefined) ??
-          (await authenticate(request, tokens).catch(async (error: unknown) => {
-            await counting.countRefused(incoming);
-            throw error;
-          })));
+    const caller = route.allow === 'anyone' ? undefined : await identify(incoming);
     const { search, number } = readSearch(request.url);
     const counted = counting.count(limitOf(route, number !== undefined), caller, incoming);
     if (counted) await counted;
@@ -142,23 +149,18 @@ export async function lookAt(route: WatchedRoute, question: Admitted['question']
 }
 
 /** Whoever comes without a token from a page of a namespace's own is a player of that namespace. */
-export async function recognise(headers: Headers, origins: TokenlessOrigins): Promise<Caller | undefined> {
+export function recognise(headers: Headers, origins: TokenlessOrigins): Promise<Caller | undefined> | undefined {
   const origin = headers.get('origin');
   if (origin === null || headers.has('authorization')) return undefined;
-  const namespace_id = await origins.findByOrigin(origin);
-  return namespace_id === undefined ? undefined : { kind: 'public', namespace_id };
+  return origins
+    .findByOrigin(origin)
+    .then((namespace_id) => (namespace_id === undefined ? undefined : { kind: 'public', namespace_id }));
 }
 
 /** The token of the header "Authorization: Bearer TOKEN". */
 export function readBearer(headers: Headers): string | undefined {
   const header = headers.get('authorization');
   return header?.startsWith(BEARER) ? header.slice(BEARER.length).trim() : undefined;
-}
-
-async function authenticate({ headers }: Request, tokens: Tokens): Promise<Caller> {
-  const token = readBearer(headers);
-  if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
-  return await tokens.verify(token);
 }
 
 function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[]): void {
@@ -171,7 +173,8 @@ function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[]):
 /** An id in a path that is no UUID means that there is nothing at this path. */
 function checkParams(params: Record<string, string>, free: readonly string[]): Record<string, string> {
   const checked: Record<string, string> = {};
-  for (const [name, value] of Object.entries(params)) {
+  for (const name of Object.keys(params)) {
+    const value = params[name] ?? '';
     const is_free = free.includes(name);
     if (is_free ? !isKept(value) : !isUuid(value)) throw new ServiceError('API_NOT_FOUND', {});
     checked[name] = is_free ? value : value.toLowerCase();

@@ -14,7 +14,7 @@ export class TimeLimit implements Patience {
   readonly #request: Request;
   readonly #stopping: AbortSignal;
   readonly #timeout_ms: number;
-  readonly #late = Promise.withResolvers<never>();
+  #giveUp: ((error: ServiceError) => void) | undefined;
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   /** Milliseconds of `performance.now()`. */
@@ -26,13 +26,14 @@ export class TimeLimit implements Patience {
     this.#stopping = stopping;
     this.#timeout_ms = timeout_ms;
     this.deadline = performance.now() + timeout_ms;
-    // Whoever waits for it may have his answer already.
-    this.#late.promise.catch(() => {});
   }
 
-  /** Fails when the time is over. */
-  get late(): Promise<never> {
-    return this.#late.promise;
+  /** What the work gives; fails when the time is over before. */
+  race<Answer>(work: Promise<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = reject;
+      work.then(resolve, reject);
+    });
   }
 
   get signal(): AbortSignal {
@@ -50,7 +51,7 @@ export class TimeLimit implements Patience {
   finish(): void {
     this.#is_late = true;
     this.#abort?.abort();
-    this.#late.reject(new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: this.#timeout_ms }));
+    this.#giveUp?.(new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: this.#timeout_ms }));
   }
 }
 
@@ -79,7 +80,7 @@ export class TimeLimits {
     const limit = new TimeLimit(request, this.#stopping, this.#timeouts.timeout_ms);
     this.#timeouts.add(limit);
     try {
-      return await Promise.race([work(limit), limit.late]);
+      return await limit.race(work(limit));
     } finally {
       this.#timeouts.delete(limit);
     }

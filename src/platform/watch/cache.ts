@@ -20,9 +20,9 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
     dispose: (entry) => entry.unsubscribe(),
   });
   return {
-    async get(key: Key): Promise<Value> {
+    get(key: Key): Promise<Value> {
       const known = entries.get(key);
-      if (known) return await known.value;
+      if (known) return known.value;
       // Subscribed before it is read: a change in between makes it forgotten.
       const unsubscribe = feed.subscribe(topic(key), () => entries.delete(key));
       const value = load(key);
@@ -31,7 +31,7 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
         // Not one that was loaded since.
         if (entries.peek(key)?.value === value) entries.delete(key);
       });
-      return await value;
+      return value;
     },
     /** After a change of our own: whoever asked for it must find it, and news of it may come later than he does. */
     forget(key: Key): void {

@@ -127,9 +127,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     },
     release: () => alarms.release(),
     subscribe: feed.subscribe,
-    async answer(sight, { number, ...waiting }) {
-      return number === undefined ? (await channels.present(sight)).text : await poll(sight, number, waiting);
-    },
+    answer: (sight, { number, ...waiting }) =>
+      number === undefined ? channels.present(sight).then(({ text }) => text) : poll(sight, number, waiting),
     async until(topics, look, { signal, waiter, timeout_ms }) {
       const name = enter(waiter);
       const alarm = new Alarm(signal, timeout_ms);
