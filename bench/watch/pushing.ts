@@ -2,7 +2,7 @@ import { type Goal, printTable, show } from '../report.ts';
 import { startMuster } from './muster.ts';
 import type { Peers } from './peers.ts';
 import { OFFERED, type Plan } from './plan.ts';
-import { type PushServer, startBareBun } from './servers.ts';
+import { type PushServer, startBareBun, startBareElysia } from './servers.ts';
 import { medianOf, openTrial, type Run, type Trial, type Way } from './trial.ts';
 
 interface Measured {
@@ -11,12 +11,13 @@ interface Measured {
   saturated: Run[];
 }
 
-/** One thing that all watch: Muster, Bun alone and, of sockets, the peers; by turns. */
+/** One thing that all watch: Muster, Bun alone, of polls a route of Elysia's and, of sockets, the peers; by turns. */
 export async function measureOneThing(way: Way, size: number, plan: Plan, peers: Peers | undefined): Promise<Goal[]> {
   await using opened = new AsyncDisposableStack();
   const muster = opened.use(await startMuster());
   const servers: PushServer[] = [opened.use(await startBareBun(muster.template)), muster];
-  if (way === 'sockets') servers.push(opened.use(await startBareBun(muster.template, 'several')));
+  const other = way === 'sockets' ? startBareBun(muster.template, 'several') : startBareElysia(muster.template);
+  servers.push(opened.use(await other));
   for (const peer of (await peers?.start(muster.template)) ?? []) servers.push(opened.use(peer));
   const all: Measured[] = [];
   for (const server of servers) {
@@ -27,7 +28,7 @@ export async function measureOneThing(way: Way, size: number, plan: Plan, peers:
   const per_second = OFFERED / size;
   for (let round = 0; round < plan.rounds; round += 1) {
     const is_last = round > 0 && round === plan.rounds - 1;
-    for (const { trial, paced, saturated } of is_last ? all.slice(0, 2) : all) {
+    for (const { trial, paced, saturated } of is_last && way === 'sockets' ? all.slice(0, 2) : all) {
       paced.push(await trial.runPaced({ per_second, seconds: plan.paced_s }));
       saturated.push(await trial.runSaturated({ seconds: plan.saturated_s }));
     }

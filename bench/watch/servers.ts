@@ -77,6 +77,12 @@ export function startBareBun(
   return startServer(name, [process.execPath, join(import.meta.dir, 'bare-bun.ts'), body, takes], { headers });
 }
 
+/** A route of Elysia's that holds polls and answers with Muster's headers. */
+export function startBareElysia({ body, headers }: Template): Promise<PushServer & AsyncDisposable> {
+  const command = [process.execPath, join(import.meta.dir, 'bare-elysia.ts'), body];
+  return startServer("A route of Elysia's, with Muster's headers", command, { headers });
+}
+
 /** A body as a frame of docs/watch.md. */
 export function frameOf({ body }: Template): string {
   return `{"type":"body","key":"k1","body":${body}}`;

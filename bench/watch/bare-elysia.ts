@@ -1,0 +1,57 @@
+// The least that a long poll can cost on Elysia: a route that reads who asks, hears when he goes and answers with the
+// headers that every answer of Muster has; nobody is checked or counted, and nothing is looked up.
+import { argv } from 'node:process';
+import { Elysia } from 'elysia';
+
+const [template = ''] = argv.slice(2);
+const numbers = new Map<string, number>();
+const waiting = new Map<string, (() => void)[]>();
+
+async function answer(request: Request, topic: string, index: string): Promise<Response> {
+  const { headers, signal } = request;
+  if (headers.get('origin') !== null || headers.get('authorization') === null) return new Response('', { status: 401 });
+  app.server?.timeout(request, 120);
+  if (index === String(numbers.get(topic) ?? 0)) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    const those = waiting.get(topic) ?? [];
+    waiting.set(topic, those);
+    those.push(wake);
+    signal.addEventListener('abort', wake);
+    await promise;
+    signal.removeEventListener('abort', wake);
+  }
+  return new Response(template.replace('NUMBER', String(numbers.get(topic) ?? 0)), {
+    headers: {
+      'content-type': 'application/json;charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      vary: 'Origin',
+      'ratelimit-limit': '12000',
+      'ratelimit-remaining': '11999',
+      'ratelimit-reset': '10',
+      'rvt-ray-id': Bun.randomUUIDv7(),
+    },
+  });
+}
+
+const app = new Elysia({ strictPath: true, serve: { idleTimeout: 120 } });
+app.get('/:topic', ({ request, params: { topic } }) => {
+  const { url } = request;
+  return answer(request, topic, url.includes('?') ? url.slice(url.lastIndexOf('.') + 1) : '');
+});
+app.listen({ hostname: '127.0.0.1', port: 0 });
+console.log(app.server?.port);
+
+for await (const line of console) {
+  const [scenario, count, number] = line.split(' ');
+  for (let topic = 0; topic < Number(count); topic += 1) {
+    const name = `${scenario}:${topic}`;
+    numbers.set(name, Number(number));
+    const those = waiting.get(name) ?? [];
+    waiting.delete(name);
+    for (const wake of those) wake();
+  }
+}
+// Nobody is left who could say anything.
+process.exit();
