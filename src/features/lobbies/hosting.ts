@@ -30,6 +30,7 @@ const WAITING_MAX = 10_000;
 /** What a lobby's server says: of the lobby, and of its players. */
 export function createHosting(dependencies: HostingDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
+  const lane = database.openLane();
 
   async function get({ lobby_id }: Lobby): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
@@ -43,7 +44,7 @@ export function createHosting(dependencies: HostingDependencies) {
     round_max: ROUND_MAX,
     waiting_max: WAITING_MAX,
     async work(arrivals) {
-      const connected = await playersStore.setConnected(database.queries, arrivals, clock.now());
+      const connected = await playersStore.setConnected(lane, arrivals, clock.now());
       // Of several who come to one lobby with one token at the same moment, the first.
       return arrivals.map(
         ({ player_id, lobby_id }) => connected.get(player_id) === lobby_id && connected.delete(player_id),

@@ -55,6 +55,7 @@ export type Rounds = ReturnType<typeof createRounds>;
  * timer: a request that comes alone is decided at once.
  */
 export function createRounds({ database, clock, atlas, seat_timeout_ms, founding }: RoundsDependencies) {
+  const lane = database.openLane();
   let waiting: Waiting[] = [];
   let is_running = false;
 
@@ -142,7 +143,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       }));
     });
     try {
-      return await takeInDatabase(database.queries, proposed, { now, deadline: after(now, seat_timeout_ms) });
+      return await takeInDatabase(lane, proposed, { now, deadline: after(now, seat_timeout_ms) });
     } catch (error) {
       // Two processes counted the first players of one client at the same moment: nobody sits, all are decided anew.
       if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], crowded: [] };

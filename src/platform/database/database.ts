@@ -29,6 +29,12 @@ export type DatabaseAddress = { url: string } | EmbeddedPostgres['connection'];
 export interface Database extends AsyncDisposable {
   /** Single statements, each its own transaction. */
   queries: Queries;
+  /**
+   * The same over a connection of its own, which is opened with the first of them: for statements that follow one another
+   * all day. They wait for nobody else's, and PostgreSQL has at hand what they need; the pool gives them to its
+   * connections in turn, and none of those has.
+   */
+  openLane(): Queries;
   /** Several statements, all or nothing; repeated when PostgreSQL asks for it (deadlock, serialisation). */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
   /**
@@ -52,8 +58,14 @@ export const LOCKS = { migration: 7_263_401, first_start: 7_263_402 };
 export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {
   const client = connect(address, pool_max);
   const db = drizzle(withDeadlines(client, deadlines));
+  const clients = [client];
   return {
     queries: db,
+    openLane() {
+      const lane = connect(address, 1);
+      clients.push(lane);
+      return drizzle(withDeadlines(lane, deadlines));
+    },
     async transact(work) {
       for (let attempt = 1; ; attempt += 1) {
         try {
@@ -80,7 +92,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       }
     },
     async [Symbol.asyncDispose]() {
-      await client.end({ timeout: CLOSE_WITHIN_S });
+      await Promise.all(clients.map((one) => one.end({ timeout: CLOSE_WITHIN_S })));
     },
   };
 }

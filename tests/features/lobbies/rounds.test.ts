@@ -97,14 +97,21 @@ async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result
 /** The same database, and how often it is asked. */
 function countQueries(): { database: Database; counted: () => number } {
   let count = 0;
-  const queries = new Proxy(database.queries, {
-    get(target, name) {
-      count += 1;
-      const value = Reflect.get(target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-  return { database: { ...database, queries, [Symbol.asyncDispose]: async () => {} }, counted: () => count };
+  const countIn = (queries: Database['queries']) =>
+    new Proxy(queries, {
+      get(target, name) {
+        count += 1;
+        const value = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  const counting = {
+    ...database,
+    queries: countIn(database.queries),
+    openLane: () => countIn(database.openLane()),
+    [Symbol.asyncDispose]: async () => {},
+  };
+  return { database: counting, counted: () => count };
 }
 
 describe('a machine that hears of no change', () => {
