@@ -108,6 +108,21 @@ describe('nobody waits for the database for ever', () => {
     await database[Symbol.asyncDispose]();
   });
 
+  test('a lane whose connection is dead without a word goes on over another one', async () => {
+    await using middle = await openProxied(address);
+    await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 1_000 });
+    const lane = database.openLane();
+    const pidOf = async () => {
+      const [row] = await lane.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+      return row?.pid;
+    };
+    const first = await whenInTime(pidOf);
+    expect(await pidOf()).toBe(first);
+    middle.proxy.stall();
+    expect(await codeOf(pidOf())).toBe('DATABASE_BUSY');
+    expect(await whenInTime(pidOf)).not.toBe(first);
+  });
+
   test('a server that takes the connection and closes it: DATABASE_UNAVAILABLE at once, with one connection for each try', async () => {
     let connections = 0;
     using server = Bun.listen({

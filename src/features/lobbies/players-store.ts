@@ -1,5 +1,6 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import type { Lane } from '../../platform/database/lane.ts';
 import { at } from '../../platform/database/moments.ts';
 import { createStatement } from '../../platform/database/statement.ts';
 import { raise, raiseSelected } from '../../platform/watch/versions.ts';
@@ -45,11 +46,11 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
  * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the lobbies
  * of those of whom that is so, by their ids.
  */
-export async function setConnected(queries: Queries, arrivals: Arrival[], now: Date): Promise<Map<string, string>> {
+export async function setConnected(lane: Lane, arrivals: Arrival[], now: Date): Promise<Map<string, string>> {
   const player_ids = arrivals.map(({ player_id }) => player_id);
   const lobby_ids = arrivals.map(({ lobby_id }) => lobby_id);
   const statement = CONNECT({ player_ids, lobby_ids, now: now.toISOString() });
-  const rows = await queries.execute<Record<string, unknown> & Arrival>(statement);
+  const rows = await lane.execute<Record<string, unknown> & Arrival>(statement);
   return new Map(rows.map(({ player_id, lobby_id }) => [player_id, lobby_id]));
 }
 

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Queries } from '../../platform/database/database.ts';
+import type { Lane } from '../../platform/database/lane.ts';
 import { createStatement } from '../../platform/database/statement.ts';
 import { inOrder, raiseAll } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
@@ -130,7 +130,7 @@ type TakenSeats = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
  * theirs, and who was not admitted.
  */
 export async function takeSeats(
-  queries: Queries,
+  lane: Lane,
   seats: ProposedSeat[],
   { now, deadline }: { now: Date; deadline: Date },
 ): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] }> {
@@ -151,7 +151,7 @@ export async function takeSeats(
     now: now.toISOString(),
     deadline: deadline.toISOString(),
   });
-  const rows = await queries.execute<Record<string, unknown> & AcceptingLobby & { crowded: Crowded[] }>(statement);
+  const rows = await lane.execute<Record<string, unknown> & AcceptingLobby & { crowded: Crowded[] }>(statement);
   // Who is crowded comes in every row: in one without a lobby when none took anybody.
   const accepting = rows
     .filter(({ lobby_id }) => lobby_id !== null)

@@ -4,6 +4,7 @@ import postgres from 'postgres';
 import { DEADLINES, withDeadlines } from './deadlines.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isWorthRetrying } from './failures.ts';
+import { type Lane, openLane } from './lane.ts';
 import { openSocket } from './socket.ts';
 
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -34,7 +35,7 @@ export interface Database extends AsyncDisposable {
    * all day. They wait for nobody else's, and PostgreSQL has at hand what they need; the pool gives them to its
    * connections in turn, and none of those has.
    */
-  openLane(): Queries;
+  openLane(): Lane;
   /** Several statements, all or nothing; repeated when PostgreSQL asks for it (deadlock, serialisation). */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
   /**
@@ -58,13 +59,13 @@ export const LOCKS = { migration: 7_263_401, first_start: 7_263_402 };
 export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {
   const client = connect(address, pool_max);
   const db = drizzle(withDeadlines(client, deadlines));
-  const clients = [client];
+  const opened: Pick<postgres.Sql, 'end'>[] = [client];
   return {
     queries: db,
     openLane() {
-      const lane = connect(address, 1);
-      clients.push(lane);
-      return drizzle(withDeadlines(lane, deadlines));
+      const { lane, end } = openLane(() => connect(address, 1), deadlines);
+      opened.push({ end });
+      return lane;
     },
     async transact(work) {
       for (let attempt = 1; ; attempt += 1) {
@@ -92,7 +93,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       }
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all(clients.map((one) => one.end({ timeout: CLOSE_WITHIN_S })));
+      await Promise.all(opened.map((one) => one.end({ timeout: CLOSE_WITHIN_S })));
     },
   };
 }

@@ -19,18 +19,23 @@ type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
  *
  * Statements are prepared, once for each connection: an unprepared one with parameters costs postgres.js a second round
  * trip to learn their types. So texts must be few: lists travel as one array parameter.
+ *
+ * `onLate` is told of a statement that was not answered in time.
  */
-export function withDeadlines(client: postgres.Sql, deadlines: Deadlines): postgres.Sql {
+export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, onLate = () => {}): postgres.Sql {
   return replace(client, {
     unsafe: (text: string, parameters: never[]) =>
-      limitQuery(client.unsafe(text, parameters, { prepare: true }), deadlines),
+      limitQuery(client.unsafe(text, parameters, { prepare: true }), deadlines, onLate),
     begin: (work: Work) => limitTransaction(client, work, deadlines),
   });
 }
 
 /** Drizzle awaits a query as it is, or its `values()`. */
-function limitQuery(query: postgres.PendingQuery<postgres.Row[]>, { query_ms }: Deadlines) {
-  const cancel = () => query.cancel();
+function limitQuery(query: postgres.PendingQuery<postgres.Row[]>, { query_ms }: Deadlines, onLate: () => void) {
+  const cancel = () => {
+    query.cancel();
+    onLate();
+  };
   return {
     values: () => limit(query.values(), query_ms, cancel),
     // biome-ignore lint/suspicious/noThenProperty: a postgres.js query is awaited as it is.

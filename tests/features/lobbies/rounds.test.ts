@@ -97,7 +97,7 @@ async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result
 /** The same database, and how often it is asked. */
 function countQueries(): { database: Database; counted: () => number } {
   let count = 0;
-  const countIn = (queries: Database['queries']) =>
+  const countIn = <Target extends object>(queries: Target) =>
     new Proxy(queries, {
       get(target, name) {
         count += 1;

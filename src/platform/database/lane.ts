@@ -1,0 +1,32 @@
+import { drizzle } from 'drizzle-orm/postgres-js';
+import type postgres from 'postgres';
+import type { Queries } from './database.ts';
+import { type Deadlines, withDeadlines } from './deadlines.ts';
+
+/** Runs statements, one after the other. */
+export type Lane = Pick<Queries, 'execute'>;
+
+/**
+ * Statements over a connection of their own, which is opened with the first of them. When one is not answered by its
+ * deadline the connection is given up: it may be dead without knowing it, and all that follow would wait behind.
+ */
+export function openLane(connect: () => postgres.Sql, deadlines: Deadlines) {
+  function open() {
+    const client = connect();
+    const renew = () => {
+      if (current.client !== client) return;
+      current = open();
+      // Nobody waits for anything of it any more.
+      client.end({ timeout: 0 }).catch(() => {});
+    };
+    return { client, queries: drizzle(withDeadlines(client, deadlines, renew)) };
+  }
+
+  let current = open();
+  const lane: Lane = {
+    get execute() {
+      return current.queries.execute.bind(current.queries);
+    },
+  };
+  return { lane, end: (options: { timeout: number }) => current.client.end(options) };
+}
