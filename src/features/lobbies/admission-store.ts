@@ -51,11 +51,14 @@ export const ADMIT = sql`
     where players_then > players_max and players_before + coalesce(coming.players, 0) + own.players > players_max
   )`;
 
-/** Counts players of the common table expression that is named: they are seated in the same statement. */
-export function countClients(seated: SQL): SQL {
+/**
+ * Counts players of the common table expression that is named: they are seated in the same statement. `playersMax` makes
+ * one maximum of those of their requests.
+ */
+export function countClients(seated: SQL, playersMax = sql`max(players_max)`): SQL {
   return sql`
     insert into ${clientCounts} (namespace_id, client, player_count, player_max)
-    select namespace_id, client, count(*)::int, max(players_max) from ${seated} group by namespace_id, client
+    select namespace_id, client, count(*)::int, ${playersMax} from ${seated} group by namespace_id, client
     on conflict (namespace_id, client) do update set
       player_count = ${clientCounts}.player_count + excluded.player_count, player_max = excluded.player_max
     returning namespace_id, client, player_count`;

@@ -8,12 +8,14 @@ import type { Founding } from './founding.ts';
 import { Places } from './places.ts';
 import type { Draft } from './receipts.ts';
 import { membersOf, type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
-import { type ProposedSeat, takeSeats as takeInDatabase } from './seats-store.ts';
+import * as store from './seats-store.ts';
 import type { LobbyRow } from './tables.ts';
 
 /** How many requests are decided together at the most, and how many may wait for that. */
 const ROUND_MAX = 512;
 const WAITING_MAX = 10_000;
+/** For how many rounds, after somebody had too many players, it is looked at first whether anybody has. */
+const CAREFUL_ROUNDS = 64;
 /** How often a request is decided anew after somebody else was faster. */
 const ATTEMPTS_MAX = 16;
 
@@ -58,6 +60,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
   const lane = database.openLane();
   let waiting: Waiting[] = [];
   let is_running = false;
+  let careful_rounds = 0;
 
   async function run(): Promise<void> {
     if (is_running) return;
@@ -129,7 +132,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
 
   async function propose(seats: Plan['seats']) {
     const now = clock.now();
-    const proposed = seats.flatMap(({ request, lobby_id }, party): ProposedSeat[] => {
+    const proposed = seats.flatMap(({ request, lobby_id }, party): store.ProposedSeat[] => {
       const { namespace_id, address, client } = request;
       const members = membersOf(request);
       const kind = request.kind === 'find' && members.length > 1 ? 'party' : request.kind;
@@ -142,13 +145,23 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
         players_max: client.players_max,
       }));
     });
-    try {
-      return await takeInDatabase(lane, proposed, { now, deadline: after(now, seat_timeout_ms) });
-    } catch (error) {
-      // Two processes counted the first players of one client at the same moment: nobody sits, all are decided anew.
-      if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], crowded: [] };
-      throw error;
+    const moments = { now, deadline: after(now, seat_timeout_ms) };
+    const is_crowd = (error: unknown) => isRefusedBy(error, 'client_counts_max');
+    if (careful_rounds === 0 && proposed.every(({ ticket }) => ticket === null)) {
+      const taken = await store.takeSeatsOfFew(lane, proposed, moments).catch((error: unknown) => {
+        if (!is_crowd(error)) throw error;
+        careful_rounds = CAREFUL_ROUNDS;
+      });
+      if (taken) return taken;
     }
+    careful_rounds = Math.max(0, careful_rounds - 1);
+    const taken = await store.takeSeats(lane, proposed, moments).catch((error: unknown) => {
+      // Two processes counted the first players of one client at the same moment: nobody sits, all are decided anew.
+      if (is_crowd(error)) return { accepting: [], crowded: [] };
+      throw error;
+    });
+    if (taken.crowded.length > 0) careful_rounds = CAREFUL_ROUNDS;
+    return taken;
   }
 
   /** Gives those who were to make a lobby that was not made, or without somebody who was to sit there. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { renewLeases } from '../../../src/features/lobbies/queue-store.ts';
-import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/seats-store.ts';
+import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { isRefusedBy } from '../../../src/platform/database/failures.ts';
 import { find, makePuppetGame, seatOf } from '../../support/puppet.ts';
@@ -34,6 +34,11 @@ async function makeLobby(max_players: number) {
       const now = muster.clock.now();
       const { accepting, crowded } = await takeSeats(database.queries, seats.flat(), { now, deadline: now });
       return { player_count: accepting[0]?.player_count, crowded };
+    },
+    takeOfFew: async (...seats: ProposedSeat[][]) => {
+      const now = muster.clock.now();
+      const { accepting } = await takeSeatsOfFew(database.queries, seats.flat(), { now, deadline: now });
+      return accepting[0]?.player_count;
     },
     /** Somebody waits for it; gives his ticket. */
     async wait(seats = 1): Promise<string> {
@@ -74,6 +79,24 @@ test('who joins a lobby that he knows passes those who wait, and who waits for m
   await lobby.wait(4);
   expect(await lobby.take(lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
   expect(await lobby.take(lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
+});
+
+test('the same where nobody is looked at who has too many players', async () => {
+  const lobby = await makeLobby(4);
+  await lobby.wait(5);
+  expect(await lobby.takeOfFew(lobby.seats(0, 'a'))).toBe(2);
+  await lobby.wait(4);
+  expect(await lobby.takeOfFew(lobby.seats(0, 'b'))).toBeUndefined();
+  expect(await lobby.takeOfFew(lobby.seats(0, 'b', { kind: 'join' }))).toBe(3);
+});
+
+test('one who has too many players has all of such a round refused, and nothing of it done', async () => {
+  const lobby = await makeLobby(8);
+  expect(await lobby.takeOfFew(lobby.seats(0, 'a'), lobby.seats(1, 'b', { count: 2, kind: 'party' }))).toBe(4);
+  const round = [lobby.seats(0, 'c'), lobby.seats(1, 'b')];
+  const error = await lobby.takeOfFew(...round).catch((reason: unknown) => reason);
+  expect(isRefusedBy(error, 'client_counts_max')).toBe(true);
+  expect(await lobby.take(...round)).toEqual({ player_count: 5, crowded: [{ party: 1, is_over: true }] });
 });
 
 test('whose turn it is and has too many players keeps nobody waiting', async () => {

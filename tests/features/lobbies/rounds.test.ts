@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { createAtlas } from '../../../src/features/lobbies/atlas.ts';
 import { createRounds } from '../../../src/features/lobbies/rounds.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
-import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/seats-store.ts';
+import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
 import { stopLobby } from '../../../src/features/lobbies/store.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
@@ -67,8 +67,10 @@ describe('a lobby with one player takes all of a round or nobody', () => {
   ])('$mode: $finds finds and $joins joins: $is_taken', async ({ mode, finds, joins, is_taken }) => {
     const place = { lobby_id: lobby_ids.get(mode) ?? '', namespace_id: game.namespace_id };
     const seats = [...proposeSeats('find', finds, place), ...proposeSeats('join', joins, place)];
-    const { accepting } = await tryOut((tx) => takeSeats(tx, seats, NOW()));
-    expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
+    for (const take of [takeSeats, takeSeatsOfFew]) {
+      const { accepting } = await tryOut((tx) => take(tx, seats, NOW()));
+      expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
+    }
   });
 
   test('is not ended as an empty one when somebody has come since it was seen empty', async () => {
@@ -159,6 +161,26 @@ describe('a machine that hears of no change', () => {
     expect(counted() - before).toBe(1);
     await expect(seat()).rejects.toMatchObject({ code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
     expect(counted() - before).toBeLessThanOrEqual(3);
+  });
+
+  test('looks whether a client has too many players first when somebody had, and for some rounds', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 10 } } });
+    await seatOf(find(muster, game));
+    const { database: counting, counted } = countQueries();
+    const rounds = openRounds(counting);
+    const seat = async (name: string) => {
+      const before = counted();
+      const client = { name, players_max: 1 };
+      const seated = await rounds.seat({ ...request(game, game.version_id, false), client }).catch(({ code }) => code);
+      return { outcome: typeof seated === 'string' ? seated : 'seated', statements: counted() - before };
+    };
+    await seat('someone who comes while nothing is remembered yet');
+    expect(await seat('a')).toEqual({ outcome: 'seated', statements: 1 });
+    const refused = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
+    // One that was in vain, one that says who, and a look at the lobby that took nobody.
+    expect(await seat('a')).toEqual({ outcome: refused, statements: 3 });
+    expect(await seat('a')).toEqual({ outcome: refused, statements: 2 });
+    expect(await seat('b')).toEqual({ outcome: 'seated', statements: 1 });
   });
 
   test('finds no lobby that was closed, and finds it when it is open again', async () => {
