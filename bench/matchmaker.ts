@@ -34,4 +34,5 @@ goals.push(...(await measureFinds({ arenas, bare: [elysia, bun], colyseus, calle
 goals.push(...(await measureOthers({ arena: embedded, elysia, callers, plan })));
 printGoals(goals);
 console.log(`\n${((performance.now() - started) / 1_000).toFixed(0)} s`);
+await opened.disposeAsync();
 process.exit();

@@ -54,7 +54,7 @@ export const Settings = Type.Object({
     default: 10,
     minimum: 2,
     maximum: 100,
-    description: 'Connections to PostgreSQL; one more listens for changes.',
+    description: 'Connections to PostgreSQL; three more listen for changes, give seats and note who has come.',
   }),
   MUSTER_LOG: Type.Union(
     [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],

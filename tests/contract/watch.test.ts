@@ -77,6 +77,12 @@ for (const path of WATCHED) {
       const now = await get(row, row.is_growing ? index : undefined);
       throw new Error(`${error.message}: GET ${now}\npoll ${answers.at(-1)}\nsocket ${socket.bodies.at(-1)}`);
     });
+    if (row.is_growing) {
+      const piece = await get(row, index);
+      await Bun.sleep(2);
+      // Also for those who ask later.
+      expect(await get(row, index)).toBe(piece);
+    }
     // It was a change, and each of the bodies came after it.
     const all = [...answers, ...socket.bodies];
     expect(all.filter((text) => indexOf(text) === index)).toEqual([]);

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty, isUuid, ValidationErrors } from '../../platform/http/shapes.ts';
@@ -7,6 +8,7 @@ import type { Identities } from './identities.ts';
 import * as wire from './wire.ts';
 
 const SELF = '/identity/identities/self';
+const MOMENTS_MAX = 10_000;
 
 interface IdentityRoutesDependencies extends wire.Addresses {
   identities: Identities;
@@ -28,13 +30,22 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     topics: (identity_id) => [topics.identity(identity_id)],
     read: describe,
   };
+  /** When changes were seen first: whoever is told of one, however often, is told the same. */
+  const moments = new LRUCache<string, string>({ max: MOMENTS_MAX });
+  function momentOf(change: string): string {
+    const moment = moments.get(change) ?? new Date().toISOString();
+    moments.set(change, moment);
+    return moment;
+  }
   /** What happened to somebody since: his profile, when it has changed. */
-  const events: Growing<string, wire.IdentityProfile | undefined> = {
+  const events: Growing<string, wire.IdentityEvent[]> = {
     topics: profile.topics,
-    last: async (identity_id) => ({ view: undefined, next: await identities.changesOf(identity_id) }),
+    last: async (identity_id) => ({ view: [], next: await identities.changesOf(identity_id) }),
     async from(identity_id, number) {
       const next = await identities.changesOf(identity_id);
-      return next > number ? { view: await describe(identity_id), next } : { view: undefined, next: number };
+      if (next <= number) return { view: [], next: number };
+      const identity = await describe(identity_id);
+      return { view: [{ ts: momentOf(`${identity_id} ${next}`), kind: { identity_update: { identity } } }], next };
     },
   };
 
@@ -170,10 +181,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.EventsAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
       },
-      ({ caller }) =>
-        follow(events, caller.identity_id, (identity) => ({
-          events: identity ? [{ ts: new Date().toISOString(), kind: { identity_update: { identity } } }] : [],
-        })),
+      ({ caller }) => follow(events, caller.identity_id, (happened) => ({ events: happened })),
     ),
   ];
 }

@@ -66,14 +66,12 @@ export const BatchQuery = Type.Object({
 });
 export const HandlesAnswer = Type.Object({ identities: Type.Array(IdentityHandle) });
 export const SummariesAnswer = Type.Object({ identities: Type.Array(IdentitySummary) });
-export const EventsAnswer = Type.Object({
-  events: Type.Array(
-    Type.Object({
-      ts: Timestamp,
-      kind: Type.Object({ identity_update: Type.Object({ identity: IdentityProfile }) }),
-    }),
-  ),
+const IdentityEvent = Type.Object({
+  ts: Timestamp,
+  kind: Type.Object({ identity_update: Type.Object({ identity: IdentityProfile }) }),
 });
+export type IdentityEvent = Static<typeof IdentityEvent>;
+export const EventsAnswer = Type.Object({ events: Type.Array(IdentityEvent) });
 
 /** Where people's pictures are; `public_url` without a slash at the end. */
 export interface Addresses {

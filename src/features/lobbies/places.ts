@@ -105,8 +105,7 @@ export class Places {
     let examined = 0;
     const rows = this.#shelves.get(nameOf(shelf))?.[admissionOf(seats)];
     if (!rows) return;
-    // Most finds take the first one: the others are not put in order for them.
-    for (let free = smallestFrom(rows, seats); free < Number.POSITIVE_INFINITY; free = smallestFrom(rows, free + 1)) {
+    for (const free of smallestFirst(rows.keys(), seats)) {
       for (const lobby of rows.get(free)?.values() ?? []) {
         examined += 1;
         if (examined > EXAMINED_MAX) return;
@@ -116,10 +115,12 @@ export class Places {
   }
 }
 
-function smallestFrom(rows: Map<number, Lobbies>, least: number): number {
-  let smallest = Number.POSITIVE_INFINITY;
-  for (const free of rows.keys()) if (free >= least && free < smallest) smallest = free;
-  return smallest;
+/** Numbers from one on, in order. Most who ask take the first: the others are not put in order for them. */
+function* smallestFirst(numbers: Iterable<number>, least: number): Generator<number> {
+  const all = [...numbers].filter((number) => number >= least);
+  const smallest = all.reduce((one, other) => Math.min(one, other), Number.POSITIVE_INFINITY);
+  yield smallest;
+  for (const number of all.sort((a, b) => a - b)) if (number > smallest) yield number;
 }
 
 /** Puts a lobby where finds come by. A closed or private one is offered to nobody. */

@@ -146,22 +146,19 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
       }));
     });
     const moments = { now, deadline: after(now, seat_timeout_ms) };
-    const is_crowd = (error: unknown) => isRefusedBy(error, 'client_counts_max');
-    if (careful_rounds === 0 && proposed.every(({ ticket }) => ticket === null)) {
-      const taken = await store.takeSeatsOfFew(lane, proposed, moments).catch((error: unknown) => {
-        if (!is_crowd(error)) throw error;
-        careful_rounds = CAREFUL_ROUNDS;
-      });
-      if (taken) return taken;
-    }
-    careful_rounds = Math.max(0, careful_rounds - 1);
-    const taken = await store.takeSeats(lane, proposed, moments).catch((error: unknown) => {
+    try {
+      if (careful_rounds === 0 && proposed.every(({ ticket }) => ticket === null)) {
+        const taken = await store.takeSeatsOfFew(lane, proposed, moments);
+        if (taken) return taken;
+      }
+      const taken = await store.takeSeats(lane, proposed, moments);
+      careful_rounds = taken.crowded.length > 0 ? CAREFUL_ROUNDS : Math.max(0, careful_rounds - 1);
+      return taken;
+    } catch (error) {
       // Two processes counted the first players of one client at the same moment: nobody sits, all are decided anew.
-      if (is_crowd(error)) return { accepting: [], crowded: [] };
+      if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], crowded: [] };
       throw error;
-    });
-    if (taken.crowded.length > 0) careful_rounds = CAREFUL_ROUNDS;
-    return taken;
+    }
   }
 
   /** Gives those who were to make a lobby that was not made, or without somebody who was to sit there. */

@@ -15,7 +15,7 @@ import {
   waitsFor,
 } from './admission-store.ts';
 import { raiseSeats } from './players-store.ts';
-import { type LobbyRow, lobbies, players, queuedFinds } from './tables.ts';
+import { clientCounts, type LobbyRow, lobbies, players, queuedFinds } from './tables.ts';
 
 /** A proposed seat. */
 export interface ProposedSeat extends Claim {
@@ -128,11 +128,20 @@ const TAKE = createStatement<TakenSeats>(
 const TAKE_OF_FEW = createStatement<TakenSeats>(
   (value) => sql`
     with ${proposed(value)},
-    wanted as (select lobby_id, namespace_id, ${NUMBERS} from proposed group by lobby_id, namespace_id),
+    crowd as (
+      select from (
+        select namespace_id, client, count(*) as coming, min(players_max) as players_max from proposed group by namespace_id, client
+      ) as theirs left join ${clientCounts} using (namespace_id, client)
+      where coalesce(player_count, 0) + coming > players_max
+    ),
+    wanted as (
+      select lobby_id, namespace_id, ${NUMBERS} from proposed where not exists (select from crowd) group by lobby_id, namespace_id
+    ),
     ${accepting(sql`finds + parties > 0`)},
     ${seated(value, sql`proposed`, sql`min(players_max)`)},
     ${raiseSeats('accepting')}
-    select accepting.* from (select count(*) from told_seats) as told left join accepting on true`,
+    select accepting.*, exists (select from crowd) as is_crowded
+    from (select count(*) from told_seats) as told left join accepting on true`,
 );
 
 /** Seats that are to be taken: a list for each of what is known of them. */
@@ -164,14 +173,16 @@ export async function takeSeats(
 
 /**
  * The same at less cost, for a round in which nobody has waited for his turn and nobody's client has too many players. If
- * one has, nothing is taken: PostgreSQL refuses it by `client_counts_max`.
+ * one has, nothing is taken: undefined.
  */
 export async function takeSeatsOfFew(
   lane: Lane,
   seats: ProposedSeat[],
   moments: Moments,
-): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] }> {
-  return { accepting: toAccepting(await lane.execute<Row>(TAKE_OF_FEW(toLists(seats, moments)))), crowded: [] };
+): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] } | undefined> {
+  const rows = await lane.execute<Row & { is_crowded: boolean }>(TAKE_OF_FEW(toLists(seats, moments)));
+  if (rows[0]?.is_crowded) return undefined;
+  return { accepting: toAccepting(rows.map(({ is_crowded: _is_crowded, ...lobby }) => lobby)), crowded: [] };
 }
 
 interface Moments {

@@ -16,6 +16,9 @@ const ATTEMPTS_MAX = 5;
 /** As long as the migration of the largest table may take; others wait for it. */
 const EXCLUSIVE_TIMEOUT = '15min';
 
+/** postgres.js closes each connection after half an hour or more; who has one only would wait for the next. */
+const LANE_LIFETIME = { max_lifetime: null };
+
 const SEVERAL_HOSTS = /^\w+:\/\/[^/?]*,/;
 
 /** Runs queries: the pool, or the one connection of a transaction. */
@@ -63,7 +66,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   return {
     queries: db,
     openLane() {
-      const { lane, end } = openLane(() => connect(address, 1), deadlines);
+      const { lane, end } = openLane(() => connect(address, 1, LANE_LIFETIME), deadlines);
       opened.push({ end });
       return lane;
     },
@@ -98,9 +101,10 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   };
 }
 
-function connect(address: DatabaseAddress, max: number): postgres.Sql {
+function connect(address: DatabaseAddress, max: number, more: ClientOptions = {}): postgres.Sql {
   const options: ClientOptions = {
     max,
+    ...more,
     connect_timeout: CONNECT_TIMEOUT_S,
     // Notices ("already exists, skipping") are not for our log.
     onnotice: () => {},

@@ -14,7 +14,7 @@ export function openLane(connect: () => postgres.Sql, deadlines: Deadlines) {
   function open() {
     const client = connect();
     const renew = () => {
-      if (current.client !== client) return;
+      if (is_ended || current.client !== client) return;
       current = open();
       // Nobody waits for anything of it any more.
       client.end({ timeout: 0 }).catch(() => {});
@@ -22,11 +22,16 @@ export function openLane(connect: () => postgres.Sql, deadlines: Deadlines) {
     return { client, queries: drizzle(withDeadlines(client, deadlines, renew)) };
   }
 
+  let is_ended = false;
   let current = open();
   const lane: Lane = {
     get execute() {
       return current.queries.execute.bind(current.queries);
     },
   };
-  return { lane, end: (options: { timeout: number }) => current.client.end(options) };
+  const end = (options: { timeout: number }) => {
+    is_ended = true;
+    return current.client.end(options);
+  };
+  return { lane, end };
 }

@@ -37,8 +37,8 @@ async function makeLobby(max_players: number) {
     },
     takeOfFew: async (...seats: ProposedSeat[][]) => {
       const now = muster.clock.now();
-      const { accepting } = await takeSeatsOfFew(database.queries, seats.flat(), { now, deadline: now });
-      return accepting[0]?.player_count;
+      const taken = await takeSeatsOfFew(database.queries, seats.flat(), { now, deadline: now });
+      return taken && { player_count: taken.accepting[0]?.player_count };
     },
     /** Somebody waits for it; gives his ticket. */
     async wait(seats = 1): Promise<string> {
@@ -84,19 +84,20 @@ test('who joins a lobby that he knows passes those who wait, and who waits for m
 test('the same where nobody is looked at who has too many players', async () => {
   const lobby = await makeLobby(4);
   await lobby.wait(5);
-  expect(await lobby.takeOfFew(lobby.seats(0, 'a'))).toBe(2);
+  expect(await lobby.takeOfFew(lobby.seats(0, 'a'))).toEqual({ player_count: 2 });
   await lobby.wait(4);
-  expect(await lobby.takeOfFew(lobby.seats(0, 'b'))).toBeUndefined();
-  expect(await lobby.takeOfFew(lobby.seats(0, 'b', { kind: 'join' }))).toBe(3);
+  expect(await lobby.takeOfFew(lobby.seats(0, 'b'))).toEqual({ player_count: undefined });
+  expect(await lobby.takeOfFew(lobby.seats(0, 'b', { kind: 'join' }))).toEqual({ player_count: 3 });
 });
 
-test('one who has too many players has all of such a round refused, and nothing of it done', async () => {
+test('one who has too many players, or comes with too many, has all of such a round left alone', async () => {
   const lobby = await makeLobby(8);
-  expect(await lobby.takeOfFew(lobby.seats(0, 'a'), lobby.seats(1, 'b', { count: 2, kind: 'party' }))).toBe(4);
-  const round = [lobby.seats(0, 'c'), lobby.seats(1, 'b')];
-  const error = await lobby.takeOfFew(...round).catch((reason: unknown) => reason);
-  expect(isRefusedBy(error, 'client_counts_max')).toBe(true);
-  expect(await lobby.take(...round)).toEqual({ player_count: 5, crowded: [{ party: 1, is_over: true }] });
+  const round = [lobby.seats(0, 'a'), lobby.seats(1, 'b', { count: 2, kind: 'party' })];
+  expect(await lobby.takeOfFew(...round)).toEqual({ player_count: 4 });
+  const [one, over] = [lobby.seats(0, 'c'), lobby.seats(1, 'b')];
+  expect(await lobby.takeOfFew(one, over)).toBeUndefined();
+  expect(await lobby.takeOfFew(lobby.seats(0, 'd', { count: 3, kind: 'party' }))).toBeUndefined();
+  expect(await lobby.take(one, over)).toEqual({ player_count: 5, crowded: [{ party: 1, is_over: true }] });
 });
 
 test('whose turn it is and has too many players keeps nobody waiting', async () => {

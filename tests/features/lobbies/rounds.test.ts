@@ -68,8 +68,8 @@ describe('a lobby with one player takes all of a round or nobody', () => {
     const place = { lobby_id: lobby_ids.get(mode) ?? '', namespace_id: game.namespace_id };
     const seats = [...proposeSeats('find', finds, place), ...proposeSeats('join', joins, place)];
     for (const take of [takeSeats, takeSeatsOfFew]) {
-      const { accepting } = await tryOut((tx) => take(tx, seats, NOW()));
-      expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
+      const taken = await tryOut((tx) => take(tx, seats, NOW()));
+      expect(taken?.accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
     }
   });
 
