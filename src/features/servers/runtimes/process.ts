@@ -100,14 +100,15 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
   }
 
   async function kill(server: ServerHandle): Promise<void> {
+    // One that is just dying has no environment any more: all that were seen are waited for.
+    const doomed = [server.process, ...findAll(server).map(identifyProcess)];
     if (server.process && isRunning(server.process)) signalProcess(-server.process.pid, 'SIGKILL');
     if (server.user_id !== undefined) await killAllOf(server.user_id);
     // What left the group is found by its traces; what was being born meanwhile, in the next sweep.
     for (let sweep = 0; sweep < SWEEPS_MAX; sweep += 1) {
       const left = findAll(server);
-      // One that is just dying has no environment any more.
-      const is_dying = server.process !== undefined && isRunning(server.process);
-      if (left.length === 0 && !is_dying) return;
+      if (left.length === 0 && !doomed.some((one) => one && isRunning(one))) return;
+      doomed.push(...left.map(identifyProcess));
       for (const pid of left) signalProcess(pid, 'SIGKILL');
       await Bun.sleep(SWEEP_PAUSE_MS);
     }
