@@ -68,7 +68,7 @@ export async function makeHome(settings: Record<string, string> = {}): Promise<H
     // All tests come from one address.
     MUSTER_LIMITS_SCALE: '1000000',
     // Several at a time share a server with 100 connections.
-    MUSTER_DATABASE_POOL: '4',
+    MUSTER_DATABASE_POOL: '5',
     ...settings,
   };
 

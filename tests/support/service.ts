@@ -39,7 +39,7 @@ export async function openTestService(
     MUSTER_PORT: String(findFreePort()),
     MUSTER_DEMO: 'off',
     // Several at a time share a server with 100 connections.
-    MUSTER_DATABASE_POOL: '4',
+    MUSTER_DATABASE_POOL: '5',
     // All tests come from one address.
     MUSTER_LIMITS_SCALE: '1000000',
     ...settings,
