@@ -118,7 +118,8 @@ export class Places {
 /** Numbers from one on, in order. Most who ask take the first: the others are not put in order for them. */
 function* smallestFirst(numbers: Iterable<number>, least: number): Generator<number> {
   const all = [...numbers].filter((number) => number >= least);
-  const smallest = all.reduce((one, other) => Math.min(one, other), Number.POSITIVE_INFINITY);
+  if (all.length === 0) return;
+  const smallest = all.reduce((one, other) => Math.min(one, other));
   yield smallest;
   for (const number of all.sort((a, b) => a - b)) if (number > smallest) yield number;
 }

@@ -90,7 +90,7 @@ const accepting = (awaited: SQL) => sql`
   )`;
 
 /** Seats those of a common table expression whose lobbies take them, and counts them with their clients. */
-const seated = (value: Value, coming: SQL, playersMax: SQL) => sql`
+const seated = (value: Value, coming: SQL, playersMax?: SQL) => sql`
   seated as (
     insert into ${players} (player_id, lobby_id, namespace_id, address, client, create_ts, seat_deadline_ts)
     select coming.player_id, coming.lobby_id, coming.namespace_id, coming.address, coming.client, ${value('now')}::timestamptz,
@@ -117,7 +117,7 @@ const TAKE = createStatement<TakenSeats>(
         and not exists (
           select from passed where passed.ticket = waiting.ticket and passed.lobby_id = wanted.lobby_id
         )`)},
-    ${seated(value, sql`admitted`, sql`max(players_max)`)},
+    ${seated(value, sql`admitted`)},
     left_queue as (${leaveQueue(sql`(select ticket from admitted join accepting on accepting.lobby_id = admitted.lobby_id)`, value('namespace_id'))}),
     ${raiseSeats('accepting')}
     select accepting.*, (${CROWDED}) as crowded

@@ -4,6 +4,7 @@ import { documentationAnchor, ServiceError } from '../errors.ts';
 
 /** Sent with everything: no sniffing, and no page of ours inside another's frame. */
 const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' };
+const JSON_HEADERS = { 'content-type': 'application/json;charset=utf-8', ...COMMON_HEADERS };
 
 /** A body that has been serialised already. */
 export class JsonText {
@@ -14,13 +15,9 @@ export class JsonText {
   }
 }
 
-/** Such a body as an answer, with the headers that every answer has. */
+/** Such a body as an answer, with the headers that every answer has: they are added to those that are given. */
 export function completeText({ text }: JsonText, ray_id: string, headers: Record<string, string>): Response {
-  headers['content-type'] = 'application/json;charset=utf-8';
-  headers['x-content-type-options'] = COMMON_HEADERS['x-content-type-options'];
-  headers['x-frame-options'] = COMMON_HEADERS['x-frame-options'];
-  headers['rvt-ray-id'] = ray_id;
-  return new Response(text, { headers });
+  return new Response(text, { headers: Object.assign(headers, JSON_HEADERS, { 'rvt-ray-id': ray_id }) });
 }
 
 /** The same answer with headers that every answer has. */

@@ -21,8 +21,7 @@ export async function readText(request: Request): Promise<string> {
 async function readCounted(body: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  if (body === null) return Buffer.concat(pieces);
-  for await (const piece of body) {
+  for await (const piece of body ?? []) {
     length += piece.length;
     if (length > BODY_BYTES_MAX) throw tooLarge();
     pieces.push(piece);

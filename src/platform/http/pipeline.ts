@@ -101,8 +101,7 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
 
   async function identify(incoming: Incoming): Promise<Caller> {
     const { headers } = incoming.request;
-    const tokenless = route.is_tokenless ? recognise(headers, origins) : undefined;
-    const player = tokenless && (await tokenless);
+    const player = route.is_tokenless ? await recognise(headers, origins) : undefined;
     if (player) return player;
     try {
       const token = readBearer(headers);
@@ -149,12 +148,11 @@ export async function lookAt(route: WatchedRoute, question: Admitted['question']
 }
 
 /** Whoever comes without a token from a page of a namespace's own is a player of that namespace. */
-export function recognise(headers: Headers, origins: TokenlessOrigins): Promise<Caller | undefined> | undefined {
+export async function recognise(headers: Headers, origins: TokenlessOrigins): Promise<Caller | undefined> {
   const origin = headers.get('origin');
   if (origin === null || headers.has('authorization')) return undefined;
-  return origins
-    .findByOrigin(origin)
-    .then((namespace_id) => (namespace_id === undefined ? undefined : { kind: 'public', namespace_id }));
+  const namespace_id = await origins.findByOrigin(origin);
+  return namespace_id === undefined ? undefined : { kind: 'public', namespace_id };
 }
 
 /** The token of the header "Authorization: Bearer TOKEN". */
@@ -173,8 +171,7 @@ function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[]):
 /** An id in a path that is no UUID means that there is nothing at this path. */
 function checkParams(params: Record<string, string>, free: readonly string[]): Record<string, string> {
   const checked: Record<string, string> = {};
-  for (const name of Object.keys(params)) {
-    const value = params[name] ?? '';
+  for (const [name, value] of Object.entries(params)) {
     const is_free = free.includes(name);
     if (is_free ? !isKept(value) : !isUuid(value)) throw new ServiceError('API_NOT_FOUND', {});
     checked[name] = is_free ? value : value.toLowerCase();

@@ -72,23 +72,17 @@ test('nobody sits before those who wait for the lobby, not even together with so
   expect(await lobby.tickets()).toEqual([]);
 });
 
-test('who joins a lobby that he knows passes those who wait, and who waits for more than it could hold is in nobody’s way', async () => {
-  const lobby = await makeLobby(4);
-  await lobby.wait(5);
-  expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
-  await lobby.wait(4);
-  expect(await lobby.take(lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
-  expect(await lobby.take(lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
-});
-
-test('the same where nobody is looked at who has too many players', async () => {
-  const lobby = await makeLobby(4);
-  await lobby.wait(5);
-  expect(await lobby.takeOfFew(lobby.seats(0, 'a'))).toEqual({ player_count: 2 });
-  await lobby.wait(4);
-  expect(await lobby.takeOfFew(lobby.seats(0, 'b'))).toEqual({ player_count: undefined });
-  expect(await lobby.takeOfFew(lobby.seats(0, 'b', { kind: 'join' }))).toEqual({ player_count: 3 });
-});
+test.each(['take', 'takeOfFew'] as const)(
+  '%s: who joins a lobby that he knows passes those who wait, and who waits for more than it could hold is in nobody’s way',
+  async (take) => {
+    const lobby = await makeLobby(4);
+    await lobby.wait(5);
+    expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
+    await lobby.wait(4);
+    expect(await lobby[take](lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
+    expect(await lobby[take](lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
+  },
+);
 
 test('one who has too many players, or comes with too many, has all of such a round left alone', async () => {
   const lobby = await makeLobby(8);
