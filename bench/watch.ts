@@ -13,7 +13,7 @@ const plan = readPlan(process.argv.slice(2));
 const started = performance.now();
 console.log(
   `${availableParallelism()} cores: one for the server, one for the load; PostgreSQL and this process share them.
-Changes are committed to PostgreSQL by this process, with the statements of PUT /matchmaker/lobbies/state, not over HTTP.
+Changes are committed to PostgreSQL by this process, with the statement of PUT /matchmaker/lobbies/state, not over HTTP.
 Medians of ${plan.rounds} rounds by turns. "load" and "others": cores that the load used, and that other programs did.`,
 );
 

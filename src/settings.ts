@@ -54,7 +54,8 @@ export const Settings = Type.Object({
     default: 10,
     minimum: 2,
     maximum: 100,
-    description: 'Connections to PostgreSQL; three more listen for changes, give seats and note who has come.',
+    description:
+      'Connections to PostgreSQL; four more listen for changes, give seats, note who has come and what lobbies say.',
   }),
   MUSTER_LOG: Type.Union(
     [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { topics as named } from '../../src/features/topics.ts';
+import { updateLobbies } from '../../src/features/lobbies/store.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { touch } from '../../src/platform/watch/versions.ts';
 import { connectionOf } from '../../tests/support/embedded.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome } from '../../tests/support/program.ts';
@@ -32,14 +31,14 @@ export interface Muster extends PushServer, AsyncDisposable {
 
 /**
  * The service from source, on an embedded PostgreSQL of its own. What is watched are lobbies; a change gives them another
- * state by the same statements as PUT /matchmaker/lobbies/state, sent to PostgreSQL by this process, as another machine
+ * state by the same statement as PUT /matchmaker/lobbies/state, sent to PostgreSQL by this process, as another machine
  * of the same database would: what HTTP costs is not what is measured.
  */
 export async function startMuster(): Promise<Muster> {
   await using opened = new AsyncDisposableStack();
   const home = opened.use(await makeHome(SETTINGS));
   const program = await home.start({ command: commandOf('source') });
-  const { namespace_id, public_token } = await makeRoomGame(program, { source: QUIET_SOURCE });
+  const { public_token } = await makeRoomGame(program, { source: QUIET_SOURCE });
   const find = { token: public_token, body: { game_modes: ['default'] } };
   const { lobby_id: first } = (await program.api.ok('POST', '/matchmaker/lobbies/find', find)).lobby;
   const directory = join(home.data_directory, 'postgres');
@@ -95,15 +94,13 @@ export async function startMuster(): Promise<Muster> {
     },
     async change(scenario, number) {
       const ids = await lobbiesOf(scenario);
-      return await database.transact(async (tx) => {
-        const list = named.lobbiesOf(namespace_id);
-        const versions = await touch(tx, [list, ...ids.map(named.lobby)]);
-        await tx.execute(sql`
-          update lobbies set state = ${stateOf(number)}, changed = ${versions.get(list) ?? 0}
-          where lobby_id = any(${sql.param(ids)}::uuid[])`);
-        // The commit follows.
-        return now();
-      });
+      const at = now();
+      const state = stateOf(number);
+      await updateLobbies(
+        database.queries,
+        ids.map((lobby_id) => ({ lobby_id, state })),
+      );
+      return at;
     },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };

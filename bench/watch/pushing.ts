@@ -99,7 +99,7 @@ function printOneThing(way: Way, size: number, all: Measured[]): Goal[] {
       is_met: speed >= least,
     },
     {
-      what: `change committed -> last of ${show.perSecond(size)} ${title} has it, p99`,
+      what: `change sent to PostgreSQL -> last of ${show.perSecond(size)} ${title} has it, p99`,
       limit: '<= 1.50×',
       figure: `${show.ratio(lateness)} (${show.milliseconds(muster.paced.p99)} ms)`,
       is_met: lateness <= 1.5,

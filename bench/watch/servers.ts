@@ -22,7 +22,7 @@ export interface PushServer {
   poll(scenario: Scenario, topic: number): { path: string; headers: string };
   /** Makes what is watched. */
   prepare(scenario: Scenario): Promise<void>;
-  /** Gives all topics this number. Gives the moment from which they have it. */
+  /** Gives all topics this number. Gives the moment at which that began. */
   change(scenario: Scenario, number: number): Promise<number>;
 }
 

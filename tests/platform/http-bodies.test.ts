@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import fc from 'fast-check';
 import { route } from '../../src/platform/http/route.ts';
+import { Uuid } from '../../src/platform/http/shapes.ts';
 import type { Answer } from '../support/api.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 import { sendRaw } from '../support/raw-http.ts';
@@ -19,6 +20,9 @@ const Lobby = Type.Object({
 const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
 const ROUTES = [
   route('POST', '/lobbies', { ...anybody, body: Lobby }, async ({ body }) => ({ read: body })),
+  route('POST', '/ids/:id', { ...anybody, body: Type.Object({ id: Uuid }) }, async ({ body, params }) => ({
+    read: [body.id, params.id],
+  })),
   route('POST', '/texts', { ...anybody, body_kind: 'text' }, async ({ text }) => ({ read: text })),
 ];
 
@@ -134,6 +138,25 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
       ],
     });
   });
+});
+
+/** Of versions that there are and are not, in either case. */
+const anyUuid = fc.tuple(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.boolean()).map(([bytes, is_upper]) => {
+  const uuid = bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  return is_upper ? uuid.toUpperCase() : uuid;
+});
+
+test('whatever is an id in a path is one in a body, and nothing else is', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyUuid, async (id) => {
+      const { status, body } = await app.api.call('POST', `/ids/${id}`, { body: { id } });
+      expect([status, body]).toEqual([200, { read: [id, id.toLowerCase()] }]);
+    }),
+  );
+  for (const id of ['', 'x', `${crypto.randomUUID()}0`, crypto.randomUUID().replaceAll('-', '')]) {
+    const { status, body } = await app.api.call('POST', `/ids/${crypto.randomUUID()}`, { body: { id } });
+    expect([status, body.code]).toEqual([400, 'API_BAD_BODY']);
+  }
 });
 
 describe('a body that is too large is refused with API_BODY_TOO_LARGE', () => {

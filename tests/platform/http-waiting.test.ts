@@ -33,6 +33,19 @@ afterEach(async () => {
   await app?.[Symbol.asyncDispose]();
 });
 
+test.each([
+  { request_timeout_ms: 1_000, idle_s: 75 },
+  { request_timeout_ms: 50_000, idle_s: 75 },
+  { request_timeout_ms: 90_500, idle_s: 96 },
+  { request_timeout_ms: 240_000, idle_s: 245 },
+])(
+  'a connection is kept for longer than proxies keep theirs, and than a request of $request_timeout_ms ms may wait',
+  async ({ request_timeout_ms, idle_s }) => {
+    app = await openTestApp([], { request_timeout_ms });
+    expect(app.idle_timeout_s).toBe(idle_s);
+  },
+);
+
 describe('a request whose time is over', () => {
   test('is answered with 503 and when to try again; its handler is told to stop', async () => {
     const { waiting, route: waits } = makeWaitingRoute();

@@ -111,12 +111,19 @@ describe('whoever does not read', () => {
         await app.raise(name);
         await waitFor(async () => (await app.api.get(pathOf(name), await app.issue())).body.word === change + 1, 'it');
       }
-      const started = performance.now();
-      while (app.sockets.size === before) await Bun.sleep(100);
+      let started = performance.now();
+      while (app.sockets.size === before) {
+        if (unsentBytes() === 0) {
+          // The kernel has found room for it after all.
+          await app.raise(name);
+          started = performance.now();
+        }
+        await Bun.sleep(100);
+      }
       expect(performance.now() - started).toBeWithin(25_000, 35_000);
       slow.resume();
       expect(await slow.closed).toBe(4410);
     },
-    60_000,
+    120_000,
   );
 });

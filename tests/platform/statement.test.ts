@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { createStatement } from '../../src/platform/database/statement.ts';
+import { createQuery, createStatement } from '../../src/platform/database/statement.ts';
+import { topics } from '../../src/platform/watch/tables.ts';
 import { openTestDatabase } from '../support/database.ts';
 
 describe('a statement that is written once', () => {
@@ -32,5 +33,31 @@ describe('a statement that is written once', () => {
     await using database = openDatabase(opened.address, 1);
     const ask = createStatement<{ name: string }>((value) => sql`select '$1' as text, ${value('name')}::text as name`);
     expect([...(await database.queries.execute(ask({ name: 'Al' })))]).toEqual([{ text: '$1', name: 'Al' }]);
+  });
+});
+
+test('a query that is built once has its values and its rows, each where it is run: in a transaction what that sees', async () => {
+  await using opened = await openTestDatabase();
+  await using database = openDatabase(opened.address, 2);
+  let built = 0;
+  const find = createQuery<{ topic: string }, { topic: string; version: number }[]>((queries, value) => {
+    built += 1;
+    return queries
+      .select()
+      .from(topics)
+      .where(eq(topics.topic, value('topic')));
+  });
+  await database.queries.insert(topics).values([
+    { topic: 'one', version: 1 },
+    { topic: 'two', version: 2 },
+  ]);
+  expect(await find(database.queries, { topic: 'one' })).toEqual([{ topic: 'one', version: 1 }]);
+  expect(await find(database.queries, { topic: 'two' })).toEqual([{ topic: 'two', version: 2 }]);
+  expect(await find(database.queries, { topic: "'" })).toEqual([]);
+  expect(built).toBe(1);
+  await database.transact(async (tx) => {
+    await tx.insert(topics).values({ topic: 'three', version: 3 });
+    expect(await find(tx, { topic: 'three' })).toEqual([{ topic: 'three', version: 3 }]);
+    expect(await find(database.queries, { topic: 'three' })).toEqual([]);
   });
 });

@@ -17,6 +17,8 @@ export interface TestApp extends AsyncDisposable {
   api: Api;
   tokens: Tokens;
   events: ServiceEvent[];
+  /** Seconds after which Bun closes a connection that is silent. */
+  idle_timeout_s: number | undefined;
   /** Tells those who wait that the service stops; it goes on listening. */
   announceStop(): void;
 }
@@ -63,6 +65,7 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
     api: createApi(`http://127.0.0.1:${app.server?.port}`),
     tokens,
     events: emitted,
+    idle_timeout_s: app.config.serve?.idleTimeout,
     announceStop: () => stopping.abort(),
     async [Symbol.asyncDispose]() {
       await app.server?.stop(true);

@@ -1,4 +1,4 @@
-import { asc } from 'drizzle-orm';
+import { asc, eq } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { assert } from '../../platform/errors.ts';
 import { touch } from '../../platform/watch/versions.ts';
@@ -7,9 +7,12 @@ import { type DatacenterRow, datacenters } from './tables.ts';
 
 const DATACENTERS_MAX = 1_000;
 
-/** The row with this slug, made, renamed or moved as need be. */
+/** The row with this slug, made, renamed or moved as need be. Where it is so already nobody is told anything. */
 export async function upsertDatacenter(tx: Tx, row: DatacenterRow): Promise<DatacenterRow> {
-  const { name, latitude, longitude } = row;
+  const { slug, name, latitude, longitude } = row;
+  const [known] = await tx.select().from(datacenters).where(eq(datacenters.slug, slug));
+  const is_same = known?.name === name && known.latitude === latitude && known.longitude === longitude;
+  if (is_same) return known;
   await touch(tx, [topics.datacenters()]);
   const [kept] = await tx
     .insert(datacenters)

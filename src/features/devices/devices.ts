@@ -29,7 +29,10 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     topics: (device_link_id) => [topics.deviceLink(device_link_id)],
     async read(device_link_id) {
       const row = await selectLink(database.queries, device_link_id);
-      return row ? { cloud_token: await games.createCloudToken(row.game_id) } : {};
+      if (!row) return {};
+      // What is watched looks the same to all until it changes: each link has one token.
+      const made = { token_id: device_link_id, at: row.complete_ts };
+      return { cloud_token: await games.createCloudToken(row.game_id, { made }) };
     },
   };
 

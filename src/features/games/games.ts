@@ -4,7 +4,7 @@ import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Tenants } from '../../platform/http/pipeline.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
-import type { Tokens } from '../../platform/tokens/tokens.ts';
+import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Groups } from '../groups/groups.ts';
@@ -198,6 +198,6 @@ export function createGames(dependencies: GamesDependencies) {
       );
     },
     /** A token for tools that deploy a game. */
-    createCloudToken: (game_id: string) => tokens.issue({ kind: 'cloud', game_id }),
+    createCloudToken: (game_id: string, options?: IssueOptions) => tokens.issue({ kind: 'cloud', game_id }, options),
   };
 }

@@ -24,15 +24,18 @@ export interface HostingDependencies {
 type Lobby = CallerOf<'lobby'>;
 
 /** How many arrivals are noted together at the most, and how many may wait for that. */
-const ROUND_MAX = 512;
-const WAITING_MAX = 10_000;
+const ARRIVALS = { round_max: 512, waiting_max: 10_000 };
+/** The same for what lobbies say of themselves: a state has up to 64 KiB. */
+const NEWS = { round_max: 128, waiting_max: 1_000 };
 
 /** What a lobby's server says: of the lobby, and of its players. */
 export function createHosting(dependencies: HostingDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
-  const lane = database.openLane();
+  const arrivals_lane = database.openLane();
+  // Of their own: they wait for the rows of lists of lobbies, and no player who arrives is to wait with them.
+  const news_lane = database.openLane();
 
-  async function get({ lobby_id }: Lobby): Promise<LobbyRow> {
+  async function get({ lobby_id }: Pick<Lobby, 'lobby_id'>): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
     if (!lobby) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
     if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
@@ -41,16 +44,30 @@ export function createHosting(dependencies: HostingDependencies) {
 
   /** Notes that somebody has come; false when he may not. */
   const connect = createRounds<playersStore.Arrival, boolean>({
-    round_max: ROUND_MAX,
-    waiting_max: WAITING_MAX,
+    ...ARRIVALS,
     async work(arrivals) {
-      const connected = await playersStore.setConnected(lane, arrivals, clock.now());
+      const connected = await playersStore.setConnected(arrivals_lane, arrivals, clock.now());
       // Of several who come to one lobby with one token at the same moment, the first.
       return arrivals.map(
         ({ player_id, lobby_id }) => connected.get(player_id) === lobby_id && connected.delete(player_id),
       );
     },
   });
+
+  /** Notes what a lobby says of itself; false when it does not run. */
+  const update = createRounds<store.LobbyNews, boolean>({
+    ...NEWS,
+    async work(news) {
+      const running = await store.updateLobbies(news_lane, news);
+      return news.map(({ lobby_id }) => running.has(lobby_id));
+    },
+  });
+
+  async function tell(news: store.LobbyNews): Promise<void> {
+    if (await update(news)) return;
+    await get(news);
+    throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+  }
 
   /** The player of an id that a token names, who must be one of the lobby's. */
   async function getPlayer({ lobby_id }: Lobby, player_id: string): Promise<PlayerRow> {
@@ -78,12 +95,12 @@ export function createHosting(dependencies: HostingDependencies) {
       if (ready) events.emit({ event: 'lobby_ready', lobby_id: lobby.lobby_id, after_ms });
     },
     /** Whether find may give the lobby's places away. */
-    async setClosed(caller: Lobby, is_closed: boolean): Promise<void> {
-      await update(await get(caller), { is_closed });
+    async setClosed({ lobby_id }: Lobby, is_closed: boolean): Promise<void> {
+      await tell({ lobby_id, is_closed });
     },
     /** What the lobby says of itself: the text of any JSON, an empty one for nothing. */
-    async setState(caller: Lobby, state: string): Promise<void> {
-      await update(await get(caller), { state: state === '' ? null : state });
+    async setState({ lobby_id }: Lobby, state: string): Promise<void> {
+      await tell({ lobby_id, state });
     },
     /** The state of a lobby of the same namespace; undefined when it has none. */
     async getState(caller: Lobby, lobby_id: string): Promise<string | undefined> {
@@ -121,9 +138,4 @@ export function createHosting(dependencies: HostingDependencies) {
       if (removed > 0) onLeft();
     },
   };
-
-  async function update(lobby: LobbyRow, values: Partial<Pick<LobbyRow, 'is_closed' | 'state'>>): Promise<void> {
-    const is_running = await database.transact((tx) => store.updateLobby(tx, lobby, values));
-    if (!is_running) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
-  }
 }

@@ -2,7 +2,7 @@ import { eq, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import type { Lane } from '../../platform/database/lane.ts';
 import { at } from '../../platform/database/moments.ts';
-import { createStatement } from '../../platform/database/statement.ts';
+import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { raise, raiseSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { clientCounts, lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
@@ -10,8 +10,15 @@ import { clientCounts, lobbies, type PlayerRow, players, type RemoveReason } fro
 const NAMESPACES_MAX = 1_000;
 const CLIENTS_AT_ONCE_MAX = 5_000;
 
+const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =>
+  queries
+    .select()
+    .from(players)
+    .where(eq(players.player_id, value('player_id'))),
+);
+
 export async function selectPlayer(queries: Queries, player_id: string): Promise<PlayerRow | undefined> {
-  const [row] = await queries.select().from(players).where(eq(players.player_id, player_id));
+  const [row] = await BY_ID(queries, { player_id });
   return row;
 }
 

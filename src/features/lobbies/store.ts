@@ -1,7 +1,9 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import type { Lane } from '../../platform/database/lane.ts';
 import { at } from '../../platform/database/moments.ts';
-import { touch } from '../../platform/watch/versions.ts';
+import { createQuery, createStatement } from '../../platform/database/statement.ts';
+import { raiseSelected, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { uncountClients } from './players-store.ts';
@@ -10,10 +12,26 @@ import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from '.
 const LOBBIES_MAX = 100_000;
 const DUE_MAX = 1_000;
 
+const BY_ID = createQuery<{ lobby_id: string }, LobbyRow[]>((queries, value) =>
+  queries
+    .select()
+    .from(lobbies)
+    .where(eq(lobbies.lobby_id, value('lobby_id'))),
+);
+
 export async function selectLobby(queries: Queries, lobby_id: string): Promise<LobbyRow | undefined> {
-  const [row] = await queries.select().from(lobbies).where(eq(lobbies.lobby_id, lobby_id));
+  const [row] = await BY_ID(queries, { lobby_id });
   return row;
 }
+
+const BY_CODE = createQuery<{ namespace_id: string; code: string }, LobbyRow[]>((queries, value) =>
+  queries
+    .select()
+    .from(lobbies)
+    .where(
+      and(eq(lobbies.namespace_id, value('namespace_id')), eq(lobbies.code, value('code')), isNull(lobbies.stop_ts)),
+    ),
+);
 
 /** The running lobby of a namespace that a code leads to. */
 export async function selectLobbyByCode(
@@ -21,10 +39,7 @@ export async function selectLobbyByCode(
   namespace_id: string,
   code: string,
 ): Promise<LobbyRow | undefined> {
-  const [row] = await queries
-    .select()
-    .from(lobbies)
-    .where(and(eq(lobbies.namespace_id, namespace_id), eq(lobbies.code, code), isNull(lobbies.stop_ts)));
+  const [row] = await BY_CODE(queries, { namespace_id, code });
   return row;
 }
 
@@ -84,19 +99,50 @@ export async function setReady(
   return row;
 }
 
-/** Changes what a running lobby says of itself. False when it has stopped. */
-export async function updateLobby(
-  tx: Tx,
-  lobby: LobbyRow,
-  values: Partial<Pick<LobbyRow, 'is_closed' | 'state'>>,
-): Promise<boolean> {
-  const changed = await touchLobby(tx, lobby);
-  const rows = await tx
-    .update(lobbies)
-    .set({ ...values, changed })
-    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), isNull(lobbies.stop_ts)))
-    .returning({ lobby_id: lobbies.lobby_id });
-  return rows.length > 0;
+/** What a running lobby says of itself: what it does not mention stays as it is, and an empty state is none. */
+export interface LobbyNews {
+  lobby_id: string;
+  is_closed?: boolean;
+  state?: string;
+}
+
+const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (string | null)[]; state: (string | null)[] }>(
+  (value) => sql`
+    with ${raiseSelected(
+      sql`
+        select name from (
+          select distinct unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.lobby('')}::text || lobby_id])
+          from ${lobbies} where lobby_id = any(${value('lobby_id')}::uuid[]) and stop_ts is null
+        ) as of_lobbies (name) order by name collate "C"`,
+      'told',
+    )},
+    -- There are far fewer of them than lobbies, each of which looks for its own.
+    lists as materialized (select topic, version from told where starts_with(topic, ${topics.lobbiesOf('')}))
+    update ${lobbies} set
+      is_closed = coalesce(news.is_closed::boolean, ${lobbies.is_closed}),
+      state = nullif(coalesce(news.state, ${lobbies.state}), ''),
+      changed = (select version from lists where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
+    from unnest(${value('lobby_id')}::uuid[], ${value('is_closed')}::text[], ${value('state')}::text[])
+      as news (lobby_id, is_closed, state)
+    where ${lobbies.lobby_id} = news.lobby_id and stop_ts is null
+      -- The count makes the versions the first rows that are locked, here as everywhere.
+      and (select count(*) from told) > 0
+    returning ${lobbies.lobby_id}`,
+);
+
+/** Changes what running lobbies say of themselves; of one that says several things, the last. Gives the ids of those that run. */
+export async function updateLobbies(lane: Lane, news: LobbyNews[]): Promise<Set<string>> {
+  const merged = new Map<string, LobbyNews>();
+  for (const one of news) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
+  const all = [...merged.values()];
+  const statement = UPDATE({
+    lobby_id: all.map(({ lobby_id }) => lobby_id),
+    // As texts: postgres.js takes a list of booleans for one.
+    is_closed: all.map(({ is_closed }) => (is_closed === undefined ? null : String(is_closed))),
+    state: all.map(({ state }) => state ?? null),
+  });
+  const rows = await lane.execute<{ lobby_id: string }>(statement);
+  return new Set(rows.map(({ lobby_id }) => lobby_id));
 }
 
 /** Ends a running lobby and its players' visits. False when it has stopped, or when somebody sits where nobody should. */

@@ -1,7 +1,7 @@
 import { and, desc, eq, getTableColumns, gt, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
-import { createStatement } from '../../platform/database/statement.ts';
+import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { type LobbyRow, lobbies, players } from './tables.ts';
 
 const LISTED_MAX = 10_000;
@@ -17,14 +17,20 @@ const counted = {
   )`,
 };
 
-/** The running lobbies of a namespace, the oldest first. */
-export async function selectCounted(queries: Queries, namespace_id: string) {
-  return await queries
+type CountedLobby = LobbyRow & { connected_count: number };
+
+const COUNTED = createQuery<{ namespace_id: string }, CountedLobby[]>((queries, value) =>
+  queries
     .select(counted)
     .from(lobbies)
-    .where(and(eq(lobbies.namespace_id, namespace_id), isNull(lobbies.stop_ts)))
+    .where(and(eq(lobbies.namespace_id, value('namespace_id')), isNull(lobbies.stop_ts)))
     .orderBy(lobbies.create_ts, lobbies.lobby_id)
-    .limit(LISTED_MAX);
+    .limit(LISTED_MAX),
+);
+
+/** The running lobbies of a namespace, the oldest first. */
+export async function selectCounted(queries: Queries, namespace_id: string): Promise<CountedLobby[]> {
+  return await COUNTED(queries, { namespace_id });
 }
 
 /** What is seen of a lobby. */

@@ -3,7 +3,7 @@ import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
 import { raise } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type LogChunkRow, type LogStream, serverLogChunks } from './tables.ts';
+import { type LogChunkRow, type LogStream, serverLogChunks, servers } from './tables.ts';
 
 /** One stream of one server. */
 export interface LogName {
@@ -81,13 +81,32 @@ export async function deleteChunksUpTo(queries: Queries, name: LogName, total_by
   await queries.delete(serverLogChunks).where(and(of(name), lt(serverLogChunks.total_bytes, total_bytes)));
 }
 
-/** Forgets what is older than a moment, in all logs. Gives the number of pieces. */
-export async function deleteChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
-  const deleted = await queries.execute(sql`
-    delete from ${serverLogChunks} where ctid = any(array(
-      select ctid from ${serverLogChunks} where ts < ${at(moment)} order by ts limit ${limit}
-    )) returning 1`);
-  return deleted.length;
+/**
+ * Forgets what is older than a moment, in all logs. Of a server that may still write the last piece stays, without its
+ * lines: it says how far the log was read, and which number comes next. Gives the number of pieces.
+ */
+export async function forgetChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
+  const is_mark = sql`(
+    exists (select from ${servers} as writer where writer.server_id = piece.server_id and writer.ended_at is null)
+    and not exists (
+      select from ${serverLogChunks} as later
+      where later.server_id = piece.server_id and later.stream = piece.stream and later.first_line > piece.first_line
+    )
+  )`;
+  const [row] = await queries.execute<{ forgotten: string }>(sql`
+    with old as (
+      select piece.ctid as place, ${is_mark} as is_mark from ${serverLogChunks} as piece
+      where ts < ${at(moment)} and (octet_length(content) > 0 or not ${is_mark}) order by ts limit ${limit}
+    ),
+    emptied as (
+      update ${serverLogChunks} set content = ''
+      where ctid = any(array(select place from old where is_mark)) returning 1
+    ),
+    deleted as (
+      delete from ${serverLogChunks} where ctid = any(array(select place from old where not is_mark)) returning 1
+    )
+    select (select count(*) from emptied) + (select count(*) from deleted) as forgotten`);
+  return Number(row?.forgotten ?? 0);
 }
 
 function of({ server_id, stream }: LogName) {

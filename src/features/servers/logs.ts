@@ -146,7 +146,7 @@ export function createLogs({ database, clock }: { database: Database; clock: Clo
       return { lines: lines.slice(-LINES_PER_ANSWER_MAX), next_line: last ? last.first_line + last.line_count : 0 };
     },
     /** Forgets old lines. Gives how many pieces they were. */
-    forgetOld: () => store.deleteChunksBefore(database.queries, after(clock.now(), -KEPT_FOR_MS), DELETED_AT_ONCE_MAX),
+    forgetOld: () => store.forgetChunksBefore(database.queries, after(clock.now(), -KEPT_FOR_MS), DELETED_AT_ONCE_MAX),
   };
 }
 

@@ -10,14 +10,20 @@ import type { Counting } from './counting.ts';
 import { describeRoute } from './openapi.ts';
 import { createPipeline, type Tenants, type TokenlessOrigins } from './pipeline.ts';
 import type { Rays } from './rays.ts';
-import { isWatched, matchPath, type Route } from './route.ts';
+import { createPathReader, isWatched, type Method, type PathReader, type Route } from './route.ts';
 import { TimeLimits, untilGone } from './time-limits.ts';
 
 const WATCH_PATH = '/watch';
 const FIRST_OF_HOST = 'https://'.length;
-/** A connection that is silent for as long is closed; requests that wait say so themselves. */
-const IDLE_TIMEOUT_S = 30;
+/**
+ * A connection that is silent for as long is closed, at the earliest. Proxies keep one that nobody uses for less (nginx: 60 s):
+ * a request that they sent when it was just being closed would be lost.
+ */
+const IDLE_TIMEOUT_S = 75;
+/** Bun knows no more. */
 const IDLE_TIMEOUT_MAX_S = 255;
+/** Until the answer is there when a request has waited for as long as it may. */
+const ANSWER_WITHIN_S = 5;
 /** Uploads are streamed to disk and know their own limits; JSON bodies have a much smaller one. */
 const REQUEST_BYTES_MAX = 128 * 1024 ** 3;
 
@@ -37,10 +43,6 @@ export interface AppOptions {
   request_timeout_ms: number;
   /** Aborted when the service stops: whoever waits is answered at once. */
   stopping: AbortSignal;
-}
-
-interface ServerLike extends PeerServer {
-  timeout(request: Request, seconds: number): void;
 }
 
 /** The WebSocket channel. */
@@ -72,8 +74,8 @@ interface Answering {
 
 /** The HTTP face of the service: the route table, on Elysia. Does not listen yet. */
 export function createApp(options: AppOptions) {
-  const { routes, events, addresses, sites, sockets, rays, public_url, local_url, request_timeout_ms, stopping } =
-    options;
+  const { routes, events, addresses, sites, sockets, rays, public_url, local_url } = options;
+  const { request_timeout_ms, stopping } = options;
   assertDenyByDefault(routes);
   const cors = createCors([public_url, local_url]);
   // As addresses of requests begin: whatever stands before us speaks HTTP to us.
@@ -94,9 +96,12 @@ export function createApp(options: AppOptions) {
     return end < 0 ? path : path.slice(0, end);
   }
 
+  // Whoever waits for an answer is silent meanwhile.
+  const waits_s = Math.ceil(request_timeout_ms / 1_000) + ANSWER_WITHIN_S;
+  const idleTimeout = Math.min(IDLE_TIMEOUT_MAX_S, Math.max(IDLE_TIMEOUT_S, waits_s));
   const app = new Elysia({
     strictPath: true,
-    serve: { reusePort: false, idleTimeout: IDLE_TIMEOUT_S, maxRequestBodySize: REQUEST_BYTES_MAX },
+    serve: { reusePort: false, idleTimeout, maxRequestBodySize: REQUEST_BYTES_MAX },
   });
 
   /** Runs what answers a request, and turns what it gives or throws into a response. */
@@ -147,14 +152,11 @@ export function createApp(options: AppOptions) {
   for (const route of routes) {
     const answer = createPipeline(route, { ...options, origins: sites });
     const is_of_health = route.path.startsWith('/health/');
-    const waits_s = route.body_kind === 'stream' ? IDLE_TIMEOUT_S : Math.ceil(request_timeout_ms / 1_000) + 5;
-    const idle_s = Math.min(IDLE_TIMEOUT_MAX_S, waits_s);
     const respond = (request: Request, params: Record<string, string> | undefined) =>
       serve(request, route.path, ({ ray_id, headers }) => {
         // Whether it lives is another question than whether it takes work.
         if (stopping.aborted && !is_of_health) throw new ServiceError('SERVICE_STOPPING', {});
-        const server: ServerLike | null = app.server;
-        server?.timeout(request, idle_s);
+        const server: PeerServer | null = app.server;
         let known: string | undefined;
         const address = () => {
           known ??= addresses.of(request, server);
@@ -183,11 +185,12 @@ export function createApp(options: AppOptions) {
     });
   app.get(WATCH_PATH, ({ request, server }) => upgrade(request, server), { detail: { hide: true } });
 
+  const doors = routes.map(({ method, path }): Door => ({ method, readPath: createPathReader(path) }));
   const elsewhere = ({ request }: { request: Request }) =>
     serve(request, '-', async ({ path }) => {
       if (request.method === 'OPTIONS')
         return new Response(null, { status: 204, headers: cors.preflightHeaders(request, path) });
-      throw notFound(routes, request.method, path);
+      throw notFound(doors, request.method, path);
     });
   app.all('/*', elsewhere, { detail: { hide: true } });
   return app;
@@ -205,9 +208,16 @@ function assertDenyByDefault(routes: Route[]): void {
   }
 }
 
+/** What may be called at the paths of a pattern. */
+interface Door {
+  method: Method;
+  readPath: PathReader;
+}
+
 /** Nothing at this path, or not for this method. */
-function notFound(routes: Route[], method: string, path: string): ServiceError {
-  const allowed = routes.filter((route) => matchPath(route.path, path)).map((route) => route.method);
+function notFound(doors: Door[], method: string, path: string): ServiceError {
+  const parts = path.split('/');
+  const allowed = doors.filter(({ readPath }) => readPath(parts)).map((door) => door.method);
   // One that is allowed got here because the path was not written as it is meant: with a fragment, for one.
   if (allowed.length === 0 || allowed.some((one) => one === method)) return new ServiceError('API_NOT_FOUND', {});
   return new ServiceError('API_METHOD_NOT_ALLOWED', { method, allowed_methods: [...new Set(allowed)].join(', ') });

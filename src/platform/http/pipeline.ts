@@ -67,26 +67,30 @@ export interface Admitted {
 }
 
 /**
- * Makes what admits questions to one route: is he of a kind that may ask; may he, here; what does the query say.
+ * Makes what admits questions to one route: is he of a kind that may ask; may he, here; what does the query say. A promise
+ * only where that has to be waited for.
  */
 export function createDoor(route: Route, tenants: Tenants) {
   const readQuery = route.query && createQueryReader(route.query);
 
-  return async (asking: Asking): Promise<Admitted> => {
-    const { caller, search } = asking;
-    if (route.allow !== 'anyone') assertKind(caller, route.allow);
-    const params = checkParams(asking.params, route.free_params);
-    const { access } = route;
-    const check = caller && access && (() => tenants.admit(caller, placeOf(params), access));
-    if (check) await check();
+  function ask(caller: Caller | undefined, params: Record<string, string>, search: URLSearchParams) {
     const given: { watch_index?: string } = readQuery?.(search) ?? {};
     // Where somebody stands does not change what there is to be seen.
     const { watch_index: _where, ...query } = given;
-    const topic = check && tenants.newsOf(caller);
-    return {
-      question: { caller, params, query } as Question<unknown, never, never>,
-      admission: check && topic !== undefined ? { topic, check } : undefined,
-    };
+    return { caller, params, query } as Question<unknown, never, never>;
+  }
+
+  return ({ caller, search, ...asking }: Asking): Admitted | Promise<Admitted> => {
+    if (route.allow !== 'anyone') assertKind(caller, route.allow);
+    const params = checkParams(asking.params, route.free_params);
+    const { access } = route;
+    if (!caller || !access) return { question: ask(caller, params, search), admission: undefined };
+    const check = () => tenants.admit(caller, placeOf(params), access);
+    return check().then(() => {
+      const question = ask(caller, params, search);
+      const topic = tenants.newsOf(caller);
+      return { question, admission: topic === undefined ? undefined : { topic, check } };
+    });
   };
 }
 
@@ -99,12 +103,17 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
   const body_shape = route.body && compileShape(route.body);
   const readSearch = createSearchReader(route, watch);
 
-  async function identify(incoming: Incoming): Promise<Caller> {
-    const { headers } = incoming.request;
-    const player = route.is_tokenless ? await recognise(headers, origins) : undefined;
+  /** Who asks. A promise only where he has not asked lately. */
+  function identify(incoming: Incoming): Caller | Promise<Caller> {
+    const token = readBearer(incoming.request.headers);
+    const known = token === undefined ? undefined : tokens.recall(token);
+    return known ?? identifyNew(incoming, token);
+  }
+
+  async function identifyNew(incoming: Incoming, token: string | undefined): Promise<Caller> {
+    const player = route.is_tokenless ? await recognise(incoming.request.headers, origins) : undefined;
     if (player) return player;
     try {
-      const token = readBearer(headers);
       if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
       return await tokens.verify(token);
     } catch (error) {
@@ -142,9 +151,10 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
 }
 
 /** What a route shows to a question. Another route may show the same thing in another way. */
-export async function lookAt(route: WatchedRoute, question: Admitted['question']): Promise<Sight> {
-  const sight = await route.look(question);
-  return { ...sight, name: `${route.path} ${sight.name}` };
+export function lookAt(route: WatchedRoute, question: Admitted['question']): Sight | Promise<Sight> {
+  const name = (sight: Sight): Sight => ({ ...sight, name: `${route.path} ${sight.name}` });
+  const sight = route.look(question);
+  return sight instanceof Promise ? sight.then(name) : name(sight);
 }
 
 /** Whoever comes without a token from a page of a namespace's own is a player of that namespace. */

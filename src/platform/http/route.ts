@@ -146,17 +146,21 @@ export function isWatched(route: Route): route is WatchedRoute {
   return 'look' in route;
 }
 
-/** What stands in a path where the pattern has a name; undefined when they do not fit. */
-export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
-  const [expected, given] = [pattern.split('/'), path.split('/')];
-  if (expected.length !== given.length) return undefined;
-  const params: Record<string, string> = {};
-  for (const [index, part] of expected.entries()) {
-    const text = given[index] ?? '';
-    if (part.startsWith(':')) params[part.slice(1)] = decode(text);
-    else if (part !== text) return undefined;
-  }
-  return params;
+/** Reads the parts of a path: what stands where the pattern has a name; undefined when they do not fit. */
+export type PathReader = (parts: readonly string[]) => Record<string, string> | undefined;
+
+export function createPathReader(pattern: string): PathReader {
+  const expected = pattern.split('/');
+  return (parts) => {
+    if (expected.length !== parts.length) return undefined;
+    const params: Record<string, string> = {};
+    for (const [index, part] of expected.entries()) {
+      const text = parts[index] ?? '';
+      if (part.startsWith(':')) params[part.slice(1)] = decode(text);
+      else if (part !== text) return undefined;
+    }
+    return params;
+  };
 }
 
 function decode(text: string): string {

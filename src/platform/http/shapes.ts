@@ -2,9 +2,13 @@ import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typeb
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-FormatRegistry.Set('uuid', (value) => UUID.test(value));
-
 export const isUuid = (text: string): boolean => UUID.test(text);
+
+/** The formats of shapes. Other modules may put theirs in the place of ours: who loads one registers again. */
+export function registerFormats(): void {
+  FormatRegistry.Set('uuid', isUuid);
+}
+registerFormats();
 
 /** Shapes that several features share on the wire. */
 export const Uuid = Type.String({ format: 'uuid' });

@@ -3,7 +3,7 @@ import { toCallersError } from '../http/answers.ts';
 import type { Cors } from '../http/cors.ts';
 import { limitOf, nameCounted, nameWatcher } from '../http/counting.ts';
 import { createDoor, lookAt, recognise, type Tenants, type TokenlessOrigins } from '../http/pipeline.ts';
-import { isWatched, matchPath, type Route } from '../http/route.ts';
+import { createPathReader, isWatched, type Route } from '../http/route.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
@@ -58,15 +58,19 @@ export type Admittance = ReturnType<typeof createAdmittance>;
 /** Lets subscriptions in as the same GET is let in: the same routes, tokens, tenants, origins and limits. */
 export function createAdmittance(dependencies: AdmittanceDependencies) {
   const { routes, tokens, tenants, origins, watch, cors, limits } = dependencies;
-  const doors = routes.filter(isWatched).map((route) => ({ route, door: createDoor(route, tenants) }));
+  const doors = routes
+    .filter(isWatched)
+    .map((route) => ({ route, readPath: createPathReader(route.path), door: createDoor(route, tenants) }));
+  const gets = routes.filter(({ method }) => method === 'GET').map(({ path }) => createPathReader(path));
 
   /** The route of a path and what stands in it. Throws API_NOT_FOUND or WATCH_NOT_WATCHABLE. */
   function findDoor(path: string) {
-    for (const { route, door } of doors) {
-      const params = matchPath(route.path, path);
+    const parts = path.split('/');
+    for (const { route, door, readPath } of doors) {
+      const params = readPath(parts);
       if (params) return { route, door, params };
     }
-    const is_there = routes.some((route) => route.method === 'GET' && matchPath(route.path, path));
+    const is_there = gets.some((readPath) => readPath(parts));
     throw new ServiceError(is_there ? 'WATCH_NOT_WATCHABLE' : 'API_NOT_FOUND', {});
   }
 

@@ -1,6 +1,6 @@
 import { assert } from '../errors.ts';
 import { type Caller, type CallerKind, type DevelopmentPort, PORT_PROTOCOLS } from './caller.ts';
-import { type FieldValue, type MessageFields, readMessage, writeMessage, writeUuid } from './messages.ts';
+import { type Field, type MessageFields, readMessage, writeMessage, writeUuid } from './messages.ts';
 
 /** What is inside a token. Times in Unix milliseconds. */
 export interface Claims {
@@ -27,12 +27,11 @@ const ENTITLEMENTS: Record<CallerKind, number> = {
 };
 
 export function encodeClaims({ expires_at, issued_at, token_id, caller }: Claims): Uint8Array {
-  const entitlement = writeMessage([[ENTITLEMENTS[caller.kind], writeMessage(callerFields(caller))]]);
   return writeMessage([
     [1, expires_at],
     [2, issued_at],
     [3, writeUuid(token_id)],
-    [4, entitlement],
+    [4, [[ENTITLEMENTS[caller.kind], callerFields(caller)]]],
   ]);
 }
 
@@ -42,7 +41,7 @@ export function decodeClaims(bytes: Uint8Array): Claims | undefined {
     const claims = readMessage(bytes);
     const entitlement = claims.message(4);
     const [number = 0, ...others] = entitlement.numbers();
-    const kind = CALLER_KINDS.find((candidate) => ENTITLEMENTS[candidate] === number);
+    const kind = KINDS.get(number);
     assert(kind && others.length === 0, 'one entitlement of a kind we know');
     const decoded = {
       expires_at: claims.integer(1),
@@ -57,9 +56,10 @@ export function decodeClaims(bytes: Uint8Array): Claims | undefined {
   }
 }
 
-const CALLER_KINDS = Object.keys(ENTITLEMENTS).filter((kind): kind is CallerKind => kind in ENTITLEMENTS);
+/** Kinds by their numbers. */
+const KINDS = new Map(Object.entries(ENTITLEMENTS).map(([kind, number]) => [number, kind as CallerKind]));
 
-function callerFields(caller: Caller): [number, FieldValue][] {
+function callerFields(caller: Caller): Field[] {
   switch (caller.kind) {
     case 'identity':
       return [[1, writeUuid(caller.identity_id)]];
@@ -83,7 +83,7 @@ function callerFields(caller: Caller): [number, FieldValue][] {
       return [
         [1, writeUuid(caller.namespace_id)],
         [3, caller.hostname],
-        ...caller.ports.map((port): [number, FieldValue] => [4, writeMessage(portFields(port))]),
+        ...caller.ports.map((port): Field => [4, portFields(port)]),
       ];
   }
 }
@@ -116,19 +116,21 @@ function readCaller(kind: CallerKind, fields: MessageFields): Caller {
 }
 
 /** Port {1 label, 2 target_port?, 3 protocol, 4 port_range?}. */
-function portFields({ label, port, protocol, port_range }: DevelopmentPort): [number, FieldValue][] {
-  const range =
-    port_range &&
-    writeMessage([
-      [1, port_range.min],
-      [2, port_range.max],
+function portFields({ label, port, protocol, port_range }: DevelopmentPort): Field[] {
+  const fields: Field[] = [[1, label]];
+  if (port !== undefined) fields.push([2, port]);
+  fields.push([3, PORT_PROTOCOLS.indexOf(protocol) + 1]);
+  if (port_range) {
+    const { min, max } = port_range;
+    fields.push([
+      4,
+      [
+        [1, min],
+        [2, max],
+      ],
     ]);
-  return [
-    [1, label],
-    ...(port === undefined ? [] : [[2, port] satisfies [number, FieldValue]]),
-    [3, PORT_PROTOCOLS.indexOf(protocol) + 1],
-    ...(range === undefined ? [] : [[4, range] satisfies [number, FieldValue]]),
-  ];
+  }
+  return fields;
 }
 
 function readPort(fields: MessageFields): DevelopmentPort {

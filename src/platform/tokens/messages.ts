@@ -1,30 +1,94 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { assert } from '../errors.ts';
 
+/** The tag of field 1, and the length of what follows: so a UUID begins. */
+const UUID_HEAD = [0x0a, 16] as const;
+const UUID_HEAD_HEX = Uint8Array.of(...UUID_HEAD).toHex();
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
+
 /** A value in a protobuf message: an integer, or what has a length (text, a UUID's bytes, a message within). */
-export type FieldValue = number | string | Uint8Array;
+export type FieldValue = number | string | Uint8Array | Field[];
+export type Field = [number: number, value: FieldValue];
 
 /** A message as a list of numbered fields, in the order they are written. */
-export function writeMessage(fields: [number: number, value: FieldValue][]): Uint8Array {
+export function writeMessage(fields: Field[]): Uint8Array {
   const writer = new BinaryWriter();
-  for (const [number, value] of fields) {
-    if (typeof value === 'number') writer.tag(number, WireType.Varint).int64(value);
-    else if (typeof value === 'string') writer.tag(number, WireType.LengthDelimited).string(value);
-    else writer.tag(number, WireType.LengthDelimited).bytes(value);
-  }
+  writeFields(writer, fields);
   return writer.finish();
 }
 
+function writeFields(writer: BinaryWriter, fields: Field[]): void {
+  for (const [number, value] of fields) {
+    if (typeof value === 'number') {
+      writer.tag(number, WireType.Varint).int64(value);
+      continue;
+    }
+    writer.tag(number, WireType.LengthDelimited);
+    if (typeof value === 'string') writer.string(value);
+    else if (value instanceof Uint8Array) writer.bytes(value);
+    else {
+      writer.fork();
+      writeFields(writer, value);
+      writer.join();
+    }
+  }
+}
+
 /** The fields of a message that was read. Each getter throws when the field is missing or of another type. */
-export interface MessageFields {
-  integer(number: number): number;
-  text(number: number): string;
-  message(number: number): MessageFields;
-  messages(number: number): MessageFields[];
-  uuid(number: number): string;
-  bytesAsUuid(number: number): string;
-  has(number: number): boolean;
-  numbers(): number[];
+export class MessageFields {
+  readonly #fields: ReadonlyMap<number, (number | Uint8Array)[]>;
+
+  constructor(fields: ReadonlyMap<number, (number | Uint8Array)[]>) {
+    this.#fields = fields;
+  }
+
+  integer(number: number): number {
+    const value = this.#last(number);
+    assert(typeof value === 'number', `field ${number} is an integer`);
+    return value;
+  }
+
+  text(number: number): string {
+    return UTF_8.decode(this.#bytes(number));
+  }
+
+  message(number: number): MessageFields {
+    return readMessage(this.#bytes(number));
+  }
+
+  messages(number: number): MessageFields[] {
+    return (this.#fields.get(number) ?? []).map((value) => {
+      assert(value instanceof Uint8Array, `field ${number} has a length`);
+      return readMessage(value);
+    });
+  }
+
+  uuid(number: number): string {
+    const bytes = this.#bytes(number);
+    assert(bytes.length === UUID_HEAD.length + 16, 'a UUID has 16 bytes');
+    assert(bytes[0] === UUID_HEAD[0] && bytes[1] === UUID_HEAD[1], 'a UUID is a message with one field');
+    const hex = bytes.toHex().slice(2 * UUID_HEAD.length);
+    return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+  }
+
+  has(number: number): boolean {
+    return this.#fields.has(number);
+  }
+
+  numbers(): number[] {
+    return [...this.#fields.keys()];
+  }
+
+  /** Of a field that comes more than once, protobuf takes the last. */
+  #last(number: number): number | Uint8Array | undefined {
+    return this.#fields.get(number)?.at(-1);
+  }
+
+  #bytes(number: number): Uint8Array {
+    const value = this.#last(number);
+    assert(value instanceof Uint8Array, `field ${number} has a length`);
+    return value;
+  }
 }
 
 /** Reads a message of integers and length-delimited fields; throws when the bytes are anything else. */
@@ -35,44 +99,14 @@ export function readMessage(bytes: Uint8Array): MessageFields {
     const [number, type] = reader.tag();
     assert(type === WireType.Varint || type === WireType.LengthDelimited, 'a field is of a type we never write');
     const value = type === WireType.Varint ? Number(reader.int64()) : reader.bytes();
-    fields.set(number, [...(fields.get(number) ?? []), value]);
+    const values = fields.get(number);
+    if (values) values.push(value);
+    else fields.set(number, [value]);
   }
-
-  function bytesOf(number: number): Uint8Array {
-    const value = fields.get(number)?.at(-1);
-    assert(value instanceof Uint8Array, `field ${number} has a length`);
-    return value;
-  }
-
-  return {
-    integer(number) {
-      const value = fields.get(number)?.at(-1);
-      assert(typeof value === 'number', `field ${number} is an integer`);
-      return value;
-    },
-    text: (number) => new TextDecoder('utf-8', { fatal: true }).decode(bytesOf(number)),
-    message: (number) => readMessage(bytesOf(number)),
-    messages: (number) =>
-      (fields.get(number) ?? []).map((value) => {
-        assert(value instanceof Uint8Array, `field ${number} has a length`);
-        return readMessage(value);
-      }),
-    uuid: (number) => readMessage(bytesOf(number)).bytesAsUuid(1),
-    bytesAsUuid: (number) => formatUuid(bytesOf(number)),
-    has: (number) => fields.has(number),
-    numbers: () => [...fields.keys()],
-  };
+  return new MessageFields(fields);
 }
 
 /** A UUID is a message of its own with 16 bytes in field 1. */
 export function writeUuid(uuid: string): Uint8Array {
-  return Uint8Array.fromHex(UUID_HEAD + uuid.replaceAll('-', ''));
-}
-
-/** The tag of field 1, and the length of what follows. */
-const UUID_HEAD = '0a10';
-
-function formatUuid(bytes: Uint8Array): string {
-  assert(bytes.length === 16, 'a UUID has 16 bytes');
-  return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return Uint8Array.fromHex(UUID_HEAD_HEX + uuid.replaceAll('-', ''));
 }

@@ -1,5 +1,6 @@
-import { inArray, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../database/database.ts';
+import { createStatement } from '../database/statement.ts';
 import { epochs, topics } from './tables.ts';
 
 /** The channel on which PostgreSQL tells of raised versions; the payload is `<version> <topic>`. */
@@ -48,11 +49,15 @@ export function raiseSelected(names: SQL, told: string): SQL {
     )`;
 }
 
+const VERSIONS = createStatement<{ names: string[] }>(
+  (value) => sql`select topic, version from ${topics} where topic = any(${value('names')}::text[])`,
+);
+
 /** Versions by topic; what has never been touched is 0. */
 export async function readVersions(queries: Queries, names: string[]): Promise<Map<string, number>> {
-  const rows = await queries.select().from(topics).where(inArray(topics.topic, names));
+  const rows = await queries.execute<{ topic: string; version: string }>(VERSIONS({ names }));
   const versions = new Map(names.map((name) => [name, 0]));
-  for (const { topic, version } of rows) versions.set(topic, version);
+  for (const { topic, version } of rows) versions.set(topic, Number(version));
   return versions;
 }
 

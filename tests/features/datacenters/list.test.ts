@@ -30,6 +30,14 @@ describe('the list of datacenters', () => {
     }
   });
 
+  test('is no news when a machine that is known comes again', async () => {
+    const look = () => muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    const { watch } = await look();
+    const settings = { MUSTER_DATACENTER: 'north', MUSTER_DATACENTER_NAME: 'Far North' };
+    await using _beside = await openTestService(settings, { beside: muster });
+    expect((await look()).watch).toEqual(watch);
+  });
+
   test('grows by those of other machines, by slug; one that comes again is the same, whatever its name', async () => {
     const [north] = (await list()).datacenters;
     for (const [slug, name] of [

@@ -5,6 +5,7 @@ import { createRounds } from '../../../src/features/lobbies/rounds.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
 import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
 import { stopLobby } from '../../../src/features/lobbies/store.ts';
+import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
@@ -20,7 +21,8 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-const NOW = () => ({ now: muster.clock.now(), deadline: muster.clock.now() });
+/** A seat whose time is over is taken back, sooner or later. */
+const NOW = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now(), 3_600_000) });
 
 function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_id: string; namespace_id: string }) {
   const { lobby_id, namespace_id } = place;

@@ -1,7 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { type LobbyNews, updateLobbies } from '../../../src/features/lobbies/store.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { find, type Host, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let game: TestGame;
 let host: Host;
@@ -66,5 +69,45 @@ describe('the state of a lobby', () => {
     expect(outcomeOf(await host.getState(far.lobby_id))).toBe(unknown);
     expect(outcomeOf(await host.getState(crypto.randomUUID()))).toBe(unknown);
     expect(outcomeOf(await host.getState('x'))).toBe('404 API_NOT_FOUND');
+  });
+
+  test('is each its own when many say theirs at the same time, and takes nothing from what else they say', async () => {
+    const many = await makePuppetGame(muster, { game_modes: { default: { max_players: 1 } } });
+    const seats = await Promise.all(Array.from({ length: 6 }, () => seatOf(find(muster, many))));
+    const hosts = await Promise.all(seats.map(({ lobby_id }) => hostOf(muster, many, lobby_id)));
+    const [gone, ...running] = hosts;
+    await gone?.disconnected(seats[0]?.player_token ?? '');
+    await waitFor(() => muster.ledger.stopReason(gone?.lobby_id ?? ''), 'the lobby to stop');
+    const said = hosts.flatMap((one, index) => [one.setState({ number: index }), one.setClosed(index % 2 === 0)]);
+    const outcomes = (await Promise.all(said)).map(outcomeOf);
+    expect(outcomes.splice(0, 2)).toEqual(['400 MATCHMAKER_LOBBY_STOPPED', '400 MATCHMAKER_LOBBY_STOPPED']);
+    expect(outcomes).toEqual(outcomes.map(() => '200'));
+    for (const [index, { lobby_id }] of running.entries()) {
+      const { body } = await muster.api.get(`/matchmaker/lobbies/${lobby_id}`, many.public_token);
+      expect([body.lobby.state, body.lobby.is_closed]).toEqual([{ number: index + 1 }, index % 2 === 1]);
+    }
+  });
+
+  test('is the last of several that it says at once; and stays when it opens or closes, which stays when it says another', async () => {
+    await using database = openDatabase(muster.database_address, 1);
+    const { lobby_id } = host;
+    const nobody = crypto.randomUUID();
+    const look = async () => {
+      const { state, is_closed } = (await muster.api.get(`/matchmaker/lobbies/${lobby_id}`, game.public_token)).body
+        .lobby;
+      return { state, is_closed };
+    };
+    const say = async (...news: Omit<LobbyNews, 'lobby_id'>[]) => {
+      const all = news.map((one) => ({ lobby_id, ...one }));
+      const running = await updateLobbies(database.queries, [...all, { lobby_id: nobody, state: '3' }]);
+      expect([...running]).toEqual([lobby_id]);
+      return await look();
+    };
+    expect(await say({ state: '1' }, { is_closed: true }, { state: '2' })).toEqual({ state: 2, is_closed: true });
+    expect(await say({ is_closed: false })).toEqual({ state: 2, is_closed: false });
+    expect(await say({ is_closed: true })).toEqual({ state: 2, is_closed: true });
+    expect(await say({ state: '' })).toEqual({ state: undefined, is_closed: true });
+    expect(await say({ state: '4' }, { is_closed: false }, { is_closed: true })).toEqual({ state: 4, is_closed: true });
+    expect(await say({ state: '5', is_closed: false }, { state: '' })).toEqual({ state: undefined, is_closed: false });
   });
 });

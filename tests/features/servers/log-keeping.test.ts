@@ -182,6 +182,33 @@ describe('what servers write is kept', () => {
     await openLogs().collect(name, file, true);
     expect((await logs.lastLines(name)).next_line).toBe(3);
   });
+
+  test('nothing of what was said before three silent days, and nothing of it again after a restart', async () => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run('exec sleep 1000');
+    await servers.started(server_id);
+    const name = { server_id, stream: 'std_out' } as const;
+    const file = join(directory, server_id);
+    const logs = openLogs();
+    write(file, ['old', 'older']);
+    await logs.collect(name, file, false);
+    muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
+    expect(await logs.forgetOld()).toBeGreaterThan(0);
+    expect(await logs.forgetOld()).toBe(0);
+    expect(await logs.lastLines(name)).toEqual({ lines: [], next_line: 2 });
+    const restarted = openLogs();
+    expect(await restarted.collect(name, file, false)).toBe(false);
+    write(file, ['new']);
+    await restarted.collect(name, file, false);
+    const { lines, next_line } = await restarted.lastLines(name);
+    expect([lines.map(({ bytes }) => Buffer.from(bytes).toString()), next_line]).toEqual([['new'], 3]);
+
+    await servers.destroy(server_id);
+    await endOf(muster, server_id);
+    muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
+    await restarted.forgetOld();
+    expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 0 });
+  });
 });
 
 /** A database whose every so many-th statement is done and answered by a lost connection. */
