@@ -12,7 +12,7 @@ const failed: string[] = [];
 let is_bad = false;
 
 async function runPart(part: number): Promise<void> {
-  const command = [process.execPath, 'test', '--timeout=30000', '--only-failures', `--shard=${part}/${parts}`];
+  const command = [process.execPath, 'test', '--timeout=90000', '--only-failures', `--shard=${part}/${parts}`];
   const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' });
   const [out, err] = await Promise.all([new Response(running.stdout).text(), new Response(running.stderr).text()]);
   await Bun.write(Bun.stdout, out + err);

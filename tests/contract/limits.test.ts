@@ -20,11 +20,11 @@ beforeAll(async () => {
   snapshots = openSnapshots(opened);
   good = await makeGoodRequests(opened);
   operations = await listOperations(opened.api);
-}, 60_000);
+}, 90_000);
 afterAll(async () => {
   await snapshots?.[Symbol.asyncDispose]();
   await opened?.[Symbol.asyncDispose]();
-}, 30_000);
+}, 90_000);
 
 /** Everything there is to try, by operation; good and bad. */
 const casesOf = (operation: Operation) => listCases(operation, () => makeGood(operation, good));
@@ -110,7 +110,7 @@ describe('limits', () => {
     }
     console.log(`${case_count} cases over ${field_count} fields of ${operations.length} operations`);
     expect(wrong.slice(0, 20)).toEqual([]);
-  }, 60_000);
+  }, 90_000);
 
   test('what the rules of features limit is refused by name beyond it, and nothing is written', async () => {
     const before = await snapshots.take();
@@ -131,7 +131,7 @@ describe('limits', () => {
     }
     expect(wrong).toEqual([]);
     expect(changes(before, await snapshots.take())).toEqual([]);
-  }, 60_000);
+  }, 90_000);
 
   test('what the rules of features limit is taken up to the limit', async () => {
     const wrong: string[] = [];
@@ -150,7 +150,7 @@ describe('limits', () => {
       }
     }
     expect(wrong).toEqual([]);
-  }, 60_000);
+  }, 90_000);
 
   test('the requests that all others are made from are good', async () => {
     const before = await snapshots.take();
@@ -164,7 +164,7 @@ describe('limits', () => {
     expect(wrong).toEqual([]);
     // A look that never sees a change would prove nothing above.
     expect(changes(before, await snapshots.take()).length).toBeGreaterThan(10);
-  }, 60_000);
+  }, 90_000);
 
   test('what is just within a limit is not refused for it', async () => {
     const wrong: string[] = [];
@@ -178,7 +178,7 @@ describe('limits', () => {
       );
     }
     expect(wrong.slice(0, 20)).toEqual([]);
-  }, 60_000);
+  }, 90_000);
 });
 
 const VERSIONS = 'POST /cloud/games/{game_id}/versions';

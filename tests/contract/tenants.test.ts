@@ -12,7 +12,7 @@ let theirs: Tenant;
 beforeAll(async () => {
   opened = await openTestService();
   [ours, theirs] = await Promise.all([makeTenant(opened), makeTenant(opened)]);
-}, 60_000);
+}, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
 interface Case {

@@ -39,7 +39,7 @@ let theirs: Tenant;
 beforeAll(async () => {
   opened = await openTestService({ MUSTER_SOCKETS_PER_CALLER_MAX: '1000', MUSTER_WATCHERS_PER_CALLER_MAX: '1000' });
   [ours, theirs] = await Promise.all([makeTenant(opened), makeTenant(opened)]);
-}, 60_000);
+}, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
 const idsOf = ({ ids, tokens }: Tenant) => ({ ...ids, device_link_token: tokens.device_link ?? '' });
@@ -136,7 +136,7 @@ describe('a subscription is refused as the GET is, with the same code', () => {
       expect(found.flatMap(({ different }) => different)).toEqual([]);
       const outcomes = new Set(found.flatMap((one) => one.outcomes));
       expect(codes.filter((code) => !outcomes.has(code))).toEqual([]);
-    }, 60_000);
+    }, 90_000);
   }
 
   test('for queries that cannot be read', async () => {
@@ -154,7 +154,7 @@ describe('a subscription is refused as the GET is, with the same code', () => {
     expect(found.flatMap(({ different }) => different)).toEqual([]);
     const bad = found.flatMap(({ outcomes }) => outcomes).filter((code) => code === 'API_BAD_QUERY_PARAMETER');
     expect(bad.length).toBeGreaterThan(40);
-  }, 60_000);
+  }, 90_000);
 
   test('for a token that is none', async () => {
     const [path = ''] = pathsWith(idsOf(ours));

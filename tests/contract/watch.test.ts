@@ -15,7 +15,7 @@ let rows: WatchRows;
 beforeAll(async () => {
   opened = await openTestService();
   rows = watchRowsOf(opened, await makeTenant(opened));
-}, 60_000);
+}, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
 const INDEX = /"watch":\{"index":"([^"]+)"\}\}$/;
@@ -124,4 +124,4 @@ test('whoever is sent away from the group sees nothing more of it, by any way, a
   expect((await polling).body.code).toBe('GAME_NOT_FOUND');
   expect(socket.frames.filter(({ type }) => type === 'body')).toHaveLength(before);
   expect(JSON.stringify(socket.frames)).not.toContain(secret);
-}, 60_000);
+}, 90_000);

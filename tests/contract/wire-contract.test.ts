@@ -11,7 +11,7 @@ import { walkServers } from './walk-servers.ts';
 let opened: TestService;
 beforeAll(async () => {
   opened = await openTestService();
-}, 30_000);
+}, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
 describe("a client of the field's contract", () => {
@@ -25,7 +25,7 @@ describe("a client of the field's contract", () => {
     const missing = OPERATIONS.filter(({ operation }) => !client.walked.has(operation));
     console.log(`${client.walked.size} of ${OPERATIONS.length} operations`);
     expect(missing.map(({ operation }) => operation)).toEqual([]);
-  }, 60_000);
+  }, 90_000);
 
   const open = /^(cloud_bootstrap|cloud_tiers_|cloud_devices_links_(prepare|get)|auth_tokens_)/;
   for (const { operation, method, path } of OPERATIONS.filter((one) => !open.test(one.operation))) {

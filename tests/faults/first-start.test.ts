@@ -41,7 +41,7 @@ test('a first start that is killed at any moment is completed by the next', asyn
   const [one, other] = [await enterDemo(url), await enterDemo(url)];
   expect(other.lobby_id).toBe(one.lobby_id);
   await seeEachOther(one, other);
-}, 60_000);
+}, 90_000);
 
 /** Starts the program and kills it as soon as it has come that far, if it has not come further. */
 async function killWhen(home: Home, has: (sight: Sight) => boolean): Promise<void> {

@@ -15,10 +15,10 @@ describe('a game server is killed', () => {
   beforeAll(async () => {
     home = await openHome(opened);
     program = await home.start();
-  }, 30_000);
+  }, 90_000);
   afterAll(async () => {
     await opened.disposeAsync();
-  }, 30_000);
+  }, 90_000);
 
   const LOST = '[muster] the process was lost: the machine was restarted, or somebody else ended it';
   const CASES = [
@@ -50,7 +50,7 @@ describe('a game server is killed', () => {
       const third = await enterRoom(await findSeat(program, game));
       expect(third.lobby_id).not.toBe(one.lobby_id);
       await third.close();
-    }, 30_000);
+    }, 90_000);
   }
 
   test('while the service is away: the next start notices, and the next find gets another', async () => {
@@ -67,7 +67,7 @@ describe('a game server is killed', () => {
     const third = await enterRoom(await findSeat(program, game));
     expect(third.lobby_id).not.toBe(one.lobby_id);
     await third.close();
-  }, 30_000);
+  }, 90_000);
 
   test('does not touch those of another Muster on the machine', async () => {
     const neighbour = await openHome(opened);
@@ -82,7 +82,7 @@ describe('a game server is killed', () => {
     await program.stop('SIGINT');
     await seeEachOther(...neighbours);
     expect(await listServers(other_program, other_game)).toHaveLength(1);
-  }, 30_000);
+  }, 90_000);
 });
 
 async function openHome(opened: AsyncDisposableStack): Promise<Home> {

@@ -10,10 +10,10 @@ describe('the service is killed', () => {
   let home: Home;
   beforeAll(async () => {
     home = await makeHome();
-  }, 30_000);
+  }, 90_000);
   afterAll(async () => {
     await home[Symbol.asyncDispose]();
-  }, 30_000);
+  }, 90_000);
 
   test('players stay, the next start adopts their server, the next find joins them', async () => {
     const program = await home.start();
@@ -42,7 +42,7 @@ describe('the service is killed', () => {
     await waitFor(async () => (await listServers(next, game)).length === 0, 'the room to end after the last has left');
     await waitFor(() => findProcessesOf(server_id).length === 0, 'its processes to end');
     await next.stop('SIGINT');
-  }, 30_000);
+  }, 90_000);
 
   test('SIGTERM leaves game servers and players where they are; ctrl-C ends them', async () => {
     const program = await home.start();
@@ -62,7 +62,7 @@ describe('the service is killed', () => {
     expect(await next.stop('SIGINT')).toBe(0);
     await Promise.all([first.closed, second.closed, third.closed]);
     expect(home.processes()).toEqual([]);
-  }, 30_000);
+  }, 90_000);
 
   test('in the middle of a find that makes a lobby: the lobby gets ready, and a seat that nobody knows of is not kept', async () => {
     const program = await home.start();
@@ -80,7 +80,7 @@ describe('the service is killed', () => {
     expect(await listServers(next, game)).toMatchObject([{ id: server_id, tags: { lobby_id: found.lobby.lobby_id } }]);
     await waitFor(async () => (await listServers(next, game)).length === 0, 'the lobby to end, for nobody came');
     await next.stop('SIGINT');
-  }, 30_000);
+  }, 90_000);
 
   test('in the middle of many finds: no seat outlives its time, whether it was told of or not', async () => {
     const settings = { MUSTER_SEAT_TIMEOUT_MS: '1000' };
@@ -102,5 +102,5 @@ describe('the service is killed', () => {
     const next = await home.start({ settings });
     await waitFor(async () => (await listServers(next, game)).length === 0, 'every lobby to end, for nobody came');
     await next.stop('SIGINT');
-  }, 30_000);
+  }, 90_000);
 });

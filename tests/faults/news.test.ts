@@ -20,7 +20,7 @@ test('while news of changes is late, whoever made a change finds it made', async
   await deploy(program.api, game, { game_modes: { arena: {} }, max_players: 4, docker });
   expect((await find()).body.code).toBe('MATCHMAKER_NO_AVAILABLE_LOBBIES');
   process.kill(listener, 'SIGCONT');
-}, 30_000);
+}, 90_000);
 
 /** The process of PostgreSQL that tells the service of changes. */
 async function findListener({ data_directory }: Home): Promise<number> {

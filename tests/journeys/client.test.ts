@@ -49,7 +49,7 @@ describe('the client that the service serves, in a program of', () => {
   beforeAll(async () => {
     home = await makeHome();
     service = await home.start();
-  }, 30_000);
+  }, 90_000);
   afterAll(() => home[Symbol.asyncDispose]());
 
   for (const [name, command, has_socket] of PROGRAMS) {

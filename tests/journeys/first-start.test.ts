@@ -57,7 +57,7 @@ describe('the first start', () => {
     }
     const { games: still } = await second.api.ok('GET', '/cloud/games', { token: second.administrator_token });
     expect(still.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
-  }, 30_000);
+  }, 90_000);
 
   test('leaves the demo out when it is told to; whoever comes second is told in one sentence what to do', async () => {
     await using database = await openExternalDatabase();
@@ -79,5 +79,5 @@ describe('the first start', () => {
       output: `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.\n`,
     });
     expect(other.processes()).toEqual([]);
-  }, 30_000);
+  }, 90_000);
 });

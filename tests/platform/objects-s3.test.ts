@@ -11,7 +11,10 @@ import { findFreePort } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
 const SECRET = 'a-secret-that-nobody-sees';
-const PATIENCE_MS = 200;
+/** For what must be given up, and for what must not although it takes long. */
+const SHORT_MS = 500;
+/** For what is answered at once. */
+const LONG_MS = 30_000;
 const EMPTY_LIST = '<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>';
 
 let stub: AsyncDisposableStack | undefined;
@@ -31,7 +34,10 @@ const isList = ({ url }: Request) => new URL(url).searchParams.has('list-type');
 const refusal = (status: number, code: string) => new Response(`<Error><Code>${code}</Code></Error>`, { status });
 
 /** Objects on a storage that answers as it is told, after it has answered at the start. */
-async function openStub(answer: (request: Request) => Response | Promise<Response>): Promise<Objects> {
+async function openStub(
+  answer: (request: Request) => Response | Promise<Response>,
+  patience_ms = LONG_MS,
+): Promise<Objects> {
   let is_open = false;
   const server = Bun.serve({
     port: 0,
@@ -42,7 +48,7 @@ async function openStub(answer: (request: Request) => Response | Promise<Respons
   });
   stub = new AsyncDisposableStack();
   stub.defer(() => server.stop(true));
-  const objects = await openS3Objects(settingsOf(server.port ?? 0), PATIENCE_MS);
+  const objects = await openS3Objects(settingsOf(server.port ?? 0), patience_ms);
   is_open = true;
   return objects;
 }
@@ -71,7 +77,7 @@ async function failureOf(work: Promise<unknown>): Promise<string> {
 
 describe('a storage that is', () => {
   test.each(WAYS)('silent is given up: %s', async (_name, use) => {
-    const objects = await openStub(() => new Promise(() => {}));
+    const objects = await openStub(() => new Promise(() => {}), SHORT_MS);
     expect(await failureOf(use(objects))).toEndWith('TimeoutError');
   });
 
@@ -137,7 +143,7 @@ describe('an answer that is not what was asked for is refused:', () => {
     });
     stub = new AsyncDisposableStack();
     stub.defer(() => server.stop(true));
-    const objects = await openS3Objects(settingsOf(server.port), PATIENCE_MS);
+    const objects = await openS3Objects(settingsOf(server.port), LONG_MS);
     const reading = objects.read('a/0').then((content) => new Response(content).text());
     expect(await failureOf(reading)).toStartWith('GET a/0: ');
   });
@@ -146,7 +152,7 @@ describe('an answer that is not what was asked for is refused:', () => {
     const objects = await openStub(() => {
       const body = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('abc')) });
       return new Response(body, { headers: { 'content-length': '6' } });
-    });
+    }, SHORT_MS);
     expect(await failureOf(textOf(objects))).toBe('GET a/0: TimeoutError');
   });
 
@@ -167,10 +173,10 @@ describe('the storage waits as long as', () => {
     const objects = await openStub(async (request) => {
       received.resolve(await request.text());
       return new Response();
-    });
+    }, SHORT_MS);
     async function* slow() {
       yield Buffer.from('abc');
-      await Bun.sleep(2 * PATIENCE_MS);
+      await Bun.sleep(2 * SHORT_MS);
       yield Buffer.from('def');
     }
     await objects.put('a/0', slow(), 6);
@@ -178,13 +184,13 @@ describe('the storage waits as long as', () => {
   });
 
   test('whoever reads takes for it', async () => {
-    const objects = await openStub(() => new Response('a'.repeat(5_000_000)));
+    const objects = await openStub(() => new Response('a'.repeat(5_000_000)), SHORT_MS);
     let length = 0;
     let pauses = 0;
     for await (const chunk of await objects.read('a/0')) {
       length += chunk.length;
       pauses += 1;
-      if (pauses < 3) await Bun.sleep(1.5 * PATIENCE_MS);
+      if (pauses < 3) await Bun.sleep(1.5 * SHORT_MS);
     }
     expect(length).toBe(5_000_000);
   });
@@ -212,7 +218,7 @@ test('whoever goes away, before the first byte or after it, ends the request', a
 });
 
 test('a storage that takes nothing is offered little, however much there is to send', async () => {
-  const objects = await openStub(() => new Promise(() => {}));
+  const objects = await openStub(() => new Promise(() => {}), SHORT_MS);
   const pieces = Array<string>(2_000).fill('a'.repeat(100_000));
   const content = piecesOf(...pieces);
   expect(await failureOf(objects.put('a/0', content, 200_000_000))).toBe('PUT a/0: TimeoutError');
@@ -221,8 +227,8 @@ test('a storage that takes nothing is offered little, however much there is to s
 });
 
 describe('a start fails by one sentence, without the secret,', () => {
-  const problemOf = async (settings: S3Settings) => {
-    const { message } = await rejectionOf(StartError, openS3Objects(settings, PATIENCE_MS));
+  const problemOf = async (settings: S3Settings, patience_ms = LONG_MS) => {
+    const { message } = await rejectionOf(StartError, openS3Objects(settings, patience_ms));
     expect(message).not.toContain(SECRET);
     expect(message).toEndWith('start the storage, make the bucket, or correct the settings S3_….');
     return message;
@@ -238,7 +244,7 @@ describe('a start fails by one sentence, without the secret,', () => {
     const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
     stub = new AsyncDisposableStack();
     stub.defer(() => server.stop(true));
-    expect(await problemOf(settingsOf(server.port))).toContain('(TimeoutError)');
+    expect(await problemOf(settingsOf(server.port), SHORT_MS)).toContain('(TimeoutError)');
   });
 
   if (TEST_S3 !== undefined) {
@@ -266,7 +272,7 @@ test('where the bucket is told by the host, requests go there', async () => {
   stub = new AsyncDisposableStack();
   stub.defer(() => server.stop(true));
   const settings = { ...settingsOf(server.port ?? 0), endpoint: `http://localhost:${server.port}`, prefix: 'in/' };
-  const objects = await openS3Objects({ ...settings, is_virtual_hosted: true }, PATIENCE_MS);
+  const objects = await openS3Objects({ ...settings, is_virtual_hosted: true }, LONG_MS);
   expect(await textOf(objects)).toBe('abc');
   const host = `bucket.localhost:${server.port}`;
   expect(asked).toEqual([`GET ${host} /`, `GET ${host} /in/a/0`]);

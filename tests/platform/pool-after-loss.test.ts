@@ -10,7 +10,7 @@ describe('when connections to PostgreSQL are lost', () => {
   let external: Awaited<ReturnType<typeof openExternalDatabase>>;
   beforeAll(async () => {
     external = await openExternalDatabase();
-  }, 30_000);
+  }, 90_000);
   afterAll(async () => {
     await external[Symbol.asyncDispose]();
   });
@@ -48,7 +48,7 @@ describe('when connections to PostgreSQL are lost', () => {
     expect(await outcome).toBe('failed');
     const rows = await database.queries.execute(sql`select number from numbers`);
     expect(rows.map(({ number }) => number)).toEqual([]);
-  }, 20_000);
+  }, 90_000);
 
   test('none of them stays behind: each is used again as soon as the server is back', async () => {
     await using database = openDatabase({ url: external.url }, POOL);
@@ -76,7 +76,7 @@ describe('when connections to PostgreSQL are lost', () => {
     expect(await Promise.all(Array.from({ length: 2 * POOL }, () => ask(database)))).toEqual(
       Array.from({ length: 2 * POOL }, () => undefined),
     );
-  }, 30_000);
+  }, 90_000);
 });
 
 /** Why a query fails; undefined when it does not. */

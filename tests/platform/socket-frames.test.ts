@@ -12,7 +12,7 @@ beforeAll(async () => {
   const { address } = opened.use(await openTestDatabase());
   app = opened.use(await openSocketApp(address));
   token = await app.issue();
-}, 30_000);
+}, 90_000);
 afterAll(() => opened.disposeAsync());
 
 const newPath = () => `/matchmaker/words/${crypto.randomUUID()}`;

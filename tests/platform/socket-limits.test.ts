@@ -11,7 +11,7 @@ let address: DatabaseAddress;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   ({ address } = opened.use(await openTestDatabase()));
-}, 30_000);
+}, 90_000);
 afterAll(() => opened.disposeAsync());
 
 const pathOf = (name: string) => `/matchmaker/words/${name}`;
@@ -156,7 +156,7 @@ describe('nothing is left', () => {
     using socket = openSocket(app.url, { token });
     const outcomes = await subscribeAll(socket, upTo(WATCHERS_MAX));
     expect(outcomes.filter((outcome) => outcome === 'subscribed')).toHaveLength(WATCHERS_MAX - 1);
-  }, 60_000);
+  }, 90_000);
 
   test('of 1,000 sockets that were cut off', async () => {
     await using app = await openSocketApp(address, { sockets_max: 1_000, watchers_max: 1_000 });
@@ -179,5 +179,5 @@ describe('nothing is left', () => {
     const isAdmitted = ({ texts }: { texts: string[] }) => texts.some((text) => text.includes('"subscribed"'));
     await waitFor(() => sockets.every(isAdmitted), 'all places to be taken again');
     for (const socket of sockets) socket.cut();
-  }, 60_000);
+  }, 90_000);
 });

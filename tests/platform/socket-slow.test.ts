@@ -19,7 +19,7 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const { address } = opened.use(await openTestDatabase());
   app = opened.use(await openSocketApp(address, { filling: BODY_BYTES }));
-}, 30_000);
+}, 90_000);
 afterAll(() => opened.disposeAsync());
 
 const pathOf = (name: string) => `/matchmaker/words/${name}`;
@@ -62,7 +62,7 @@ describe('whoever does not read', () => {
       await waitFor(() => wordsOf(slow).at(-1) === change, 'the next body');
     }
     expect(wordsOf(slow)).toHaveLength(words.length + 3);
-  }, 60_000);
+  }, 90_000);
 
   test('of many things costs one body of each at most', async () => {
     const names = Array.from({ length: 8 }, () => crypto.randomUUID());
@@ -80,7 +80,7 @@ describe('whoever does not read', () => {
     slow.resume();
     const isThere = () => wordsOf(slow).filter((word) => word === 5).length === names.length;
     await waitFor(isThere, 'the newest body of each');
-  }, 60_000);
+  }, 90_000);
 
   test('of what grows loses no line of it', async () => {
     const name = crypto.randomUUID();
@@ -96,7 +96,7 @@ describe('whoever does not read', () => {
     slow.resume();
     await waitFor(() => linesOf().length >= CHANGES, 'all lines');
     expect(linesOf()).toEqual(Array.from({ length: CHANGES }, (_, line) => line));
-  }, 60_000);
+  }, 90_000);
 
   // It takes these 30 s: at full length only.
   const testLong = IS_LONG ? test : () => {};

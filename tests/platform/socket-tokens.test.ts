@@ -14,7 +14,7 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const { address } = opened.use(await openTestDatabase());
   app = opened.use(await openSocketApp(address));
-}, 30_000);
+}, 90_000);
 afterAll(() => opened.disposeAsync());
 
 const newName = () => crypto.randomUUID();
@@ -84,7 +84,7 @@ describe('without a token', () => {
     expect(await socket.next(isError)).toMatchObject({ error: { code: 'API_UNAUTHORIZED' } });
     expect(await socket.closed).toEqual({ code: 4401, reason: 'API_UNAUTHORIZED' });
     expect(performance.now() - opened_at).toBeWithin(4_500, 9_000);
-  }, 30_000);
+  }, 90_000);
 
   test('whoever watches what needs none may stay, and say later who he is', async () => {
     using silent = open();
@@ -98,7 +98,7 @@ describe('without a token', () => {
     socket.send({ type: 'authenticate', token: await app.issue() });
     await socket.next(isReady);
     expect(await socket.subscribe('b', pathOf(name))).toBeString();
-  }, 30_000);
+  }, 90_000);
 });
 
 describe('a bad token', () => {

@@ -37,8 +37,8 @@ export function shareCaptchaService() {
     const muster = opened.use(await openTestService(settings));
     const beside = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { beside: muster }));
     Object.assign(shared, { provider, muster, beside, ledger: opened.use(openLedger(muster)) });
-  }, 60_000);
-  afterAll(() => opened.disposeAsync(), 30_000);
+  }, 90_000);
+  afterAll(() => opened.disposeAsync(), 90_000);
 
   function get<Name extends keyof typeof shared>(name: Name): NonNullable<(typeof shared)[Name]> {
     const value = shared[name];

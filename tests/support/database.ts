@@ -26,6 +26,8 @@ export async function openTestDatabase(): Promise<{ address: DatabaseAddress } &
   count += 1;
   const name = `muster_test_${process.pid}_${count}`;
   await admin.queries.execute(sql.raw(`create database ${name} template ${TEMPLATE}`));
+  // As little waits for the disk as on the embedded one of the tests: many of them share it.
+  await admin.queries.execute(sql.raw(`alter database ${name} set synchronous_commit = off`));
   return {
     address: server.addressOf(name),
     async [Symbol.asyncDispose]() {

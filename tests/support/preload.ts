@@ -2,7 +2,7 @@ import { afterAll, setDefaultTimeout } from 'bun:test';
 import { stopTestServer } from './database.ts';
 
 // Longer than any wait for a condition, so that it is said what was waited for.
-setDefaultTimeout(30_000);
+setDefaultTimeout(90_000);
 
 // Once for the whole run: what the tests share is closed when the last one has ended.
 afterAll(stopTestServer);

@@ -4,7 +4,7 @@ import { type Ledger, openLedger } from './ledger.ts';
 import { openTestService, type TestService } from './service.ts';
 
 /** On a busy machine the first file's PostgreSQL takes a while. */
-const HOOK_TIMEOUT_MS = 30_000;
+const HOOK_TIMEOUT_MS = 90_000;
 
 type SharedService = Omit<TestService, keyof AsyncDisposable | 'service'> & { ledger: Ledger };
 

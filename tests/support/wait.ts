@@ -1,5 +1,5 @@
 /** Less than a test may take, so that what was waited for is told. */
-const WAIT_MS = 25_000;
+const WAIT_MS = 75_000;
 
 /** Waits for a condition, not for a time. Fails with what was waited for. */
 export async function waitFor<Seen>(

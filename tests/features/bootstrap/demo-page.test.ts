@@ -6,7 +6,7 @@ describe('the page of the demo', () => {
   let muster: TestService;
   beforeAll(async () => {
     muster = await openTestService({ MUSTER_DEMO: 'on' });
-  }, 30_000);
+  }, 90_000);
   afterAll(() => muster[Symbol.asyncDispose]());
 
   test('has a token of the namespace prod, with which its script finds a lobby', async () => {

@@ -46,7 +46,7 @@ describe('the first start', () => {
   let muster: TestService;
   beforeAll(async () => {
     muster = await openTestService(WITH_DEMO);
-  }, 30_000);
+  }, 90_000);
   afterAll(() => muster[Symbol.asyncDispose]());
 
   test('makes an administrator, who owns a group', async () => {
@@ -124,7 +124,7 @@ describe('another start', () => {
     const beginnings = services.map(({ service }) => service.beginnings);
     expect(beginnings.filter(({ is_first_start }) => is_first_start)).toHaveLength(1);
     expect(new Set(beginnings.map(({ demo }) => demo?.game_id)).size).toBe(1);
-  }, 30_000);
+  }, 90_000);
 
   test('without the demo makes none, and with it makes it later', async () => {
     await using database = await openTestDatabase();
@@ -177,7 +177,7 @@ test('a first start that fails at any step is completed by the next', async () =
   expect(demo.namespaces.map((one: { version_id: string }) => one.version_id)).toEqual(
     Array(2).fill(demo.versions[1].version_id),
   );
-}, 60_000);
+}, 90_000);
 
 /** Lets every such step fail until it is disposed of. */
 async function breakDatabase(address: DatabaseAddress, step: string): Promise<AsyncDisposable> {

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const { address: database_address } = opened.use(await openTestDatabase());
   desk = opened.use(await openDesk({ database_address, clock, provider }));
   second = opened.use(await openDesk({ database_address, clock, provider }));
-}, 30_000);
+}, 90_000);
 afterAll(() => opened.disposeAsync());
 
 const encode = (payload: unknown) => Buffer.from(JSON.stringify(payload)).toString('base64');

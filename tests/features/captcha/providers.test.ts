@@ -29,7 +29,7 @@ beforeAll(async () => {
   database_address = opened.use(await openTestDatabase()).address;
   desk = await open();
   open_desk = await open({ captcha_is_open_when_down: true });
-}, 30_000);
+}, 90_000);
 afterAll(() => opened.disposeAsync());
 
 let count = 0;

@@ -19,7 +19,7 @@ beforeAll(async () => {
   const { address: database_address } = opened.use(await openTestDatabase());
   desk = opened.use(await openDesk({ database_address, clock, provider }));
   other = opened.use(await openDesk({ database_address, clock, provider }));
-}, 30_000);
+}, 90_000);
 afterAll(() => opened.disposeAsync());
 
 let solved = 0;

@@ -26,8 +26,8 @@ beforeAll(async () => {
   const settings = { MUSTER_DATACENTER: 'far', MUSTER_ADDRESS_CLASSES: address_classes };
   far = opened.use(await openTestService(settings, { beside: near }));
   ledger = opened.use(openLedger(near));
-}, 30_000);
-afterAll(() => opened.disposeAsync(), 30_000);
+}, 90_000);
+afterAll(() => opened.disposeAsync(), 90_000);
 
 const create = ({ api }: TestService, { public_token }: TestGame, body: object = {}) =>
   api.post('/matchmaker/lobbies/create', public_token, { game_mode: 'default', region: 'local', ...body });
@@ -149,7 +149,7 @@ describe('64 parallel requests of one client to two machines', () => {
       expect(await seated(game)).toBe(max);
       expect(await ledger.faults(game.namespace_id)).toEqual([]);
     }
-  }, 30_000);
+  }, 90_000);
 
   test('who are nobody yet, for lobbies that are made for them', async () => {
     const game = await make(11, { max_players: 2 });
@@ -159,7 +159,7 @@ describe('64 parallel requests of one client to two machines', () => {
     expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(['200', TOO_MANY]);
     expect(await seated(game)).toBe(11);
     expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
-  }, 30_000);
+  }, 90_000);
 });
 
 test('clients of whom nobody has a seat are forgotten', async () => {

@@ -38,8 +38,8 @@ beforeAll(async () => {
   const matchmaking = { ...game.matchmaker, game_modes: toGameModes('new') };
   const versions = { old: game.version_id, new: await deploy(service.api, game, matchmaking) };
   place = { game_id: game.game_id, versions };
-}, 30_000);
-afterAll(() => opened.disposeAsync(), 30_000);
+}, 90_000);
+afterAll(() => opened.disposeAsync(), 90_000);
 
 test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmaker does as the oracle says`, async () => {
   console.log(`seed ${seed} (MUSTER_TEST_SEED)`);

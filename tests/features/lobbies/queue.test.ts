@@ -15,8 +15,8 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   near = opened.use(await openTestService());
   stranger = opened.use(openStranger(near.database_address));
-}, 30_000);
-afterAll(() => opened.disposeAsync(), 30_000);
+}, 90_000);
+afterAll(() => opened.disposeAsync(), 90_000);
 
 const soon = () => new Date(near.clock.now().getTime() + 3_600_000);
 

@@ -33,7 +33,7 @@ test(`in ${SEEDS} worlds of ${STEPS} steps, two machines that plan by what they 
   }
   console.log([...noted].map(([what, count]) => `${count} ${what}`).join('; '));
   for (const what of OUTCOMES) expect(noted.get(what)).toBeGreaterThan(SEEDS);
-}, 60_000);
+}, 90_000);
 
 test('the same seed gives the same trace, another one another', () => {
   const traceOf = (one: number) => {

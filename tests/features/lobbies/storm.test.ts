@@ -23,8 +23,8 @@ beforeAll(async () => {
   const first = opened.use(await openTestService());
   machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: first }))];
   ledger = opened.use(openLedger(first));
-}, 30_000);
-afterAll(() => opened.disposeAsync(), 30_000);
+}, 90_000);
+afterAll(() => opened.disposeAsync(), 90_000);
 
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 
@@ -87,7 +87,7 @@ describe('two machines on one database', () => {
     for (const storm of storms) await storm.settle();
     expect([await ledger.faults(), await ledger.deadlocks()]).toEqual([[], 0]);
     expect([...new Set(storms.flatMap(({ unexpected }) => unexpected))]).toEqual([]);
-  }, 60_000);
+  }, 90_000);
 });
 
 async function repeat(times: number, visit: (player: number, time: number) => Promise<void>, player: number) {

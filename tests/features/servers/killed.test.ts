@@ -20,10 +20,10 @@ describe('the service is killed again and again while servers write', () => {
     const { url } = opened.use(await openExternalDatabase());
     home = opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }));
     program = await home.start();
-  }, 30_000);
+  }, 90_000);
   afterAll(async () => {
     await opened.disposeAsync();
-  }, 30_000);
+  }, 90_000);
 
   test('no line is lost, none comes twice, and the servers are the same processes', async () => {
     const game = await makeGame(program.api, program.administrator_token);
@@ -65,7 +65,7 @@ describe('the service is killed again and again while servers write', () => {
       }, 'its last word');
       return read;
     }
-  }, 60_000);
+  }, 90_000);
 });
 
 /** The first processes of a server's sessions; there is one. */

@@ -19,7 +19,7 @@ beforeAll(async () => {
     ids.push(server.id);
     muster.clock.advance(1_000);
   }
-}, 30_000);
+}, 90_000);
 
 /** The servers of an answer, by their place among those that were made. */
 async function list(query: Record<string, string> = {}): Promise<number[]> {

@@ -27,11 +27,11 @@ describe('two machines of one datacenter', () => {
     const placeOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
     await cp(placeOf(one), placeOf(other), { recursive: true });
     body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp' } } } });
-  }, 30_000);
+  }, 90_000);
   afterAll(async () => {
     await other[Symbol.asyncDispose]();
     await one[Symbol.asyncDispose]();
-  }, 30_000);
+  }, 90_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
   const startedBy = ({ events }: TestService) =>

@@ -58,11 +58,11 @@ describe('a service with few ports', () => {
     servers = serversOf(muster, game);
     const build = await uploadShell(muster.api, game, 'echo $PORT_game; exec sleep 600');
     body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp', routing: { host: {} } } } } });
-  }, 30_000);
+  }, 90_000);
   afterAll(async () => {
     await muster[Symbol.asyncDispose]();
     foreign.stop(true);
-  }, 30_000);
+  }, 90_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
   /** The port that a server was given; undefined when it ended for want of one. */

@@ -22,11 +22,11 @@ beforeAll(async () => {
   muster = await openRestartableService();
   database = openDatabase(muster.database_address, 2);
   game = await makeGame(muster.api, muster.administrator_token);
-}, 30_000);
+}, 90_000);
 afterAll(async () => {
   await database[Symbol.asyncDispose]();
   await muster[Symbol.asyncDispose]();
-}, 30_000);
+}, 90_000);
 
 /** Closes the service, lets something happen, and opens it again. */
 async function away(happens: () => Promise<unknown> | unknown = () => {}): Promise<void> {
@@ -64,7 +64,7 @@ describe('a service that was away', () => {
     const last = await servers.linesOf(server_id);
     expect(last.at(-1)).toBe('asked');
     expect(last.slice(0, -1).map(Number)).toEqual(last.slice(0, -1).map((_, index) => Number(last[0]) + index));
-  }, 20_000);
+  }, 90_000);
 
   const ENDS = [
     ['exit 9', { exit_code: 9, exit_signal: null, failure: null }],
@@ -99,7 +99,7 @@ describe('a service that was away', () => {
     expect(findProcessesOf(server_id)).toContain(shell);
     await servers.destroy(server_id);
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 5 });
-  }, 20_000);
+  }, 90_000);
 
   test('asks once more what it had asked to end, and kills it when its time is over', async () => {
     const servers = serversOf(muster, game);
@@ -111,7 +111,7 @@ describe('a service that was away', () => {
     expect(await servers.lines(server_id, 3)).toEqual(['up', 'asked', 'asked']);
     muster.clock.advance(30_000);
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
-  }, 20_000);
+  }, 90_000);
 
   test('gives up a server of before a restart of the machine, and leaves the new owner of its number alone', async () => {
     const servers = serversOf(muster, game);
@@ -129,7 +129,7 @@ describe('a service that was away', () => {
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${LOST}`]);
     expect((await servers.get(server_id)).destroyed_at).toBeNumber();
     expect(identifyProcess(stranger.pid)).toBeDefined();
-  }, 20_000);
+  }, 90_000);
 
   test('keeps the ports of those that run: nobody else gets them', async () => {
     const servers = serversOf(muster, game);
@@ -142,7 +142,7 @@ describe('a service that was away', () => {
     expect([...held]).toEqual([{ port: given.ports.game.public_port }]);
     await servers.destroy(first, '?override_kill_timeout=0');
     await endOf(muster, first);
-  }, 20_000);
+  }, 90_000);
 
   test('removes what is left of servers that nobody knows: their processes and their files', async () => {
     const [{ open }] = RUNTIMES;
@@ -158,5 +158,5 @@ describe('a service that was away', () => {
     );
     expect(findProcessesOf(server_id)).toEqual([]);
     expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
-  }, 20_000);
+  }, 90_000);
 });

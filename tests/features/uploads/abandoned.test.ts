@@ -171,7 +171,7 @@ describe('uploads that nobody completes within a day', () => {
     is_stubborn = false;
     await cleanUp();
     expect(removed()).toContain(stubborn);
-  }, 30_000);
+  }, 90_000);
 });
 
 describe('an upload that somebody is completing', () => {

@@ -153,7 +153,7 @@ describe('an upload of several parts', () => {
     expect(stored(upload, 0).map(({ size }) => size)).toEqual([PART_BYTES, 5]);
     expect(Bun.hash(await bytesOf(stored(upload, 0)))).toBe(Bun.hash(content));
     expect(await sendPart(first, content.slice(0, PART_BYTES))).toBe('400 UPLOAD_INVALID');
-  }, 30_000);
+  }, 90_000);
 
   test('of several files: each in its own place, and the first that is missing is named', async () => {
     const files = ['index.html', 'a/style.css', 'empty'].map((path) => ({ path, content_length: path.length % 5 }));

@@ -78,7 +78,7 @@ if (TEST_S3 !== undefined) {
       expect(Bun.hash(await (await get('large')).bytes())).toBe(Bun.hash(large));
       const seam = await get('large', `bytes=${PART_BYTES - 2}-${PART_BYTES + 1}`);
       expect([seam.status, await seam.text()]).toEqual([206, 'aabb']);
-    }, 60_000);
+    }, 90_000);
 
     test('a build that one received is run by the other', async () => {
       const build = await uploadShell(here.api, game, 'echo from the bucket');
@@ -169,5 +169,5 @@ if (TEST_S3 !== undefined) {
     const wrong = await home.run({ settings: { S3_BUCKET: 'no-such-bucket' } });
     expect(wrong.exit_code).toBe(1);
     expect(wrong.output).toContain(`The bucket "no-such-bucket" at ${parsed.endpoint} cannot be used (NoSuchBucket): `);
-  }, 60_000);
+  }, 90_000);
 }
