@@ -99,16 +99,13 @@ export function createListing({ database, namespaces, versions, datacenters }: L
         versions.gameModes(namespace),
         store.selectPlayerCounts(queries, namespace_id),
       ]);
-      const counted = emptyStatistics(modes);
+      const seen = new Map([...modes].map(([name, { regions }]) => [name, new Map([...regions.keys()].map(nobodyIn))]));
       for (const { version_id, game_mode, region, player_count } of counts) {
         if (exclude_outdated && version_id !== namespace.version_id) continue;
-        counted.player_count += player_count;
-        counted.game_modes[game_mode] ??= { player_count: 0, regions: {} };
-        const mode = counted.game_modes[game_mode];
-        mode.player_count += player_count;
-        mode.regions[region] = { player_count: (mode.regions[region]?.player_count ?? 0) + player_count };
+        const regions = seen.get(game_mode) ?? new Map<string, number>();
+        seen.set(game_mode, regions.set(region, (regions.get(region) ?? 0) + player_count));
       }
-      return counted;
+      return toStatistics(seen);
     },
   };
 
@@ -127,9 +124,15 @@ export function createListing({ database, namespaces, versions, datacenters }: L
   };
 }
 
-function emptyStatistics(modes: ReadonlyMap<string, GameModeSettings>): Statistics {
-  const zero = ({ regions }: GameModeSettings) =>
-    Object.fromEntries([...regions.keys()].map((region) => [region, { player_count: 0 }]));
-  const game_modes = [...modes].map(([name, mode]) => [name, { player_count: 0, regions: zero(mode) }]);
-  return { player_count: 0, game_modes: Object.fromEntries(game_modes) };
+const nobodyIn = (region: string): [string, number] => [region, 0];
+
+/** Of the players of each game mode by region. */
+function toStatistics(seen: Map<string, Map<string, number>>): Statistics {
+  const sum = (counts: Iterable<number>) => [...counts].reduce((all, count) => all + count, 0);
+  const game_modes = [...seen].map(([name, regions]) => {
+    const counts = [...regions].map(([region, player_count]) => [region, { player_count }]);
+    return [name, { player_count: sum(regions.values()), regions: Object.fromEntries(counts) }];
+  });
+  const player_count = sum([...seen.values()].flatMap((regions) => [...regions.values()]));
+  return { player_count, game_modes: Object.fromEntries(game_modes) };
 }

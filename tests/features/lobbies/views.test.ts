@@ -121,6 +121,20 @@ describe('what players and developers see of lobbies', () => {
     expect((await asDeveloper(`${namespace}/logs/lobbies?before_create_ts=${before}`)).lobbies).toEqual([]);
   });
 
+  test('players of an older version whose game mode has a name that every object knows', async () => {
+    const other = await makeRoomGame(opened, { source: QUIET_SOURCE });
+    const docker = { image_id: other.build_id, ports: { game: { port: 80, protocol: 'http' } } };
+    await deploy(opened.api, other, { game_modes: { constructor: {} }, docker });
+    const { public_token: token } = other;
+    const body = { game_modes: ['constructor'] };
+    await opened.api.ok('POST', '/matchmaker/lobbies/find', { token, body });
+    await deploy(opened.api, other, { game_modes: { default: {} }, docker });
+    const { watch: _index, ...counted } = await opened.api.ok('GET', '/matchmaker/players/statistics', { token });
+    const nobody = { player_count: 0, regions: { local: { player_count: 0 } } };
+    const one = { player_count: 1, regions: { local: { player_count: 1 } } };
+    expect(counted).toEqual({ player_count: 1, game_modes: { default: nobody, constructor: one } });
+  });
+
   test('a lobby whose server crashed has failed', async () => {
     const source = `${QUIET_SOURCE}\nprocess.kill(process.pid, 'SIGSEGV');`;
     const crashing = await makeRoomGame(opened, { source });
