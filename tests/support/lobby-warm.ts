@@ -12,7 +12,8 @@ export function keepLobbiesWarm(world: LobbyWorld, version_id: string, min: numb
   const wanted = [{ ...shelf, min }];
   const isOf = (lobby: WorldLobby) =>
     lobby.version_id === version_id && lobby.game_mode === 'red' && lobby.region === 'here';
-  const count = [...world.running.values()].filter((one) => isOf(one) && one.seats.size === 0 && !one.is_closed).length;
+  const isIdle = (one: WorldLobby) => one.seats.size === 0 && (!one.is_closed || !one.has_had_players);
+  const count = [...world.running.values()].filter((one) => isOf(one) && isIdle(one)).length;
   const failed = [...world.lobbies.values()].filter(
     (one) =>
       isOf(one) &&

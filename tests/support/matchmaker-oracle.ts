@@ -237,7 +237,9 @@ export class Oracle {
       'timed_out',
     );
     const idle = this.running().filter(({ idle_since_ms }) => idle_since_ms !== undefined);
-    const isKept = (one: OracleLobby) => one.version === this.version && one.publicity === null && !one.is_closed;
+    const isUntouched = ({ idle_since_ms, create_ms }: OracleLobby) => idle_since_ms === create_ms;
+    const isKept = (one: OracleLobby) =>
+      one.version === this.version && one.publicity === null && (!one.is_closed || isUntouched(one));
     for (const lobby of idle.filter((one) => !isKept(one))) this.stop(lobby, 'idle');
     const groups = Map.groupBy(idle.filter(isKept), (one) => `${one.version} ${one.game_mode} ${one.region}`);
     for (const group of groups.values()) this.#trim(group, hasStopped);

@@ -50,7 +50,11 @@ export async function placeOf({ api }: { api: Api }, { public_token: token }: Te
 }
 
 /** A game whose only lobby is full, with some who can leave it; one stays, so that it does not end as an empty one. */
-export async function makeFullGame(service: TestService, mode: object = {}, others: Record<string, object> = {}) {
+export async function makeFullGame(
+  service: Pick<TestService, 'api' | 'administrator_token'>,
+  mode: object = {},
+  others: Record<string, object> = {},
+) {
   const { max_players = 2 } = mode as { max_players?: number };
   const game_modes = { default: { max_players, ...mode }, ...others };
   const game = await makePuppetGame(service, { lobby_count_max: 1, game_modes });

@@ -1,4 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { Lane } from '../../platform/database/lane.ts';
+import { createStatement } from '../../platform/database/statement.ts';
 import { clientCounts, queuedFinds } from './tables.ts';
 
 // Who of those that want seats may have them: parts of the statements that give seats, in lobbies there are and in new ones.
@@ -20,6 +22,38 @@ export interface Claim {
 export interface Crowded {
   party: number;
   is_over: boolean;
+}
+
+const OVER = createStatement<Record<'namespace_id' | 'client' | 'players_max' | 'party', unknown[]>>(
+  (value) => sql`
+    select party from (
+      select namespace_id, client, party, count(*) as players, max(players_max) as players_max
+      from unnest(
+        ${value('namespace_id')}::uuid[], ${value('client')}::text[], ${value('players_max')}::int[], ${value('party')}::int[]
+      ) as seat (namespace_id, client, players_max, party)
+      group by namespace_id, client, party
+    ) as own left join ${clientCounts} using (namespace_id, client)
+    where coalesce(player_count, 0) + players > own.players_max order by party`,
+);
+
+/**
+ * The requests that have too many players by themselves, before anything is locked, taken or told of: whoever asks again
+ * and again in vain is no news to anybody.
+ */
+export async function selectOver(
+  lane: Lane,
+  claims: (Pick<Claim, 'client' | 'players_max' | 'party'> & { namespace_id: string })[],
+): Promise<Crowded[]> {
+  if (claims.length === 0) return [];
+  const column = (key: keyof (typeof claims)[number]) => claims.map((claim) => claim[key]);
+  const lists = {
+    namespace_id: column('namespace_id'),
+    client: column('client'),
+    players_max: column('players_max'),
+    party: column('party'),
+  };
+  const rows = await lane.execute<{ party: number }>(OVER(lists));
+  return rows.map(({ party }) => ({ party, is_over: true }));
 }
 
 /** After all places that there are. */

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { Tx } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
 import { topics } from '../topics.ts';
@@ -10,6 +10,7 @@ import {
   countClients,
   LAST_PLACE,
   leaveQueue,
+  selectOver,
   waitsFor,
 } from './admission-store.ts';
 import { touchLobby } from './store.ts';
@@ -27,6 +28,28 @@ export type CountedLobby = Pick<
   | 'max_players_normal'
   | 'max_players_party'
 >;
+
+/**
+ * What is known of a lobby that is to be made before anything is locked or told of: whether it is refused because there are
+ * as many as may be, or because its maker has too many players; and who has too many.
+ */
+export async function foresee(
+  tx: Tx,
+  namespace_id: string,
+  founders: Claim[],
+  lobby_count_max: number,
+): Promise<{ is_refused: boolean; crowded: Crowded[] }> {
+  const crowded = await selectOver(
+    tx,
+    founders.map((founder) => ({ ...founder, namespace_id })),
+  );
+  const [row] = await tx
+    .select({ lobby_count: lobbyCounts.lobby_count })
+    .from(lobbyCounts)
+    .where(eq(lobbyCounts.namespace_id, namespace_id));
+  const is_full = (row?.lobby_count ?? 0) >= lobby_count_max;
+  return { is_refused: is_full || crowded.some(({ party }) => party === 0), crowded };
+}
 
 /**
  * Counts one more lobby of a namespace, and those of its founders whose client may have them, and tells of it. The first of

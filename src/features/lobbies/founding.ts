@@ -15,7 +15,7 @@ import {
   type Versions,
 } from '../versions/versions.ts';
 import type { Claim, Crowded } from './admission-store.ts';
-import { countLobby, insertLobby } from './founding-store.ts';
+import { countLobby, foresee, insertLobby } from './founding-store.ts';
 import { type Founder, membersOf, type PlannedLobby } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
@@ -81,8 +81,9 @@ export function createFounding(dependencies: FoundingDependencies) {
     const { game_id, namespace_id, version_id, lobby, founders } = planned;
     const lobby_id = Bun.randomUUIDv7();
     const refusal = { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
-    if (!(await isStillMissing(tx, planned))) return { ...refusal, crowded: [] };
     const claims = founders.flatMap(toClaims);
+    const foreseen = await foresee(tx, namespace_id, claims, namespace.lobby_count_max);
+    if (foreseen.is_refused || !(await isStillMissing(tx, planned))) return { ...refusal, crowded: foreseen.crowded };
     const counted = { ...lobby, lobby_id, namespace_id, version_id };
     const { changed, crowded } = await countLobby(tx, counted, claims, namespace.lobby_count_max);
     if (changed === undefined) return { ...refusal, crowded };
@@ -102,6 +103,7 @@ export function createFounding(dependencies: FoundingDependencies) {
       kill_timeout_ms: KILL_TIMEOUT_MS,
     });
     const { lobby_config: _told, ...kept } = lobby;
+    const now = clock.now();
     const left_out = new Set(crowded.map(({ party }) => party));
     const seated = claims.filter(({ party }) => !left_out.has(party));
     const row: LobbyRow = {
@@ -116,9 +118,9 @@ export function createFounding(dependencies: FoundingDependencies) {
       state: null,
       code: makeCode(CODE_LENGTH),
       ports: null,
-      create_ts: clock.now(),
+      create_ts: now,
       ready_ts: null,
-      idle_ts: founders.length === 0 ? clock.now() : null,
+      idle_ts: founders.length === 0 ? now : null,
       stop_ts: null,
       stop_reason: null,
       changed,

@@ -61,7 +61,11 @@ export const Receipt = Type.Object({
   request: Type.Object(
     {
       game_modes: Type.Optional(Type.Array(Type.String())),
-      regions: Type.Optional(Type.Array(Type.String(), { description: 'Those that were searched, in order.' })),
+      regions: Type.Optional(
+        Type.Array(Type.String(), {
+          description: 'Those that were searched, in order; of a refused one, those that it named.',
+        }),
+      ),
       tags: Type.Optional(Type.Record(Type.String(), Type.String())),
       lobby_id: Type.Optional(Uuid),
       max_players: Type.Optional(Type.Integer()),
@@ -72,7 +76,9 @@ export const Receipt = Type.Object({
     { description: 'What was asked for, without who asked.' },
   ),
   captcha: Type.Optional(CaptchaDecision),
-  considered: Type.Array(Considered, { description: 'Lobbies in the order in which they were looked at; at most 16.' }),
+  considered: Type.Array(Considered, {
+    description: 'Lobbies that it might have come to, the chosen one first; at most 16.',
+  }),
   verification: Type.Optional(Verdict),
   rounds: Type.Integer({ description: 'How often it was decided: again when somebody else was faster.' }),
   outcome: Type.Object({

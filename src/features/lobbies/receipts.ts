@@ -3,6 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startForgetting, startLoop } from '../../platform/loop.ts';
+import { given } from './asking.ts';
 import * as store from './receipts-store.ts';
 import { type Considered, type Receipt, toReceipt } from './receipts-wire.ts';
 
@@ -22,6 +23,8 @@ export interface Draft {
   consider(lobbies: Considered[]): void;
   /** Notes what was decided before anybody was seated. */
   note(decisions: Decisions): void;
+  /** Notes where it was searched, by which version: of several, the last counts. */
+  search(version_id: string, regions: string[]): void;
 }
 
 type Decisions = Pick<Receipt, 'captcha' | 'verification'>;
@@ -70,6 +73,8 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     ): Promise<Answer> {
       if (!takeTurn()) return (await work(undefined)).answer;
       const { namespace_id, ...said } = ask();
+      let { version_id } = said;
+      let { regions } = said.request;
       const create_ts = clock.now();
       const started = performance.now();
       const elapsed = () => Math.round((performance.now() - started) * 100) / 100;
@@ -88,10 +93,16 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         note(more) {
           Object.assign(decisions, more);
         },
+        search(by, searched) {
+          version_id = by;
+          regions = searched;
+        },
       };
       const write = (outcome: Receipt['outcome']) => {
         const receipt = {
           ...said,
+          version_id,
+          request: { ...said.request, ...given({ regions }) },
           create_ts: create_ts.toISOString(),
           considered,
           ...decisions,

@@ -11,7 +11,7 @@ import type { Versions } from '../versions/versions.ts';
 import { createEnding } from './ending.ts';
 import { createFounding } from './founding.ts';
 import * as playersStore from './players-store.ts';
-import { surplusLobbies } from './rules.ts';
+import { isUntouched, surplusLobbies } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow, RemoveReason } from './tables.ts';
 import { createWarming } from './warming.ts';
@@ -62,11 +62,14 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
-      // What is of another version than the namespace's, was made by a player or is closed, is kept for nobody.
+      // What is of another version than the namespace's, was made by a player or was closed for those who have left, is
+      // kept for nobody. Who closes before anybody came prepares himself.
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
-      const isKept = ({ version_id, publicity, is_closed }: LobbyRow) =>
-        version_id === namespace?.version_id && publicity === null && !is_closed;
+      const isKept = (lobby: LobbyRow) =>
+        lobby.version_id === namespace?.version_id &&
+        lobby.publicity === null &&
+        (!lobby.is_closed || isUntouched(lobby));
       const current = idle.filter(isKept);
       const outdated = idle.filter((lobby) => !isKept(lobby));
       const surplus = surplusLobbies(current, idleMax);

@@ -38,7 +38,7 @@ export interface NewLobby {
  * the one to recommend first.
  */
 export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
-  const wanted = body.game_modes.map((game_mode) => {
+  const wanted = [...new Set(body.game_modes)].map((game_mode) => {
     const mode = modes.get(game_mode);
     if (!mode) throw new ServiceError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode });
     return mode;
@@ -50,7 +50,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
   checkParty(body, wanted);
   const unknown = body.regions?.find((region) => !regions.includes(region));
   if (unknown !== undefined) throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: unknown });
-  const searched = body.regions ?? recommend(regions, wanted);
+  const searched = body.regions ? [...new Set(body.regions)] : recommend(regions, wanted);
   const { mode, region } = findTarget(
     wanted.filter((one) => holdsParty(one, body)),
     searched,
@@ -67,7 +67,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
     lobby_config: undefined,
   };
   // One that nobody finds a seat in is not searched, even where another one makes up for it.
-  const game_modes = wanted.filter(({ find }) => find.enabled).map(({ name }) => name);
+  const game_modes = wanted.filter(({ find }) => find.enabled && !needsIdentity(find)).map(({ name }) => name);
   return { game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
 }
 
@@ -131,10 +131,14 @@ export function checkAction(
   checkIdentity(action);
 }
 
-function checkIdentity({ identity_requirement }: Pick<ActionConfig, 'identity_requirement'>): void {
-  if (identity_requirement !== undefined && identity_requirement !== 'none') {
-    throw new ServiceError('MATCHMAKER_IDENTITY_REQUIRED', {});
-  }
+type MayNeedIdentity = Pick<ActionConfig, 'identity_requirement'>;
+
+function checkIdentity(action: MayNeedIdentity): void {
+  if (needsIdentity(action)) throw new ServiceError('MATCHMAKER_IDENTITY_REQUIRED', {});
+}
+
+function needsIdentity({ identity_requirement = 'none' }: MayNeedIdentity): boolean {
+  return identity_requirement !== 'none';
 }
 
 function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): void {

@@ -2,7 +2,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { isRefusedBy } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Crowded } from './admission-store.ts';
+import { type Crowded, selectOver } from './admission-store.ts';
 import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
 import { Places } from './places.ts';
@@ -14,7 +14,7 @@ import type { LobbyRow } from './tables.ts';
 /** How many requests are decided together at the most, and how many may wait for that. */
 const ROUND_MAX = 512;
 const WAITING_MAX = 10_000;
-/** For how many rounds, after somebody had too many players, it is looked at first whether anybody has. */
+/** For how many rounds, after somebody had too many players, it is looked at first who has. */
 const CAREFUL_ROUNDS = 64;
 /** How often a request is decided anew after somebody else was faster. */
 const ATTEMPTS_MAX = 16;
@@ -151,9 +151,14 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
         const taken = await store.takeSeatsOfFew(lane, proposed, moments);
         if (taken) return taken;
       }
-      const taken = await store.takeSeats(lane, proposed, moments);
-      careful_rounds = taken.crowded.length > 0 ? CAREFUL_ROUNDS : Math.max(0, careful_rounds - 1);
-      return taken;
+      const over = await selectOver(
+        lane,
+        proposed.filter(({ ticket }) => ticket === null),
+      );
+      const others = proposed.filter(({ party }) => !over.some((one) => one.party === party));
+      const { accepting, crowded } = await store.takeSeats(lane, others, moments);
+      careful_rounds = over.length + crowded.length > 0 ? CAREFUL_ROUNDS : Math.max(0, careful_rounds - 1);
+      return { accepting, crowded: [...over, ...crowded] };
     } catch (error) {
       // Two processes counted the first players of one client at the same moment: nobody sits, all are decided anew.
       if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], crowded: [] };

@@ -237,6 +237,11 @@ function canFound(planned: PlannedLobby, request: FindRequest): boolean {
   );
 }
 
+/** Whether a lobby was made for nobody yet, and nobody has come to it. */
+export function isUntouched({ idle_ts, create_ts }: { idle_ts: Date | null; create_ts: Date }): boolean {
+  return idle_ts?.getTime() === create_ts.getTime();
+}
+
 /** Of the empty lobbies of a namespace, longest empty first, those that are more than their place keeps. */
 export function surplusLobbies<Lobby extends { game_mode: string; region: string }>(
   longest_empty_first: Lobby[],

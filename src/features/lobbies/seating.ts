@@ -21,7 +21,14 @@ import type { Queue } from './queue.ts';
 import type { Draft, Receipts } from './receipts.ts';
 import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
 import { type Rounds, type Seat, tooManyOf, toSeat } from './rounds.ts';
-import { type Client, type FindRequest, membersOf, playersMaxOf, type SeatRequest } from './rules.ts';
+import {
+  type Client,
+  type FindRequest,
+  membersOf,
+  type PlannedLobby,
+  playersMaxOf,
+  type SeatRequest,
+} from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import type { Verifying } from './verifying.ts';
@@ -102,18 +109,27 @@ export function createSeating(dependencies: SeatingDependencies) {
     );
   }
 
-  /** Refuses robots. Nothing has been made yet, and no seat is held. */
+  /** Refuses robots. Nothing has been made yet, and no seat is held. Gives whether there was a captcha to settle. */
   async function letIn(
     place: { game_id: string; namespace_id: string; version_id: string },
     body: Pick<FindBody, 'captcha'>,
     asking: Asking,
     draft: Draft | undefined,
-  ): Promise<void> {
+  ): Promise<boolean> {
     draft?.reach('checked');
+    let is_settled = false;
     await captcha.admit(place, { ...asking, captcha: body.captcha }, (decision) => {
+      is_settled = true;
       draft?.note({ captcha: decision });
       draft?.reach('captcha');
     });
+    return is_settled;
+  }
+
+  /** Its namespace again when that is on another version by now than it was. */
+  async function movedFrom({ namespace_id, version_id }: NamespaceRow): Promise<NamespaceRow | undefined> {
+    const now = await requireNamespace(namespaces, namespace_id);
+    return now.version_id === version_id ? undefined : now;
   }
 
   function clientOf(limits: NamespaceRow, address: string): Client {
@@ -199,19 +215,23 @@ export function createSeating(dependencies: SeatingDependencies) {
       return await receipts.keep(receipt, async (draft) => {
         const members = nameMembers(body);
         let permitted: Pick<FindRequest, 'version_id' | 'search'> | undefined;
+        let is_human = false;
         const prepare = async (row: NamespaceRow): Promise<FindRequest> => {
           const place = { game_id: row.game_id, namespace_id, version_id: row.version_id, address };
           if (permitted?.version_id !== row.version_id) {
             const modes = await versions.gameModes(row);
             const all_regions = await listRegions(body);
             const search = checkFind(body, modes, all_regions);
-            // Once, however often the namespace moves to another version while he waits; that version's server is asked anew.
-            if (!permitted) await letIn(place, body, asking, draft);
+            draft?.search(row.version_id, search.regions);
+            // One captcha is enough, however often the namespace moves to another version; that version's server is asked anew.
+            if (!is_human) is_human = await letIn(place, body, asking, draft);
             const asked = { ...place, ...asking, draft };
             permitted = {
               version_id: row.version_id,
               search: await verifying.find(asked, body, search, modes, all_regions),
             };
+            const moved = await movedFrom(row);
+            if (moved) return await prepare(moved);
           }
           const { search } = permitted;
           const limits = { client: clientOf(row, address), lobby_count_max: row.lobby_count_max };
@@ -246,14 +266,20 @@ export function createSeating(dependencies: SeatingDependencies) {
         return { kind: 'create', ray_id: asking.ray_id, namespace_id, version_id, request } as const;
       };
       return await receipts.keep(receipt, async (draft) => {
-        const [modes, regions] = await Promise.all([versions.gameModes({ game_id, version_id }), listRegions(body)]);
-        const lobby = checkCreate(body, modes, regions);
-        await letIn({ game_id, namespace_id, version_id }, body, asking, draft);
-        await verifying.create({ namespace_id, version_id, ...asking, draft }, body, lobby, modes);
         const { address } = asking;
         const founder = { ...nameMembers(body), address, client: clientOf(namespace, address) };
-        const planned = { namespace_id, game_id, version_id, lobby, founders: [founder] };
-        const [founded] = await founding.foundLobbies([planned]);
+        let is_human = false;
+        const plan = async (row: NamespaceRow): Promise<PlannedLobby> => {
+          const place = { game_id, namespace_id, version_id: row.version_id };
+          const [modes, regions] = await Promise.all([versions.gameModes(row), listRegions(body)]);
+          const lobby = checkCreate(body, modes, regions);
+          draft?.search(row.version_id, [lobby.region]);
+          if (!is_human) is_human = await letIn(place, body, asking, draft);
+          await verifying.create({ ...place, ...asking, draft }, body, lobby, modes);
+          const moved = await movedFrom(row);
+          return moved ? await plan(moved) : { ...place, lobby, founders: [founder] };
+        };
+        const [founded] = await founding.foundLobbies([await plan(namespace)]);
         if (!founded || founded.crowded.length > 0) throw tooManyOf(founder);
         if ('error' in founded) throw founded.error;
         return await waitIn(toSeat(founded.lobby, true), { ...founder, namespace_id }, asking.patience, draft);

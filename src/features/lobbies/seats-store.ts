@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Lane } from '../../platform/database/lane.ts';
 import { createStatement } from '../../platform/database/statement.ts';
-import { inOrder, raiseAll } from '../../platform/watch/versions.ts';
+import { inOrder, raiseAll, raiseSelected } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import {
@@ -42,17 +42,17 @@ const OF_LOBBY = {
 type Value = Parameters<Parameters<typeof createStatement<TakenSeats>>[0]>[0];
 
 /** Seats that are wanted, as rows. */
-const proposed = (value: Value) => sql`
-  ${raiseAll(value('told'))},
-  proposed as (
-    -- The count makes the namespaces' versions the first rows that are locked, here as everywhere.
+const asked = (value: Value) => sql`
+  asked as (
     select seat.* from unnest(
       ${value('player_id')}::uuid[], ${value('lobby_id')}::uuid[], ${value('namespace_id')}::uuid[],
       ${value('kind')}::text[], ${value('address')}::text[], ${value('client')}::text[],
       ${value('players_max')}::int[], ${value('party')}::int[], ${value('ticket')}::uuid[]
     ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, party, ticket)
-    where (select count(*) from told) > 0
   )`;
+
+/** The same, once it is told of; the count makes the namespaces' versions the first rows that are locked, here as everywhere. */
+const PROPOSED = sql`proposed as (select asked.* from asked where (select count(*) from told) > 0)`;
 
 /** How many come to each lobby, and how. */
 const NUMBERS = sql`
@@ -102,7 +102,9 @@ const seated = (value: Value, coming: SQL, playersMax?: SQL) => sql`
 /** The statement of {@link takeSeats}. */
 const TAKE = createStatement<TakenSeats>(
   (value) => sql`
-    with ${proposed(value)},
+    with ${asked(value)},
+    ${raiseAll(value('told'))},
+    ${PROPOSED},
     ${ADMIT},
     wanted as (
       select lobby_id, namespace_id, ${NUMBERS},
@@ -127,15 +129,17 @@ const TAKE = createStatement<TakenSeats>(
 /** The statement of {@link takeSeatsOfFew}. Of several maxima of a client the lowest: more than that is for {@link TAKE} to decide. */
 const TAKE_OF_FEW = createStatement<TakenSeats>(
   (value) => sql`
-    with ${proposed(value)},
+    with ${asked(value)},
     crowd as (
       select from (
-        select namespace_id, client, count(*) as coming, min(players_max) as players_max from proposed group by namespace_id, client
+        select namespace_id, client, count(*) as coming, min(players_max) as players_max from asked group by namespace_id, client
       ) as theirs left join ${clientCounts} using (namespace_id, client)
       where coalesce(player_count, 0) + coming > players_max
     ),
+    ${raiseSelected(sql`select name from unnest(${value('told')}::text[]) as name where not exists (select from crowd)`, 'told')},
+    ${PROPOSED},
     wanted as (
-      select lobby_id, namespace_id, ${NUMBERS} from proposed where not exists (select from crowd) group by lobby_id, namespace_id
+      select lobby_id, namespace_id, ${NUMBERS} from proposed group by lobby_id, namespace_id
     ),
     ${accepting(sql`finds + parties > 0`)},
     ${seated(value, sql`proposed`, sql`min(players_max)`)},
@@ -165,6 +169,7 @@ export async function takeSeats(
   seats: ProposedSeat[],
   moments: Moments,
 ): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] }> {
+  if (seats.length === 0) return { accepting: [], crowded: [] };
   const rows = await lane.execute<Row & { crowded: Crowded[] }>(TAKE(toLists(seats, moments)));
   // Who is crowded comes in every row: in one without a lobby when none took anybody.
   const lobbies_of_rows = rows.map(({ crowded: _crowded, ...lobby }) => lobby);
@@ -173,7 +178,7 @@ export async function takeSeats(
 
 /**
  * The same at less cost, for a round in which nobody has waited for his turn and nobody's client has too many players. If
- * one has, nothing is taken: undefined.
+ * one has, nothing is taken, and nobody told: undefined.
  */
 export async function takeSeatsOfFew(
   lane: Lane,

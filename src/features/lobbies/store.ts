@@ -3,7 +3,7 @@ import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { Lane } from '../../platform/database/lane.ts';
 import { at } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
-import { raiseSelected, touch } from '../../platform/watch/versions.ts';
+import { hold, raiseSelected, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { uncountClients } from './players-store.ts';
@@ -75,7 +75,7 @@ export async function selectChanged(queries: Queries, namespace_id: string, vers
 
 /** Until the transaction ends, nobody else changes which lobbies a namespace has. */
 export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
-  await touch(tx, [topics.lobbiesOf(namespace_id)]);
+  await hold(tx, [topics.lobbiesOf(namespace_id)]);
 }
 
 /** Notes that a lobby is ready and starts the time its players have. Gives it; undefined when it was, or has stopped. */

@@ -1,13 +1,19 @@
 import { sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at } from '../../platform/database/moments.ts';
-import { type LobbyRow, lobbies, players } from './tables.ts';
+import { type LobbyRow, lobbies } from './tables.ts';
 
 /** Lobbies of one version, game mode and region of a namespace. */
 export type NamespaceShelf = Pick<LobbyRow, 'namespace_id' | 'version_id' | 'game_mode' | 'region'>;
 
-/** Lobbies of a shelf that a find would come to, and that nobody sits in; whether they are ready or not. */
-const IS_IDLE = sql`stop_ts is null and player_count = 0 and publicity is null and not is_closed`;
+/** Lobbies that were made for nobody yet, and that nobody has come to. */
+const IS_UNTOUCHED = sql`idle_ts = create_ts`;
+
+/**
+ * Lobbies of a shelf that a find would come to, and that nobody sits in, whether they are ready or not; also those that
+ * their servers have closed before anybody came, while they prepare themselves.
+ */
+const IS_IDLE = sql`stop_ts is null and player_count = 0 and publicity is null and (not is_closed or ${IS_UNTOUCHED})`;
 
 /** How many idle lobbies each shelf of the namespaces has; those that have none are not there. */
 export async function selectIdleCounts(
@@ -38,8 +44,7 @@ export async function selectFailing(queries: Queries, namespace_ids: string[], s
     select namespace_id, version_id, game_mode, region, count(*)::int as failures, max(stop_ts) as last_ts
     from ${lobbies}
     where namespace_id = any(${sql.param(namespace_ids)}::uuid[]) and create_ts > ${at(since)}
-      and stop_reason in ('server_ended', 'not_ready_in_time')
-      and not exists (select from ${players} where ${players.lobby_id} = ${lobbies}.lobby_id)
+      and stop_reason in ('server_ended', 'not_ready_in_time') and ${IS_UNTOUCHED}
     group by namespace_id, version_id, game_mode, region`);
   return rows.map((row) => ({ ...row, last_ts: new Date(row.last_ts) }));
 }

@@ -17,6 +17,14 @@ export async function touch(tx: Tx, names: string[]): Promise<Map<string, number
   return new Map(raised.map(({ topic, version }) => [topic, Number(version)]));
 }
 
+/** Locks the rows of topics until the transaction ends, as {@link touch} does, and tells nobody. */
+export async function hold(tx: Tx, names: string[]): Promise<void> {
+  await tx.execute(sql`
+    insert into ${topics} (topic, version)
+    select name, 0 from unnest(${sql.param(inOrder(names))}::text[]) as name
+    on conflict (topic) do update set version = ${topics}.version`);
+}
+
 /**
  * The common table expression `told (topic, version)`, for statements that touch and do their work in one go: they raise
  * and tell before they read from it, and do neither when they never read from it.

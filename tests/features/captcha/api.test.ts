@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { BODIES, HCAPTCHA, MODE, shareCaptchaService, solved, TIMES, TURNSTILE } from '../../support/captcha-game.ts';
+import { deploy, setLimits } from '../../support/game.ts';
 import { makePuppetGame } from '../../support/puppet.ts';
+import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 
@@ -32,6 +34,18 @@ describe('without a captcha that is needed', () => {
     expect((await at.receiptOf(game, wrong)).captcha).toBeUndefined();
     expect(outcomeOf(await at.ask(game, 'join'))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
   });
+});
+
+test('a find that waits for its turn is asked for one as soon as the namespace is on a version that wants it', async () => {
+  const game = await makeFullGame(at.muster);
+  const waiters = await Promise.all([{}, solved(at.captcha())].map((body) => queueUp(at.muster, game, body)));
+  await deploy(at.muster.api, game, { ...game.matchmaker, captcha: { ...TIMES, hcaptcha: HCAPTCHA } });
+  await setLimits(at.muster.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2, max_players: 8 });
+  const [without, having] = await Promise.all(waiters.map(({ answer }) => answer));
+  expect([without, having].map((answer) => answer && outcomeOf(answer))).toEqual([
+    '403 CAPTCHA_CAPTCHA_REQUIRED',
+    '200',
+  ]);
 });
 
 describe('a captcha that comes with a request', () => {

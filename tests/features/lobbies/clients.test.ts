@@ -54,6 +54,21 @@ describe('a client that has as many players as it may is refused', () => {
     expect(await ledger.lobbiesOf(game.namespace_id)).toHaveLength(1);
   });
 
+  test('and that is no news to anybody, however often it asks', async () => {
+    const game = await make(1);
+    const { lobby_id } = await seatOf(find(near, game));
+    const indexOf = async () =>
+      (await near.api.ok('GET', '/matchmaker/lobbies/list', { token: game.public_token })).watch.index;
+    const before = await indexOf();
+    for (const _time of [1, 2]) {
+      expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
+      expect(outcomeOf(await find(near, game, { tags: { color: 'red' } }))).toBe(TOO_MANY);
+      expect(outcomeOf(await join(near, game, lobby_id))).toBe(TOO_MANY);
+      expect(outcomeOf(await create(near, game))).toBe(TOO_MANY);
+    }
+    expect(await indexOf()).toBe(before);
+  });
+
   test('before a lobby is made for it', async () => {
     const game = await make(1, { max_players: 1 });
     await seatOf(find(near, game));

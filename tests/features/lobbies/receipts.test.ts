@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { makeGame } from '../../support/game.ts';
+import { deploy, makeGame, setLimits } from '../../support/game.ts';
 import { find, hostOf, join, makePuppetGame } from '../../support/puppet.ts';
+import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -23,7 +24,7 @@ describe('a receipt says', () => {
       ray_id: answer.headers.get('rvt-ray-id'),
       kind: 'find',
       version_id: game.version_id,
-      request: { game_modes: ['default'], players: 2, creates: true },
+      request: { game_modes: ['default'], regions: ['local'], players: 2, creates: true },
       considered: [],
       rounds: 1,
       outcome: { lobby_id: answer.body.lobby.lobby_id, is_new: true },
@@ -72,6 +73,16 @@ describe('a receipt says', () => {
       'full',
       'private',
     ]);
+  });
+
+  test('by which version it was decided, when it has waited for its turn meanwhile', async () => {
+    const game = await makeFullGame(muster);
+    const waiter = await queueUp(muster, game);
+    const version_id = await deploy(muster.api, game, game.matchmaker);
+    await setLimits(muster.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
+    const answer = await waiter.answer;
+    expect(outcomeOf(answer)).toBe('200');
+    expect(await receiptOf(game, answer)).toMatchObject({ version_id, outcome: { is_new: true } });
   });
 
   test('what a join, a lobby of a player and a refused request came to', async () => {

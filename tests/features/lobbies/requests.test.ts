@@ -14,6 +14,7 @@ const MODES = resolveMatchmaker(
       on_the_moon: { regions: { moon: {} } },
       dynamic: { allow_dynamic_max_players: true },
       not_found: { actions: { find: { enabled: false } } },
+      of_the_known: { actions: { find: { enabled: true, identity_requirement: 'registered' } } },
     },
   },
   REGIONS,
@@ -73,6 +74,21 @@ const CASES: Case[] = [
 ];
 
 describe('where a find looks, and what it makes', () => {
+  test.each(['not_found', 'of_the_known'])('no seat is looked for in %s, which may not be found', (closed_one) => {
+    for (const prevent_auto_create_lobby of [false, undefined]) {
+      const body = { game_modes: ['everywhere', closed_one], prevent_auto_create_lobby };
+      expect(checkFind(body, MODES, REGIONS).game_modes).toEqual(['everywhere']);
+    }
+  });
+
+  test('what is named twice is looked into once', () => {
+    const body = { game_modes: ['everywhere', 'away', 'everywhere'], regions: ['far', 'near', 'far'] };
+    expect(checkFind(body, MODES, REGIONS)).toMatchObject({
+      game_modes: ['everywhere', 'away'],
+      regions: ['far', 'near'],
+    });
+  });
+
   test.each(CASES)('$promise', ({ body, searched, creates }) => {
     const search = checkFind(body, MODES, REGIONS);
     expect(search.regions).toEqual(searched);

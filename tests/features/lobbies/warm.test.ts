@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { missingLobbies, type WantedShelf } from '../../../src/features/lobbies/rules.ts';
-import { deploy, type TestGame } from '../../support/game.ts';
+import { deploy, setLimits, type TestGame } from '../../support/game.ts';
 import { hostOf, makePuppetGame } from '../../support/puppet.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -12,6 +12,7 @@ interface Live {
   is_ready: boolean;
   is_idle: boolean;
   is_outdated: boolean;
+  is_closed: boolean;
 }
 
 let opened: TestService;
@@ -98,6 +99,60 @@ describe('lobbies kept warm', () => {
     await find(game);
     await untilIdle(game, 3);
     expect((await live(game)).filter(({ lobby_id }) => !before.includes(lobby_id))).toHaveLength(1);
+  });
+});
+
+describe('a warm lobby that is closed', () => {
+  // There is a machine elsewhere that has gone.
+  const warmHere = (min: number, max?: number) => ({ ...warm(min, max), regions: { local: {} } });
+  const CLOSING_SOURCE = `
+    await fetch(process.env.SERVICE_API_ENDPOINT + '/matchmaker/lobbies/closed', {
+      method: 'PUT',
+      headers: { authorization: 'Bearer ' + process.env.SERVICE_TOKEN, 'content-type': 'application/json' },
+      body: JSON.stringify({ is_closed: true }),
+    });
+    ${QUIET_SOURCE}`;
+  /** Two others, one after the other, have their warm lobbies: those of all have been looked at in between. */
+  async function passTwice(): Promise<void> {
+    for (const _pass of [1, 2])
+      await untilIdle(await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warmHere(1) }), 1);
+  }
+
+  test('before anybody came, by a server that prepares itself, stays, and no other is made for it', async () => {
+    const game = await makeRoomGame(opened, { source: CLOSING_SOURCE, mode: warmHere(1, 2) });
+    const [first] = await untilIdle(game, 1);
+    expect(first).toMatchObject({ is_closed: true });
+    await passTwice();
+    expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([first?.lobby_id ?? '']);
+  });
+
+  test('and left by everybody ends, and another one is made', async () => {
+    const game = await makePuppetGame(opened, { game_modes: { default: warmHere(1, 2) } });
+    const [kept] = await untilIdle(game, 1);
+    const { lobby, player } = await find(game);
+    expect(lobby.lobby_id).toBe(kept?.lobby_id ?? '');
+    const host = await hostOf(opened, game, lobby.lobby_id);
+    await host.setClosed(true);
+    await host.disconnected(player.token);
+    const [other] = await waitFor(async () => {
+      const all = await live(game);
+      return all.length === 1 && all[0]?.lobby_id !== lobby.lobby_id ? all : undefined;
+    }, 'the closed one to end');
+    expect(other).toBeDefined();
+  });
+
+  test('none is told of again and again where the namespace may have no more', async () => {
+    const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
+    const limits = { lobby_count_max: 1 };
+    await setLimits(opened.api, { ...game, token: game.cloud_token }, limits);
+    const docker = { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } };
+    await deploy(opened.api, game, { game_modes: { default: warmHere(2) }, docker });
+    await untilIdle(game, 1);
+    const indexOf = async () =>
+      (await opened.api.ok('GET', '/matchmaker/lobbies/list', { token: game.public_token })).watch.index;
+    const before = await indexOf();
+    await passTwice();
+    expect(await indexOf()).toBe(before);
   });
 });
 

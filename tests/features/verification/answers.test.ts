@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { deploy } from '../../support/game.ts';
 import { openProvider } from '../../support/provider.ts';
 import { find, join, makePuppetGame } from '../../support/puppet.ts';
 import { findFreePort } from '../../support/service.ts';
@@ -217,4 +218,27 @@ test('neither its headers, nor its secret, nor the query of its address are logg
   const answer = await find(muster, game);
   expect(provider.requests[0]?.path).toContain(canary);
   expect(JSON.stringify([answer.body, muster.events, await receiptOf(game, answer)])).not.toContain(canary);
+});
+
+test('that came after the namespace got another version is one for the version before: that one is asked anew', async () => {
+  const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+  for (const ask of [() => find(muster, game), () => create(game)]) {
+    const asked = provider.requests.length;
+    const late = Promise.withResolvers<Response>();
+    provider.answer = () => late.promise;
+    const asking = ask();
+    await waitFor(() => provider.requests.length === asked + 1, 'the verification to be asked');
+    provider.answer = () => new Response(null, { status: 204 });
+    const version_id = await deploy(muster.api, game, game.matchmaker);
+    late.resolve(new Response(null, { status: 204 }));
+    const answer = await asking;
+    expect(outcomeOf(answer)).toBe('200');
+    expect(provider.requests.length).toBe(asked + 2);
+    const { game_id, namespace_id, cloud_token: token } = game;
+    const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`;
+    const { lobbies } = await muster.api.ok('GET', path, { token });
+    const { lobby_id } = answer.body.lobby;
+    expect(lobbies).toContainEqual(expect.objectContaining({ lobby_id, is_outdated: false }));
+    expect(await receiptOf(game, answer)).toMatchObject({ version_id });
+  }
 });
