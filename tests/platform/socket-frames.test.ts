@@ -20,7 +20,9 @@ const nameOf = (path: string) => path.split('/').at(-1) ?? '';
 const open = () => openSocket(app.url, { token });
 const refusal = (socket: TestSocket) => socket.next(({ type }) => type === 'error');
 
-const BAD: [string, string | Uint8Array<ArrayBuffer>][] = [
+const X64 = 'x'.repeat(64);
+/** What is sent, and the id that it is refused with. */
+const BAD: [string, string | Uint8Array<ArrayBuffer>, string?][] = [
   ['nothing', ''],
   ['no JSON', 'hello'],
   ['half of one', '{"type":"ping"'],
@@ -35,6 +37,7 @@ const BAD: [string, string | Uint8Array<ArrayBuffer>][] = [
   ['a type that is a list', '{"type":["ping"]}'],
   ['a type that cannot be made a text', '{"type":{"toString":1,"valueOf":1}}'],
   ['a type that there is not', '{"type":"publish"}'],
+  ['a type that there is not, with an id', '{"type":"publish","id":"a"}', 'a'],
   ['a type that every object has', '{"type":"constructor"}'],
   ['a type of the service', '{"type":"ready"}'],
   ['a type in other letters', '{"type":"PING"}'],
@@ -42,20 +45,25 @@ const BAD: [string, string | Uint8Array<ArrayBuffer>][] = [
   ['subscribe with an id that is a number', '{"type":"subscribe","id":1,"path":"/matchmaker/words/a"}'],
   ['subscribe with an empty id', '{"type":"subscribe","id":"","path":"/matchmaker/words/a"}'],
   ['subscribe with a long id', `{"type":"subscribe","id":"${'x'.repeat(65)}","path":"/matchmaker/words/a"}`],
-  ['subscribe without a path', '{"type":"subscribe","id":"a"}'],
+  ['subscribe without a path', '{"type":"subscribe","id":"a"}', 'a'],
+  ['subscribe without a path, with an id as long as can be', `{"type":"subscribe","id":"${X64}"}`, X64],
+  ['subscribe with an id that is in use', '{"type":"subscribe","id":"mine"}'],
   [
     'subscribe with a path that is an address',
     '{"type":"subscribe","id":"a","path":"http://muster/matchmaker/words/a"}',
+    'a',
   ],
-  ['subscribe with an empty path', '{"type":"subscribe","id":"a","path":""}'],
-  ['subscribe with a long path', `{"type":"subscribe","id":"a","path":"/${'x'.repeat(4_096)}"}`],
+  ['subscribe with an empty path', '{"type":"subscribe","id":"a","path":""}', 'a'],
+  ['subscribe with a long path', `{"type":"subscribe","id":"a","path":"/${'x'.repeat(4_096)}"}`, 'a'],
   [
     'subscribe with a number for an index',
     '{"type":"subscribe","id":"a","path":"/matchmaker/words/a","watch_index":1}',
+    'a',
   ],
   [
     'subscribe with a long index',
     `{"type":"subscribe","id":"a","path":"/matchmaker/words/a","watch_index":"${'1'.repeat(65)}"}`,
+    'a',
   ],
   ['unsubscribe without an id', '{"type":"unsubscribe"}'],
   ['unsubscribe with a list of ids', '{"type":"unsubscribe","id":["a"]}'],
@@ -65,14 +73,14 @@ const BAD: [string, string | Uint8Array<ArrayBuffer>][] = [
 ];
 
 describe('a frame that cannot be read is refused, and the socket goes on', () => {
-  test.each(BAD)('%s', async (_, frame) => {
+  test.each(BAD.map(([what, frame, id]) => [what, frame, id] as const))('%s', async (_, frame, refused_id) => {
     using socket = open();
     const path = newPath();
     const key = await socket.subscribe('mine', path);
     await socket.body(key);
     socket.socket.send(frame);
     const { id, error } = await refusal(socket);
-    expect([id, error.code]).toEqual([undefined, 'WATCH_BAD_FRAME']);
+    expect([id, error.code]).toEqual([refused_id, 'WATCH_BAD_FRAME']);
     await app.raise(nameOf(path));
     expect((await socket.body(key)).word).toBe(1);
   });

@@ -74,7 +74,8 @@ const FROM_SERVICE: Message[] = [
   },
   {
     name: 'error',
-    summary: 'With an id: the subscription was refused or has ended. Without: a frame, or the whole socket.',
+    summary:
+      'With an id: the subscription was refused or has ended. Without: a frame whose id cannot be read or is in use, or the whole socket.',
     payload: frame('error', {
       id: Type.Optional(Id),
       error: ErrorBody,

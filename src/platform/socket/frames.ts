@@ -29,6 +29,7 @@ export type ClientFrame =
   | Static<typeof Unsubscribe>
   | Static<typeof Ping>;
 
+const WITH_ID = compileShape(Type.Object({ id: Id }));
 const SHAPES = {
   subscribe: compileShape(Subscribe),
   authenticate: compileShape(Authenticate),
@@ -36,9 +37,18 @@ const SHAPES = {
   ping: compileShape(Ping),
 };
 
+/** What a client sent, if it is JSON. */
+export function parseFrame(data: string | Uint8Array): unknown {
+  return typeof data === 'string' ? parse(data) : undefined;
+}
+
+/** The id of a frame, also of one that is otherwise not as expected. */
+export function readId(frame: unknown): string | undefined {
+  return WITH_ID.accepts(frame) ? frame.id : undefined;
+}
+
 /** Reads a frame of a client. Throws WATCH_BAD_FRAME. */
-export function readFrame(data: string | Uint8Array): ClientFrame {
-  const frame = typeof data === 'string' ? parse(data) : undefined;
+export function readFrame(frame: unknown): ClientFrame {
   if (typeof frame !== 'object' || frame === null || !('type' in frame)) throw badFrame('expected JSON with a "type"');
   const name = frame.type;
   if (!isName(name)) throw badFrame(`expected the type ${Object.keys(SHAPES).join(', ')}`);

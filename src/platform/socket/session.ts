@@ -6,7 +6,7 @@ import type { Caller } from '../tokens/caller.ts';
 import { nameCaller } from '../tokens/caller.ts';
 import type { Sight } from '../watch/sights.ts';
 import type { Admittance, Admitted } from './admittance.ts';
-import { CLOSE, frames, readFrame, type SubscribeFrame } from './frames.ts';
+import { CLOSE, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
 import type { Groups, Member } from './groups.ts';
 
 export const SUBSCRIPTIONS_MAX = 256;
@@ -89,8 +89,9 @@ export class Session {
     let id: string | undefined;
     try {
       this.#countFrame();
-      const frame = readFrame(data);
-      if ('id' in frame) id = frame.id;
+      const parsed = parseFrame(data);
+      id = readId(parsed);
+      const frame = readFrame(parsed);
       switch (frame.type) {
         case 'ping':
           this.#send(frames.pong());
@@ -106,7 +107,8 @@ export class Session {
           void this.#subscribe(frame);
       }
     } catch (error) {
-      this.#refuse(error, id);
+      // Without the id of a subscription that there is: it goes on.
+      this.#refuse(error, id !== undefined && this.#subscriptions.has(id) ? undefined : id);
     }
   }
 
