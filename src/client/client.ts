@@ -1,10 +1,10 @@
+import { fitsFrame, readPlace } from './places.ts';
 import { poll } from './poll.ts';
-import { deliver, type Listener, type Stream, Streams, tell } from './streams.ts';
-import { choosePause, TIMING, type Timing } from './timing.ts';
+import { deliver, endPoll, type Listener, type Stream, Streams, tell } from './streams.ts';
+import { endPause, type Pause, startPause, TIMING, type Timing, within } from './timing.ts';
 import { type SocketEnd, WatchSocket } from './watch-socket.ts';
-import { CLOSE, type Refusal, SUBPROTOCOL, type Watched } from './wire.ts';
+import { CLOSE, FRAME_TOO_LONG, type Refusal, SUBPROTOCOL, type Watched } from './wire.ts';
 
-const PATH_LENGTH_MAX = 4_096;
 /** So many sockets in a row that come to nothing, and polls do their work until one does. */
 const ATTEMPTS_MAX = 3;
 /** Events of a page: it is looked at again, or the network is back. */
@@ -15,14 +15,14 @@ export interface ClientOptions {
   url: string;
   /**
    * Who watches; nothing where no token is needed. A function is asked again when the token has expired or was refused,
-   * and after a socket that did not open: browsers do not say whether it was for the token.
+   * after a socket that did not open (browsers do not say whether it was for the token), and when it gave none for long.
    */
   token?: string | (() => string | Promise<string>) | undefined;
   timing?: Partial<Timing>;
 }
 
 export interface WatchOptions {
-  /** Only what comes after this index, of any earlier body of the path. */
+  /** Only what comes after this index, of any earlier body of the path. Counts before one that is in the path's query. */
   watch_index?: string;
   /** It cannot be watched, or not any more: nothing follows. Without this, the refusal goes to the console. */
   onError?: (error: Refusal) => void;
@@ -45,8 +45,8 @@ export class Client {
   #is_connecting = false;
   /** Sockets in a row that ended before anything good came. */
   #failures = 0;
-  #pause: ReturnType<typeof setTimeout> | undefined;
-  #is_closed = false;
+  #pause: Pause | undefined;
+  readonly #closed = new AbortController();
 
   constructor(options: ClientOptions) {
     this.#url = options.url.replace(/\/$/, '');
@@ -66,15 +66,21 @@ export class Client {
     onBody: (body: Body) => void,
     { watch_index, onError = report }: WatchOptions = {},
   ): () => void {
-    if (this.#is_closed) throw new TypeError('This client is closed: connect another one.');
-    if (!path.startsWith('/') || path.length > PATH_LENGTH_MAX) throw new TypeError(`"${path}" is not a path.`);
+    if (this.#isClosed()) throw new TypeError('This client is closed: connect another one.');
+    const place = readPlace(path, watch_index);
     // What the body of a path looks like is the caller's knowledge.
     const listener: Listener = { onBody: onBody as Listener['onBody'], onError, is_over: false };
-    this.#streams.add(path, watch_index, listener);
-    this.#arrange();
+    if (fitsFrame(place.path)) {
+      this.#streams.add(place, listener);
+      this.#arrange();
+    } else {
+      queueMicrotask(() => {
+        if (!this.#isClosed()) tell({ listeners: new Set([listener]) }, () => onError(FRAME_TOO_LONG));
+      });
+    }
     return () => {
       listener.is_over = true;
-      const stream = this.#streams.find(path, listener);
+      const stream = this.#streams.find(place.path, listener);
       stream?.listeners.delete(listener);
       if (stream?.listeners.size === 0) this.#remove(stream);
       this.#arrange();
@@ -83,27 +89,26 @@ export class Client {
 
   /** Ends everything. Nobody is called any more. */
   close(): void {
-    this.#is_closed = true;
+    this.#closed.abort();
     for (const event of WAKING) globalThis.removeEventListener?.(event, this.#wake);
     for (const stream of this.#streams.all()) {
       for (const listener of stream.listeners) listener.is_over = true;
       this.#streams.remove(stream);
     }
-    clearTimeout(this.#pause);
+    clearTimeout(this.#pause?.timer);
     this.#socket?.end(CLOSE.normal);
   }
 
   /** Sees to it that every stream is on the socket, polled, or waits. To be called after whatever may have changed that. */
   #arrange(): void {
     const streams = this.#streams.all();
-    if (this.#is_closed || streams.length === 0) return;
+    if (this.#isClosed() || streams.length === 0) return;
     const socket = this.#socket?.isOpen() ? this.#socket : undefined;
     const is_polling = socket !== undefined || this.#failures >= ATTEMPTS_MAX || !hasSockets();
     for (const stream of streams) {
       if (stream.pause !== undefined || socket?.has(stream)) continue;
       if (socket && this.#streams.isFirst(stream) && !stream.is_polled) {
-        stream.asking?.abort();
-        stream.asking = undefined;
+        endPoll(stream);
         socket.subscribe(stream);
       } else if (is_polling && !stream.asking) void this.#poll(stream);
     }
@@ -114,11 +119,11 @@ export class Client {
     this.#is_connecting = true;
     try {
       const token = await this.#getToken();
-      if (this.#is_closed) return;
+      if (this.#isClosed()) return;
       const protocols = [SUBPROTOCOL, ...(token === undefined ? [] : [`bearer.${token}`])];
       const socket = new WebSocket(`${this.#url.replace(/^http/, 'ws')}/watch`, protocols);
       this.#socket = new WatchSocket(socket, this.#timing, {
-        onOpen: () => this.#arrange(),
+        onOpen: () => this.#endPauses(),
         onBody: (stream, body) => this.#deliver(stream, body),
         onRefused: (stream, error, retry_after_ms) => this.#hearRefusal(stream, error, retry_after_ms),
         onEnd: (end) => this.#lose(end),
@@ -133,11 +138,14 @@ export class Client {
   #lose({ code, was_open, was_well, rest_ms }: SocketEnd): void {
     this.#socket = undefined;
     this.#is_connecting = false;
-    if (this.#is_closed) return;
+    if (this.#isClosed()) return;
     if (was_well) this.#failures = 0;
     else if (rest_ms > 0) this.#failures = ATTEMPTS_MAX;
     if (code === CLOSE.unauthorized || !was_open) this.#token = undefined;
-    this.#pause = setTimeout(() => this.#endPause(), rest_ms + choosePause(this.#failures, this.#timing));
+    this.#pause = startPause({ min_ms: rest_ms, failures: this.#failures }, this.#timing, () => {
+      this.#pause = undefined;
+      this.#arrange();
+    });
     this.#failures += 1;
     this.#arrange();
   }
@@ -196,12 +204,11 @@ export class Client {
   }
 
   #rest(stream: Stream, min_ms = 0): void {
-    const pause_ms = min_ms + choosePause(stream.failures, this.#timing);
-    stream.failures += 1;
-    stream.pause = setTimeout(() => {
+    stream.pause = startPause({ min_ms, failures: stream.failures }, this.#timing, () => {
       stream.pause = undefined;
       this.#arrange();
-    }, pause_ms);
+    });
+    stream.failures += 1;
   }
 
   #remove(stream: Stream): void {
@@ -209,17 +216,24 @@ export class Client {
     this.#streams.remove(stream);
   }
 
-  #endPause(): void {
-    clearTimeout(this.#pause);
-    this.#pause = undefined;
+  /** There is hope again: only what the service asked for is waited for. */
+  #endPauses(): void {
+    for (const stream of this.#streams.all()) stream.pause = endPause(stream.pause);
+    this.#pause = endPause(this.#pause);
     this.#arrange();
   }
 
-  /** What has slept may be dead without knowing. */
+  /** What has slept may be dead without knowing: sockets are asked whether they are there, and polls are asked again. */
   readonly #wake = ({ type }: Event): void => {
+    if (type === 'visibilitychange' && globalThis.document?.visibilityState === 'hidden') return;
     this.#socket?.ping();
-    if (type === 'online') this.#endPause();
+    for (const stream of this.#streams.all()) endPoll(stream);
+    this.#endPauses();
   };
+
+  #isClosed(): boolean {
+    return this.#closed.signal.aborted;
+  }
 
   #canRenew(): boolean {
     return typeof this.#options.token === 'function';
@@ -228,7 +242,8 @@ export class Client {
   #getToken(): Promise<string | undefined> {
     const { token } = this.#options;
     if (this.#token) return this.#token;
-    const asked = (async () => (typeof token === 'function' ? await token() : token))();
+    const given = (async () => (typeof token === 'function' ? await token() : token))();
+    const asked = within(this.#timing.poll_within_ms, this.#closed.signal, given);
     this.#token = asked;
     // Whoever waits for it hears that there is none; the next one asks again.
     asked.catch(() => {

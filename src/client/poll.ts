@@ -1,3 +1,4 @@
+import type { Place } from './places.ts';
 import { isRefusal, isWatched, type Refusal, type Watched } from './wire.ts';
 
 /** An answer that comes sooner and has nothing new was not waited for: the service stops. */
@@ -12,7 +13,7 @@ export type Answer =
 /** Asks once for what came after the index of a path. Throws when the service cannot be reached, or by the signal. */
 export async function poll(
   url: string,
-  { path, index }: { path: string; index: string | undefined },
+  { path, index }: Place,
   token: string | undefined,
   signal: AbortSignal,
 ): Promise<Answer> {

@@ -1,3 +1,5 @@
+import type { Place } from './places.ts';
+import type { Pause } from './timing.ts';
 import type { Refusal, Watched } from './wire.ts';
 
 /** As many as one socket takes. */
@@ -11,15 +13,12 @@ export interface Listener {
 }
 
 /** Those who have seen the same of a path, and go on together. */
-export interface Stream {
-  path: string;
-  /** What they have seen; undefined: nothing. */
-  index: string | undefined;
+export interface Stream extends Place {
   listeners: Set<Listener>;
   /** The poll that is under way. */
   asking?: AbortController | undefined;
   /** Until it is tried again. */
-  pause?: ReturnType<typeof setTimeout> | undefined;
+  pause?: Pause | undefined;
   /** In a row. */
   failures: number;
   /** Whether another token was asked for since the last body. */
@@ -45,7 +44,7 @@ export class Streams {
   }
 
   /** Adds somebody who has seen `index`. Throws RangeError when it is one path too many. */
-  add(path: string, index: string | undefined, listener: Listener): void {
+  add({ path, index }: Place, listener: Listener): void {
     const streams = this.#of(path);
     const same = streams.find((stream) => stream.index === index);
     if (same) {
@@ -62,9 +61,8 @@ export class Streams {
 
   /** Its poll and its pause end too. */
   remove(stream: Stream): void {
-    stream.asking?.abort();
-    stream.asking = undefined;
-    clearTimeout(stream.pause);
+    endPoll(stream);
+    clearTimeout(stream.pause?.timer);
     const left = this.#of(stream.path).filter((other) => other !== stream);
     if (left.length > 0) this.#by_path.set(stream.path, left);
     else this.#by_path.delete(stream.path);
@@ -91,6 +89,11 @@ export class Streams {
   }
 }
 
+export function endPoll(stream: Stream): void {
+  stream.asking?.abort();
+  stream.asking = undefined;
+}
+
 /** Tells those of a stream what is new, each index once. */
 export function deliver(stream: Stream, body: Watched): void {
   stream.failures = 0;
@@ -101,7 +104,7 @@ export function deliver(stream: Stream, body: Watched): void {
 }
 
 /** What a callback throws is nobody's to catch here, and keeps the others from nothing. */
-export function tell({ listeners }: Stream, say: (listener: Listener) => void): void {
+export function tell({ listeners }: Pick<Stream, 'listeners'>, say: (listener: Listener) => void): void {
   for (const listener of [...listeners]) {
     // One of the others may have ended it.
     if (listener.is_over) continue;

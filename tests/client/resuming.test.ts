@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeAll, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test';
 import type { Client, ClientOptions } from '../../src/client/client.ts';
 import { connect, QUICK, type Watcher, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
@@ -116,13 +116,67 @@ describe('whoever watches goes on', () => {
     await watcher.next(isThere);
   });
 
+  describe('who polls', () => {
+    const TROUBLES: [string, () => Promise<void>][] = [
+      [
+        'and has failed',
+        async () => {
+          await proxy.cut();
+          // His polls and his sockets have come to nothing.
+          await Bun.sleep(300);
+          await proxy.mend();
+        },
+      ],
+      ['and whose connection is dead', async () => proxy.stall()],
+    ];
+    let pause = 0;
+    beforeEach(() => {
+      pause = 0;
+      spyOn(Math, 'random').mockImplementation(() => pause);
+    });
+    afterEach(() => mock.restore());
+
+    test.each(TROUBLES)('%s, at once when the network is back', async (_, meet) => {
+      proxy.refuseWebSockets(502);
+      client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, poll_within_ms: NEVER_MS } });
+      const watcher = watchWith(client, path);
+      await watcher.next();
+      pause = 0.5;
+      await meet();
+      const isThere = await change();
+      dispatchEvent(new Event('online'));
+      await watcher.next(isThere);
+    });
+
+    test('and has failed, at once when there is a socket', async () => {
+      const timing = { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, open_within_ms: NEVER_MS, poll_within_ms: 200 };
+      proxy.refuseWebSockets(502);
+      client = open({ timing });
+      const watcher = watchWith(client, path);
+      await watcher.next();
+      const release = proxy.hold();
+      const connections = proxy.connections;
+      // One of them is the socket. It is not given up, as polls are.
+      await waitFor(() => proxy.connections > connections + 4, 'connections that nothing comes of');
+      pause = 0.5;
+      await Bun.sleep(400);
+      const isThere = await change();
+      release();
+      await watcher.next(isThere);
+    });
+  });
+
   test('when he was sent away for saying too much', async () => {
     client = open();
     const watcher = watchWith(client, path);
     await watcher.next();
     for (let times = 0; times < 200; times += 1) watchWith(client, '/cloud/games').stop();
     const began = performance.now();
-    await waitFor(() => proxy.connections > 1, 'another connection');
+    await waitFor(() => {
+      // He was asked to wait, whatever he hears of the network.
+      dispatchEvent(new Event('online'));
+      return proxy.connections > 1;
+    }, 'another connection');
     expect(performance.now() - began).toBeGreaterThan(900);
     await watcher.next(await change());
     expectEachOnce(watcher);
@@ -214,6 +268,23 @@ describe('a token that expires', () => {
     expect(await watcher.refusal()).toMatchObject({ code: 'CLAIMS_ENTITLEMENT_EXPIRED' });
   });
 
+  test.each([
+    ['sockets', undefined],
+    ['polls', 502],
+  ])('is asked for again when it does not come (%s)', async (_, refused_status) => {
+    proxy.refuseWebSockets(refused_status);
+    let times = 0;
+    client = open({
+      token() {
+        times += 1;
+        return times % 2 === 1 ? new Promise(() => {}) : game.cloud_token;
+      },
+      timing: { ...QUICK, poll_within_ms: 300 },
+    });
+    await watchWith(client, path).next();
+    expect(times).toBeGreaterThan(1);
+  });
+
   test('is asked for again when it could not be had', async () => {
     let times = 0;
     client = open({
@@ -243,6 +314,24 @@ describe('what a server writes comes line by line, none twice and none left out'
     await (writing ?? write());
     await proxy.mend();
   };
+  /** A server that writes when it is told to. */
+  async function runCounting() {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run(COUNTING);
+    const findIndex = async () => (await servers.log(server_id)).body.watch.index;
+    return {
+      logs: `${servers.path}/${server_id}/logs?stream=std_out`,
+      findIndex,
+      async write(piece: number) {
+        const index = await findIndex();
+        await Bun.write(`${muster.config.data_directory}/servers/${server_id}/work/go.${piece}`, '');
+        // Answered when there is something.
+        await servers.log(server_id, 'std_out', index);
+      },
+      end: () => servers.destroy(server_id, '?override_kill_timeout=0'),
+    };
+  }
+  const numbersOf = (pieces: number) => Array.from({ length: pieces * PIECE_LINES }, (_line, number) => String(number));
   type Trouble = typeof cutAndMend;
   const TROUBLES: [string, Trouble, number | undefined][] = [
     ['over sockets that are cut', cutAndMend, undefined],
@@ -262,37 +351,50 @@ describe('what a server writes comes line by line, none twice and none left out'
     ],
   ];
   test.each(TROUBLES)('%s', async (_, trouble, refused_status) => {
-    const servers = serversOf(muster, game);
-    const server_id = await servers.run(COUNTING);
-    const { watch } = (await servers.log(server_id)).body;
+    const { logs, findIndex, write, end } = await runCounting();
     proxy.refuseWebSockets(refused_status);
     client = open();
     const read: string[] = [];
     /** Of somebody who comes in between, and wants what comes after. */
     const read_late: string[] = [];
-    const logs = `${servers.path}/${server_id}/logs?stream=std_out`;
-    const add = (to: string[]) => (body: Logs) => void to.push(...body.lines.map(atob));
-    client.watch(logs, add(read), startAt(watch.index));
+    client.watch(logs, addTo(read), { watch_index: await findIndex() });
     for (let piece = 0; piece < PIECES; piece += 1) {
-      await trouble(piece, async () => {
-        const { index } = (await servers.log(server_id)).body.watch;
-        await Bun.write(`${muster.config.data_directory}/servers/${server_id}/work/go.${piece}`, '');
-        // Answered when there is something.
-        await servers.log(server_id, 'std_out', index);
-      });
+      await trouble(piece, () => write(piece));
       await waitFor(() => read.length >= (piece + 1) * PIECE_LINES, `piece ${piece}`);
       if (piece !== 3) continue;
-      const { watch: now } = (await servers.log(server_id)).body;
-      client.watch(logs, add(read_late), startAt(now.index));
+      client.watch(logs, addTo(read_late), { watch_index: await findIndex() });
     }
-    const all = Array.from({ length: PIECES * PIECE_LINES }, (_line, number) => String(number));
+    const all = numbersOf(PIECES);
     expect(read).toEqual(all);
     expect(read_late).toEqual(all.slice(4 * PIECE_LINES));
-    await servers.destroy(server_id, '?override_kill_timeout=0');
+    await end();
+  });
+
+  test.each([
+    ['a socket', undefined],
+    ['polls', 502],
+  ])('over %s, also when the index is in the path, and before a fragment', async (_, refused_status) => {
+    const { logs, findIndex, write, end } = await runCounting();
+    const index = await findIndex();
+    await write(0);
+    proxy.refuseWebSockets(refused_status);
+    client = open();
+    const all: string[] = [];
+    const after: string[] = [];
+    client.watch(`${logs}#end`, addTo(all));
+    await waitFor(() => all.length >= PIECE_LINES, 'the first lines');
+    client.watch(`${logs}&watch_index=${index}#end`, addTo(after));
+    for (let piece = 1; piece < 4; piece += 1) {
+      await write(piece);
+      await waitFor(() => Math.min(all.length, after.length) >= (piece + 1) * PIECE_LINES, `piece ${piece}`);
+    }
+    expect(all).toEqual(numbersOf(4));
+    expect(after).toEqual(numbersOf(4));
+    await end();
   });
 });
 
-const startAt = (watch_index: string) => ({ watch_index });
+const addTo = (read: string[]) => (body: Logs) => void read.push(...body.lines.map(atob));
 
 interface Logs {
   lines: string[];

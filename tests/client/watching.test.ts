@@ -77,6 +77,19 @@ describe('whoever may not watch', () => {
     expect(games.errors).toEqual([]);
   });
 
+  test('asks for what makes too long a frame, is told so, and the others go on', async () => {
+    const watcher = watchWith(client, path);
+    const too_much = watchWith(client, `/cloud/games?filling=${'\u0001'.repeat(4_000)}`);
+    expect(await too_much.refusal()).toMatchObject({ code: 'WATCH_BAD_FRAME', message: expect.any(String) });
+    await watcher.next();
+    await watcher.next(shows(await change()));
+    expect(too_much.errors).toHaveLength(1);
+    const ended = watchWith(client, `/cloud/games?filling=${'\u0001'.repeat(4_000)}`);
+    ended.stop();
+    await watcher.next(shows(await change()));
+    expect(ended.errors).toEqual([]);
+  });
+
   test('has written no path, or too many of them, hears it at once', () => {
     const nothing = () => {};
     expect(() => client.watch('cloud/games', nothing)).toThrow(TypeError);
@@ -106,6 +119,12 @@ describe('whoever watches', () => {
     const name = await change();
     await watcher.next(shows(name));
     expect(watcher.bodies).toHaveLength(1);
+  });
+
+  test.each(['x'.repeat(65), 'x', ''])('from what could be no index (%s) gets the body of now', async (watch_index) => {
+    const watcher = watchWith(client, path, { watch_index });
+    expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: game.cloud_token }));
+    await watcher.next(shows(await change()));
   });
 
   test('many things does so on one connection', async () => {

@@ -30,8 +30,11 @@ muster.watch('/matchmaker/lobbies/list', ({ lobbies }) => {
   console.log(typeof WebSocket, 'sees', lobbies.map(({ total_player_count }) => total_player_count).join());
 });
 muster.watch('/nothing/here', () => {}, { onError: ({ code }) => console.log('refused', code) });
+const waiting = connect({ url, token: () => new Promise(() => {}), timing: { poll_within_ms: 3_600_000 } });
+waiting.watch('/matchmaker/lobbies/list', () => console.log('sees without a token'));
 process.stdin.once('data', () => {
   muster.close();
+  waiting.close();
   process.stdin.destroy();
 });
 `;
