@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { at } from '../../platform/database/moments.ts';
+import { at, toMoment } from '../../platform/database/moments.ts';
 import { raise } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type LogChunkRow, type LogStream, serverLogChunks, servers } from './tables.ts';
@@ -12,6 +12,11 @@ export interface LogName {
 }
 
 const CHUNKS_MAX = 256;
+
+const LATEST = toMoment(Number.POSITIVE_INFINITY);
+
+/** How many lines of a piece are kept: of a mark only their number is left. */
+const kept_count = sql`case when octet_length(${serverLogChunks.content}) = 0 then 0 else ${serverLogChunks.line_count} end`;
 
 /** Adds a piece and tells those who watch. A piece that is there already (we were killed after adding it) stays as it is. */
 export async function insertChunk(queries: Queries, chunk: LogChunkRow): Promise<void> {
@@ -39,7 +44,10 @@ export async function selectLastChunk(queries: Queries, name: LogName): Promise<
   return row;
 }
 
-/** Pieces that hold the lines from a number on, in order: not more than hold about as many lines as wanted. */
+/**
+ * Pieces that hold the lines from a number on, in order, and marks between them: not more than hold about as many lines as
+ * wanted.
+ */
 export async function selectChunksFrom(
   queries: Queries,
   name: LogName,
@@ -49,7 +57,7 @@ export async function selectChunksFrom(
   const follows = and(of(name), gt(sql`${first_line} + ${line_count}`, line));
   const last = sql`(
     select max(first_line) from (
-      select first_line, sum(line_count) over (order by first_line) - line_count as lines_before
+      select first_line, sum(${kept_count}) over (order by first_line) - ${kept_count} as lines_before
       from ${serverLogChunks} where ${follows} order by first_line limit ${CHUNKS_MAX}
     ) as following where lines_before < ${lines_wanted}
   )`;
@@ -65,7 +73,7 @@ export async function selectLastChunks(queries: Queries, name: LogName, lines_wa
   const { first_line } = serverLogChunks;
   const first = sql`(
     select min(first_line) from (
-      select first_line, sum(line_count) over (order by first_line desc) - line_count as lines_after
+      select first_line, sum(${kept_count}) over (order by first_line desc) - ${kept_count} as lines_after
       from ${serverLogChunks} where ${of(name)} order by first_line desc limit ${CHUNKS_MAX}
     ) as last where lines_after < ${lines_wanted}
   )`;
@@ -82,28 +90,31 @@ export async function deleteChunksUpTo(queries: Queries, name: LogName, total_by
 }
 
 /**
- * Forgets what is older than a moment, in all logs. Of a server that may still write the last piece stays, without its
- * lines: it says how far the log was read, and which number comes next. Gives the number of pieces.
+ * Forgets what is older than a moment, in all logs. The last piece of each stays without its lines, as a mark: it says which
+ * number comes next and, of a server that may still write, how far its output was read. Gives the number of pieces.
  */
 export async function forgetChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
-  const is_mark = sql`(
-    exists (select from ${servers} as writer where writer.server_id = piece.server_id and writer.ended_at is null)
-    and not exists (
-      select from ${serverLogChunks} as later
-      where later.server_id = piece.server_id and later.stream = piece.stream and later.first_line > piece.first_line
-    )
+  const is_last = sql`not exists (
+    select from ${serverLogChunks} as later
+    where later.server_id = piece.server_id and later.stream = piece.stream and later.first_line > piece.first_line
   )`;
+  const has_ended = sql`exists (
+    select from ${servers} as writer where writer.server_id = piece.server_id and writer.ended_at is not null
+  )`;
+  // After the end of its server a mark is never old: it is not looked at again.
   const [row] = await queries.execute<{ forgotten: string }>(sql`
     with old as (
-      select piece.ctid as place, ${is_mark} as is_mark from ${serverLogChunks} as piece
-      where ts < ${at(moment)} and (octet_length(content) > 0 or not ${is_mark}) order by ts limit ${limit}
+      select piece.ctid as place, ${is_last} as is_last, ${has_ended} as has_ended from ${serverLogChunks} as piece
+      where ts < ${at(moment)} and (octet_length(content) > 0 or ${has_ended} or not ${is_last})
+      order by ts limit ${limit}
     ),
     emptied as (
-      update ${serverLogChunks} set content = ''
-      where ctid = any(array(select place from old where is_mark)) returning 1
+      update ${serverLogChunks} set content = '',
+        ts = case when ctid = any(array(select place from old where has_ended)) then ${at(LATEST)} else ts end
+      where ctid = any(array(select place from old where is_last)) returning 1
     ),
     deleted as (
-      delete from ${serverLogChunks} where ctid = any(array(select place from old where not is_mark)) returning 1
+      delete from ${serverLogChunks} where ctid = any(array(select place from old where not is_last)) returning 1
     )
     select (select count(*) from emptied) + (select count(*) from deleted) as forgotten`);
   return Number(row?.forgotten ?? 0);

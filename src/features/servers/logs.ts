@@ -129,12 +129,13 @@ export function createLogs({ database, clock }: { database: Database; clock: Clo
       });
       const lines: LogLines['lines'] = [];
       let next_line = line;
-      for (const { first_line, content, ts } of chunks) {
-        for (const [index, bytes] of splitLines(content).entries()) {
-          if (first_line + index < line || lines.length === LINES_PER_ANSWER_MAX) continue;
-          lines.push({ bytes, ts });
-          next_line = first_line + index + 1;
-        }
+      for (const { first_line, line_count, content, ts } of chunks) {
+        if (lines.length === LINES_PER_ANSWER_MAX) break;
+        const start = Math.max(line - first_line, 0);
+        const fitting = splitLines(content).slice(start, start + LINES_PER_ANSWER_MAX - lines.length);
+        for (const bytes of fitting) lines.push({ bytes, ts });
+        // Behind a mark it goes on with what is kept.
+        next_line = first_line + (fitting.length > 0 ? start + fitting.length : line_count);
       }
       return { lines, next_line };
     },

@@ -206,8 +206,38 @@ describe('what servers write is kept', () => {
     await servers.destroy(server_id);
     await endOf(muster, server_id);
     muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
-    await restarted.forgetOld();
-    expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 0 });
+    expect(await restarted.forgetOld()).toBeGreaterThan(0);
+    expect(await restarted.forgetOld()).toBe(0);
+    expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 3 });
+  });
+
+  test('for those, too, who stand before many lines that were forgotten', async () => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run('exec sleep 1000');
+    await servers.started(server_id);
+    const name = { server_id, stream: 'std_out' } as const;
+    const file = join(directory, server_id);
+    const logs = openLogs();
+    write(file, numbered(0, 1_000));
+    await logs.collect(name, file, false);
+    muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
+    await logs.forgetOld();
+    for (const line of [0, 400, 999, 1_000]) {
+      expect(await logs.linesFrom(name, line)).toEqual({ lines: [], next_line: 1_000 });
+    }
+    const kept = numbered(1_000, 1_300);
+    for (let from = 0; from < kept.length; from += 10) {
+      write(file, kept.slice(from, from + 10));
+      await logs.collect(name, file, false);
+    }
+    for (const line of [0, 400, 999, 1_000]) {
+      const { lines, next_line } = await logs.linesFrom(name, line);
+      expect([lines.map(({ bytes }) => Buffer.from(bytes).toString()), next_line]).toEqual([kept.slice(0, 256), 1_256]);
+    }
+    expect(await linesOf(logs, name)).toEqual(kept);
+    await logs.forgetOld();
+    expect(await linesOf(logs, name)).toEqual(kept);
+    await servers.destroy(server_id);
   });
 });
 
