@@ -125,3 +125,41 @@ test('whoever is sent away from the group sees nothing more of it, by any way, a
   expect(socket.frames.filter(({ type }) => type === 'body')).toHaveLength(before);
   expect(JSON.stringify(socket.frames)).not.toContain(secret);
 }, 90_000);
+
+const TAKEN_BACK: [string, (domain: string) => [method: string, path: string, body?: unknown]][] = [
+  ['needs a token again', () => ['PUT', 'domain-public-auth', { enabled: false }]],
+  ['has lost its domain', (domain) => ['DELETE', `domains/${domain}`]],
+];
+for (const [what, takeBack] of TAKEN_BACK) {
+  test(`a page without a token whose namespace ${what} sees nothing more, by any way, and the same error`, async () => {
+    const { api } = opened;
+    const { game, tokens } = await makeTenant(opened);
+    const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+    const asDeveloper = (method: string, path: string, body?: unknown) =>
+      api.ok(method, `${namespace}/${path}`, { token: game.cloud_token, body });
+    const domain = `${crypto.randomUUID()}.example`;
+    await asDeveloper('POST', 'domains', { domain });
+    await asDeveloper('PUT', 'domain-public-auth', { enabled: true });
+    const headers = { origin: `https://${domain}` };
+    const list = '/matchmaker/lobbies/list?include_state=true';
+    using socket = openSocket(opened.config.public_url, { headers });
+    const body = await socket.body(await socket.subscribe('it', list));
+    const polling = api.call('GET', `${list}&watch_index=${body.watch.index}`, { headers });
+    // What changes nothing for him does not end it.
+    await asDeveloper('PUT', 'domain-public-auth', { enabled: true });
+    const { watch } = await socket.next(({ type }) => type === 'body').then((frame) => frame.body);
+    expect((await polling).status).toBe(200);
+    const later = api.call('GET', `${list}&watch_index=${watch.index}`, { headers });
+    await asDeveloper(...takeBack(domain));
+    const { error } = await socket.next(({ type }) => type === 'error');
+    const refused = await api.call('GET', list, { headers });
+    expect([refused.status, error.code]).toEqual([401, refused.body.code]);
+    expect((await later).body.code).toBe(refused.body.code);
+    const secret = crypto.randomUUID();
+    await api.ok('PUT', '/matchmaker/lobbies/state', { token: tokens.lobby, body: { secret } });
+    socket.send({ type: 'ping' });
+    await socket.next(({ type }) => type === 'pong');
+    expect(JSON.stringify(socket.frames)).not.toContain(secret);
+    expect(socket.frames.at(-2).type).toBe('error');
+  }, 90_000);
+}

@@ -80,7 +80,7 @@ const NO_WATCH: Pick<Watch, 'answer' | 'readIndex'> = {
 };
 const NO_LIMITS: Limits = { count: () => undefined, [Symbol.dispose]() {} };
 const NO_SOCKETS = { upgrade: () => Promise.reject(new Error('there are no sockets here')) };
-const NO_SITES = { respond: async () => undefined, findByOrigin: async () => undefined };
+const NO_SITES = { respond: async () => undefined, findByOrigin: async () => undefined, newsOf: () => [] };
 
 async function refuse(): Promise<never> {
   throw new ServiceError('GAME_NOT_FOUND', {});

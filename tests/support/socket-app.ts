@@ -146,7 +146,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     },
     newsOf: rightsOf,
   };
-  const sites = { respond: async () => undefined, findByOrigin: async () => undefined };
+  const sites = { respond: async () => undefined, findByOrigin: async () => undefined, newsOf: () => [] };
   const public_url = 'https://muster.example';
   const cors = createCors([public_url]);
   const { limits_scale: scale = 1_000_000 } = options;

@@ -1,6 +1,7 @@
 import parseRange from 'range-parser';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';
+import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { Versions } from '../versions/versions.ts';
 import { createAccess } from './access.ts';
@@ -102,6 +103,11 @@ export function createCdn({ hosts, namespaces, versions, sites, uploads }: CdnDe
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace?.enable_domain_public_auth ? namespace.namespace_id : undefined;
     },
+    /** Where it is told that this is so no more. */
+    newsOf: (origin: string, namespace_id: string) => [
+      topics.siteHost(new URL(origin).hostname),
+      topics.namespace(namespace_id),
+    ],
   };
 }
 

@@ -3,6 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../errors.ts';
 import type { Caller, CallerKind } from '../tokens/caller.ts';
 import { isOfKind, type Tokens } from '../tokens/tokens.ts';
+import { createSharedReads } from '../watch/shared-reads.ts';
 import type { Sight } from '../watch/sights.ts';
 import type { Admission, Watch } from '../watch/watch.ts';
 import type { PeerServer } from './addresses.ts';
@@ -42,6 +43,8 @@ export interface Incoming {
 export interface TokenlessOrigins {
   /** The namespace that an origin belongs to, if its pages need no token. */
   findByOrigin(origin: string): Promise<string | undefined>;
+  /** The topics of news that may change that. */
+  newsOf(origin: string, namespace_id: string): string[];
 }
 
 interface PipelineDependencies {
@@ -89,7 +92,7 @@ export function createDoor(route: Route, tenants: Tenants) {
     return check().then(() => {
       const question = ask(caller, params, search);
       const topic = tenants.newsOf(caller);
-      return { question, admission: topic === undefined ? undefined : { topic, check } };
+      return { question, admission: topic === undefined ? undefined : { topics: [topic], check } };
     });
   };
 }
@@ -100,22 +103,23 @@ export function createDoor(route: Route, tenants: Tenants) {
  */
 export function createPipeline(route: Route, { tokens, tenants, origins, watch, counting }: PipelineDependencies) {
   const admit = createDoor(route, tenants);
+  const recognise = createRecognition(origins);
   const body_shape = route.body && compileShape(route.body);
   const readSearch = createSearchReader(route, watch);
 
   /** Who asks. A promise only where he has not asked lately. */
-  function identify(incoming: Incoming): Caller | Promise<Caller> {
+  function identify(incoming: Incoming): Identified | Promise<Identified> {
     const token = readBearer(incoming.request.headers);
     const known = token === undefined ? undefined : tokens.recall(token);
-    return known ?? identifyNew(incoming, token);
+    return known ? { caller: known } : identifyNew(incoming, token);
   }
 
-  async function identifyNew(incoming: Incoming, token: string | undefined): Promise<Caller> {
-    const player = route.is_tokenless ? await recognise(incoming.request.headers, origins) : undefined;
+  async function identifyNew(incoming: Incoming, token: string | undefined): Promise<Identified> {
+    const player = route.is_tokenless ? await recognise(incoming.request.headers) : undefined;
     if (player) return player;
     try {
       if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
-      return await tokens.verify(token);
+      return { caller: await tokens.verify(token) };
     } catch (error) {
       await counting.countRefused(incoming);
       throw error;
@@ -124,11 +128,12 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
 
   return async (incoming: Incoming): Promise<unknown> => {
     const { request, params, address, ray_id, patience } = incoming;
-    const caller = route.allow === 'anyone' ? undefined : await identify(incoming);
+    const identified = route.allow === 'anyone' ? undefined : await identify(incoming);
+    const caller = identified?.caller;
     const { search, number } = readSearch(request.url);
     const counted = counting.count(limitOf(route, number !== undefined), caller, incoming);
     if (counted) await counted;
-    const { question, admission } = await admit({ caller, params, search });
+    const { question, admission = identified?.admission } = await admit({ caller, params, search });
     if (isWatched(route)) {
       const waiting = { number, admission, signal: patience.signal, waiter: nameWatcher(caller, address) };
       return new JsonText(await watch.answer(await lookAt(route, question), waiting));
@@ -157,12 +162,29 @@ export function lookAt(route: WatchedRoute, question: Admitted['question']): Sig
   return sight instanceof Promise ? sight.then(name) : name(sight);
 }
 
-/** Whoever comes without a token from a page of a namespace's own is a player of that namespace. */
-export async function recognise(headers: Headers, origins: TokenlessOrigins): Promise<Caller | undefined> {
-  const origin = headers.get('origin');
-  if (origin === null || headers.has('authorization')) return undefined;
-  const namespace_id = await origins.findByOrigin(origin);
-  return namespace_id === undefined ? undefined : { kind: 'public', namespace_id };
+/** Somebody who is known. */
+interface Identified {
+  caller: Caller;
+  /** How to find out later whether he still is; undefined for the bearer of a token. */
+  admission?: Admission;
+}
+
+/** Makes what knows whoever comes without a token: from a page of a namespace's own he is a player of that namespace. */
+export function createRecognition(origins: TokenlessOrigins) {
+  // News of a namespace makes all of its pages' players doubtful together.
+  const share = createSharedReads<string | undefined>();
+  return async (headers: Headers): Promise<Required<Identified> | undefined> => {
+    const origin = headers.get('origin');
+    if (origin === null || headers.has('authorization')) return undefined;
+    const namespace_id = await origins.findByOrigin(origin);
+    if (namespace_id === undefined) return undefined;
+    const check = async () => {
+      const found = await share(origin, () => origins.findByOrigin(origin));
+      if (found !== namespace_id) throw new ServiceError('API_UNAUTHORIZED', {});
+    };
+    const topics = origins.newsOf(origin, namespace_id);
+    return { caller: { kind: 'public', namespace_id }, admission: { topics, check } };
+  };
 }
 
 /** The token of the header "Authorization: Bearer TOKEN". */

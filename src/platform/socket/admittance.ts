@@ -2,7 +2,7 @@ import { ServiceError } from '../errors.ts';
 import { toCallersError } from '../http/answers.ts';
 import type { Cors } from '../http/cors.ts';
 import { limitOf, nameCounted, nameWatcher } from '../http/counting.ts';
-import { createDoor, lookAt, recognise, type Tenants, type TokenlessOrigins } from '../http/pipeline.ts';
+import { createDoor, createRecognition, lookAt, type Tenants, type TokenlessOrigins } from '../http/pipeline.ts';
 import { createPathReader, isWatched, type Route } from '../http/route.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { Caller } from '../tokens/caller.ts';
@@ -58,6 +58,7 @@ export type Admittance = ReturnType<typeof createAdmittance>;
 /** Lets subscriptions in as the same GET is let in: the same routes, tokens, tenants, origins and limits. */
 export function createAdmittance(dependencies: AdmittanceDependencies) {
   const { routes, tokens, tenants, origins, watch, cors, limits } = dependencies;
+  const recognise = createRecognition(origins);
   const doors = routes
     .filter(isWatched)
     .map((route) => ({ route, readPath: createPathReader(route.path), door: createDoor(route, tenants) }));
@@ -75,7 +76,7 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
   }
 
   /** Asks again whether he may when there is news of it, until `leave` is called. */
-  function guard({ topic, check }: Admission, { onDoubted, onRefused, onAdmitted }: Verdict) {
+  function guard({ topics, check }: Admission, { onDoubted, onRefused, onAdmitted }: Verdict) {
     let retry: ReturnType<typeof setTimeout> | undefined;
     let checks = 0;
     let is_doubtful = false;
@@ -96,13 +97,13 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
         else if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
       }
     };
-    const unsubscribe = watch.subscribe(topic, checkAgain);
+    const unsubscribe = topics.map((topic) => watch.subscribe(topic, checkAgain));
     return {
       isDoubtful: () => is_doubtful,
       leave() {
         checks += 1;
         clearTimeout(retry);
-        unsubscribe();
+        for (const end of unsubscribe) end();
       },
     };
   }
@@ -117,7 +118,8 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
       const { route, door, params } = findDoor(url.pathname);
       const headers = new Headers(origin === null ? {} : { origin });
       cors.headersFor({ headers }, url.pathname);
-      const caller = bearer ?? (route.is_tokenless ? await recognise(headers, origins) : undefined);
+      const recognised = bearer || !route.is_tokenless ? undefined : await recognise(headers);
+      const caller = bearer ?? recognised?.caller;
       const index = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
       const limit = limitOf(route, index !== undefined);
       const counted = await limits.count(
@@ -130,11 +132,11 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
       let guarded: ReturnType<typeof guard> | undefined;
       try {
         const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };
-        const admitted = await door(asked);
+        const { question, admission = recognised?.admission } = await door(asked);
         // Guarded before the last look: what changes in between is heard.
-        if (admitted.admission) guarded = guard(admitted.admission, verdict);
-        await admitted.admission?.check();
-        const sight = await lookAt(route, admitted.question);
+        if (admission) guarded = guard(admission, verdict);
+        await admission?.check();
+        const sight = await lookAt(route, question);
         return {
           sight,
           number: index,

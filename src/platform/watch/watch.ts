@@ -26,7 +26,7 @@ interface Waiting {
 /** Whether somebody still may see what he waits for. */
 export interface Admission {
   /** Where news of it appears. */
-  topic: string;
+  topics: string[];
   /** Throws when he may not. */
   check(): Promise<void>;
 }
@@ -110,11 +110,18 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   }
 
   /** News of what somebody's admission depends on, while he waits. */
-  function listenForDoubt({ topic }: Admission) {
-    const doubt = { is_justified: false, end: () => {} };
-    doubt.end = feed.subscribe(topic, () => {
-      doubt.is_justified = true;
-    });
+  function listenForDoubt({ topics }: Admission) {
+    const doubt = {
+      is_justified: false,
+      end() {
+        for (const leave of subscribed) leave();
+      },
+    };
+    const subscribed = topics.map((topic) =>
+      feed.subscribe(topic, () => {
+        doubt.is_justified = true;
+      }),
+    );
     return doubt;
   }
 
