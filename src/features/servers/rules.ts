@@ -92,7 +92,8 @@ export function assignPorts(
     if (port.port_range) return [label, { ...port, public_hostname }];
     const number = left.shift();
     if (number === undefined) throw new ServiceError('SERVERS_NO_PORTS', {});
-    return [label, { ...port, internal_port: number, public_hostname, public_port: number }];
+    const wanted = port.internal_port === undefined ? {} : { wanted_port: port.internal_port };
+    return [label, { ...port, ...wanted, internal_port: number, public_hostname, public_port: number }];
   });
   return Object.fromEntries(assigned);
 }

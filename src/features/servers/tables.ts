@@ -24,6 +24,8 @@ export interface ServerPort {
   routing: 'game_guard' | 'host';
   /** The port the process binds; of a container, as its developer said. */
   internal_port?: number;
+  /** What it was before a machine took the server. */
+  wanted_port?: number;
   /** Ports that the developer chose himself, on the machine's own network. */
   port_range?: { min: number; max: number };
   public_hostname?: string;

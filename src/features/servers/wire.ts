@@ -128,19 +128,24 @@ export function toServer(row: ServerRow): Static<typeof Server> {
     lifecycle: { kill_timeout: row.kill_timeout_ms },
     network: {
       mode: row.network_mode,
-      ports: Object.fromEntries(Object.entries(row.ports).map(([label, port]) => [label, toPort(port)])),
+      ports: Object.fromEntries(
+        Object.entries(row.ports).map(([label, port]) => [label, toPort(port, row.started_at !== null)]),
+      ),
     },
     resources: { cpu: row.cpu, memory: row.memory },
     runtime: { build: row.build_id, arguments: row.arguments, environment: row.environment },
   };
 }
 
-function toPort({ protocol, routing, internal_port, public_hostname, public_port }: ServerPort) {
+/** How it is reached is told with its start: that a machine has taken a server is no news to those who watch it. */
+function toPort(port: ServerPort, has_started: boolean) {
+  const { protocol, routing, public_hostname, public_port, wanted_port } = port;
+  const internal_port = has_started || public_port === undefined ? port.internal_port : wanted_port;
   return {
     protocol,
     ...(internal_port === undefined ? {} : { internal_port }),
-    ...(public_hostname === undefined ? {} : { public_hostname }),
-    ...(public_port === undefined ? {} : { public_port }),
+    ...(has_started && public_hostname !== undefined ? { public_hostname } : {}),
+    ...(has_started && public_port !== undefined ? { public_port } : {}),
     routing: routing === 'host' ? { host: {} } : { game_guard: {} },
   };
 }

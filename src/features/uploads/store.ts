@@ -125,8 +125,9 @@ export async function selectAbandoned(
     .limit(limit);
 }
 
-export async function deleteUpload(queries: Queries, upload_id: string): Promise<void> {
-  await queries.delete(uploads).where(and(eq(uploads.upload_id, upload_id), isNull(uploads.complete_ts)));
+export async function deleteUpload(tx: Tx, upload_id: string): Promise<void> {
+  await touch(tx, [topics.upload(upload_id)]);
+  await tx.delete(uploads).where(and(eq(uploads.upload_id, upload_id), isNull(uploads.complete_ts)));
 }
 
 /** Neither complete nor being completed. */

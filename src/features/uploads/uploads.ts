@@ -97,7 +97,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     const is_discarded = await alone(upload_id, async () => {
       await purposes.get(kind)?.discard?.(upload_id);
       await objects.removeFolder(upload_id);
-      await store.deleteUpload(database.queries, upload_id);
+      await database.transact((tx) => store.deleteUpload(tx, upload_id));
     });
     if (is_discarded) events.emit({ event: 'upload_abandoned', upload_id });
   }

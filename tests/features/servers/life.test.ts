@@ -18,6 +18,27 @@ beforeAll(async () => {
 const DEAF = `trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`;
 const folder = (server_id: string) => join(muster.config.data_directory, 'servers', server_id);
 
+test('a server looks the same under one index, also while a machine takes it and starts it', async () => {
+  const build = await uploadShell(muster.api, game, 'exec sleep 1000');
+  const body = await servers.bodyOf(build, {
+    network: { ports: { game: { protocol: 'udp', routing: { host: {} } } } },
+  });
+  for (let round = 0; round < 5; round += 1) {
+    const { id } = (await servers.create(body)).body.server;
+    const bodies = new Map<string, string>();
+    await waitFor(async () => {
+      const look = () => muster.api.ok('GET', `${servers.path}/${id}`, { token: game.cloud_token });
+      const { watch, server } = await look();
+      const known = bodies.get(watch.index) ?? JSON.stringify(server);
+      // A body may be newer than its index, which the next one has then.
+      if (known !== JSON.stringify(server)) expect((await look()).watch.index).not.toBe(watch.index);
+      bodies.set(watch.index, known);
+      return server.network.ports.game.public_port !== undefined;
+    }, 'the server to have its port');
+    await servers.destroy(id, '?override_kill_timeout=0');
+  }
+});
+
 describe('a server is destroyed', () => {
   const QUERIES = ['-1', '7200000', '1.5', 'soon', ''];
   test.each(QUERIES)('not with a time of "%s"', async (time) => {

@@ -99,7 +99,7 @@ describe('the ports of a server', () => {
     const ports = { web: WEB, range: RANGE, game: GAME };
     expect(countPorts(ports)).toBe(2);
     expect(assignPorts(ports, [26_001, 26_000], 'play.example')).toEqual({
-      web: { ...WEB, internal_port: 26_001, public_hostname: 'play.example', public_port: 26_001 },
+      web: { ...WEB, wanted_port: 80, internal_port: 26_001, public_hostname: 'play.example', public_port: 26_001 },
       range: { ...RANGE, public_hostname: 'play.example' },
       game: { ...GAME, internal_port: 26_000, public_hostname: 'play.example', public_port: 26_000 },
     });

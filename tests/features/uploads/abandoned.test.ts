@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { topics } from '../../../src/features/topics.ts';
 import * as store from '../../../src/features/uploads/store.ts';
 import { createUploads, type Uploads } from '../../../src/features/uploads/uploads.ts';
 import { after } from '../../../src/platform/clock.ts';
@@ -10,6 +11,7 @@ import { ServiceError } from '../../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
+import { readVersions } from '../../../src/platform/watch/versions.ts';
 import { createMovedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { rejectionOf } from '../../support/refusal.ts';
@@ -97,6 +99,10 @@ async function cleanUpUntil(last: string): Promise<void> {
 
 const removed = () => events.flatMap((event) => (event.event === 'upload_abandoned' ? [event.upload_id] : []));
 const isKept = async (upload_id: string) => (await store.selectUpload(database.queries, upload_id)) !== undefined;
+const versionOf = async (upload_id: string): Promise<number> => {
+  const topic = topics.upload(upload_id);
+  return (await readVersions(database.queries, [topic])).get(topic) ?? 0;
+};
 const hasBytes = async (upload_id: string) => (await readdir(directory)).includes(upload_id);
 const refusal = async (upload_id: string) => (await rejectionOf(ServiceError, uploads.complete(upload_id))).code;
 
@@ -107,7 +113,10 @@ describe('uploads that nobody completes within a day', () => {
     const complete = await send();
     await uploads.complete(complete);
     const abandoned = await send();
+    const version = await versionOf(abandoned);
     await cleanUp();
+    // Whoever watches it is told.
+    expect(await versionOf(abandoned)).toBeGreaterThan(version);
     expect(removed()).toContain(abandoned);
     expect(discarded).toEqual(removed());
     expect([await isKept(abandoned), await hasBytes(abandoned)]).toEqual([false, false]);
