@@ -20,7 +20,7 @@ import { createExports } from './features/exports/exports.ts';
 import { exportRoutes } from './features/exports/routes.ts';
 import { createGames } from './features/games/games.ts';
 import { gameRoutes } from './features/games/routes.ts';
-import { createGroups } from './features/groups/groups.ts';
+import { createGroups, type Groups } from './features/groups/groups.ts';
 import { groupMemberRoutes } from './features/groups/members-routes.ts';
 import { groupRoutes } from './features/groups/routes.ts';
 import { toGroupHandle } from './features/groups/wire.ts';
@@ -131,8 +131,8 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   });
 
   const base = { database, clock, events, feed, watch, tokens };
-  const identities = createIdentities(base);
-  const groups = createGroups({ ...base, identities, public_url });
+  const identities = createIdentities({ ...base, groupsShowing: (tx, identity_id) => groups.showing(tx, identity_id) });
+  const groups: Groups = createGroups({ ...base, identities, public_url });
   const datacenters = createDatacenters(base);
   const uploads = createUploads({ ...base, objects, presigner });
   const media = createMedia({ ...base, uploads });

@@ -43,6 +43,14 @@ interface WantedGame {
 
 export type Games = ReturnType<typeof createGames>;
 
+/** What is watched of a game that shows its group, too: neither ever changes. */
+type OwnedGame = Pick<GameRow, 'game_id' | 'developer_group_id'>;
+
+const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
+  topics.game(game_id),
+  topics.group(developer_group_id),
+];
+
 /** What is hosted, and who may do what with it. */
 export function createGames(dependencies: GamesDependencies) {
   const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url } = dependencies;
@@ -83,7 +91,7 @@ export function createGames(dependencies: GamesDependencies) {
   async function insert({ display_name, developer_group_id }: WantedGame, name_id: string): Promise<string> {
     return await database.transact(async (tx) => {
       const game_id = crypto.randomUUID();
-      const watchers = await groups.memberIds(tx, developer_group_id);
+      const watchers = await groups.lockMembers(tx, developer_group_id);
       const pictures = { logo_upload_id: null, banner_upload_id: null };
       const row = { game_id, name_id, display_name, developer_group_id, ...pictures, create_ts: clock.now() };
       await store.insertGame(tx, row, watchers);
@@ -133,18 +141,18 @@ export function createGames(dependencies: GamesDependencies) {
   }
 
   /** The one game of a cloud token, as a list. Watchable. */
-  const gameOfCloud: typeof gamesOf = {
-    topics: (game_id) => [topics.game(game_id)],
-    async read(game_id) {
+  const gameOfCloud: Watchable<OwnedGame, Awaited<ReturnType<typeof readGamesOf>>> = {
+    topics: topicsOfOwned,
+    async read({ game_id }) {
       const row = await get(game_id);
       const group = await groups.get(row.developer_group_id);
       return { games: [toGameSummary(row, group, public_url)], groups: [] };
     },
   };
 
-  /** A game as players see it. Watchable, by its id and its group's. */
-  const profile: Watchable<Pick<GameRow, 'game_id' | 'developer_group_id'>, ReturnType<typeof toGameProfile>> = {
-    topics: ({ game_id, developer_group_id }) => [topics.game(game_id), topics.group(developer_group_id)],
+  /** A game as players see it. Watchable. */
+  const profile: Watchable<OwnedGame, ReturnType<typeof toGameProfile>> = {
+    topics: topicsOfOwned,
     async read({ game_id }) {
       const row = await get(game_id);
       return toGameProfile(row, await groups.get(row.developer_group_id), public_url);
@@ -194,7 +202,7 @@ export function createGames(dependencies: GamesDependencies) {
     ): Promise<void> {
       const { developer_group_id } = await get(game_id);
       await database.transact(async (tx) =>
-        store.updateGame(tx, game_id, picture, await groups.memberIds(tx, developer_group_id)),
+        store.updateGame(tx, game_id, picture, await groups.lockMembers(tx, developer_group_id)),
       );
     },
     /** A token for tools that deploy a game. */

@@ -13,10 +13,11 @@ export function gameRoutes(games: Games) {
         allow: ['identity', 'cloud'],
         response: wire.GamesAnswer,
       },
-      ({ caller }) =>
-        caller.kind === 'cloud'
-          ? see(games.gameOfCloud, caller.game_id, (list) => list)
-          : see(games.gamesOf, caller.identity_id, (list) => list),
+      async ({ caller }) => {
+        if (caller.kind === 'identity') return see(games.gamesOf, caller.identity_id, (list) => list);
+        const { game_id, developer_group_id } = await games.get(caller.game_id);
+        return see(games.gameOfCloud, { game_id, developer_group_id }, (list) => list);
+      },
     ),
     route(
       'POST',

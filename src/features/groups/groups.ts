@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.ts';
-import type { Database, Queries } from '../../platform/database/database.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Watchable } from '../../platform/watch/sights.ts';
@@ -48,6 +48,11 @@ export function createGroups(dependencies: GroupsDependencies) {
     const group = await store.selectGroup(queries, group_id);
     if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
     return group;
+  }
+
+  async function lockMembers(tx: Tx, group_id: string): Promise<string[]> {
+    await store.lockGroup(tx, group_id);
+    return await store.selectMemberIds(tx, group_id);
   }
 
   const isMember = (group_id: string, identity_id: string) => isListed(queries, 'members', group_id, identity_id);
@@ -144,8 +149,8 @@ export function createGroups(dependencies: GroupsDependencies) {
     async updateProfile({ group_id, identity_id }: Sight, change: GroupChange): Promise<void> {
       refuseProblems(groupProblems(change));
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
-      const members = await store.selectMemberIds(queries, group_id);
       const before = await database.transact(async (tx) => {
+        const members = await lockMembers(tx, group_id);
         await touchGroup(tx, group_id, { people: members, members });
         const group = await store.selectGroup(tx, group_id);
         if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
@@ -162,8 +167,8 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Makes an upload a group's picture; for its owner. */
     async setAvatar({ group_id, identity_id }: Sight, avatar_upload_id: string): Promise<void> {
       requireOwner(await get(group_id), identity_id);
-      const members = await store.selectMemberIds(queries, group_id);
       await database.transact(async (tx) => {
+        const members = await lockMembers(tx, group_id);
         await touchGroup(tx, group_id, { people: members, members });
         await store.updateGroup(tx, group_id, { avatar_upload_id });
       });
@@ -176,8 +181,10 @@ export function createGroups(dependencies: GroupsDependencies) {
     get,
     isMember,
     listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
-    /** Who is told when something of the group changes. */
-    memberIds: (transaction: Queries, group_id: string) => store.selectMemberIds(transaction, group_id),
+    /** Who is told when something of the group changes; nobody comes or goes until the transaction ends. */
+    lockMembers,
+    /** The groups that have somebody on one of their lists. */
+    showing: store.selectGroupsShowing,
     /** Whether an identity may do with the group's things what its members may. */
     async admits(group_id: string, identity_id: string): Promise<boolean> {
       if (await isMember(group_id, identity_id)) return true;

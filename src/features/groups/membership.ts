@@ -4,7 +4,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
 import * as store from './members-store.ts';
-import { selectGroup, selectMemberIds } from './store.ts';
+import { lockGroup, selectGroup, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
 /** The field's (field-behaviour 8.11). */
@@ -31,16 +31,18 @@ interface ActOnPerson extends Act {
 
 /** How people come into groups and out of them. Each step joins the group's order of changes, so none sees half of another. */
 export function createMembership({ database, clock, identities }: MembershipDependencies) {
-  /** `people`: who comes, goes or gets another place. */
+  /** Somebody comes, goes or gets another place; or he would only like to come. */
   async function change(
-    group_id: string,
-    people: string[],
+    { group_id, identity_id, is_asking = false }: { group_id: string; identity_id: string; is_asking?: boolean },
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
     await database.transact(async (tx) => {
+      await lockGroup(tx, group_id);
+      // Whoever changes how he is shown does so before this, or finds him here and tells of it.
+      await identities.lock(tx, identity_id);
       // How many they are, and who the owner is, stands in the list of games of each.
-      const members = people.length === 0 ? [] : await selectMemberIds(tx, group_id);
-      await store.touchGroup(tx, group_id, { people, members });
+      const members = is_asking ? [] : await selectMemberIds(tx, group_id);
+      await store.touchGroup(tx, group_id, { people: is_asking ? [] : [identity_id], members });
       const group = await selectGroup(tx, group_id);
       if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
       await work(tx, group);
@@ -52,7 +54,7 @@ export function createMembership({ database, clock, identities }: MembershipDepe
     { group_id, actor_id, identity_id }: ActOnPerson,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
-    await change(group_id, [identity_id], async (tx, group) => {
+    await change({ group_id, identity_id }, async (tx, group) => {
       requireOwner(group, actor_id);
       await work(tx, group);
     });
@@ -78,7 +80,8 @@ export function createMembership({ database, clock, identities }: MembershipDepe
   }
 
   return {
-    leave: ({ group_id, actor_id }: Act) => change(group_id, [actor_id], (tx, group) => dismiss(tx, group, actor_id)),
+    leave: ({ group_id, actor_id }: Act) =>
+      change({ group_id, identity_id: actor_id }, (tx, group) => dismiss(tx, group, actor_id)),
     kick: (act: ActOnPerson) => changeAsOwner(act, (tx, group) => dismiss(tx, group, act.identity_id)),
     /** Whoever is banned is no member, has no wish to be one, and cannot become one. Repeating it is harmless. Throws IDENTITY_NOT_FOUND. */
     async ban(act: ActOnPerson) {
@@ -103,7 +106,7 @@ export function createMembership({ database, clock, identities }: MembershipDepe
       }),
     /** Throws GROUP_CANNOT_REQUEST_JOIN, GROUP_MEMBER_BANNED, GROUP_ALREADY_MEMBER, GROUP_JOIN_REQUEST_ALREADY_EXISTS. */
     requestJoin: ({ group_id, actor_id }: Act) =>
-      change(group_id, [], async (tx, group) => {
+      change({ group_id, identity_id: actor_id, is_asking: true }, async (tx, group) => {
         if (group.publicity !== 'open') throw new ServiceError('GROUP_CANNOT_REQUEST_JOIN', {});
         if (await store.isListed(tx, 'bans', group_id, actor_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
         if (await store.isListed(tx, 'members', group_id, actor_id)) {
@@ -151,7 +154,7 @@ export function createMembership({ database, clock, identities }: MembershipDepe
     /** Makes somebody a member by a code. Gives the group. A use that admits nobody is not counted. */
     async consumeInvite(code: string, identity_id: string): Promise<string> {
       const group_id = await this.groupOfInvite(code);
-      await change(group_id, [identity_id], async (tx, group) => {
+      await change({ group_id, identity_id }, async (tx, group) => {
         const now = clock.now();
         const is_used = await store.useInvite(tx, code, now);
         const expire_ts = (await store.selectInvite(tx, code))?.expire_ts;

@@ -2,7 +2,7 @@ import { asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type CountedGroup, type GroupRow, groupMembers, groups } from './tables.ts';
+import { type CountedGroup, type GroupRow, groupBans, groupJoinRequests, groupMembers, groups } from './tables.ts';
 
 export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
   await touch(tx, [topics.gamesOf(row.owner_identity_id), topics.openGroups()]);
@@ -12,15 +12,35 @@ export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
     .values({ group_id: row.group_id, identity_id: row.owner_identity_id, join_ts: row.create_ts });
 }
 
+/** Who comes to a group or leaves it, or changes it, waits until the transaction ends; before topics are touched. */
+export async function lockGroup(tx: Tx, group_id: string): Promise<void> {
+  await tx.select({ group_id: groups.group_id }).from(groups).where(eq(groups.group_id, group_id)).for('no key update');
+}
+
 /** The members' ids, those longest in the group first. */
-export async function selectMemberIds(queries: Queries, group_id: string): Promise<string[]> {
-  const rows = await queries
+export async function selectMemberIds(tx: Tx, group_id: string): Promise<string[]> {
+  const rows = await tx
     .select({ identity_id: groupMembers.identity_id })
     .from(groupMembers)
     .where(eq(groupMembers.group_id, group_id))
     .orderBy(asc(groupMembers.join_ts), asc(groupMembers.identity_id))
     .limit(MEMBERS_MAX);
   return rows.map(({ identity_id }) => identity_id);
+}
+
+/** The groups that have somebody on one of their lists. There are fewer groups than people: each is asked for him. */
+export async function selectGroupsShowing(queries: Queries, identity_id: string): Promise<string[]> {
+  const lists = [groupMembers, groupJoinRequests, groupBans].map(
+    (list) =>
+      sql`select from ${list} where ${list.group_id} = ${groups.group_id} and ${list.identity_id} = ${identity_id}`,
+  );
+  const rows = await queries
+    .select({ group_id: groups.group_id })
+    .from(groups)
+    .where(sql`exists (${sql.join(lists, sql` union all `)})`)
+    .orderBy(asc(groups.group_id))
+    .limit(GROUPS_SHOWING_MAX);
+  return rows.map(({ group_id }) => group_id);
 }
 
 export async function selectGroup(queries: Queries, group_id: string): Promise<CountedGroup | undefined> {
@@ -61,6 +81,7 @@ const SUGGESTED_MAX = 64;
 /** The field's limit (field-behaviour 8.11). */
 const MEMBERS_MAX = 256;
 const GROUPS_MAX = 256;
+const GROUPS_SHOWING_MAX = 10_000;
 
 const counted = {
   ...getTableColumns(groups),

@@ -1,5 +1,5 @@
 import { after, type Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
@@ -27,13 +27,15 @@ interface IdentitiesDependencies {
   clock: Clock;
   events: Events;
   tokens: Tokens;
+  /** The groups that have somebody on one of their lists. */
+  groupsShowing(tx: Tx, identity_id: string): Promise<string[]>;
 }
 
 export type Identities = ReturnType<typeof createIdentities>;
 
 /** Who there is. */
 export function createIdentities(dependencies: IdentitiesDependencies) {
-  const { database, clock, events, tokens } = dependencies;
+  const { database, clock, events, tokens, groupsShowing } = dependencies;
   const { queries } = database;
   const sessions = createSessions(dependencies);
 
@@ -60,8 +62,14 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     return identity;
   }
 
+  /** Undefined when there is nobody. */
+  async function change(tx: Tx, identity_id: string, values: Partial<IdentityRow>): Promise<IdentityRow | undefined> {
+    await store.lockIdentity(tx, identity_id);
+    return await store.updateIdentity(tx, identity_id, values, await groupsShowing(tx, identity_id));
+  }
+
   async function update(identity_id: string, values: Partial<IdentityRow>): Promise<void> {
-    const updated = await database.transact((tx) => store.updateIdentity(tx, identity_id, values));
+    const updated = await database.transact((tx) => change(tx, identity_id, values));
     if (!updated) throw new ServiceError('IDENTITY_NOT_FOUND', {});
   }
 
@@ -102,6 +110,8 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     /** Throws IDENTITY_NOT_FOUND. */
     get,
+    /** For whoever makes a group show somebody: until his transaction ends, how he is shown does not change. */
+    lock: store.lockIdentity,
     find: (identity_id: string) => store.selectIdentity(queries, identity_id),
     findAdministrator: () => store.selectAdministrator(queries),
     validateProfile: (change: ProfileChange): ContentProblem[] => profileProblems(change),
@@ -138,7 +148,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
           };
           for (const { identity_id } of due) {
             await database.transact(async (tx) => {
-              await store.updateIdentity(tx, identity_id, nobody);
+              await change(tx, identity_id, nobody);
               await store.revokeRefreshTokensOf(tx, identity_id, now);
             });
             events.emit({ event: 'identity_forgotten', identity_id });

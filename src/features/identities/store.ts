@@ -36,13 +36,23 @@ export async function selectAdministrator(queries: Queries): Promise<IdentityRow
   return row;
 }
 
-/** Changes an identity that has not been forgotten. Undefined when there is none. */
+/** Whoever else wants the identity for himself waits until the transaction ends; before topics are touched. */
+export async function lockIdentity(tx: Tx, identity_id: string): Promise<void> {
+  await tx
+    .select({ identity_id: identities.identity_id })
+    .from(identities)
+    .where(eq(identities.identity_id, identity_id))
+    .for('no key update');
+}
+
+/** Changes an identity that has not been forgotten, and tells of it in the groups that show it. Undefined when there is none. */
 export async function updateIdentity(
   tx: Tx,
   identity_id: string,
   values: Partial<IdentityRow>,
+  group_ids: string[],
 ): Promise<IdentityRow | undefined> {
-  await touch(tx, [topics.identity(identity_id)]);
+  await touch(tx, [topics.identity(identity_id), ...group_ids.map(topics.group)]);
   const [row] = await tx
     .update(identities)
     // With itself, since no change at all would be no statement.

@@ -145,7 +145,13 @@ test('whoever asks to be forgotten is forgotten after 30 days, unless he changes
   await using database = openDatabase(test_database.address, 2);
   const clock = createMovedClock();
   const tokens = await createTokens(await loadKey(database.queries, clock, 'token'), clock);
-  const identities = createIdentities({ database, clock, tokens, events: { emit() {} } });
+  const identities = createIdentities({
+    database,
+    clock,
+    tokens,
+    events: { emit() {} },
+    groupsShowing: async () => [],
+  });
   const [leaving, staying] = [await identities.createGuest(), await identities.createGuest()];
   const { refresh_token } = await identities.sessions.open(leaving.identity_id);
   for (const { identity_id } of [leaving, staying]) await identities.requestDeletion(identity_id);

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { topics } from '../../../src/features/topics.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { touch } from '../../../src/platform/watch/versions.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { makeGuest, type Person } from '../../support/people.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+let database: Database;
+let owner_id: string;
+let game: TestGame;
+let guest: Person;
+beforeAll(async () => {
+  database = openDatabase(muster.database_address, 2);
+  const inspected = await muster.api.ok('GET', '/cloud/auth/inspect', { token: muster.administrator_token });
+  owner_id = inspected.agent.identity.identity_id;
+});
+afterAll(() => database[Symbol.asyncDispose]());
+beforeEach(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  guest = await makeGuest(muster.api, game);
+});
+
+const asOwner = (method: string, path: string, body?: object) =>
+  muster.api.ok(method, path, { token: muster.administrator_token, body });
+const asGuest = (method: string, path: string, body?: object) =>
+  muster.api.ok(method, path, { token: guest.token, body });
+const group = () => `/group/groups/${game.group_id}`;
+const numberOf = ({ watch }: { watch: { index: string } }) => Number(watch.index.split('.')[1]);
+
+/** Lets nobody raise a topic until the function that it gives is called. */
+async function hold(topic: string): Promise<() => Promise<void>> {
+  const held = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const holding = database.transact(async (tx) => {
+    await touch(tx, [topic]);
+    held.resolve();
+    await released.promise;
+  });
+  await held.promise;
+  return async () => {
+    released.resolve();
+    await holding;
+  };
+}
+
+/** Whether so many wait for somebody else's lock. */
+async function areWaiting(count: number): Promise<boolean> {
+  const [row] = await database.queries.execute<{ waiting: number }>(sql`
+    select count(*)::int as waiting from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`);
+  return row?.waiting === count;
+}
+
+describe('under one index a list of people has one body', () => {
+  test('also when somebody asks to be a member while he takes another name', async () => {
+    const look = () => asOwner('GET', `${group()}/join-requests`);
+    const release = await hold(topics.identity(guest.identity_id));
+    const renaming = asGuest('POST', '/identity/identities/self/profile', { display_name: 'Another' });
+    await waitFor(() => areWaiting(1), 'the other name to wait');
+    const asking = asGuest('POST', `${group()}/join-request`, {});
+    const is_asked = asking.then(() => true);
+    await waitFor(async () => (await areWaiting(2)) || (await Promise.race([is_asked, false])), 'the wish to wait');
+    const before = await look();
+    await release();
+    await Promise.all([renaming, asking]);
+    const after = await look();
+    expect(after.join_requests[0].identity.display_name).toBe('Another');
+    expect(numberOf(after)).toBeGreaterThan(numberOf(before));
+  });
+});
+
+describe('whoever becomes a member at the same moment is told, too', () => {
+  const CHANGES: [string, () => Promise<unknown>][] = [
+    ['of another name of the group', () => asOwner('POST', `${group()}/profile`, { display_name: 'Another' })],
+    [
+      'of a new game of the group',
+      () => asOwner('POST', '/cloud/games', { display_name: 'Another', developer_group_id: game.group_id }),
+    ],
+  ];
+  for (const [what, change] of CHANGES) {
+    test(what, async () => {
+      const { code } = await asOwner('POST', `${group()}/invites`, {});
+      const before = await asGuest('GET', '/cloud/games');
+      const release = await hold(topics.gamesOf(owner_id));
+      const joining = asGuest('POST', `/group/invites/${code}/consume`);
+      await waitFor(() => areWaiting(1), 'the new member to wait');
+      const changing = change();
+      await waitFor(() => areWaiting(2), 'the change to wait');
+      await release();
+      await Promise.all([joining, changing]);
+      const after = await asGuest('GET', '/cloud/games');
+      expect(JSON.stringify(after)).toContain('Another');
+      expect(numberOf(after) - numberOf(before)).toBe(2);
+    });
+  }
+});
