@@ -61,7 +61,10 @@ export const groupJoinRequests = pgTable(
       .references(() => identities.identity_id),
     ts: moment().notNull(),
   },
-  (table) => [primaryKey({ columns: [table.group_id, table.identity_id] })],
+  (table) => [
+    primaryKey({ columns: [table.group_id, table.identity_id] }),
+    index('group_join_requests_by_identity').on(table.identity_id),
+  ],
 );
 
 /** Who may not be a member. */
@@ -76,7 +79,10 @@ export const groupBans = pgTable(
       .references(() => identities.identity_id),
     ts: moment().notNull(),
   },
-  (table) => [primaryKey({ columns: [table.group_id, table.identity_id] })],
+  (table) => [
+    primaryKey({ columns: [table.group_id, table.identity_id] }),
+    index('group_bans_by_identity').on(table.identity_id),
+  ],
 );
 
 export type InviteRow = typeof groupInvites.$inferSelect;

@@ -1,0 +1,2 @@
+CREATE INDEX "group_bans_by_identity" ON "group_bans" USING btree ("identity_id");--> statement-breakpoint
+CREATE INDEX "group_join_requests_by_identity" ON "group_join_requests" USING btree ("identity_id");
