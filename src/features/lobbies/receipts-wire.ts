@@ -49,7 +49,10 @@ const Stages = Type.Object(
     ready: Type.Optional(Type.Number({ description: 'The lobby took players.' })),
     answered: Type.Number(),
   },
-  { description: 'Milliseconds from the beginning of the request, in order.' },
+  {
+    description:
+      'Milliseconds from the beginning of the request; in order, unless the namespace got another version meanwhile.',
+  },
 );
 
 /** Everything that led to an answer. */

@@ -23,8 +23,8 @@ export interface Draft {
   consider(lobbies: Considered[]): void;
   /** Notes what was decided before anybody was seated. */
   note(decisions: Decisions): void;
-  /** Notes where it was searched, by which version: of several, the last counts. */
-  search(version_id: string, regions: string[]): void;
+  /** Notes where it is searched, by which version: of several the last counts, and what the others verified does not. */
+  search(version_id: string, regions: string[] | undefined): void;
 }
 
 type Decisions = Pick<Receipt, 'captcha' | 'verification'>;
@@ -94,6 +94,10 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
           Object.assign(decisions, more);
         },
         search(by, searched) {
+          if (by !== version_id) {
+            delete decisions.verification;
+            delete stages.verified;
+          }
           version_id = by;
           regions = searched;
         },

@@ -21,14 +21,7 @@ import type { Queue } from './queue.ts';
 import type { Draft, Receipts } from './receipts.ts';
 import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
 import { type Rounds, type Seat, tooManyOf, toSeat } from './rounds.ts';
-import {
-  type Client,
-  type FindRequest,
-  membersOf,
-  type PlannedLobby,
-  playersMaxOf,
-  type SeatRequest,
-} from './rules.ts';
+import { type Client, type FindRequest, membersOf, playersMaxOf, type SeatRequest } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import type { Verifying } from './verifying.ts';
@@ -126,10 +119,26 @@ export function createSeating(dependencies: SeatingDependencies) {
     return is_settled;
   }
 
-  /** Its namespace again when that is on another version by now than it was. */
-  async function movedFrom({ namespace_id, version_id }: NamespaceRow): Promise<NamespaceRow | undefined> {
-    const now = await requireNamespace(namespaces, namespace_id);
-    return now.version_id === version_id ? undefined : now;
+  /**
+   * What is decided about a request by the version that its namespace is on when that is done: what a version that it has
+   * left meanwhile says, a no too, does not count. With the namespace as it is then.
+   */
+  async function settle<Decided>(
+    namespace: NamespaceRow,
+    decide: (row: NamespaceRow) => Promise<Decided>,
+  ): Promise<{ row: NamespaceRow; decided: Decided }> {
+    const { namespace_id, version_id } = namespace;
+    const lookAgain = () => requireNamespace(namespaces, namespace_id);
+    let row: NamespaceRow;
+    try {
+      const decided = await decide(namespace);
+      row = await lookAgain();
+      if (row.version_id === version_id) return { row, decided };
+    } catch (error) {
+      row = await lookAgain();
+      if (row.version_id === version_id) throw error;
+    }
+    return await settle(row, decide);
   }
 
   function clientOf(limits: NamespaceRow, address: string): Client {
@@ -216,26 +225,30 @@ export function createSeating(dependencies: SeatingDependencies) {
         const members = nameMembers(body);
         let permitted: Pick<FindRequest, 'version_id' | 'search'> | undefined;
         let is_human = false;
-        const prepare = async (row: NamespaceRow): Promise<FindRequest> => {
-          const place = { game_id: row.game_id, namespace_id, version_id: row.version_id, address };
+        const permit = async (row: NamespaceRow) => {
+          const { game_id, version_id } = row;
+          const place = { game_id, namespace_id, version_id };
+          draft?.search(version_id, regions);
+          const modes = await versions.gameModes(row);
+          const all_regions = await listRegions(body);
+          const search = checkFind(body, modes, all_regions);
+          draft?.search(version_id, search.regions);
+          // One captcha is enough, however often the namespace moves to another version; that version's server is asked anew.
+          if (!is_human) is_human = await letIn(place, body, asking, draft);
+          const asked = { ...place, ...asking, draft };
+          return { version_id, search: await verifying.find(asked, body, search, modes, all_regions) };
+        };
+        const prepare = async (namespace_now: NamespaceRow): Promise<FindRequest> => {
+          let row = namespace_now;
           if (permitted?.version_id !== row.version_id) {
-            const modes = await versions.gameModes(row);
-            const all_regions = await listRegions(body);
-            const search = checkFind(body, modes, all_regions);
-            draft?.search(row.version_id, search.regions);
-            // One captcha is enough, however often the namespace moves to another version; that version's server is asked anew.
-            if (!is_human) is_human = await letIn(place, body, asking, draft);
-            const asked = { ...place, ...asking, draft };
-            permitted = {
-              version_id: row.version_id,
-              search: await verifying.find(asked, body, search, modes, all_regions),
-            };
-            const moved = await movedFrom(row);
-            if (moved) return await prepare(moved);
+            const settled = await settle(row, permit);
+            row = settled.row;
+            permitted = settled.decided;
           }
-          const { search } = permitted;
-          const limits = { client: clientOf(row, address), lobby_count_max: row.lobby_count_max };
-          return { kind: 'find', ...members, ...place, ...limits, search, is_explained: draft !== undefined };
+          const { game_id, lobby_count_max } = row;
+          const limits = { client: clientOf(row, address), lobby_count_max };
+          const is_explained = draft !== undefined;
+          return { kind: 'find', ...members, ...limits, game_id, namespace_id, address, ...permitted, is_explained };
         };
         const prepareAgain = async () => await prepare(await requireNamespace(namespaces, namespace_id));
         const readiness = {
@@ -267,19 +280,19 @@ export function createSeating(dependencies: SeatingDependencies) {
       };
       return await receipts.keep(receipt, async (draft) => {
         const { address } = asking;
-        const founder = { ...nameMembers(body), address, client: clientOf(namespace, address) };
         let is_human = false;
-        const plan = async (row: NamespaceRow): Promise<PlannedLobby> => {
-          const place = { game_id, namespace_id, version_id: row.version_id };
-          const [modes, regions] = await Promise.all([versions.gameModes(row), listRegions(body)]);
+        const { row, decided } = await settle(namespace, async (now) => {
+          const place = { game_id, namespace_id, version_id: now.version_id };
+          draft?.search(now.version_id, region === undefined ? undefined : [region]);
+          const [modes, regions] = await Promise.all([versions.gameModes(now), listRegions(body)]);
           const lobby = checkCreate(body, modes, regions);
-          draft?.search(row.version_id, [lobby.region]);
+          draft?.search(now.version_id, [lobby.region]);
           if (!is_human) is_human = await letIn(place, body, asking, draft);
           await verifying.create({ ...place, ...asking, draft }, body, lobby, modes);
-          const moved = await movedFrom(row);
-          return moved ? await plan(moved) : { ...place, lobby, founders: [founder] };
-        };
-        const [founded] = await founding.foundLobbies([await plan(namespace)]);
+          return { ...place, lobby };
+        });
+        const founder = { ...nameMembers(body), address, client: clientOf(row, address) };
+        const [founded] = await founding.foundLobbies([{ ...decided, founders: [founder] }]);
         if (!founded || founded.crowded.length > 0) throw tooManyOf(founder);
         if ('error' in founded) throw founded.error;
         return await waitIn(toSeat(founded.lobby, true), { ...founder, namespace_id }, asking.patience, draft);

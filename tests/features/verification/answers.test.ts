@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { deploy } from '../../support/game.ts';
+import { deploy, setLimits } from '../../support/game.ts';
 import { openProvider } from '../../support/provider.ts';
 import { find, join, makePuppetGame } from '../../support/puppet.ts';
 import { findFreePort } from '../../support/service.ts';
@@ -220,25 +220,94 @@ test('neither its headers, nor its secret, nor the query of its address are logg
   expect(JSON.stringify([answer.body, muster.events, await receiptOf(game, answer)])).not.toContain(canary);
 });
 
-test('that came after the namespace got another version is one for the version before: that one is asked anew', async () => {
-  const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
-  for (const ask of [() => find(muster, game), () => create(game)]) {
+describe('an answer that comes when much has changed', () => {
+  /** Asks while the game's server takes its time: it gives this answer when the changes have been made. */
+  async function askMeanwhile(ask: () => ReturnType<typeof create>, status: number, change: () => Promise<unknown>) {
     const asked = provider.requests.length;
     const late = Promise.withResolvers<Response>();
     provider.answer = () => late.promise;
     const asking = ask();
     await waitFor(() => provider.requests.length === asked + 1, 'the verification to be asked');
     provider.answer = () => new Response(null, { status: 204 });
-    const version_id = await deploy(muster.api, game, game.matchmaker);
-    late.resolve(new Response(null, { status: 204 }));
-    const answer = await asking;
-    expect(outcomeOf(answer)).toBe('200');
-    expect(provider.requests.length).toBe(asked + 2);
-    const { game_id, namespace_id, cloud_token: token } = game;
-    const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`;
-    const { lobbies } = await muster.api.ok('GET', path, { token });
-    const { lobby_id } = answer.body.lobby;
-    expect(lobbies).toContainEqual(expect.objectContaining({ lobby_id, is_outdated: false }));
-    expect(await receiptOf(game, answer)).toMatchObject({ version_id });
+    await change();
+    late.resolve(new Response(null, { status }));
+    return await asking;
   }
+
+  const WAYS: [string, (game: Game) => ReturnType<typeof create>][] = [
+    ['find', (game) => find(muster, game)],
+    ['create', create],
+  ];
+  describe.each(WAYS)('%s', (_name, ask) => {
+    test.each([204, 410])(
+      'the version before said %d: the version of now is asked anew, and seats him',
+      async (status) => {
+        const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+        const answer = await askMeanwhile(
+          () => ask(game),
+          status,
+          async () => {
+            game.version_id = await deploy(muster.api, game, game.matchmaker);
+          },
+        );
+        expect(outcomeOf(answer)).toBe('200');
+        expect(provider.requests.length).toBe(2);
+        const { game_id, namespace_id, cloud_token: token, version_id } = game;
+        const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`;
+        const { lobbies } = await muster.api.ok('GET', path, { token });
+        const { lobby_id } = answer.body.lobby;
+        expect(lobbies).toMatchObject([{ lobby_id, is_outdated: false }]);
+        expect(await receiptOf(game, answer)).toMatchObject({ version_id, verification: { is_accepted: true } });
+      },
+    );
+
+    test('the version of now wants none: what the one before said does not count', async () => {
+      const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+      const open = { default: { actions: { create: { enabled: true } } } };
+      const answer = await askMeanwhile(
+        () => ask(game),
+        410,
+        async () => {
+          game.version_id = await deploy(muster.api, game, { ...game.matchmaker, game_modes: open });
+        },
+      );
+      expect(outcomeOf(answer)).toBe('200');
+      const receipt = await receiptOf(game, answer);
+      expect([receipt.version_id, receipt.verification]).toEqual([game.version_id, undefined]);
+    });
+
+    test('the version of now has no such game mode: that is what the receipt says', async () => {
+      const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+      const answer = await askMeanwhile(
+        () => ask(game),
+        204,
+        async () => {
+          game.version_id = await deploy(muster.api, game, { ...game.matchmaker, game_modes: { other: {} } });
+        },
+      );
+      expect(outcomeOf(answer)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
+      const { version_id, request } = await receiptOf(game, answer);
+      expect([version_id, request.regions]).toEqual([game.version_id, undefined]);
+    });
+
+    test('the limits of now count', async () => {
+      const limits = { lobby_count_max: 1, max_players: 1 };
+      const game = await makePuppetGame(muster, { game_modes: { default: { ...onAll(), max_players: 1 } }, ...limits });
+      expect(outcomeOf(await find(muster, game))).toBe('200');
+      const at = { ...game, token: game.cloud_token };
+      const raised = { lobby_count_max: 4, max_players: 4 };
+      const answer = await askMeanwhile(
+        () => ask(game),
+        204,
+        () => setLimits(muster.api, at, raised),
+      );
+      expect(outcomeOf(answer)).toBe('200');
+      const refused = await askMeanwhile(
+        () => ask(game),
+        204,
+        () => setLimits(muster.api, at, { ...raised, max_players: 2 }),
+      );
+      expect(outcomeOf(refused)).toBe('400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
+    });
+  });
 });
