@@ -1,12 +1,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import { createWatchedCache } from '../../src/platform/watch/cache.ts';
+import { openFeed } from '../../src/platform/watch/feed.ts';
+import type { Watchable } from '../../src/platform/watch/sights.ts';
 import { readEpoch, readVersions, touch } from '../../src/platform/watch/versions.ts';
+import { openWatch } from '../../src/platform/watch/watch.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { openProxied } from '../support/proxied.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
-import { openWatchingNode, type WatchingNode } from '../support/watching.ts';
+import { answerOf, openWatchingNode, type WatchingNode, watchWords } from '../support/watching.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;
@@ -179,5 +183,45 @@ describe('versions', () => {
     const epochs = await Promise.all(Array.from({ length: 5 }, () => readEpoch(others.queries)));
     expect(new Set([...epochs, await readEpoch(writer.queries)]).size).toBe(1);
     expect(epochs[0]).toMatch(/^[0-9a-f]{8}$/);
+  });
+});
+
+describe('a process that has not heard of a change yet', () => {
+  test('finds nothing that it remembers from before under the index that has it', async () => {
+    const name = crypto.randomUUID();
+    await using opened = new AsyncDisposableStack();
+    const database = opened.use(openDatabase(address, 4));
+    const deaf: Database = Object.assign(Object.create(database), { listen: async () => {} });
+    const feed = opened.use(await openFeed(deaf, { emit() {} }, 60_000));
+    const limits = { watch_hold_ms: 60_000, watchers_max: 10, watchers_per_caller_max: 10 };
+    const node = { database, watch: await openWatch(database.queries, feed, limits) };
+    await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
+    const words = watchWords(node);
+    const remembered = createWatchedCache({
+      feed,
+      topic: (key) => `word:${key}`,
+      load: (key) => words.read(key),
+      entries_max: 10,
+    });
+    const watchable: Watchable<string, number> = { topics: words.topics, read: (key) => remembered.get(key) };
+    const change = (word: number) =>
+      writer.transact(async (tx) => {
+        await touch(tx, [`word:${name}`]);
+        await tx.execute(sql`
+          insert into words values (${name}, ${word}) on conflict (name) do update set word = excluded.word`);
+      });
+    const signal = new AbortController().signal;
+    const look = () => answerOf(node, watchable, name, { watch_index: undefined, signal, waiter: 'ann' });
+    const indices: string[] = [];
+    for (const word of [1, 2, 3]) {
+      await change(word);
+      const { view, watch } = await look();
+      expect(view).toBe(word);
+      indices.push(watch.index);
+      expect(await look()).toEqual({ view, watch });
+      // As soon as the feed knows where it stands, what has not changed is not read again.
+      expect(words.reads).toBe(word + 1);
+    }
+    expect(new Set(indices).size).toBe(3);
   });
 });

@@ -35,7 +35,9 @@ export async function openWatchingNode(
 }
 
 /** A number under a name, which can be watched; `reads` counts how often it was read. */
-export function watchWords({ database }: WatchingNode): Watchable<string, number> & { reads: number } {
+export function watchWords({
+  database,
+}: Pick<WatchingNode, 'database'>): Watchable<string, number> & { reads: number } {
   return {
     reads: 0,
     topics: (name) => [`word:${name}`],

@@ -15,18 +15,30 @@ interface CacheOptions<Key extends string, Value> {
  */
 export function createWatchedCache<Key extends string, Value>(options: CacheOptions<Key, Value>) {
   const { feed, topic, load, entries_max } = options;
-  const entries = new LRUCache<Key, { value: Promise<Value>; unsubscribe(): void }>({
+  const entries = new LRUCache<Key, Entry<Value>>({
     max: entries_max,
     dispose: (entry) => entry.unsubscribe(),
   });
+
+  /** Subscribed before it is read: a change in between makes it forgotten. */
+  function open(key: Key): Entry<Value> {
+    const entry: Entry<Value> = { value: undefined, unsubscribe: feed.subscribe(topic(key), () => forget(key)) };
+    entries.set(key, entry);
+    return entry;
+  }
+
+  /** Goes on listening: the feed knows what was heard last for as long as somebody does. */
+  function forget(key: Key): void {
+    const entry = entries.peek(key);
+    if (entry) entry.value = undefined;
+  }
+
   return {
     get(key: Key): Promise<Value> {
-      const known = entries.get(key);
-      if (known) return known.value;
-      // Subscribed before it is read: a change in between makes it forgotten.
-      const unsubscribe = feed.subscribe(topic(key), () => entries.delete(key));
+      const entry = entries.get(key) ?? open(key);
+      if (entry.value) return entry.value;
       const value = load(key);
-      entries.set(key, { value, unsubscribe });
+      entry.value = value;
       value.catch(() => {
         // Not one that was loaded since.
         if (entries.peek(key)?.value === value) entries.delete(key);
@@ -34,8 +46,11 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
       return value;
     },
     /** After a change of our own: whoever asked for it must find it, and news of it may come later than he does. */
-    forget(key: Key): void {
-      entries.delete(key);
-    },
+    forget,
   };
+}
+
+interface Entry<Value> {
+  value: Promise<Value> | undefined;
+  unsubscribe(): void;
 }

@@ -66,7 +66,7 @@ interface Entry {
 
 export function createChannels(queries: Queries, feed: Feed, epoch: string): Channels {
   const tools: ChannelTools = {
-    readVersions: createVersionReads(queries),
+    readVersions: createVersionReads(queries, feed.learn),
     share: createSharedReads(),
     show: (body, number, after) => ({
       number,

@@ -13,6 +13,11 @@ type OnNews = (version: number | undefined) => void;
 export interface Feed extends AsyncDisposable {
   /** Calls `onNews` at every news until the returned function is called. */
   subscribe(topic: string, onNews: OnNews): () => void;
+  /**
+   * Takes versions that were read from the database as news, where they have not been heard yet: whoever goes on with them
+   * finds nothing remembered from before.
+   */
+  learn(versions: ReadonlyMap<string, number>): void;
 }
 
 interface Subscription {
@@ -82,6 +87,12 @@ export async function openFeed(database: Database, events: Events, recheck_every
         subscription.listeners.delete(onNews);
         if (subscription.listeners.size === 0 && subscriptions.get(topic) === subscription) subscriptions.delete(topic);
       };
+    },
+    learn(versions) {
+      for (const [topic, version] of versions) {
+        const known = subscriptions.get(topic)?.known_version;
+        if (known === undefined || version > known) spread(topic, version);
+      }
     },
     async [Symbol.asyncDispose]() {
       closing.abort();

@@ -1,4 +1,5 @@
 import type { Queries } from '../database/database.ts';
+import type { Feed } from './feed.ts';
 import { readVersions } from './versions.ts';
 
 const TOPICS_PER_QUERY_MAX = 1_000;
@@ -8,9 +9,9 @@ export type VersionReads = (names: string[]) => Promise<Map<string, number>>;
 
 /**
  * Lets all who ask in one turn of the event loop share a query: many come back together. Nobody joins a query that has
- * begun: what was changed before he asked must be in what he sees.
+ * begun: what was changed before he asked must be in what he sees. `learn` is told what was read, before anybody.
  */
-export function createVersionReads(queries: Queries): VersionReads {
+export function createVersionReads(queries: Queries, learn: Feed['learn']): VersionReads {
   let wanted = new Set<string>();
   let round: Promise<Map<string, number>> | undefined;
 
@@ -23,7 +24,9 @@ export function createVersionReads(queries: Queries): VersionReads {
       names.slice(batch * TOPICS_PER_QUERY_MAX, (batch + 1) * TOPICS_PER_QUERY_MAX),
     );
     const read = await Promise.all(batches.map((batch) => readVersions(queries, batch)));
-    return new Map(read.flatMap((versions) => [...versions]));
+    const versions = new Map(read.flatMap((some) => [...some]));
+    learn(versions);
+    return versions;
   }
 
   return async (names) => {

@@ -120,7 +120,7 @@ function countQueries(): { database: Database; counted: () => number } {
 
 describe('a machine that hears of no change', () => {
   function openRounds(on = database) {
-    const feed = { subscribe: () => () => {}, async [Symbol.asyncDispose]() {} };
+    const feed = { subscribe: () => () => {}, learn() {}, async [Symbol.asyncDispose]() {} };
     const atlas = createAtlas({ database: on, feed });
     const founding = {
       foundLobbies: async () => {
