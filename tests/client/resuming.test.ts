@@ -5,7 +5,6 @@ import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { openProxied } from '../support/proxied.ts';
 import { openRestartableService } from '../support/restart.ts';
-import { serversOf } from '../support/servers.ts';
 import { openTestService } from '../support/service.ts';
 import { openServiceTokens } from '../support/service-tokens.ts';
 import { shareService } from '../support/suite.ts';
@@ -15,8 +14,6 @@ import { waitFor } from '../support/wait.ts';
 const MINUTE_MS = 60_000;
 /** Longer than any test. */
 const NEVER_MS = 3_600_000;
-const PIECES = 8;
-const PIECE_LINES = 100;
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
 let game: TestGame;
@@ -298,105 +295,3 @@ describe('a token that expires', () => {
     expect(times).toBe(6);
   });
 });
-
-describe('what a server writes comes line by line, none twice and none left out', () => {
-  /** Writes numbers, so many more for each file that lets it go on. */
-  const COUNTING = `cd "$HOME"; piece=0; number=0
-    while :; do
-      while [ ! -e go.$piece ]; do sleep 0.01; done
-      piece=$((piece + 1))
-      while [ $number -lt $((piece * ${PIECE_LINES})) ]; do echo $number; number=$((number + 1)); done
-    done`;
-  const cutAndMend = async (piece: number, write: () => Promise<void>) => {
-    // While he is away, and while he comes back.
-    const writing = piece % 2 === 0 ? undefined : write();
-    await proxy.cut();
-    await (writing ?? write());
-    await proxy.mend();
-  };
-  /** A server that writes when it is told to. */
-  async function runCounting() {
-    const servers = serversOf(muster, game);
-    const server_id = await servers.run(COUNTING);
-    const findIndex = async () => (await servers.log(server_id)).body.watch.index;
-    return {
-      logs: `${servers.path}/${server_id}/logs?stream=std_out`,
-      findIndex,
-      async write(piece: number) {
-        const index = await findIndex();
-        await Bun.write(`${muster.config.data_directory}/servers/${server_id}/work/go.${piece}`, '');
-        // Answered when there is something.
-        await servers.log(server_id, 'std_out', index);
-      },
-      end: () => servers.destroy(server_id, '?override_kill_timeout=0'),
-    };
-  }
-  const numbersOf = (pieces: number) => Array.from({ length: pieces * PIECE_LINES }, (_line, number) => String(number));
-  type Trouble = typeof cutAndMend;
-  const TROUBLES: [string, Trouble, number | undefined][] = [
-    ['over sockets that are cut', cutAndMend, undefined],
-    ['by polls that are cut', cutAndMend, 426],
-    [
-      'over sockets and by polls in turn',
-      async (piece, write) => {
-        const are_refused = piece % 2 === 0;
-        proxy.refuseWebSockets(are_refused ? 426 : undefined);
-        const sockets = countServed('/watch');
-        if (are_refused) return await cutAndMend(piece, write);
-        // What is polled for is on its way when a socket takes over.
-        await waitFor(() => countServed('/watch') > sockets, 'a socket');
-        await write();
-      },
-      undefined,
-    ],
-  ];
-  test.each(TROUBLES)('%s', async (_, trouble, refused_status) => {
-    const { logs, findIndex, write, end } = await runCounting();
-    proxy.refuseWebSockets(refused_status);
-    client = open();
-    const read: string[] = [];
-    /** Of somebody who comes in between, and wants what comes after. */
-    const read_late: string[] = [];
-    client.watch(logs, addTo(read), { watch_index: await findIndex() });
-    for (let piece = 0; piece < PIECES; piece += 1) {
-      await trouble(piece, () => write(piece));
-      await waitFor(() => read.length >= (piece + 1) * PIECE_LINES, `piece ${piece}`);
-      if (piece !== 3) continue;
-      client.watch(logs, addTo(read_late), { watch_index: await findIndex() });
-    }
-    const all = numbersOf(PIECES);
-    expect(read).toEqual(all);
-    expect(read_late).toEqual(all.slice(4 * PIECE_LINES));
-    await end();
-  });
-
-  test.each([
-    ['a socket', undefined],
-    ['polls', 502],
-  ])('over %s, also when the index is in the path, and before a fragment', async (_, refused_status) => {
-    const { logs, findIndex, write, end } = await runCounting();
-    const index = await findIndex();
-    await write(0);
-    proxy.refuseWebSockets(refused_status);
-    client = open();
-    const all: string[] = [];
-    const after: string[] = [];
-    client.watch(`${logs}#end`, addTo(all));
-    await waitFor(() => all.length >= PIECE_LINES, 'the first lines');
-    client.watch(`${logs}&watch_index=${index}#end`, addTo(after));
-    for (let piece = 1; piece < 4; piece += 1) {
-      await write(piece);
-      await waitFor(() => Math.min(all.length, after.length) >= (piece + 1) * PIECE_LINES, `piece ${piece}`);
-    }
-    expect(all).toEqual(numbersOf(4));
-    expect(after).toEqual(numbersOf(4));
-    await end();
-  });
-});
-
-const addTo = (read: string[]) => (body: Logs) => void read.push(...body.lines.map(atob));
-
-interface Logs {
-  lines: string[];
-  watch: { index: string };
-}

@@ -16,7 +16,7 @@ import {
   toRegion,
 } from './listing-wire.ts';
 import { listedLobbies } from './rules.ts';
-import { requireNamespace } from './seating.ts';
+import { requireNamespace } from './settling.ts';
 import * as store from './views-store.ts';
 
 export interface ListingDependencies {

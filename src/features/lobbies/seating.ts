@@ -22,6 +22,7 @@ import type { Draft, Receipts } from './receipts.ts';
 import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
 import { type Rounds, type Seat, tooManyOf, toSeat } from './rounds.ts';
 import { type Client, type FindRequest, membersOf, playersMaxOf, type SeatRequest } from './rules.ts';
+import { createSettling, requireNamespace } from './settling.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import type { Verifying } from './verifying.ts';
@@ -67,18 +68,12 @@ interface Seated {
 
 type SeatHolder = Pick<SeatRequest, 'player_id' | 'others' | 'namespace_id'>;
 
-/** The namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
-export async function requireNamespace(namespaces: Namespaces, namespace_id: string) {
-  const namespace = await namespaces.find(namespace_id);
-  if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
-  return namespace;
-}
-
 /** How players come to seats. */
 export function createSeating(dependencies: SeatingDependencies) {
   const { database, clock, watch, tokens, namespaces, versions, datacenters } = dependencies;
-  const { known, rounds, queue, founding, receipts, address_classes, captcha, verifying } = dependencies;
+  const { known, rounds, queue, founding, receipts, address_classes, verifying } = dependencies;
   const { own_region, request_timeout_ms, onLeft } = dependencies;
+  const { letIn, settle } = createSettling(dependencies);
 
   /** What is made of all regions for those who say nothing of where they are, as long as they are the same. */
   const own_first_of = new WeakMap<Datacenter[], { regions: Datacenter[]; slugs: string[] }>();
@@ -100,45 +95,6 @@ export function createSeating(dependencies: SeatingDependencies) {
       regions.map(({ slug, ...place }) => ({ slug, coordinates: coordinatesOf(place) })),
       client,
     );
-  }
-
-  /** Refuses robots. Nothing has been made yet, and no seat is held. Gives whether there was a captcha to settle. */
-  async function letIn(
-    place: { game_id: string; namespace_id: string; version_id: string },
-    body: Pick<FindBody, 'captcha'>,
-    asking: Asking,
-    draft: Draft | undefined,
-  ): Promise<boolean> {
-    draft?.reach('checked');
-    let is_settled = false;
-    await captcha.admit(place, { ...asking, captcha: body.captcha }, (decision) => {
-      is_settled = true;
-      draft?.note({ captcha: decision });
-      draft?.reach('captcha');
-    });
-    return is_settled;
-  }
-
-  /**
-   * What is decided about a request by the version that its namespace is on when that is done: what a version that it has
-   * left meanwhile says, a no too, does not count. With the namespace as it is then.
-   */
-  async function settle<Decided>(
-    namespace: NamespaceRow,
-    decide: (row: NamespaceRow) => Promise<Decided>,
-  ): Promise<{ row: NamespaceRow; decided: Decided }> {
-    const { namespace_id, version_id } = namespace;
-    const lookAgain = () => requireNamespace(namespaces, namespace_id);
-    let row: NamespaceRow;
-    try {
-      const decided = await decide(namespace);
-      row = await lookAgain();
-      if (row.version_id === version_id) return { row, decided };
-    } catch (error) {
-      row = await lookAgain();
-      if (row.version_id === version_id) throw error;
-    }
-    return await settle(row, decide);
   }
 
   function clientOf(limits: NamespaceRow, address: string): Client {

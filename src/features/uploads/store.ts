@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
 import { raise, touch } from '../../platform/watch/versions.ts';
@@ -95,12 +95,12 @@ export async function claimCompletion(queries: Queries, upload_id: string, now: 
   return rows.length > 0;
 }
 
-/** Keeps the right for longer. */
+/** Keeps the right for longer, if he has it still. */
 export async function extendCompletion(queries: Queries, upload_id: string, until: Date): Promise<void> {
   await queries
     .update(uploads)
     .set({ completing_until: until })
-    .where(and(eq(uploads.upload_id, upload_id), isNull(uploads.complete_ts)));
+    .where(and(eq(uploads.upload_id, upload_id), isNotNull(uploads.completing_until)));
 }
 
 export async function releaseCompletion(queries: Queries, upload_id: string): Promise<void> {

@@ -1,0 +1,57 @@
+import { ServiceError } from '../../platform/errors.ts';
+import type { Captcha } from '../captcha/captcha.ts';
+import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
+import type { Asking } from './asking.ts';
+import type { Draft } from './receipts.ts';
+import type { FindBody } from './wire.ts';
+
+/** The namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
+export async function requireNamespace(namespaces: Namespaces, namespace_id: string) {
+  const namespace = await namespaces.find(namespace_id);
+  if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+  return namespace;
+}
+
+/** What is settled about a request before it wants a seat. */
+export function createSettling({ namespaces, captcha }: { namespaces: Namespaces; captcha: Pick<Captcha, 'admit'> }) {
+  /** Refuses robots. Nothing has been made yet, and no seat is held. Gives whether there was a captcha to settle. */
+  async function letIn(
+    place: { game_id: string; namespace_id: string; version_id: string },
+    body: Pick<FindBody, 'captcha'>,
+    asking: Asking,
+    draft: Draft | undefined,
+  ): Promise<boolean> {
+    draft?.reach('checked');
+    let is_settled = false;
+    await captcha.admit(place, { ...asking, captcha: body.captcha }, (decision) => {
+      is_settled = true;
+      draft?.note({ captcha: decision });
+      draft?.reach('captcha');
+    });
+    return is_settled;
+  }
+
+  /**
+   * What is decided about a request by the version that its namespace is on when that is done: what a version that it has
+   * left meanwhile says, a no too, does not count. With the namespace as it is then.
+   */
+  async function settle<Decided>(
+    namespace: NamespaceRow,
+    decide: (row: NamespaceRow) => Promise<Decided>,
+  ): Promise<{ row: NamespaceRow; decided: Decided }> {
+    const { namespace_id, version_id } = namespace;
+    const lookAgain = () => requireNamespace(namespaces, namespace_id);
+    let row: NamespaceRow;
+    try {
+      const decided = await decide(namespace);
+      row = await lookAgain();
+      if (row.version_id === version_id) return { row, decided };
+    } catch (error) {
+      row = await lookAgain();
+      if (row.version_id === version_id) throw error;
+    }
+    return await settle(row, decide);
+  }
+
+  return { letIn, settle };
+}

@@ -1,0 +1,115 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { deploy, setLimits } from '../../support/game.ts';
+import { openProvider } from '../../support/provider.ts';
+import { find, makePuppetGame } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const provider = openProvider();
+const muster = shareService({ MUSTER_OUTBOUND_ALLOW: provider.allow, MUSTER_RECEIPTS_PER_SECOND_MAX: '10000' });
+afterAll(() => provider[Symbol.asyncDispose]());
+beforeEach(() => {
+  provider.requests.length = 0;
+});
+
+type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+const verified = () => ({ enabled: true, verification_config: { url: provider.url } });
+const onAll = () => ({ actions: { find: verified(), create: verified() } });
+const create = (game: Game) =>
+  muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
+const receiptOf = async ({ game_id, namespace_id, cloud_token: token }: Game, { headers }: { headers: Headers }) => {
+  const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts/${headers.get('rvt-ray-id')}`;
+  return (await muster.api.ok('GET', path, { token })).receipt;
+};
+
+describe('an answer that comes when much has changed', () => {
+  /** Asks while the game's server takes its time: it gives this answer when the changes have been made. */
+  async function askMeanwhile(ask: () => ReturnType<typeof create>, status: number, change: () => Promise<unknown>) {
+    const asked = provider.requests.length;
+    const late = Promise.withResolvers<Response>();
+    provider.answer = () => late.promise;
+    const asking = ask();
+    await waitFor(() => provider.requests.length === asked + 1, 'the verification to be asked');
+    provider.answer = () => new Response(null, { status: 204 });
+    await change();
+    late.resolve(new Response(null, { status }));
+    return await asking;
+  }
+
+  const WAYS: [string, (game: Game) => ReturnType<typeof create>][] = [
+    ['find', (game) => find(muster, game)],
+    ['create', create],
+  ];
+  describe.each(WAYS)('%s', (_name, ask) => {
+    test.each([204, 410])(
+      'the version before said %d: the version of now is asked anew, and seats him',
+      async (status) => {
+        const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+        const answer = await askMeanwhile(
+          () => ask(game),
+          status,
+          async () => {
+            game.version_id = await deploy(muster.api, game, game.matchmaker);
+          },
+        );
+        expect(outcomeOf(answer)).toBe('200');
+        expect(provider.requests.length).toBe(2);
+        const { game_id, namespace_id, cloud_token: token, version_id } = game;
+        const path = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`;
+        const { lobbies } = await muster.api.ok('GET', path, { token });
+        const { lobby_id } = answer.body.lobby;
+        expect(lobbies).toMatchObject([{ lobby_id, is_outdated: false }]);
+        expect(await receiptOf(game, answer)).toMatchObject({ version_id, verification: { is_accepted: true } });
+      },
+    );
+
+    test('the version of now wants none: what the one before said does not count', async () => {
+      const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+      const open = { default: { actions: { create: { enabled: true } } } };
+      const answer = await askMeanwhile(
+        () => ask(game),
+        410,
+        async () => {
+          game.version_id = await deploy(muster.api, game, { ...game.matchmaker, game_modes: open });
+        },
+      );
+      expect(outcomeOf(answer)).toBe('200');
+      const receipt = await receiptOf(game, answer);
+      expect([receipt.version_id, receipt.verification]).toEqual([game.version_id, undefined]);
+    });
+
+    test('the version of now has no such game mode: that is what the receipt says', async () => {
+      const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+      const answer = await askMeanwhile(
+        () => ask(game),
+        204,
+        async () => {
+          game.version_id = await deploy(muster.api, game, { ...game.matchmaker, game_modes: { other: {} } });
+        },
+      );
+      expect(outcomeOf(answer)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
+      const { version_id, request } = await receiptOf(game, answer);
+      expect([version_id, request.regions]).toEqual([game.version_id, undefined]);
+    });
+
+    test('the limits of now count', async () => {
+      const limits = { lobby_count_max: 1, max_players: 1 };
+      const game = await makePuppetGame(muster, { game_modes: { default: { ...onAll(), max_players: 1 } }, ...limits });
+      expect(outcomeOf(await find(muster, game))).toBe('200');
+      const at = { ...game, token: game.cloud_token };
+      const raised = { lobby_count_max: 4, max_players: 4 };
+      const answer = await askMeanwhile(
+        () => ask(game),
+        204,
+        () => setLimits(muster.api, at, raised),
+      );
+      expect(outcomeOf(answer)).toBe('200');
+      const refused = await askMeanwhile(
+        () => ask(game),
+        204,
+        () => setLimits(muster.api, at, { ...raised, max_players: 2 }),
+      );
+      expect(outcomeOf(refused)).toBe('400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
+    });
+  });
+});
