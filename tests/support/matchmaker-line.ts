@@ -56,8 +56,13 @@ export function createLine({ matchmaker, oracle, namespace_id, come, land, count
         client,
         body: { ...body, ticket, wait_ms: LONG_MS },
       });
-      const coming = come(asking);
-      const waits = waitFor(async () => (await read()).some((row) => row.ticket === ticket), 'him to wait');
+      let is_answered = false;
+      const coming = come(asking).finally(() => {
+        is_answered = true;
+      });
+      const isWaiting = async () => (await read()).some((row) => row.ticket === ticket);
+      // Nobody goes on looking for who has been answered: many who do would keep the machine busy.
+      const waits = waitFor(async () => is_answered || (await isWaiting()), 'him to wait');
       const came = await Promise.race([coming, waits]);
       waits.catch(() => {});
       const seats = waiting.reduce((sum, one) => sum + (one.body.players ?? 1), body.players ?? 1);

@@ -62,7 +62,7 @@ test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmak
   const list = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
   console.log(list.map(([what, count]) => `${count} ${what}`).join('\n'));
   expect(await ledger.faults()).toEqual([]);
-}, 900_000);
+}, 1_800_000);
 
 /** Goes on only when it is told to: the oracle knows each moment. */
 function createStoppedClock() {
