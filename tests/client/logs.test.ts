@@ -1,31 +1,21 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import type { Client } from '../../src/client/client.ts';
-import { connect, QUICK } from '../support/client.ts';
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { shareWay } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
-import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PIECES = 8;
 const PIECE_LINES = 100;
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
+const way = shareWay(muster);
 let game: TestGame;
-let proxy: TcpProxy;
-let client: Client;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
 });
-beforeEach(async () => {
-  const { hostname, port } = new URL(muster.config.public_url);
-  proxy = await openTcpProxy({ host: hostname, port: Number(port) });
-  client = connect({ url: `http://127.0.0.1:${proxy.port}`, token: game.cloud_token, timing: QUICK });
-});
-afterEach(async () => {
-  client.close();
-  await proxy[Symbol.asyncDispose]();
-});
+
+const open = () => way.open({ token: game.cloud_token });
 
 /** How many WebSockets there have been. */
 const countSockets = () =>
@@ -42,9 +32,9 @@ describe('what a server writes comes line by line, none twice and none left out'
   const cutAndMend = async (piece: number, write: () => Promise<void>) => {
     // While he is away, and while he comes back.
     const writing = piece % 2 === 0 ? undefined : write();
-    await proxy.cut();
+    await way.proxy.cut();
     await (writing ?? write());
-    await proxy.mend();
+    await way.proxy.mend();
   };
   /** A server that writes when it is told to. */
   async function runCounting() {
@@ -72,7 +62,7 @@ describe('what a server writes comes line by line, none twice and none left out'
       'over sockets and by polls in turn',
       async (piece, write) => {
         const are_refused = piece % 2 === 0;
-        proxy.refuseWebSockets(are_refused ? 426 : undefined);
+        way.proxy.refuseWebSockets(are_refused ? 426 : undefined);
         const sockets = countSockets();
         if (are_refused) return await cutAndMend(piece, write);
         // What is polled for is on its way when a socket takes over.
@@ -84,7 +74,8 @@ describe('what a server writes comes line by line, none twice and none left out'
   ];
   test.each(TROUBLES)('%s', async (_, trouble, refused_status) => {
     const { logs, findIndex, write, end } = await runCounting();
-    proxy.refuseWebSockets(refused_status);
+    way.proxy.refuseWebSockets(refused_status);
+    const client = open();
     const read: string[] = [];
     /** Of somebody who comes in between, and wants what comes after. */
     const read_late: string[] = [];
@@ -108,7 +99,8 @@ describe('what a server writes comes line by line, none twice and none left out'
     const { logs, findIndex, write, end } = await runCounting();
     const index = await findIndex();
     await write(0);
-    proxy.refuseWebSockets(refused_status);
+    way.proxy.refuseWebSockets(refused_status);
+    const client = open();
     const all: string[] = [];
     const after: string[] = [];
     client.watch(`${logs}#end`, addTo(all));

@@ -1,32 +1,21 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import type { Client, ClientOptions } from '../../src/client/client.ts';
-import { connect, QUICK, watchWith } from '../support/client.ts';
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import type { ClientOptions } from '../../src/client/client.ts';
+import { shareWay, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
-import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000', MUSTER_WATCHERS_PER_CALLER_MAX: '2' });
+const way = shareWay(muster);
 let game: TestGame;
 let path: string;
-let proxy: TcpProxy;
-let client: Client;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   path = `/cloud/games/${game.game_id}`;
 });
-beforeEach(async () => {
-  const { hostname, port } = new URL(muster.config.public_url);
-  proxy = await openTcpProxy({ host: hostname, port: Number(port) });
-});
-afterEach(async () => {
-  client.close();
-  await proxy[Symbol.asyncDispose]();
-});
 
-const open = (options: Partial<ClientOptions> = {}): Client =>
-  connect({ url: `http://127.0.0.1:${proxy.port}`, token: game.cloud_token, timing: QUICK, ...options });
+const open = (options: Partial<ClientOptions> = {}) => way.open({ token: game.cloud_token, ...options });
 
 async function change() {
   const body = { display_name: crypto.randomUUID(), config: {} };
@@ -41,11 +30,11 @@ const servedOf = (route: string) =>
 const GAME = '/cloud/games/:game_id';
 
 describe('where something in between knows no WebSockets, whoever watches', () => {
-  beforeEach(() => proxy.refuseWebSockets(502));
+  beforeEach(() => way.proxy.refuseWebSockets(502));
 
   test.each([426, 429, 502])('gets the body of now, and one after each change, each once (%d)', async (status) => {
-    proxy.refuseWebSockets(status);
-    client = open();
+    way.proxy.refuseWebSockets(status);
+    const client = open();
     const watcher = watchWith(client, path);
     const other = watchWith(client, path);
     await Promise.all([watcher.next(), other.next()]);
@@ -60,11 +49,11 @@ describe('where something in between knows no WebSockets, whoever watches', () =
   });
 
   test('is back on a WebSocket when there can be one, and misses nothing', async () => {
-    client = open();
+    const client = open();
     const watcher = watchWith(client, path);
     await watcher.next();
     const sockets = servedOf('/watch').length;
-    proxy.refuseWebSockets(undefined);
+    way.proxy.refuseWebSockets(undefined);
     await waitFor(() => servedOf('/watch').length > sockets, 'a WebSocket');
     const other = watchWith(client, '/cloud/games');
     await other.next();
@@ -77,7 +66,7 @@ describe('where something in between knows no WebSockets, whoever watches', () =
 
   test('is told what his GET is refused with, once', async () => {
     const member = await makeMember(muster, game);
-    client = open({ token: member.token });
+    const client = open({ token: member.token });
     const watcher = watchWith(client, path);
     await watcher.next();
     await muster.api.ok('POST', `/group/groups/${game.group_id}/kick/${member.identity_id}`, {
@@ -93,10 +82,10 @@ describe('where something in between knows no WebSockets, whoever watches', () =
 });
 
 test('whoever is one too many is asked to wait, waits as long as he was told, and then sees it', async () => {
-  client = open();
+  const client = open();
   const watchers = ['/cloud/games', `${path}/builds`].map((one) => watchWith(client, one));
   await Promise.all(watchers.map((watcher) => watcher.next()));
-  proxy.refuseWebSockets(502);
+  way.proxy.refuseWebSockets(502);
   const other = open();
   const waiting = watchWith(other, path);
   // The body of now takes no place; to wait for the next does.

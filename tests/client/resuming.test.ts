@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test';
-import type { Client, ClientOptions } from '../../src/client/client.ts';
-import { connect, QUICK, type Watcher, watchWith } from '../support/client.ts';
+import type { ClientOptions } from '../../src/client/client.ts';
+import { QUICK, shareWay, type Watcher, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { openProxied } from '../support/proxied.ts';
@@ -8,7 +8,6 @@ import { openRestartableService } from '../support/restart.ts';
 import { openTestService } from '../support/service.ts';
 import { openServiceTokens } from '../support/service-tokens.ts';
 import { shareService } from '../support/suite.ts';
-import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 const MINUTE_MS = 60_000;
@@ -16,25 +15,15 @@ const MINUTE_MS = 60_000;
 const NEVER_MS = 3_600_000;
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
+const way = shareWay(muster);
 let game: TestGame;
 let path: string;
-let proxy: TcpProxy;
-let client: Client;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   path = `/cloud/games/${game.game_id}`;
 });
-beforeEach(async () => {
-  const { hostname, port } = new URL(muster.config.public_url);
-  proxy = await openTcpProxy({ host: hostname, port: Number(port) });
-});
-afterEach(async () => {
-  client.close();
-  await proxy[Symbol.asyncDispose]();
-});
 
-const open = (options: Partial<ClientOptions> = {}): Client =>
-  connect({ url: `http://127.0.0.1:${proxy.port}`, token: game.cloud_token, timing: QUICK, ...options });
+const open = (options: Partial<ClientOptions> = {}) => way.open({ token: game.cloud_token, ...options });
 
 /** Changes the game, past the proxy; gives what tells the change from all before. */
 async function change() {
@@ -55,13 +44,13 @@ function expectEachOnce({ bodies }: Watcher): void {
 
 describe('whoever watches goes on', () => {
   test('where he was when his connection is cut', async () => {
-    client = open();
+    const client = open();
     const watcher = watchWith(client, path);
     await watcher.next();
     for (let cuts = 0; cuts < 3; cuts += 1) {
-      await proxy.cut();
+      await way.proxy.cut();
       const isThere = await change();
-      await proxy.mend();
+      await way.proxy.mend();
       await watcher.next(isThere);
       await watcher.next(await change());
     }
@@ -69,46 +58,46 @@ describe('whoever watches goes on', () => {
   });
 
   test('when there was no service at first', async () => {
-    await proxy.cut();
-    client = open();
+    await way.proxy.cut();
+    const client = open();
     const watcher = watchWith(client, path);
     // It gave up on sockets, and asks by polls too.
     await Bun.sleep(300);
-    await proxy.mend();
+    await way.proxy.mend();
     await watcher.next();
     expect(watcher.errors).toEqual([]);
   });
 
   test('when his connection is dead and nobody has said so', async () => {
-    client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 100 } });
+    const client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 100 } });
     const watcher = watchWith(client, path);
     await watcher.next();
     // He asked whether somebody was there, and somebody was.
     await Bun.sleep(500);
-    expect(proxy.connections).toBe(1);
-    proxy.stall();
+    expect(way.proxy.connections).toBe(1);
+    way.proxy.stall();
     await watcher.next(await change());
-    expect(proxy.connections).toBe(2);
+    expect(way.proxy.connections).toBe(2);
     expectEachOnce(watcher);
   });
 
   test('at once when his page is looked at again and its connection has died', async () => {
-    client = open({ timing: { ...QUICK, ping_after_ms: NEVER_MS, pong_within_ms: 50 } });
+    const client = open({ timing: { ...QUICK, ping_after_ms: NEVER_MS, pong_within_ms: 50 } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    proxy.stall();
+    way.proxy.stall();
     const isThere = await change();
     dispatchEvent(new Event('visibilitychange'));
     await watcher.next(isThere);
   });
 
   test('at once when the network is back, however long he wanted to wait', async () => {
-    client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS } });
+    const client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    await proxy.cut();
+    await way.proxy.cut();
     const isThere = await change();
-    await proxy.mend();
+    await way.proxy.mend();
     dispatchEvent(new Event('online'));
     await watcher.next(isThere);
   });
@@ -118,13 +107,13 @@ describe('whoever watches goes on', () => {
       [
         'and has failed',
         async () => {
-          await proxy.cut();
+          await way.proxy.cut();
           // His polls and his sockets have come to nothing.
           await Bun.sleep(300);
-          await proxy.mend();
+          await way.proxy.mend();
         },
       ],
-      ['and whose connection is dead', async () => proxy.stall()],
+      ['and whose connection is dead', async () => way.proxy.stall()],
     ];
     let pause = 0;
     beforeEach(() => {
@@ -134,8 +123,8 @@ describe('whoever watches goes on', () => {
     afterEach(() => mock.restore());
 
     test.each(TROUBLES)('%s, at once when the network is back', async (_, meet) => {
-      proxy.refuseWebSockets(502);
-      client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, poll_within_ms: NEVER_MS } });
+      way.proxy.refuseWebSockets(502);
+      const client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, poll_within_ms: NEVER_MS } });
       const watcher = watchWith(client, path);
       await watcher.next();
       pause = 0.5;
@@ -147,14 +136,14 @@ describe('whoever watches goes on', () => {
 
     test('and has failed, at once when there is a socket', async () => {
       const timing = { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, open_within_ms: NEVER_MS, poll_within_ms: 200 };
-      proxy.refuseWebSockets(502);
-      client = open({ timing });
+      way.proxy.refuseWebSockets(502);
+      const client = open({ timing });
       const watcher = watchWith(client, path);
       await watcher.next();
-      const release = proxy.hold();
-      const connections = proxy.connections;
+      const release = way.proxy.hold();
+      const connections = way.proxy.connections;
       // One of them is the socket. It is not given up, as polls are.
-      await waitFor(() => proxy.connections > connections + 4, 'connections that nothing comes of');
+      await waitFor(() => way.proxy.connections > connections + 4, 'connections that nothing comes of');
       pause = 0.5;
       await Bun.sleep(400);
       const isThere = await change();
@@ -164,7 +153,7 @@ describe('whoever watches goes on', () => {
   });
 
   test('when he was sent away for saying too much', async () => {
-    client = open();
+    const client = open();
     const watcher = watchWith(client, path);
     await watcher.next();
     for (let times = 0; times < 200; times += 1) watchWith(client, '/cloud/games').stop();
@@ -172,7 +161,7 @@ describe('whoever watches goes on', () => {
     await waitFor(() => {
       // He was asked to wait, whatever he hears of the network.
       dispatchEvent(new Event('online'));
-      return proxy.connections > 1;
+      return way.proxy.connections > 1;
     }, 'another connection');
     expect(performance.now() - began).toBeGreaterThan(900);
     await watcher.next(await change());
@@ -184,7 +173,7 @@ describe('whoever watches goes on', () => {
     const { api, administrator_token: token } = restartable;
     const { group_id } = await makeGame(api, token);
     const profile = `/group/groups/${group_id}/profile`;
-    client = open({ url: restartable.config.public_url, token });
+    const client = open({ url: restartable.config.public_url, token });
     const watcher = watchWith(client, profile);
     await watcher.next();
     await restartable.close();
@@ -201,7 +190,7 @@ describe('whoever watches goes on', () => {
     await using proxied = await openProxied(muster.database_address);
     const beside = { database_address: { url: proxied.url }, clock: muster.clock };
     await using other = await openTestService({}, { beside });
-    client = open({ url: other.config.public_url });
+    const client = open({ url: other.config.public_url });
     await watchWith(client, '/cloud/games').next();
     await proxied.proxy.cut();
     const watcher = watchWith(client, path);
@@ -228,7 +217,7 @@ describe('a token that expires', () => {
 
   test('is replaced by asking for another, and he goes on', async () => {
     const { asked, giveToken } = await makeBearer();
-    client = open({ token: giveToken });
+    const client = open({ token: giveToken });
     const watchers = [path, '/cloud/games'].map((one) => watchWith(client, one));
     await Promise.all(watchers.map((watcher) => watcher.next()));
     const polls = countServed('/cloud/games/:game_id');
@@ -244,8 +233,8 @@ describe('a token that expires', () => {
 
   test('is replaced in polls too', async () => {
     const { asked, giveToken } = await makeBearer();
-    proxy.refuseWebSockets(502);
-    client = open({ token: giveToken, timing: { retry_ms: 20, retry_max_ms: NEVER_MS } });
+    way.proxy.refuseWebSockets(502);
+    const client = open({ token: giveToken, timing: { retry_ms: 20, retry_max_ms: NEVER_MS } });
     const watcher = watchWith(client, path);
     await watcher.next();
     const before = asked.length;
@@ -258,7 +247,7 @@ describe('a token that expires', () => {
 
   test('ends it when there is no other', async () => {
     const { giveToken } = await makeBearer();
-    client = open({ token: await giveToken() });
+    const client = open({ token: await giveToken() });
     const watcher = watchWith(client, path);
     await watcher.next();
     muster.clock.advance(12 * MINUTE_MS);
@@ -269,9 +258,9 @@ describe('a token that expires', () => {
     ['sockets', undefined],
     ['polls', 502],
   ])('is asked for again when it does not come (%s)', async (_, refused_status) => {
-    proxy.refuseWebSockets(refused_status);
+    way.proxy.refuseWebSockets(refused_status);
     let times = 0;
-    client = open({
+    const client = open({
       token() {
         times += 1;
         return times % 2 === 1 ? new Promise(() => {}) : game.cloud_token;
@@ -284,7 +273,7 @@ describe('a token that expires', () => {
 
   test('is asked for again when it could not be had', async () => {
     let times = 0;
-    client = open({
+    const client = open({
       async token() {
         times += 1;
         if (times < 6) throw new Error('not now');

@@ -1,11 +1,13 @@
-import { afterAll } from 'bun:test';
+import { afterAll, afterEach, beforeEach } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Client, WatchOptions } from '../../src/client/client.ts';
+import type { Client, ClientOptions, WatchOptions } from '../../src/client/client.ts';
 import type { Timing } from '../../src/client/timing.ts';
 import type { Refusal } from '../../src/client/wire.ts';
 import { readClient } from '../../src/platform/client-file.ts';
+import type { TestService } from './service.ts';
+import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { waitFor } from './wait.ts';
 
 /** A body that was watched. */
@@ -32,6 +34,31 @@ const CLIENT_FILE = join(directory, 'client.mjs');
 await Bun.write(CLIENT_FILE, await readClient());
 export const { connect }: typeof import('../../src/client/client.ts') = await import(CLIENT_FILE);
 afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** A way to a service that can be cut, a new one for each test; the clients that go it end with the test. */
+export function shareWay(muster: Pick<TestService, 'config'>) {
+  let proxy: TcpProxy;
+  let clients: Client[] = [];
+  beforeEach(async () => {
+    const { hostname, port } = new URL(muster.config.public_url);
+    proxy = await openTcpProxy({ host: hostname, port: Number(port) });
+  });
+  afterEach(async () => {
+    for (const client of clients) client.close();
+    clients = [];
+    await proxy[Symbol.asyncDispose]();
+  });
+  return {
+    get proxy() {
+      return proxy;
+    },
+    open(options: Partial<ClientOptions> = {}): Client {
+      const client = connect({ url: `http://127.0.0.1:${proxy.port}`, timing: QUICK, ...options });
+      clients.push(client);
+      return client;
+    },
+  };
+}
 
 /** Watches, and keeps what comes. */
 export function watchWith(client: Client, path: string, options: WatchOptions = {}): Watcher {

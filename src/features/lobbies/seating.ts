@@ -73,7 +73,7 @@ export function createSeating(dependencies: SeatingDependencies) {
   const { database, clock, watch, tokens, namespaces, versions, datacenters } = dependencies;
   const { known, rounds, queue, founding, receipts, address_classes, verifying } = dependencies;
   const { own_region, request_timeout_ms, onLeft } = dependencies;
-  const { letIn, settle } = createSettling(dependencies);
+  const { openGate, settle } = createSettling(dependencies);
 
   /** What is made of all regions for those who say nothing of where they are, as long as they are the same. */
   const own_first_of = new WeakMap<Datacenter[], { regions: Datacenter[]; slugs: string[] }>();
@@ -180,7 +180,7 @@ export function createSeating(dependencies: SeatingDependencies) {
       return await receipts.keep(receipt, async (draft) => {
         const members = nameMembers(body);
         let permitted: Pick<FindRequest, 'version_id' | 'search'> | undefined;
-        let is_human = false;
+        const letIn = openGate(body, asking, draft);
         const permit = async (row: NamespaceRow) => {
           const { game_id, version_id } = row;
           const place = { game_id, namespace_id, version_id };
@@ -189,8 +189,7 @@ export function createSeating(dependencies: SeatingDependencies) {
           const all_regions = await listRegions(body);
           const search = checkFind(body, modes, all_regions);
           draft?.search(version_id, search.regions);
-          // One captcha is enough, however often the namespace moves to another version; that version's server is asked anew.
-          if (!is_human) is_human = await letIn(place, body, asking, draft);
+          await letIn(place);
           const asked = { ...place, ...asking, draft };
           return { version_id, search: await verifying.find(asked, body, search, modes, all_regions) };
         };
@@ -236,14 +235,14 @@ export function createSeating(dependencies: SeatingDependencies) {
       };
       return await receipts.keep(receipt, async (draft) => {
         const { address } = asking;
-        let is_human = false;
+        const letIn = openGate(body, asking, draft);
         const { row, decided } = await settle(namespace, async (now) => {
           const place = { game_id, namespace_id, version_id: now.version_id };
           draft?.search(now.version_id, region === undefined ? undefined : [region]);
           const [modes, regions] = await Promise.all([versions.gameModes(now), listRegions(body)]);
           const lobby = checkCreate(body, modes, regions);
           draft?.search(now.version_id, [lobby.region]);
-          if (!is_human) is_human = await letIn(place, body, asking, draft);
+          await letIn(place);
           await verifying.create({ ...place, ...asking, draft }, body, lobby, modes);
           return { ...place, lobby };
         });
@@ -273,7 +272,7 @@ export function createSeating(dependencies: SeatingDependencies) {
           const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
           const mode = modes.get(game_mode);
           checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
-          await letIn({ game_id, namespace_id, version_id }, body, asking, draft);
+          await openGate(body, asking, draft)({ game_id, namespace_id, version_id });
           await verifying.join({ namespace_id, version_id, ...asking, draft }, body, lobby_id, mode);
           return await rounds.seat(request, draft);
         };

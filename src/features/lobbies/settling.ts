@@ -14,21 +14,23 @@ export async function requireNamespace(namespaces: Namespaces, namespace_id: str
 
 /** What is settled about a request before it wants a seat. */
 export function createSettling({ namespaces, captcha }: { namespaces: Namespaces; captcha: Pick<Captcha, 'admit'> }) {
-  /** Refuses robots. Nothing has been made yet, and no seat is held. Gives whether there was a captcha to settle. */
-  async function letIn(
-    place: { game_id: string; namespace_id: string; version_id: string },
-    body: Pick<FindBody, 'captcha'>,
-    asking: Asking,
-    draft: Draft | undefined,
-  ): Promise<boolean> {
-    draft?.reach('checked');
-    let is_settled = false;
-    await captcha.admit(place, { ...asking, captcha: body.captcha }, (decision) => {
-      is_settled = true;
-      draft?.note({ captcha: decision });
-      draft?.reach('captcha');
-    });
-    return is_settled;
+  /**
+   * Gives what refuses robots: nothing has been made yet, and no seat is held. One captcha is enough for a request, however
+   * often its namespace moves to another version.
+   */
+  function openGate({ captcha: solved }: Pick<FindBody, 'captcha'>, asking: Asking, draft: Draft | undefined) {
+    let is_human = false;
+    return async (place: { game_id: string; namespace_id: string; version_id: string }): Promise<void> => {
+      if (is_human) return;
+      draft?.reach('checked');
+      let was_asked = false;
+      await captcha.admit(place, { ...asking, captcha: solved }, (decision) => {
+        was_asked = true;
+        draft?.note({ captcha: decision });
+        draft?.reach('captcha');
+      });
+      is_human = was_asked;
+    };
   }
 
   /**
@@ -53,5 +55,5 @@ export function createSettling({ namespaces, captcha }: { namespaces: Namespaces
     return await settle(row, decide);
   }
 
-  return { letIn, settle };
+  return { openGate, settle };
 }

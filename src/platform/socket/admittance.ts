@@ -7,6 +7,7 @@ import { createPathReader, isWatched, type Route } from '../http/route.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
+import { subscribeAll } from '../watch/feed.ts';
 import { nameOf } from '../watch/places.ts';
 import type { Sight } from '../watch/sights.ts';
 import type { Admission, Watch } from '../watch/watch.ts';
@@ -97,13 +98,13 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
         else if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
       }
     };
-    const unsubscribe = topics.map((topic) => watch.subscribe(topic, checkAgain));
+    const unsubscribe = subscribeAll(watch, topics, checkAgain);
     return {
       isDoubtful: () => is_doubtful,
       leave() {
         checks += 1;
         clearTimeout(retry);
-        for (const end of unsubscribe) end();
+        unsubscribe();
       },
     };
   }

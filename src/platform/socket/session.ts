@@ -86,11 +86,10 @@ export class Session {
   }
 
   message(data: string | Uint8Array): void {
-    let id: string | undefined;
+    let parsed: unknown;
     try {
       this.#countFrame();
-      const parsed = parseFrame(data);
-      id = readId(parsed);
+      parsed = parseFrame(data);
       const frame = readFrame(parsed);
       switch (frame.type) {
         case 'ping':
@@ -107,6 +106,7 @@ export class Session {
           void this.#subscribe(frame);
       }
     } catch (error) {
+      const id = readId(parsed);
       // Without the id of a subscription that there is: it goes on.
       this.#refuse(error, id !== undefined && this.#subscriptions.has(id) ? undefined : id);
     }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Queries } from '../database/database.ts';
-import type { Feed } from './feed.ts';
+import { type Feed, subscribeAll } from './feed.ts';
 import { createGrowthChannel } from './growth-channel.ts';
 import { createSharedReads } from './shared-reads.ts';
 import type { Sight } from './sights.ts';
@@ -61,7 +61,7 @@ interface Entry {
   listeners: Set<Listener>;
   refreshing: boolean;
   has_news: boolean;
-  unsubscribe: (() => void)[];
+  unsubscribe(): void;
 }
 
 export function createChannels(queries: Queries, feed: Feed, epoch: string): Channels {
@@ -79,7 +79,7 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
     max: IDLE_MAX,
     dispose({ unsubscribe }, name, reason) {
       if (reason !== 'evict') return;
-      for (const leave of unsubscribe) leave();
+      unsubscribe();
       entries.delete(name);
     },
   });
@@ -89,13 +89,12 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
 
   function open(sight: Sight): Entry {
     const channel = openChannel(sight);
-    const entry: Entry = { channel, listeners: new Set(), refreshing: false, has_news: false, unsubscribe: [] };
-    const hear = (topic: string) => (version: number | undefined) => {
+    // Before anything is read: what changes in between is heard.
+    const unsubscribe = subscribeAll(feed, sight.topics, (version, topic) => {
       channel.hear(topic, version);
       if (entry.listeners.size > 0) spread(entry);
-    };
-    // Before anything is read: what changes in between is heard.
-    entry.unsubscribe = sight.topics.map((topic) => feed.subscribe(topic, hear(topic)));
+    });
+    const entry: Entry = { channel, listeners: new Set(), refreshing: false, has_news: false, unsubscribe };
     entries.set(sight.name, entry);
     return entry;
   }

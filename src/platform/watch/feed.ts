@@ -20,6 +20,18 @@ export interface Feed extends AsyncDisposable {
   learn(versions: ReadonlyMap<string, number>): void;
 }
 
+/** Subscribes to several topics; the news says of which. Gives the function that ends it for all. */
+export function subscribeAll(
+  { subscribe }: Pick<Feed, 'subscribe'>,
+  topics: readonly string[],
+  onNews: (version: number | undefined, topic: string) => void,
+): () => void {
+  const ends = topics.map((topic) => subscribe(topic, (version) => onNews(version, topic)));
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
 interface Subscription {
   known_version: number | undefined;
   listeners: Set<OnNews>;

@@ -2,7 +2,7 @@ import type { Queries } from '../database/database.ts';
 import { ServiceError } from '../errors.ts';
 import { Alarm, Alarms } from './alarms.ts';
 import { type Channels, createChannels } from './channels.ts';
-import type { Feed } from './feed.ts';
+import { type Feed, subscribeAll } from './feed.ts';
 import { nameOf, Places, type Waiter } from './places.ts';
 import type { Sight } from './sights.ts';
 import { readEpoch } from './versions.ts';
@@ -111,17 +111,10 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   /** News of what somebody's admission depends on, while he waits. */
   function listenForDoubt({ topics }: Admission) {
-    const doubt = {
-      is_justified: false,
-      end() {
-        for (const leave of subscribed) leave();
-      },
-    };
-    const subscribed = topics.map((topic) =>
-      feed.subscribe(topic, () => {
-        doubt.is_justified = true;
-      }),
-    );
+    const doubt = { is_justified: false, end: () => {} };
+    doubt.end = subscribeAll(feed, topics, () => {
+      doubt.is_justified = true;
+    });
     return doubt;
   }
 
@@ -141,7 +134,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       const alarm = new Alarm(signal, timeout_ms);
       const timer = setTimeout(() => alarm.finish(), timeout_ms);
       // Subscribed before the first look: what changes in between is heard.
-      const unsubscribe = [topics].flat().map((topic) => feed.subscribe(topic, () => alarm.onNews()));
+      const unsubscribe = subscribeAll(feed, [topics].flat(), () => alarm.onNews());
       try {
         for (;;) {
           const seen = await look();
@@ -151,7 +144,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       } finally {
         clearTimeout(timer);
         alarm.end();
-        for (const end of unsubscribe) end();
+        unsubscribe();
         leave(name);
       }
     },

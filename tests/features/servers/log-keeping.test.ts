@@ -35,6 +35,15 @@ async function makeLog(): Promise<{ name: LogName; file: string }> {
   return { name: { server_id, stream: 'std_out' }, file };
 }
 
+/** One that runs and says nothing. */
+async function runSilent() {
+  const servers = serversOf(muster, game);
+  const server_id = await servers.run('exec sleep 1000');
+  await servers.started(server_id);
+  const name: LogName = { server_id, stream: 'std_out' };
+  return { servers, server_id, name, file: join(directory, server_id) };
+}
+
 const openLogs = (on: Database = database): Logs => createLogs({ database: on, clock: muster.clock });
 
 async function linesOf(logs: Logs, name: LogName): Promise<string[]> {
@@ -184,11 +193,7 @@ describe('what servers write is kept', () => {
   });
 
   test('nothing of what was said before three silent days, and nothing of it again after a restart', async () => {
-    const servers = serversOf(muster, game);
-    const server_id = await servers.run('exec sleep 1000');
-    await servers.started(server_id);
-    const name = { server_id, stream: 'std_out' } as const;
-    const file = join(directory, server_id);
+    const { servers, server_id, name, file } = await runSilent();
     const logs = openLogs();
     write(file, ['old', 'older']);
     await logs.collect(name, file, false);
@@ -212,11 +217,7 @@ describe('what servers write is kept', () => {
   });
 
   test('for those, too, who stand before many lines that were forgotten', async () => {
-    const servers = serversOf(muster, game);
-    const server_id = await servers.run('exec sleep 1000');
-    await servers.started(server_id);
-    const name = { server_id, stream: 'std_out' } as const;
-    const file = join(directory, server_id);
+    const { servers, server_id, name, file } = await runSilent();
     const logs = openLogs();
     write(file, numbered(0, 1_000));
     await logs.collect(name, file, false);
