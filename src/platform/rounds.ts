@@ -1,5 +1,17 @@
 import { ServiceError } from './errors.ts';
 
+/** Rounds this small are not made smaller: what each costs by itself would be paid twice. */
+const SMALL_ROUND = 16;
+
+/**
+ * How many of those who wait are done in the next round: half of all who are under way, the last round's too, who are being
+ * answered while the next one is committed. Taking all would leave nothing to do in between, and those who ask again as soon
+ * as they are answered would come in rounds of all and of one in turn, each half idle (docs/decisions/0022).
+ */
+export function sizeOfRound(waiting: number, last: number, round_max: number): number {
+  return Math.min(round_max, Math.max(SMALL_ROUND, Math.ceil((waiting + last) / 2)));
+}
+
 interface RoundsOptions<Item, Result> {
   /** How many are done together at the most, and how many may wait for that. */
   round_max: number;
@@ -25,9 +37,11 @@ export function createRounds<Item, Result>({ round_max, waiting_max, work }: Rou
   async function run(): Promise<void> {
     if (is_running) return;
     is_running = true;
+    let last = 0;
     while (waiting.length > 0) {
-      const round = waiting.slice(0, round_max);
-      waiting = waiting.slice(round_max);
+      const round = waiting.slice(0, sizeOfRound(waiting.length, last, round_max));
+      waiting = waiting.slice(round.length);
+      last = round.length;
       try {
         const results = await work(round.map(({ item }) => item));
         for (const [index, { resolve }] of round.entries()) resolve(results[index] as Result);

@@ -2,6 +2,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { isRefusedBy } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { sizeOfRound } from '../../platform/rounds.ts';
 import { type Crowded, selectOver } from './admission-store.ts';
 import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
@@ -65,9 +66,11 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
   async function run(): Promise<void> {
     if (is_running) return;
     is_running = true;
+    let last = 0;
     while (waiting.length > 0) {
-      const round = waiting.slice(0, ROUND_MAX);
-      waiting = waiting.slice(ROUND_MAX);
+      const round = waiting.slice(0, sizeOfRound(waiting.length, last, ROUND_MAX));
+      waiting = waiting.slice(round.length);
+      last = round.length;
       await decide(round).catch((error: unknown) => giveUp(round, error));
     }
     is_running = false;

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'bun:test';
+import { setImmediate } from 'node:timers/promises';
+import { createRounds, sizeOfRound } from '../../src/platform/rounds.ts';
+
+const DEFAULTS = { round_max: 512, waiting_max: 1_000 };
+
+/** Rounds that take two turns of the event loop, and how large they were. */
+function openRounds(options: Partial<typeof DEFAULTS> = {}) {
+  const sizes: number[] = [];
+  const work = async (numbers: number[]) => {
+    sizes.push(numbers.length);
+    await setImmediate();
+    await setImmediate();
+    return numbers.map((number) => number * 2);
+  };
+  return { sizes, double: createRounds({ ...DEFAULTS, ...options, work }) };
+}
+
+describe('a round', () => {
+  test('is for one who comes alone, at once', async () => {
+    const { sizes, double } = openRounds();
+    expect(await double(4)).toBe(8);
+    expect(await double(5)).toBe(10);
+    expect(sizes).toEqual([1, 1]);
+  });
+
+  test('gives each his own result', async () => {
+    const { double } = openRounds({ round_max: 16 });
+    const numbers = Array.from({ length: 100 }, (_, number) => number);
+    expect(await Promise.all(numbers.map(double))).toEqual(numbers.map((number) => number * 2));
+  });
+
+  test('that fails is refused to those of it, and no others', async () => {
+    const work = async (numbers: number[]) => {
+      await setImmediate();
+      if (numbers.includes(3)) throw new Error('no threes');
+      return numbers;
+    };
+    const give = createRounds({ ...DEFAULTS, round_max: 2, work });
+    const outcomes = await Promise.allSettled([1, 2, 3, 4].map(give));
+    // One comes alone, then two and three.
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
+  });
+
+  test('that would have too many waiting is refused', async () => {
+    const { double } = openRounds({ waiting_max: 2 });
+    const outcomes = await Promise.allSettled([1, 2, 3, 4].map(double));
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected']);
+    expect(outcomes[3]).toMatchObject({ reason: { code: 'DATABASE_BUSY' } });
+  });
+
+  test('has half of those who ask again and again: one half is answered while the other is done', async () => {
+    const { sizes, double } = openRounds();
+    const CALLERS = 64;
+    const askOften = async (number: number) => {
+      for (let time = 0; time < 10; time += 1) expect(await double(number)).toBe(number * 2);
+    };
+    await Promise.all(Array.from({ length: CALLERS }, (_, number) => askOften(number)));
+    expect(sizes[0]).toBe(1);
+    // The last ones are of those who are left.
+    const settled = sizes.slice(2, -2);
+    expect(settled.length).toBeGreaterThan(10);
+    for (const size of settled) expect(size).toBe(CALLERS / 2);
+  });
+});
+
+describe('of so many who wait, after so many, so many are done', () => {
+  test.each([
+    { waiting: 1, last: 0, size: 16 },
+    { waiting: 63, last: 1, size: 32 },
+    { waiting: 32, last: 32, size: 32 },
+    // Fewer come than before: all of them.
+    { waiting: 100, last: 400, size: 250 },
+    { waiting: 10_000, last: 512, size: 512 },
+    { waiting: 1, last: 999, size: 500 },
+  ])('$waiting after $last: $size at the most', ({ waiting, last, size }) => {
+    expect(sizeOfRound(waiting, last, 512)).toBe(size);
+  });
+});
