@@ -5,7 +5,7 @@ import type { Ledger } from './ledger.ts';
 import { type Asking, type Matchmaker, TIMES, type Wanted } from './matchmaker.ts';
 import { createLine } from './matchmaker-line.ts';
 import type { VersionName } from './matchmaker-modes.ts';
-import { type Expected, type Oracle, type OracleLobby, whoOf } from './matchmaker-oracle.ts';
+import { type Expected, type Made, type Oracle, type OracleLobby, whoOf } from './matchmaker-oracle.ts';
 import type { TestService } from './service.ts';
 
 /** A namespace of its own in which a series of commands runs, beside what the oracle says. */
@@ -159,6 +159,14 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     caller: (lobby_id: string) => ({ kind: 'lobby', lobby_id }) as const,
     ask: (wanted: Wanted) => matchmaker.ask(namespace_id, wanted),
     pending: () => pending,
+    /** Whether a lobby that there is was made as somebody wanted it. */
+    async isAsMade(lobby_id: string, { version, ...wanted }: Made): Promise<boolean> {
+      const row = (await readLobbies()).find((lobby) => lobby.lobby_id === lobby_id);
+      if (!row) return false;
+      const { version_id, game_mode, region, tags, publicity } = row;
+      const seen = { version_id, game_mode, region, tags, publicity };
+      return Bun.deepEquals(seen, { version_id: place.versions[version], ...wanted });
+    },
     async codeOf(lobby_id: string): Promise<string> {
       const rows = await queries.execute<{ code: string }>(sql`select code from lobbies where lobby_id = ${lobby_id}`);
       return rows[0]?.code ?? 'NOBODY00';

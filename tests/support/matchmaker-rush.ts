@@ -21,7 +21,7 @@ export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join
   const before = [...oracle.lobbies];
   const all = wanted.map((one) => real.ask(one));
   const told = await Promise.all(all.map(async (asking): Promise<Told> => ({ asking, came: await real.come(asking) })));
-  await openNew(oracle, told);
+  await openNew(oracle, real, told);
   const limits = new Map<OracleLobby, { most: number; seats: number }[]>();
   for (const { asking, came } of told) {
     real.count(`rush ${asking.wanted.kind} ${'code' in came ? came.code : 'seat'}`);
@@ -47,15 +47,16 @@ export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join
 }
 
 /** Lobbies that the oracle does not have yet: each is the one that somebody who came there would have made. */
-async function openNew(oracle: Oracle, told: Told[]): Promise<void> {
+async function openNew(oracle: Oracle, real: Run, told: Told[]): Promise<void> {
   const arrivals = told.flatMap(({ asking, came }) => ('code' in came ? [] : [{ ...came, wanted: asking.wanted }]));
   const groups = Map.groupBy(arrivals, ({ lobby_id }) => lobby_id);
   for (const [lobby_id, its] of groups) {
     if (oracle.lobbies.some((lobby) => lobby.lobby_id === lobby_id)) continue;
-    // The first to be named among those who may make one.
+    // Any of them: whoever asked first may have been sent to another lobby before, which did not take him.
     const makers = its.filter(({ wanted }) => wanted.kind === 'find' && !wanted.body.prevent_auto_create_lobby);
-    const [maker] = makers;
-    const makes = maker?.wanted.kind === 'find' ? oracle.target(maker.wanted.body) : undefined;
+    const wishes = makers.flatMap(({ wanted }) => (wanted.kind === 'find' ? (oracle.target(wanted.body) ?? []) : []));
+    const are_made = await Promise.all(wishes.map((made) => real.isAsMade(lobby_id, made)));
+    const makes = wishes[are_made.indexOf(true)];
     if (!makes) throw new Error(`nobody was to make lobby ${lobby_id}`);
     oracle.open(lobby_id, makes);
   }

@@ -107,14 +107,18 @@ export const CROWDED = sql`
     where players_then > players_max group by party order by party
   ) as crowded`;
 
-/** Whether a find that waits could ever sit in a lobby: whoever comes later does not get there before it. */
+/**
+ * Whether a find that waits could ever sit in a lobby: whoever comes later does not get there before it. While its namespace
+ * moves to another version, what it looks for there may not be noted yet: then it waits for all regions, which the version
+ * recommends where the player names none.
+ */
 export function waitsFor(
   lobby: Record<'namespace_id' | 'version_id' | 'game_mode' | 'region' | 'tags', SQL>,
   most: SQL,
 ): SQL {
   return sql`
-    waiting.namespace_id = ${lobby.namespace_id} and waiting.version_id = ${lobby.version_id}
-      and ${lobby.game_mode} = any(waiting.game_modes) and ${lobby.region} = any(waiting.regions)
+    waiting.namespace_id = ${lobby.namespace_id} and ${lobby.game_mode} = any(waiting.game_modes)
+      and (waiting.version_id <> ${lobby.version_id} or ${lobby.region} = any(waiting.regions))
       and ${lobby.tags} @> waiting.tags and waiting.seats <= ${most}`;
 }
 

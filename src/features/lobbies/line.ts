@@ -66,12 +66,12 @@ export class Line {
   }
 }
 
+/** As `waitsFor` in admission-store.ts, which decides. */
 function suits(lobby: AwaitedLobby, { version_id, game_modes, regions, tags, seats }: QueuedFind): boolean {
   return (
     lobby.publicity !== 'private' &&
-    lobby.version_id === version_id &&
     game_modes.includes(lobby.game_mode) &&
-    regions.includes(lobby.region) &&
+    (lobby.version_id !== version_id || regions.includes(lobby.region)) &&
     hasTags(lobby, tags) &&
     seats <= (seats > 1 ? lobby.max_players_party : lobby.max_players_normal)
   );

@@ -52,6 +52,13 @@ describe('whoever comes later is refused', () => {
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, { seats: 4 })])).toEqual({ late: REFUSED });
   });
 
+  test('a place that somebody waits for by the version before, in whatever region that was', () => {
+    const before = waiting(1, { version_id: 'old', regions: ['there'] });
+    expect(outcomes([find('late')], [lobby('one', 3)], [before])).toEqual({ late: REFUSED });
+    const others = [waiting(1, { version_id: 'old', game_modes: ['blue'] }), waiting(2, { regions: ['there'] })];
+    expect(outcomes([find('late')], [lobby('one', 3)], others)).toEqual({ late: 'one' });
+  });
+
   test('a lobby of his own, when anybody waits for one', () => {
     const other = waiting(1, { game_modes: ['blue'] });
     expect(outcomes([find('late')], [], [other])).toEqual({ late: 'MATCHMAKER_TOO_MANY_LOBBIES' });
@@ -117,7 +124,6 @@ describe('whoever waits', () => {
   test.each<[string, Partial<QueuedFind>]>([
     ['another game mode', { game_modes: ['blue'] }],
     ['another region', { regions: ['there'] }],
-    ['another version', { version_id: 'old' }],
     ['a tag that the lobby lacks', { tags: { color: 'red' } }],
     ['more seats than the lobby could ever have', { seats: 5 }],
   ])('for %s does not keep a place from others', (_what, more) => {

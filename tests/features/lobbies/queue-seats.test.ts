@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { renewLeases } from '../../../src/features/lobbies/queue-store.ts';
 import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
@@ -41,10 +41,18 @@ async function makeLobby(max_players: number) {
       return taken && { player_count: taken.accepting[0]?.player_count };
     },
     /** Somebody waits for it; gives his ticket. */
-    async wait(seats = 1): Promise<string> {
+    async wait(
+      seats = 1,
+      {
+        version_id = null,
+        mode = 'default',
+        region = 'local',
+      }: { version_id?: string | null; mode?: string; region?: string } = {},
+    ): Promise<string> {
       const rows = await database.queries.execute<{ ticket: string }>(sql`
         insert into queued_finds (namespace_id, ticket, owner, lease_ts, client, seats, version_id, game_modes, regions, tags)
-        select namespace_id, gen_random_uuid(), ${OWNER}::uuid, 'infinity', '', ${seats}, version_id, '{default}', '{local}', '{}'
+        select namespace_id, gen_random_uuid(), ${OWNER}::uuid, 'infinity', '', ${seats},
+          coalesce(${version_id}::uuid, version_id), array[${mode}], array[${region}], '{}'
         from namespaces where namespace_id = ${namespace_id} returning ticket`);
       return rows[0]?.ticket ?? '';
     },
@@ -83,6 +91,28 @@ test.each(['take', 'takeOfFew'] as const)(
     expect(await lobby[take](lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
   },
 );
+
+describe('while a namespace moves to another version', () => {
+  const ANOTHER = { version_id: crypto.randomUUID() };
+
+  test.each(['take', 'takeOfFew'] as const)(
+    '%s: who waits by the other one is not overtaken, wherever',
+    async (take) => {
+      const lobby = await makeLobby(4);
+      const ticket = await lobby.wait(1, { ...ANOTHER, region: 'far' });
+      expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: undefined });
+      expect(await lobby.take(lobby.seats(0, 'b', { ticket }))).toMatchObject({ player_count: 2 });
+      expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 3 });
+    },
+  );
+
+  test.each(['take', 'takeOfFew'] as const)('%s: who waits for something else is in nobody’s way', async (take) => {
+    const lobby = await makeLobby(4);
+    await lobby.wait(1, { ...ANOTHER, mode: 'another' });
+    await lobby.wait(1, { region: 'far' });
+    expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
+  });
+});
 
 test('one who has too many players, or comes with too many, has all of such a round left alone', async () => {
   const lobby = await makeLobby(8);
