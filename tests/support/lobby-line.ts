@@ -16,6 +16,11 @@ export class WorldLine {
     this.rows = [...this.rows, { ...row, version_id, game_modes, regions, tags }];
   }
 
+  /** Somebody who waits has looked again, by another version. */
+  move(ticket: string | undefined, version_id: string): void {
+    this.rows = this.rows.map((row) => (row.ticket === ticket ? { ...row, version_id } : row));
+  }
+
   leave(ticket: string | undefined): void {
     this.rows = this.rows.filter((row) => row.ticket !== ticket);
   }
@@ -40,9 +45,9 @@ export function isAwaited(
   return waiting.some(
     ({ version_id, game_modes, regions, tags, seats }) =>
       lobby.publicity !== 'private' &&
-      version_id === lobby.version_id &&
       game_modes.includes(lobby.game_mode) &&
-      regions.includes(lobby.region) &&
+      // What he looks for by another version is not known yet.
+      (version_id !== lobby.version_id || regions.includes(lobby.region)) &&
       Object.entries(tags).every(([name, value]) => lobby.tags[name] === value) &&
       seats <= (seats > 1 ? lobby.max_players_party : lobby.max_players_normal),
   );

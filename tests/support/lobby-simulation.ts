@@ -120,10 +120,16 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     if (one.request.kind === 'find') world.line.leave(one.request.ticket);
   }
 
-  /** There is news: those who wait try again. */
+  /** There is news: those who wait try again, by the version of now. */
   function wake(machine: Machine): void {
     const asleep = machine.queued.filter((one) => !machine.waiting.includes(one));
-    for (const one of asleep) one.attempts = 0;
+    for (const one of asleep) {
+      one.attempts = 0;
+      if (one.request.kind !== 'find' || one.request.version_id === version_id) continue;
+      one.request = { ...one.request, version_id };
+      world.line.move(one.request.ticket, version_id);
+      note(`${one.request.player_id} moves on`);
+    }
     machine.waiting.push(...asleep);
   }
 

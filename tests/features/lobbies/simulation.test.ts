@@ -7,7 +7,7 @@ const STEPS = 500;
 /** What must have come often, as the trace has it without its numbers. */
 const OUTCOMES = [
   ...['sits in lobby ', 'makes lobby ', 'is alone', 'tries again', 'has too many players'],
-  ...['waited and sits in lobby ', 'waited and makes lobby '],
+  ...['waited and sits in lobby ', 'waited and makes lobby ', 'moves on'],
   ...[
     'MATCHMAKER_NO_AVAILABLE_LOBBIES',
     'MATCHMAKER_LOBBY_FULL',
