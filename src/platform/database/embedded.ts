@@ -5,7 +5,13 @@ import { dirname, join } from 'node:path';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { startLoop } from '../loop.ts';
-import { findProcessesByEnvironment, identifyProcess, signalProcess, workingDirectoryOf } from '../processes.ts';
+import {
+  findProcessesByEnvironment,
+  identifyProcess,
+  isRunning,
+  signalProcess,
+  workingDirectoryOf,
+} from '../processes.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
 
 const USER = 'muster';
@@ -223,11 +229,13 @@ async function becomesReady({ cluster }: Cluster, pid: number): Promise<boolean>
 /** A fast shutdown (SIGINT); after a while an immediate one, which only costs a recovery at the next start. */
 async function stop(cluster: string): Promise<void> {
   const running = findPostmaster(cluster);
-  if (!running) return;
-  signalProcess(running.pid, 'SIGINT');
+  const postmaster = running && identifyProcess(running.pid);
+  if (!postmaster) return;
+  signalProcess(postmaster.pid, 'SIGINT');
   const deadline = performance.now() + STOPPED_WITHIN_MS;
-  while (findPostmaster(cluster)?.pid === running.pid && performance.now() < deadline) await Bun.sleep(5);
-  if (findPostmaster(cluster)?.pid === running.pid) signalProcess(running.pid, 'SIGQUIT');
+  // Its own note goes a little before it does.
+  while (isRunning(postmaster) && performance.now() < deadline) await Bun.sleep(5);
+  if (isRunning(postmaster)) signalProcess(postmaster.pid, 'SIGQUIT');
 }
 
 async function makeSocketDirectory(directory: string): Promise<string> {
