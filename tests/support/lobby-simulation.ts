@@ -1,7 +1,7 @@
-import { Places } from '../../src/features/lobbies/places.ts';
 import { unsureAfter } from '../../src/features/lobbies/rounds.ts';
 import { type PlannedLobby, planSeats, type SeatRequest } from '../../src/features/lobbies/rules.ts';
 import type { Chance } from './chance.ts';
+import { createMachine, type Machine, type Waiting } from './lobby-machine.ts';
 import { asRow, drawSearch, freeFor, leastFree, MODES, newLobby, REGIONS, withSome } from './lobby-requests.ts';
 import { checkMemory, keepLobbiesWarm } from './lobby-warm.ts';
 import {
@@ -18,27 +18,11 @@ const IDLE_MAX = 2;
 const TOO_MANY = 'MATCHMAKER_TOO_MANY_LOBBIES';
 const PLACE = { namespace_id: 'namespace', game_id: 'game', address: '' };
 
-interface Waiting {
-  request: SeatRequest;
-  attempts: number;
-  /** Whether it waits for its turn where it cannot be seated. */
-  is_patient: boolean;
-}
-
-/** A process: what it remembers of the lobbies, how far that goes, and who waits to be decided. */
-interface Machine {
-  places: Places;
-  shown: number;
-  waiting: Waiting[];
-  /** Those who wait for their turn. */
-  queued: Waiting[];
-}
-
 /** Two machines on one world, step by step as chance has it. Gives what was wrong; notes each step when it is given where. */
 export function simulate(chance: Chance, steps: number, trace: string[] = []): string[] {
   const players_max = chance.oneIn(2) ? 1_000 : 2 + chance.below(8);
   const world = new LobbyWorld(2 + chance.below(8), players_max);
-  const machines = [0, 1].map((): Machine => ({ places: new Places(), shown: 0, waiting: [], queued: [] }));
+  const machines = [createMachine(), createMachine()];
   let asked = 0;
   let version_id = 'one';
 

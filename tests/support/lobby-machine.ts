@@ -1,0 +1,21 @@
+import { Places } from '../../src/features/lobbies/places.ts';
+import type { SeatRequest } from '../../src/features/lobbies/rules.ts';
+
+/** A request that waits to be decided. */
+export interface Waiting {
+  request: SeatRequest;
+  attempts: number;
+  /** Whether it waits for its turn where it cannot be seated. */
+  is_patient: boolean;
+}
+
+/** A process: what it remembers of the lobbies, how far that goes, and who waits to be decided. */
+export interface Machine {
+  places: Places;
+  shown: number;
+  waiting: Waiting[];
+  /** Those who wait for their turn. */
+  queued: Waiting[];
+}
+
+export const createMachine = (): Machine => ({ places: new Places(), shown: 0, waiting: [], queued: [] });
