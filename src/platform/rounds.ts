@@ -27,8 +27,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Does many small things together: what comes while a round is under way waits for the next one. There is no timer, so
- * what comes alone is done at once. Throws DATABASE_BUSY when too many wait.
+ * Does many small things together: what comes while a round is under way waits for the next one, or the one after where
+ * it is much. There is no timer, so what comes alone is done at once. Throws DATABASE_BUSY when too many wait.
  */
 export function createRounds<Item, Result>({ round_max, waiting_max, work }: RoundsOptions<Item, Result>) {
   let waiting: Waiting<Item, Result>[] = [];

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Database } from '../../platform/database/database.ts';
-import type { Feed } from '../../platform/watch/feed.ts';
+import { type Feed, subscribeAll } from '../../platform/watch/feed.ts';
 import { readVersions } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type OpenLobby, Places } from './places.ts';
@@ -36,19 +36,13 @@ export function createAtlas({ database, feed }: { database: Database; feed: Feed
   function openPage(namespace_id: string): Page {
     const list = { topic: topics.lobbiesOf(namespace_id), shown: -1, heard: 0 };
     const queue = { topic: topics.queueOf(namespace_id), shown: 0, heard: 0 };
-    const leaving = [list, queue].map(follow);
-    const unsubscribe = () => {
-      for (const leave of leaving) leave();
-    };
+    const unsubscribe = subscribeAll(feed, [list.topic, queue.topic], (version = Number.POSITIVE_INFINITY, topic) => {
+      const followed: Followed = topic === list.topic ? list : queue;
+      followed.heard = Math.max(followed.heard, version);
+    });
     const page: Page = { places: new Places(), list, queue, unsubscribe };
     pages.set(namespace_id, page);
     return page;
-  }
-
-  function follow(followed: Followed): () => void {
-    return feed.subscribe(followed.topic, (version = Number.POSITIVE_INFINITY) => {
-      followed.heard = Math.max(followed.heard, version);
-    });
   }
 
   function note({ places }: Page, rows: LobbyRow[]): void {

@@ -96,7 +96,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
         const known = channel.peek(number);
         const shown = known === undefined ? await channel.since(number) : known;
         if (shown || alarm.is_over) {
-          if (doubt?.is_justified) await admission?.check();
+          if (doubt?.isJustified()) await admission?.check();
           return (shown ?? (await channel.present(number))).text;
         }
         await alarm.next();
@@ -111,11 +111,11 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   /** News of what somebody's admission depends on, while he waits. */
   function listenForDoubt({ topics }: Admission) {
-    const doubt = { is_justified: false, end: () => {} };
-    doubt.end = subscribeAll(feed, topics, () => {
-      doubt.is_justified = true;
+    let is_justified = false;
+    const end = subscribeAll(feed, topics, () => {
+      is_justified = true;
     });
-    return doubt;
+    return { isJustified: () => is_justified, end };
   }
 
   return {
