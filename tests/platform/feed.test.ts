@@ -203,7 +203,10 @@ describe('a process that has not heard of a change yet', () => {
       load: (key) => words.read(key),
       entries_max: 10,
     });
-    const watchable: Watchable<string, number> = { topics: words.topics, read: (key) => remembered.get(key) };
+    const watchable: Watchable<string, number> = {
+      topics: words.topics,
+      read: async (key) => await remembered.get(key),
+    };
     const change = (word: number) =>
       writer.transact(async (tx) => {
         await touch(tx, [`word:${name}`]);

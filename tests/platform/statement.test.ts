@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
+import fc from 'fast-check';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { createQuery, createStatement } from '../../src/platform/database/statement.ts';
+import { isKept } from '../../src/platform/http/body.ts';
 import { topics } from '../../src/platform/watch/tables.ts';
 import { openTestDatabase } from '../support/database.ts';
 
@@ -33,6 +35,30 @@ describe('a statement that is written once', () => {
     await using database = openDatabase(opened.address, 1);
     const ask = createStatement<{ name: string }>((value) => sql`select '$1' as text, ${value('name')}::text as name`);
     expect([...(await database.queries.execute(ask({ name: 'Al' })))]).toEqual([{ text: '$1', name: 'Al' }]);
+  });
+
+  test('has lists as they were given, whatever is in them', async () => {
+    await using opened = await openTestDatabase();
+    await using database = openDatabase(opened.address, 1);
+    const ask = createStatement<{ texts: (string | null)[]; numbers: (number | null)[] }>(
+      (value) =>
+        sql`select to_json(${value('texts')}::text[]) as texts, to_json(${value('numbers')}::int[]) as numbers`,
+    );
+    const anyText = fc.oneof(
+      fc.string({ unit: 'binary' }).filter(isKept),
+      fc.stringMatching(/^[\\"{},\s]*$/),
+      fc.constantFrom('null', 'NULL', '', 'ü€😀', '\u2028', '\u007f', '\n\t\b'),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.option(anyText)),
+        fc.array(fc.option(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }))),
+        async (texts, numbers) => {
+          expect([...(await database.queries.execute(ask({ texts, numbers })))]).toEqual([{ texts, numbers }]);
+        },
+      ),
+      { numRuns: 300 },
+    );
   });
 });
 

@@ -50,7 +50,7 @@ export async function openRace(program: Program, database_url: string, game: Tes
   const tokens = await openServiceTokens({ database_address: { url: database_url }, clock: createMovedClock() });
   const lobby_tokens = new Map<string, Promise<string>>();
   const lobbyToken = (lobby_id: string) => {
-    const token = lobby_tokens.get(lobby_id) ?? tokens.issue({ kind: 'lobby', lobby_id });
+    const token = lobby_tokens.get(lobby_id) ?? Promise.resolve(tokens.issue({ kind: 'lobby', lobby_id }));
     lobby_tokens.set(lobby_id, token);
     return token;
   };

@@ -229,8 +229,8 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
       held = promise;
       return resolve;
     },
-    issue: (caller = { kind: 'identity', identity_id: crypto.randomUUID() }, lifetime_ms) =>
-      tokens.issue(caller, lifetime_ms === undefined ? {} : { lifetime_ms }),
+    issue: async (caller = { kind: 'identity', identity_id: crypto.randomUUID() }, lifetime_ms) =>
+      await tokens.issue(caller, lifetime_ms === undefined ? {} : { lifetime_ms }),
     stop,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };

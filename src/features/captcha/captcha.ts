@@ -6,6 +6,7 @@ import type { Events } from '../../platform/events.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
 import { startForgetting } from '../../platform/loop.ts';
 import { networkOf } from '../../platform/networks.ts';
+import { type Soon, whenThere } from '../../platform/soon.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
 import { createProofsOfWork } from './proof-of-work.ts';
@@ -141,28 +142,35 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     return { decision: { ...said, decision: 'unavailable' }, error: nobody() };
   }
 
+  async function check(
+    config: CaptchaConfig,
+    { namespace_id }: Place,
+    visitor: Visitor,
+    note: (decision: CaptchaDecision) => void,
+  ): Promise<void> {
+    const { captcha, address } = visitor;
+    const providers = rules.providersOf(config, shared_captcha_keys, visitor.readOrigin());
+    const asking = {
+      connection: { namespace_id, connection: networkOf(address) },
+      providers,
+      metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),
+    };
+    const { decision, error } =
+      captcha === undefined
+        ? await decideWithout(config, asking)
+        : await decideWith(config, asking, { ...visitor, captcha });
+    note(decision);
+    if (error) throw error;
+  }
+
   return {
     /**
      * Lets a request for seats pass, or throws: CAPTCHA_CAPTCHA_REQUIRED when it has no captcha and needs one (what it needs
      * is in the metadata), CAPTCHA_CAPTCHA_FAILED when the one it has does not count, CAPTCHA_CAPTCHA_UNAVAILABLE when
      * nobody can say. `note` is told what was decided, first; nothing when the version asks for no captcha.
      */
-    async admit(place: Place, visitor: Visitor, note: (decision: CaptchaDecision) => void): Promise<void> {
-      const config = await versions.captcha(place);
-      if (!config) return;
-      const { captcha, address } = visitor;
-      const providers = rules.providersOf(config, shared_captcha_keys, visitor.readOrigin());
-      const asking = {
-        connection: { namespace_id: place.namespace_id, connection: networkOf(address) },
-        providers,
-        metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),
-      };
-      const { decision, error } =
-        captcha === undefined
-          ? await decideWithout(config, asking)
-          : await decideWith(config, asking, { ...visitor, captcha });
-      note(decision);
-      if (error) throw error;
+    admit(place: Place, visitor: Visitor, note: (decision: CaptchaDecision) => void): Soon<void> {
+      return whenThere(versions.captcha(place), (config) => config && check(config, place, visitor, note));
     },
     /** A proof of work to do. Throws NAMESPACE_NOT_FOUND; CAPTCHA_WORK_NOT_USED when its version asks for none. */
     async challenge(namespace_id: string): Promise<Challenge> {

@@ -233,13 +233,13 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
 
   return {
     /** A seat for the request. Throws what the matchmaker refuses it with. */
-    async seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
+    seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
       if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
       waiting.push({ request, draft, attempts: 0, was_too_many: false, resolve, reject });
       // Never fails: each of its requests is answered by its own promise.
       void run();
-      return await promise;
+      return promise;
     },
   };
 }

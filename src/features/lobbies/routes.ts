@@ -101,10 +101,10 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: FIND_ERRORS,
       },
-      async ({ caller, body, text, address, ray_id, patience, request }) =>
+      ({ caller, body, text, address, ray_id, patience, request }) =>
         caller.kind === 'development'
-          ? await lobbies.mock.join(caller, body)
-          : await lobbies.find(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
+          ? lobbies.mock.join(caller, body)
+          : lobbies.find(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
     ),
     route(
       'POST',
@@ -118,10 +118,10 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: CREATE_ERRORS,
       },
-      async ({ caller, body, text, address, ray_id, patience, request }) =>
+      ({ caller, body, text, address, ray_id, patience, request }) =>
         caller.kind === 'development'
-          ? await lobbies.mock.join(caller, body)
-          : await lobbies.create(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
+          ? lobbies.mock.join(caller, body)
+          : lobbies.create(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
     ),
     route(
       'POST',

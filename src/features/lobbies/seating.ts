@@ -4,6 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
 import { networkOf } from '../../platform/networks.ts';
+import { type Soon, whenThere } from '../../platform/soon.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
@@ -87,14 +88,15 @@ export function createSeating(dependencies: SeatingDependencies) {
   }
 
   /** Slugs of all regions, the one to recommend first: whoever says nothing else is likely to be near this process. */
-  async function listRegions(client: Whereabouts): Promise<string[]> {
-    const all = await datacenters.list();
-    const { regions, slugs } = own_first_of.get(all) ?? putOwnFirst(all);
-    if (!client.coordinates && !client.latencies) return slugs;
-    return orderRegions(
-      regions.map(({ slug, ...place }) => ({ slug, coordinates: coordinatesOf(place) })),
-      client,
-    );
+  function listRegions(client: Whereabouts): Soon<string[]> {
+    return whenThere(datacenters.list(), (all) => {
+      const { regions, slugs } = own_first_of.get(all) ?? putOwnFirst(all);
+      if (!client.coordinates && !client.latencies) return slugs;
+      return orderRegions(
+        regions.map(({ slug, ...place }) => ({ slug, coordinates: coordinatesOf(place) })),
+        client,
+      );
+    });
   }
 
   function clientOf(limits: NamespaceRow, address: string): Client {
@@ -157,9 +159,11 @@ export function createSeating(dependencies: SeatingDependencies) {
     if (removed > 0) onLeft();
   }
 
-  async function describeRegion(slug: string): Promise<JoinAnswer['lobby']['region']> {
-    const datacenter = (await datacenters.list()).find((one) => one.slug === slug);
-    return { region_id: slug, display_name: datacenter?.name ?? slug };
+  function describeRegion(slug: string): Soon<JoinAnswer['lobby']['region']> {
+    return whenThere(datacenters.list(), (all) => {
+      const datacenter = all.find((one) => one.slug === slug);
+      return { region_id: slug, display_name: datacenter?.name ?? slug };
+    });
   }
 
   return {

@@ -1,4 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { type Soon, whenThere } from '../../platform/soon.ts';
 import type { Captcha } from '../captcha/captcha.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { Asking } from './asking.ts';
@@ -6,10 +7,11 @@ import type { Draft } from './receipts.ts';
 import type { FindBody } from './wire.ts';
 
 /** The namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
-export async function requireNamespace(namespaces: Namespaces, namespace_id: string) {
-  const namespace = await namespaces.find(namespace_id);
-  if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
-  return namespace;
+export function requireNamespace(namespaces: Namespaces, namespace_id: string): Soon<NamespaceRow> {
+  return whenThere(namespaces.find(namespace_id), (namespace) => {
+    if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+    return namespace;
+  });
 }
 
 /** What is settled about a request before it wants a seat. */
@@ -20,16 +22,18 @@ export function createSettling({ namespaces, captcha }: { namespaces: Namespaces
    */
   function openGate({ captcha: solved }: Pick<FindBody, 'captcha'>, asking: Asking, draft: Draft | undefined) {
     let is_human = false;
-    return async (place: { game_id: string; namespace_id: string; version_id: string }): Promise<void> => {
+    return (place: { game_id: string; namespace_id: string; version_id: string }): Soon<void> => {
       if (is_human) return;
       draft?.reach('checked');
       let was_asked = false;
-      await captcha.admit(place, { ...asking, captcha: solved }, (decision) => {
+      const admitted = captcha.admit(place, { ...asking, captcha: solved }, (decision) => {
         was_asked = true;
         draft?.note({ captcha: decision });
         draft?.reach('captcha');
       });
-      is_human = was_asked;
+      return whenThere(admitted, () => {
+        is_human = was_asked;
+      });
     };
   }
 
@@ -39,7 +43,7 @@ export function createSettling({ namespaces, captcha }: { namespaces: Namespaces
    */
   async function settle<Decided>(
     namespace: NamespaceRow,
-    decide: (row: NamespaceRow) => Promise<Decided>,
+    decide: (row: NamespaceRow) => Soon<Decided>,
   ): Promise<{ row: NamespaceRow; decided: Decided }> {
     const { namespace_id, version_id } = namespace;
     const lookAgain = () => requireNamespace(namespaces, namespace_id);

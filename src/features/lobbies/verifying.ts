@@ -1,6 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
+import type { Soon } from '../../platform/soon.ts';
 import { refuseUnverified, type SeenLobby, type Verification } from '../verification/verification.ts';
 import { type ActionConfig, type GameModeSettings, verificationOf } from '../versions/versions.ts';
 import type { Atlas } from './atlas.ts';
@@ -75,27 +76,30 @@ export function createVerifying({ database, atlas, verification }: VerifyingDepe
     refuseUnverified(verdict);
   }
 
+  async function verifyFind(place: Verified, body: FindBody, search: Search, modes: Modes, regions: string[]) {
+    const lobby = await choose(place, body, search);
+    const game_mode = lobby?.game_mode ?? search.creates?.game_mode;
+    const mode = game_mode === undefined ? undefined : modes.get(game_mode);
+    const is_asked = mode !== undefined && isVerified(mode.name, modes);
+    const game_modes = is_asked ? [mode.name] : search.game_modes.filter((name) => !isVerified(name, modes));
+    if (is_asked) {
+      const { tags } = search;
+      await ask(place, mode.find, { kind: 'find', game_mode: mode.name, lobby, tags, lobby_config: undefined, body });
+    }
+    const { creates } = search;
+    // What would have been made is of another mode: so another one is made, if it comes to that.
+    if (creates && !game_modes.includes(creates.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
+    return { ...search, game_modes };
+  }
+
   return {
     /**
      * What a find may be given after it was verified: a seat in the game mode that it was verified for, where it would have
      * been seated at that moment; without one, in any that wants no verification.
      */
-    async find(place: Verified, body: FindBody, search: Search, modes: Modes, regions: string[]): Promise<Search> {
-      const isVerified = (name: string) => verificationOf(modes.get(name)?.find) !== undefined;
-      if (!search.game_modes.some(isVerified)) return search;
-      const lobby = await choose(place, body, search);
-      const game_mode = lobby?.game_mode ?? search.creates?.game_mode;
-      const mode = game_mode === undefined ? undefined : modes.get(game_mode);
-      const is_asked = mode !== undefined && isVerified(mode.name);
-      const game_modes = is_asked ? [mode.name] : search.game_modes.filter((name) => !isVerified(name));
-      if (is_asked) {
-        const { tags } = search;
-        await ask(place, mode.find, { kind: 'find', game_mode: mode.name, lobby, tags, lobby_config: undefined, body });
-      }
-      const { creates } = search;
-      // What would have been made is of another mode: so another one is made, if it comes to that.
-      if (creates && !game_modes.includes(creates.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
-      return { ...search, game_modes };
+    find(place: Verified, body: FindBody, search: Search, modes: Modes, regions: string[]): Soon<Search> {
+      const is_wanted = search.game_modes.some((name) => isVerified(name, modes));
+      return is_wanted ? verifyFind(place, body, search, modes, regions) : search;
     },
     async join(place: Verified, body: JoinBody, lobby_id: string, mode: GameModeSettings | undefined): Promise<void> {
       if (!mode || !verificationOf(mode.join)) return;
@@ -114,6 +118,11 @@ export function createVerifying({ database, atlas, verification }: VerifyingDepe
       if (create) await ask(place, create, { kind: 'create', game_mode, lobby: undefined, tags, lobby_config, body });
     },
   };
+}
+
+/** Whether finds of a game mode are verified. */
+function isVerified(name: string, modes: Modes): boolean {
+  return verificationOf(modes.get(name)?.find) !== undefined;
 }
 
 interface Asked {

@@ -5,6 +5,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { parseAllowList } from '../../platform/outbound/addresses.ts';
+import { type Soon, whenThere } from '../../platform/soon.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
@@ -39,6 +40,12 @@ interface WantedVersion {
   config: VersionConfig;
 }
 
+/** A version of a game. */
+interface VersionPlace {
+  game_id: string;
+  version_id: string;
+}
+
 export type Versions = ReturnType<typeof createVersions>;
 
 /** How a game is hosted: configurations that are never changed once made. */
@@ -66,13 +73,24 @@ export function createVersions(dependencies: VersionsDependencies) {
     return is_taken ? [...problems, NAME_TAKEN] : problems;
   }
 
-  async function get(place: { game_id: string; version_id: string }): Promise<VersionRow> {
+  function get(place: VersionPlace): Soon<VersionRow> {
     const known = remembered.get(place.version_id);
-    if (known?.game_id === place.game_id) return known;
+    return known?.game_id === place.game_id ? known : load(place);
+  }
+
+  async function load(place: VersionPlace): Promise<VersionRow> {
     const version = await store.selectVersion(database.queries, place);
     if (!version) throw new ServiceError('VERSION_NOT_FOUND', {});
     remembered.set(place.version_id, version);
     return version;
+  }
+
+  function resolve(version: VersionRow, among: Datacenter[]): ReadonlyMap<string, GameModeSettings> {
+    const known = resolved.get(version);
+    if (known?.among === among) return known.modes;
+    const modes = resolveMatchmaker(version.config.matchmaker, slugsOf(among));
+    resolved.set(version, { among, modes });
+    return modes;
   }
 
   return {
@@ -96,18 +114,12 @@ export function createVersions(dependencies: VersionsDependencies) {
       return `${day}-${(await store.selectGreatestNumber(database.queries, game_id, `${day}-`)) + 1}`;
     },
     /** The game modes of a version, every default filled in. */
-    async gameModes(place: { game_id: string; version_id: string }): Promise<ReadonlyMap<string, GameModeSettings>> {
-      const version = await get(place);
-      const among = await datacenters.list();
-      const known = resolved.get(version);
-      if (known?.among === among) return known.modes;
-      const modes = resolveMatchmaker(version.config.matchmaker, slugsOf(among));
-      resolved.set(version, { among, modes });
-      return modes;
+    gameModes(place: VersionPlace): Soon<ReadonlyMap<string, GameModeSettings>> {
+      return whenThere(get(place), (version) => whenThere(datacenters.list(), (among) => resolve(version, among)));
     },
     /** How a version tells players from robots; undefined when it does not. */
-    async captcha(place: { game_id: string; version_id: string }): Promise<CaptchaConfig | undefined> {
-      return (await get(place)).config.matchmaker?.captcha;
+    captcha(place: VersionPlace): Soon<CaptchaConfig | undefined> {
+      return whenThere(get(place), ({ config }) => config.matchmaker?.captcha);
     },
   };
 

@@ -128,12 +128,14 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
 
   return async (incoming: Incoming): Promise<unknown> => {
     const { request, params, address, ray_id, patience } = incoming;
-    const identified = route.allow === 'anyone' ? undefined : await identify(incoming);
+    const known = route.allow === 'anyone' ? undefined : identify(incoming);
+    const identified = known instanceof Promise ? await known : known;
     const caller = identified?.caller;
     const { search, number } = readSearch(request.url);
     const counted = counting.count(limitOf(route, number !== undefined), caller, incoming);
     if (counted) await counted;
-    const { question, admission = identified?.admission } = await admit({ caller, params, search });
+    const admitted = admit({ caller, params, search });
+    const { question, admission = identified?.admission } = admitted instanceof Promise ? await admitted : admitted;
     if (isWatched(route)) {
       const waiting = { number, admission, signal: patience.signal, waiter: nameWatcher(caller, address) };
       return new JsonText(await watch.answer(await lookAt(route, question), waiting));

@@ -28,11 +28,20 @@ export class TimeLimit implements Patience {
     this.deadline = performance.now() + timeout_ms;
   }
 
-  /** What the work gives; fails when the time is over before. */
-  race<Answer>(work: Promise<Answer>): Promise<Answer> {
+  /** What the work gives; fails when the time is over before. `onEnd` is called when the work is done, in time or not. */
+  race<Answer>(work: Promise<Answer>, onEnd: () => void): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#giveUp = reject;
-      work.then(resolve, reject);
+      work.then(
+        (answer) => {
+          onEnd();
+          resolve(answer);
+        },
+        (error: unknown) => {
+          onEnd();
+          reject(error);
+        },
+      );
     });
   }
 
@@ -76,14 +85,10 @@ export class TimeLimits {
   }
 
   /** Does the work of a request. Throws API_REQUEST_TIMEOUT when it takes longer than it may. */
-  async run<Answer>(request: Request, work: (limit: TimeLimit) => Promise<Answer>): Promise<Answer> {
+  run<Answer>(request: Request, work: (limit: TimeLimit) => Promise<Answer>): Promise<Answer> {
     const limit = new TimeLimit(request, this.#stopping, this.#timeouts.timeout_ms);
     this.#timeouts.add(limit);
-    try {
-      return await limit.race(work(limit));
-    } finally {
-      this.#timeouts.delete(limit);
-    }
+    return limit.race(work(limit), () => this.#timeouts.delete(limit));
   }
 
   /** For a request that may take as long as it likes. */

@@ -3,6 +3,7 @@ import { CompactSign, compactVerify, importJWK, type JWK } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
+import { type Soon, whenThere } from '../soon.ts';
 import type { Caller, CallerKind, CallerOf } from './caller.ts';
 import { type Claims, decodeClaims, encodeClaims } from './claims.ts';
 
@@ -60,7 +61,7 @@ export interface IssueOptions {
 
 export interface Tokens {
   /** A token for the caller. */
-  issue(caller: Caller, options?: IssueOptions): Promise<string>;
+  issue(caller: Caller, options?: IssueOptions): Soon<string>;
   /** Who bears the token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED when its time is over. */
   verify(token: string): Promise<Caller>;
   /** Who bears a token that was verified lately, without a promise; undefined for any other, good or not. */
@@ -136,15 +137,15 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
       if (!isOfKind(caller, kinds)) throw new ServiceError('TOKEN_ERROR', { reason: `it is a ${caller.kind} token` });
       return caller;
     },
-    async issue(caller, { suffix, lifetime_ms = LIFETIMES_MS[caller.kind], made } = {}) {
+    issue(caller, { suffix, lifetime_ms = LIFETIMES_MS[caller.kind], made } = {}) {
       const { token_id, at } = made ?? { token_id: crypto.randomUUID(), at: clock.now() };
       const issued_at = at.getTime();
       const payload = encodeClaims({ expires_at: issued_at + lifetime_ms, issued_at, token_id, caller });
+      const label = suffix ? `${LABELS[caller.kind]}_${suffix.replaceAll('-', '_')}` : LABELS[caller.kind];
       const jws = isOfKind(caller, QUICK_KINDS)
         ? signQuickly(payload, quick_hmac)
-        : await new CompactSign(payload).setProtectedHeader(HEADER).sign(signing_key);
-      const label = suffix ? `${LABELS[caller.kind]}_${suffix.replaceAll('-', '_')}` : LABELS[caller.kind];
-      return `${label}.${jws}`;
+        : new CompactSign(payload).setProtectedHeader(HEADER).sign(signing_key);
+      return whenThere(jws, (text) => `${label}.${text}`);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Soon } from '../soon.ts';
 import type { Feed } from './feed.ts';
 
 interface CacheOptions<Key extends string, Value> {
@@ -22,7 +23,11 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
 
   /** Subscribed before it is read: a change in between makes it forgotten. */
   function open(key: Key): Entry<Value> {
-    const entry: Entry<Value> = { value: undefined, unsubscribe: feed.subscribe(topic(key), () => forget(key)) };
+    const entry: Entry<Value> = {
+      loading: undefined,
+      loaded: undefined,
+      unsubscribe: feed.subscribe(topic(key), () => forget(key)),
+    };
     entries.set(key, entry);
     return entry;
   }
@@ -30,20 +35,27 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
   /** Goes on listening: the feed knows what was heard last for as long as somebody does. */
   function forget(key: Key): void {
     const entry = entries.peek(key);
-    if (entry) entry.value = undefined;
+    if (entry) entry.loading = entry.loaded = undefined;
   }
 
   return {
-    get(key: Key): Promise<Value> {
+    get(key: Key): Soon<Value> {
       const entry = entries.get(key) ?? open(key);
-      if (entry.value) return entry.value;
-      const value = load(key);
-      entry.value = value;
-      value.catch(() => {
-        // Not one that was loaded since.
-        if (entries.peek(key)?.value === value) entries.delete(key);
-      });
-      return value;
+      if (entry.loaded) return entry.loaded.value;
+      if (entry.loading) return entry.loading;
+      const loading = load(key);
+      entry.loading = loading;
+      // Not in place of one that was loaded since.
+      const isLatest = () => entries.peek(key)?.loading === loading;
+      loading.then(
+        (value) => {
+          if (isLatest()) entry.loaded = { value };
+        },
+        () => {
+          if (isLatest()) entries.delete(key);
+        },
+      );
+      return loading;
     },
     /** After a change of our own: whoever asked for it must find it, and news of it may come later than he does. */
     forget,
@@ -51,6 +63,7 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
 }
 
 interface Entry<Value> {
-  value: Promise<Value> | undefined;
+  loading: Promise<Value> | undefined;
+  loaded: { value: Value } | undefined;
   unsubscribe(): void;
 }
