@@ -5,6 +5,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
 import { startLoop } from '../../platform/loop.ts';
+import type { Soon } from '../../platform/soon.ts';
 import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
@@ -91,7 +92,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   /** Until it is his turn. Gives undefined when he would not wait so long. */
   async function wait(
     waiting: Waiting,
-    prepare: () => Promise<FindRequest>,
+    prepare: () => Soon<FindRequest>,
     { wait_ms, patience: { signal } }: Readiness,
     draft: Draft | undefined,
   ): Promise<Seat | undefined> {
@@ -157,7 +158,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
      * A seat: at once, or when it is his turn. `prepare` gives the request as it is by the version of now. Throws
      * MATCHMAKER_TOO_MANY_LOBBIES when that does not come in time.
      */
-    async seat(prepare: () => Promise<FindRequest>, readiness: Readiness, draft: Draft | undefined): Promise<Seat> {
+    async seat(prepare: () => Soon<FindRequest>, readiness: Readiness, draft: Draft | undefined): Promise<Seat> {
       const first = await prepare();
       const at_once = await attempt(first, draft);
       if (at_once) return at_once;

@@ -99,6 +99,13 @@ export function createSeating(dependencies: SeatingDependencies) {
     });
   }
 
+  /** What a player may choose from in a version: game modes, and slugs of regions. */
+  function listChoices(version: Parameters<Versions['gameModes']>[0], client: Whereabouts) {
+    return whenThere(versions.gameModes(version), (modes) =>
+      whenThere(listRegions(client), (regions) => ({ modes, regions })),
+    );
+  }
+
   function clientOf(limits: NamespaceRow, address: string): Client {
     return { name: networkOf(address), players_max: playersMaxOf(limits, address_classes.of(address)) };
   }
@@ -185,31 +192,31 @@ export function createSeating(dependencies: SeatingDependencies) {
         const members = nameMembers(body);
         let permitted: Pick<FindRequest, 'version_id' | 'search'> | undefined;
         const letIn = openGate(body, asking, draft);
-        const permit = async (row: NamespaceRow) => {
+        const permit = (row: NamespaceRow) => {
           const { game_id, version_id } = row;
           const place = { game_id, namespace_id, version_id };
           draft?.search(version_id, regions);
-          const modes = await versions.gameModes(row);
-          const all_regions = await listRegions(body);
-          const search = checkFind(body, modes, all_regions);
-          draft?.search(version_id, search.regions);
-          await letIn(place);
-          const asked = { ...place, ...asking, draft };
-          return { version_id, search: await verifying.find(asked, body, search, modes, all_regions) };
+          return whenThere(listChoices(row, body), ({ modes, regions: all_regions }) => {
+            const search = checkFind(body, modes, all_regions);
+            draft?.search(version_id, search.regions);
+            const verify = () => verifying.find({ ...place, ...asking, draft }, body, search, modes, all_regions);
+            return whenThere(whenThere(letIn(place), verify), (verified) => ({ version_id, search: verified }));
+          });
         };
-        const prepare = async (namespace_now: NamespaceRow): Promise<FindRequest> => {
-          let row = namespace_now;
-          if (permitted?.version_id !== row.version_id) {
-            const settled = await settle(row, permit);
-            row = settled.row;
-            permitted = settled.decided;
-          }
-          const { game_id, lobby_count_max } = row;
-          const limits = { client: clientOf(row, address), lobby_count_max };
-          const is_explained = draft !== undefined;
-          return { kind: 'find', ...members, ...limits, game_id, namespace_id, address, ...permitted, is_explained };
+        const prepare = (row_now: NamespaceRow): Soon<FindRequest> => {
+          const settled =
+            permitted?.version_id === row_now.version_id
+              ? { row: row_now, decided: permitted }
+              : settle(row_now, permit);
+          return whenThere(settled, ({ row, decided }) => {
+            permitted = decided;
+            const { game_id, lobby_count_max } = row;
+            const limits = { client: clientOf(row, address), lobby_count_max };
+            const is_explained = draft !== undefined;
+            return { kind: 'find', ...members, ...limits, game_id, namespace_id, address, ...decided, is_explained };
+          });
         };
-        const prepareAgain = async () => await prepare(await requireNamespace(namespaces, namespace_id));
+        const prepareAgain = () => whenThere(requireNamespace(namespaces, namespace_id), prepare);
         const readiness = {
           ticket: body.ticket?.toLowerCase() ?? crypto.randomUUID(),
           wait_ms: wait_ms ?? 0,
@@ -243,7 +250,7 @@ export function createSeating(dependencies: SeatingDependencies) {
         const { row, decided } = await settle(namespace, async (now) => {
           const place = { game_id, namespace_id, version_id: now.version_id };
           draft?.search(now.version_id, region === undefined ? undefined : [region]);
-          const [modes, regions] = await Promise.all([versions.gameModes(now), listRegions(body)]);
+          const { modes, regions } = await listChoices(now, body);
           const lobby = checkCreate(body, modes, regions);
           draft?.search(now.version_id, [lobby.region]);
           await letIn(place);

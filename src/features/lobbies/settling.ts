@@ -41,23 +41,35 @@ export function createSettling({ namespaces, captcha }: { namespaces: Namespaces
    * What is decided about a request by the version that its namespace is on when that is done: what a version that it has
    * left meanwhile says, a no too, does not count. With the namespace as it is then.
    */
-  async function settle<Decided>(
+  function settle<Decided>(
     namespace: NamespaceRow,
     decide: (row: NamespaceRow) => Soon<Decided>,
-  ): Promise<{ row: NamespaceRow; decided: Decided }> {
+  ): Soon<{ row: NamespaceRow; decided: Decided }> {
     const { namespace_id, version_id } = namespace;
-    const lookAgain = () => requireNamespace(namespaces, namespace_id);
-    let row: NamespaceRow;
-    try {
-      const decided = await decide(namespace);
-      row = await lookAgain();
-      if (row.version_id === version_id) return { row, decided };
-    } catch (error) {
-      row = await lookAgain();
-      if (row.version_id === version_id) throw error;
-    }
-    return await settle(row, decide);
+    return whenThere(outcomeOf(decide, namespace), (outcome) =>
+      whenThere(requireNamespace(namespaces, namespace_id), (row) => {
+        if (row.version_id !== version_id) return settle(row, decide);
+        if ('error' in outcome) throw outcome.error;
+        return { row, decided: outcome.decided };
+      }),
+    );
   }
 
   return { openGate, settle };
+}
+
+type Outcome<Decided> = { decided: Decided } | { error: unknown };
+
+/** What is decided, or what it fails with. */
+function outcomeOf<Decided>(decide: (row: NamespaceRow) => Soon<Decided>, row: NamespaceRow): Soon<Outcome<Decided>> {
+  try {
+    const decided = decide(row);
+    if (!(decided instanceof Promise)) return { decided };
+    return decided.then(
+      (value) => ({ decided: value }),
+      (error: unknown) => ({ error }),
+    );
+  } catch (error) {
+    return { error };
+  }
 }
