@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../src/platform/database/database.ts';
 import { makeGame } from '../tests/support/game.ts';
+import { copyLobbies } from '../tests/support/lobby-copies.ts';
 import { commandOf, makeHome } from '../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
 import { findFreePort } from '../tests/support/service.ts';
@@ -30,11 +31,12 @@ async function measureExport(): Promise<void> {
   await api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } });
   await database.queries.execute(sql`set statement_timeout = 0`);
   for (let batch = 0; batch < 20; batch += 1) {
-    await database.queries.execute(sql`
-      insert into lobbies select copy.* from (select lobbies as lobby from lobbies where stop_ts is null limit 1) as one,
-        generate_series(1, ${ROWS / 20}::int) as number, lateral jsonb_populate_record(lobby, jsonb_build_object(
-          'lobby_id', gen_random_uuid(), 'code', null, 'player_count', 0, 'stop_ts', now(),
-          'create_ts', now() - (${batch}::int * 50000 + number) * interval '10 milliseconds')) as copy`);
+    const from = sql`
+      (select lobbies as lobby from lobbies where stop_ts is null limit 1) as one, generate_series(1, ${ROWS / 20}::int) as number`;
+    const changes = sql`jsonb_build_object(
+      'lobby_id', gen_random_uuid(), 'code', null, 'player_count', 0, 'stop_ts', now(),
+      'create_ts', now() - (${batch}::int * 50000 + number) * interval '10 milliseconds')`;
+    await database.queries.execute(copyLobbies(from, changes));
   }
   const window = { query_start: Date.now() - DAY_MS, query_end: Date.now() + DAY_MS };
   const { url } = await api.ok('POST', `/cloud/games/${game.game_id}/matchmaker/lobbies/export-history`, {

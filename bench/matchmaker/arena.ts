@@ -7,6 +7,7 @@ import { loadKey } from '../../src/platform/tokens/keys.ts';
 import { createTokens } from '../../src/platform/tokens/tokens.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { connectionOf } from '../../tests/support/embedded.ts';
+import { copyLobbies } from '../../tests/support/lobby-copies.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome, type Program } from '../../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
@@ -80,9 +81,8 @@ export async function openArena(name: string, { url, settings }: ArenaOptions = 
   /** Lobbies like the first one, on its server. */
   async function addLobbies(count: number): Promise<void> {
     const ids = Array.from({ length: count }, () => Bun.randomUUIDv7());
-    await database.queries.execute(sql`
-      insert into lobbies select (jsonb_populate_record(lobby, jsonb_build_object('lobby_id', made, 'code', null))).*
-      from lobbies as lobby, unnest(${sql.param(ids)}::uuid[]) as made where lobby.lobby_id = ${first}`);
+    const from = sql`lobbies as lobby, unnest(${sql.param(ids)}::uuid[]) as made where lobby.lobby_id = ${first}`;
+    await database.queries.execute(copyLobbies(from, sql`jsonb_build_object('lobby_id', made, 'code', null)`));
     lobby_ids.push(...ids);
   }
 

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { updateLobbies } from '../../src/features/lobbies/store.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { connectionOf } from '../../tests/support/embedded.ts';
+import { copyLobbies } from '../../tests/support/lobby-copies.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome } from '../../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
@@ -51,10 +52,9 @@ export async function startMuster(): Promise<Muster> {
     if (known) return known;
     const ids = Array.from({ length: topics }, () => crypto.randomUUID());
     lobbies.set(name, ids);
-    await database.queries.execute(sql`
-      insert into lobbies select (jsonb_populate_record(lobby, jsonb_build_object(
-        'lobby_id', made, 'code', null, 'player_count', 0, 'state', ${stateOf(0)}::text))).*
-      from lobbies as lobby, unnest(${sql.param(ids)}::uuid[]) as made where lobby.lobby_id = ${first}`);
+    const from = sql`lobbies as lobby, unnest(${sql.param(ids)}::uuid[]) as made where lobby.lobby_id = ${first}`;
+    const changes = sql`jsonb_build_object('lobby_id', made, 'code', null, 'player_count', 0, 'state', ${stateOf(0)}::text)`;
+    await database.queries.execute(copyLobbies(from, changes));
     return ids;
   }
 

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { deleteAbsentClients } from '../../src/features/lobbies/players-store.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
+import { copyLobbies } from './lobby-copies.ts';
 import type { TestService } from './service.ts';
 
 export type Ledger = ReturnType<typeof openLedger>;
@@ -87,14 +88,11 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
     },
     /** Writes copies of a lobby into the database, empty since it was made, in turn of the game modes. */
     async copyAsEmpty(lobby_id: string, game_modes: string[], copies: number): Promise<void> {
-      const modes = sql.param(game_modes);
-      await queries.execute(sql`
-        insert into lobbies
-        select (jsonb_populate_record(lobbies, jsonb_build_object(
-          'lobby_id', gen_random_uuid(), 'code', null, 'player_count', 0, 'idle_ts', create_ts,
-          'game_mode', (${modes}::text[])[1 + number % ${game_modes.length}::int]))).*
-        from lobbies cross join generate_series(1, ${copies}::int) as number
-        where lobby_id = ${lobby_id}`);
+      const from = sql`lobbies as lobby cross join generate_series(1, ${copies}::int) as number where lobby_id = ${lobby_id}`;
+      const changes = sql`jsonb_build_object(
+        'lobby_id', gen_random_uuid(), 'code', null, 'player_count', 0, 'idle_ts', create_ts,
+        'game_mode', (${sql.param(game_modes)}::text[])[1 + number % ${game_modes.length}::int])`;
+      await queries.execute(copyLobbies(from, changes));
     },
     /** Lets nobody sit down or leave in a namespace until the given function is called. */
     async holdSeats(namespace_id: string): Promise<() => Promise<void>> {

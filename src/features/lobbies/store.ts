@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, inArray, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { Lane } from '../../platform/database/lane.ts';
 import { at } from '../../platform/database/moments.ts';
@@ -7,7 +7,7 @@ import { hold, raiseSelected, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { uncountClients } from './players-store.ts';
-import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
+import { CHANGED_STEP, type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
 const LOBBIES_MAX = 100_000;
 const DUE_MAX = 1_000;
@@ -68,7 +68,13 @@ export async function selectChanged(queries: Queries, namespace_id: string, vers
   return await queries
     .select()
     .from(lobbies)
-    .where(and(eq(lobbies.namespace_id, namespace_id), gt(lobbies.changed, version)))
+    .where(
+      and(
+        eq(lobbies.namespace_id, namespace_id),
+        gte(lobbies.changed_step, Math.floor(version / CHANGED_STEP)),
+        gt(lobbies.changed, version),
+      ),
+    )
     .orderBy(asc(lobbies.changed))
     .limit(LOBBIES_MAX);
 }

@@ -4,11 +4,13 @@ import { createAtlas } from '../../../src/features/lobbies/atlas.ts';
 import { createRounds } from '../../../src/features/lobbies/rounds.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
 import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
-import { stopLobby } from '../../../src/features/lobbies/store.ts';
+import { selectChanged, stopLobby } from '../../../src/features/lobbies/store.ts';
+import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
+import { copyLobbies } from '../../support/lobby-copies.ts';
 import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -82,6 +84,49 @@ describe('a lobby with one player takes all of a round or nobody', () => {
       tryOut((tx) => stopLobby(tx, lobby, { reason: 'idle', now, only_if_empty }));
     expect(await stop(true)).toBeUndefined();
     expect(await stop(false)).toMatchObject({ ...lobby, stop_reason: 'idle', player_count: 0 });
+  });
+});
+
+describe('the changes of lobbies', () => {
+  let lobby: { lobby_id: string; namespace_id: string };
+  beforeAll(async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 100 } } });
+    lobby = { lobby_id: (await seatOf(find(muster, game))).lobby_id, namespace_id: game.namespace_id };
+  });
+
+  test('since a version are those after it, wherever it stands in a step', async () => {
+    const { lobby_id, namespace_id } = lobby;
+    const [first, last] = [CHANGED_STEP - 4, 3 * CHANGED_STEP + 4];
+    const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+    await tryOut(async (tx) => {
+      const from = sql`lobbies as lobby cross join unnest(${sql.param(numbers)}::int[]) as number where lobby_id = ${lobby_id}`;
+      const changes = sql`jsonb_build_object('lobby_id', gen_random_uuid(), 'code', null, 'changed', number)`;
+      await tx.execute(copyLobbies(from, changes));
+      for (const version of numbers) {
+        const changed = (await selectChanged(tx, namespace_id, version)).map((row) => row.changed);
+        expect(changed).toEqual(numbers.filter((number) => number > version));
+      }
+    });
+  });
+
+  test('by seats are noted in no index, but for the first of a step', async () => {
+    const rounds = 2 * CHANGED_STEP;
+    const count = async (tx: Tx) => {
+      const [counts] = await tx.execute<{ noted: number; updated: number }>(sql`
+        select n_tup_upd::int - n_tup_hot_upd::int as noted, n_tup_upd::int as updated
+        from pg_stat_xact_user_tables where relname = 'lobbies'`);
+      return counts ?? { noted: 0, updated: 0 };
+    };
+    const counted = await tryOut(async (tx) => {
+      await tx.execute(sql`update lobbies set max_players_direct = 1000 where lobby_id = ${lobby.lobby_id}`);
+      const before = await count(tx);
+      for (let round = 0; round < rounds; round += 1) await takeSeatsOfFew(tx, proposeSeats('join', 1, lobby), NOW());
+      const { noted, updated } = await count(tx);
+      return { noted: noted - before.noted, updated: updated - before.updated };
+    });
+    expect(counted.updated).toBe(rounds);
+    // The others where a page is full: old versions of the row stay on it until the transaction ends.
+    expect(counted.noted).toBeLessThan(rounds / 4);
   });
 });
 
