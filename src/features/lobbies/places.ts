@@ -105,7 +105,7 @@ export class Places {
     let examined = 0;
     const rows = this.#shelves.get(nameOf(shelf))?.[admissionOf(seats)];
     if (!rows) return;
-    for (const free of smallestFirst(rows.keys(), seats)) {
+    for (const free of smallestFirst(rows, seats)) {
       for (const lobby of rows.get(free)?.values() ?? []) {
         examined += 1;
         if (examined > EXAMINED_MAX) return;
@@ -115,13 +115,13 @@ export class Places {
   }
 }
 
-/** Numbers from one on, in order. Most who ask take the first: the others are not put in order for them. */
-function* smallestFirst(numbers: Iterable<number>, least: number): Generator<number> {
-  const all = [...numbers].filter((number) => number >= least);
-  if (all.length === 0) return;
-  const smallest = all.reduce((one, other) => Math.min(one, other));
+/** Numbers of rows from one on, in order. Most who ask take the first: the others are not put in order for them. */
+function* smallestFirst(rows: ReadonlyMap<number, unknown>, least: number): Generator<number> {
+  let smallest = Number.POSITIVE_INFINITY;
+  for (const number of rows.keys()) if (number >= least && number < smallest) smallest = number;
+  if (smallest === Number.POSITIVE_INFINITY) return;
   yield smallest;
-  for (const number of all.sort((a, b) => a - b)) if (number > smallest) yield number;
+  yield* [...rows.keys()].filter((number) => number > smallest).sort((a, b) => a - b);
 }
 
 /** Puts a lobby where finds come by. A closed or private one is offered to nobody. */
