@@ -112,7 +112,7 @@ export interface LobbyNews {
   state?: string;
 }
 
-const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (string | null)[]; state: (string | null)[] }>(
+const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)[]; state: (string | null)[] }>(
   (value) => sql`
     with ${raiseSelected(
       sql`
@@ -125,10 +125,10 @@ const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (string | null)[
     -- There are far fewer of them than lobbies, each of which looks for its own.
     lists as materialized (select topic, version from told where starts_with(topic, ${topics.lobbiesOf('')}))
     update ${lobbies} set
-      is_closed = coalesce(news.is_closed::boolean, ${lobbies.is_closed}),
+      is_closed = coalesce(news.is_closed, ${lobbies.is_closed}),
       state = nullif(coalesce(news.state, ${lobbies.state}), ''),
       changed = (select version from lists where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
-    from unnest(${value('lobby_id')}::uuid[], ${value('is_closed')}::text[], ${value('state')}::text[])
+    from unnest(${value('lobby_id')}::uuid[], ${value('is_closed')}::boolean[], ${value('state')}::text[])
       as news (lobby_id, is_closed, state)
     where ${lobbies.lobby_id} = news.lobby_id and stop_ts is null
       -- The count makes the versions the first rows that are locked, here as everywhere.
@@ -143,8 +143,7 @@ export async function updateLobbies(lane: Lane, news: LobbyNews[]): Promise<Set<
   const all = [...merged.values()];
   const statement = UPDATE({
     lobby_id: all.map(({ lobby_id }) => lobby_id),
-    // As texts: postgres.js takes a list of booleans for one.
-    is_closed: all.map(({ is_closed }) => (is_closed === undefined ? null : String(is_closed))),
+    is_closed: all.map(({ is_closed }) => is_closed ?? null),
     state: all.map(({ state }) => state ?? null),
   });
   const rows = await lane.execute<{ lobby_id: string }>(statement);

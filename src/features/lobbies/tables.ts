@@ -25,7 +25,8 @@ export type StopReason = (typeof STOP_REASONS)[number];
 
 /**
  * Each seat changes a lobby. PostgreSQL notes a changed row anew in all of its indexes, unless nothing has changed that any
- * of them is of: so the one of changes is of every so many of them (docs/decisions/0022).
+ * of them is of: so the one of changes is of every so many of them (docs/decisions/0022). Another number is another column:
+ * while a release takes the place of another, both ask by their own.
  */
 export const CHANGED_STEP = 16;
 

@@ -110,7 +110,7 @@ describe('the changes of lobbies', () => {
   });
 
   test('by seats are noted in no index, but for the first of a step', async () => {
-    const rounds = 2 * CHANGED_STEP;
+    const rounds = 8 * CHANGED_STEP;
     const count = async (tx: Tx) => {
       const [counts] = await tx.execute<{ noted: number; updated: number }>(sql`
         select n_tup_upd::int - n_tup_hot_upd::int as noted, n_tup_upd::int as updated
