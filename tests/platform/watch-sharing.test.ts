@@ -141,10 +141,7 @@ describe('a watched cache', () => {
 
   test('does not keep a failure', async () => {
     const { cache, subscribed, values } = makeCache();
-    await rejectionOf(
-      Error,
-      Promise.try(() => cache.get('a')),
-    );
+    await rejectionOf(Error, Promise.resolve(cache.get('a')));
     expect(subscribed()).toEqual([]);
     values.set('a', 'there');
     expect(await cache.get('a')).toBe('there');
@@ -156,10 +153,7 @@ describe('a watched cache', () => {
     const loads = [first.promise, Promise.resolve('second'), Promise.resolve('third')];
     const load = () => loads.shift() ?? Promise.reject(new Error('asked too often'));
     const cache = createWatchedCache<string, string>({ feed, topic: (key) => key, load, entries_max: 10 });
-    const failing = rejectionOf(
-      Error,
-      Promise.try(() => cache.get('a')),
-    );
+    const failing = rejectionOf(Error, Promise.resolve(cache.get('a')));
     cache.forget('a');
     expect(await cache.get('a')).toBe('second');
     first.reject(new Error('it fails late'));

@@ -54,8 +54,8 @@ export type Rounds = ReturnType<typeof createRounds>;
 
 /**
  * Gives seats. Requests that arrive while a round is being committed wait for the next one, or the one after where they are
- * many, and are decided and committed together: one statement for all who go to lobbies there are, one transaction for all lobbies that are made. There is no
- * timer: a request that comes alone is decided at once.
+ * many, and are decided and committed together: one statement for all who go to lobbies there are, one transaction for all
+ * lobbies that are made. There is no timer: a request that comes alone is decided at once.
  */
 export function createRounds({ database, clock, atlas, seat_timeout_ms, founding }: RoundsDependencies) {
   const lane = database.openLane();

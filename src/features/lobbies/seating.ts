@@ -99,9 +99,9 @@ export function createSeating(dependencies: SeatingDependencies) {
     });
   }
 
-  /** What a player may choose from in a version: game modes, and slugs of regions. */
-  function listChoices(version: Parameters<Versions['gameModes']>[0], client: Whereabouts) {
-    return whenThere(versions.gameModes(version), (modes) =>
+  /** What a player may choose from in a namespace: game modes, and slugs of regions. */
+  function listChoices(namespace: NamespaceRow, client: Whereabouts) {
+    return whenThere(versions.gameModes(namespace), (modes) =>
       whenThere(listRegions(client), (regions) => ({ modes, regions })),
     );
   }

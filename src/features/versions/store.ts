@@ -14,9 +14,15 @@ export async function insertVersion(tx: Tx, row: VersionRow): Promise<void> {
   await tx.insert(versions).values(row);
 }
 
+/** A version of a game. */
+export interface VersionPlace {
+  game_id: string;
+  version_id: string;
+}
+
 export async function selectVersion(
   queries: Queries,
-  { game_id, version_id }: { game_id: string; version_id: string },
+  { game_id, version_id }: VersionPlace,
 ): Promise<VersionRow | undefined> {
   const [row] = await queries
     .select()

@@ -40,12 +40,6 @@ interface WantedVersion {
   config: VersionConfig;
 }
 
-/** A version of a game. */
-interface VersionPlace {
-  game_id: string;
-  version_id: string;
-}
-
 export type Versions = ReturnType<typeof createVersions>;
 
 /** How a game is hosted: configurations that are never changed once made. */
@@ -73,12 +67,12 @@ export function createVersions(dependencies: VersionsDependencies) {
     return is_taken ? [...problems, NAME_TAKEN] : problems;
   }
 
-  function get(place: VersionPlace): Soon<VersionRow> {
+  function get(place: store.VersionPlace): Soon<VersionRow> {
     const known = remembered.get(place.version_id);
     return known?.game_id === place.game_id ? known : load(place);
   }
 
-  async function load(place: VersionPlace): Promise<VersionRow> {
+  async function load(place: store.VersionPlace): Promise<VersionRow> {
     const version = await store.selectVersion(database.queries, place);
     if (!version) throw new ServiceError('VERSION_NOT_FOUND', {});
     remembered.set(place.version_id, version);
@@ -114,11 +108,11 @@ export function createVersions(dependencies: VersionsDependencies) {
       return `${day}-${(await store.selectGreatestNumber(database.queries, game_id, `${day}-`)) + 1}`;
     },
     /** The game modes of a version, every default filled in. */
-    gameModes(place: VersionPlace): Soon<ReadonlyMap<string, GameModeSettings>> {
+    gameModes(place: store.VersionPlace): Soon<ReadonlyMap<string, GameModeSettings>> {
       return whenThere(get(place), (version) => whenThere(datacenters.list(), (among) => resolve(version, among)));
     },
     /** How a version tells players from robots; undefined when it does not. */
-    captcha(place: VersionPlace): Soon<CaptchaConfig | undefined> {
+    captcha(place: store.VersionPlace): Soon<CaptchaConfig | undefined> {
       return whenThere(get(place), ({ config }) => config.matchmaker?.captcha);
     },
   };

@@ -3,6 +3,7 @@ import type { Verdict } from '../limits/counters.ts';
 import { inOneMinute, type Limit, perMinute } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import { networkOf } from '../networks.ts';
+import { type Soon, whenThere } from '../soon.ts';
 import { type Caller, nameCaller } from '../tokens/caller.ts';
 import { nameOf, type Waiter } from '../watch/places.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
@@ -30,9 +31,9 @@ export interface Counting {
    * Counts a request, and says in the headers of its answer how many more there may be. A promise only where it has to be
    * waited for. Throws API_RATE_LIMIT, and LIMITS_UNAVAILABLE where a limit says so.
    */
-  count(limit: Limit, caller: Caller | undefined, request: Counted): Promise<void> | undefined;
+  count(limit: Limit, caller: Caller | undefined, request: Counted): Soon<void>;
   /** The same for one whose token was refused. */
-  countRefused(request: Counted): Promise<void> | undefined;
+  countRefused(request: Counted): Soon<void>;
 }
 
 interface CountingDependencies {
@@ -55,11 +56,9 @@ export function createCounting({ limits, addresses, events }: CountingDependenci
     assertWithin(verdict);
   }
 
-  function count(limit: Limit, caller: Caller | undefined, request: Counted): Promise<void> | undefined {
+  function count(limit: Limit, caller: Caller | undefined, request: Counted): Soon<void> {
     const verdict = limits.count(limit, nameCounted(limit, caller, request.address));
-    if (verdict instanceof Promise) return verdict.then((counted) => settle(counted, request));
-    if (verdict) settle(verdict, request);
-    return undefined;
+    return verdict && whenThere(verdict, (counted) => settle(counted, request));
   }
 
   return { count, countRefused: (request) => count(REFUSED_TOKENS, undefined, request) };

@@ -1,6 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../errors.ts';
+import { type Soon, whenThere } from '../soon.ts';
 import type { Caller, CallerKind } from '../tokens/caller.ts';
 import { isOfKind, type Tokens } from '../tokens/tokens.ts';
 import { createSharedReads } from '../watch/shared-reads.ts';
@@ -83,7 +84,7 @@ export function createDoor(route: Route, tenants: Tenants) {
     return { caller, params, query } as Question<unknown, never, never>;
   }
 
-  return ({ caller, search, ...asking }: Asking): Admitted | Promise<Admitted> => {
+  return ({ caller, search, ...asking }: Asking): Soon<Admitted> => {
     if (route.allow !== 'anyone') assertKind(caller, route.allow);
     const params = checkParams(asking.params, route.free_params);
     const { access } = route;
@@ -108,7 +109,7 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
   const readSearch = createSearchReader(route, watch);
 
   /** Who asks. A promise only where he has not asked lately. */
-  function identify(incoming: Incoming): Identified | Promise<Identified> {
+  function identify(incoming: Incoming): Soon<Identified> {
     const token = readBearer(incoming.request.headers);
     const known = token === undefined ? undefined : tokens.recall(token);
     return known ? { caller: known } : identifyNew(incoming, token);
@@ -158,10 +159,10 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
 }
 
 /** What a route shows to a question. Another route may show the same thing in another way. */
-export function lookAt(route: WatchedRoute, question: Admitted['question']): Sight | Promise<Sight> {
+export function lookAt(route: WatchedRoute, question: Admitted['question']): Soon<Sight> {
   const name = (sight: Sight): Sight => ({ ...sight, name: `${route.path} ${sight.name}` });
   const sight = route.look(question);
-  return sight instanceof Promise ? sight.then(name) : name(sight);
+  return whenThere(sight, name);
 }
 
 /** Somebody who is known. */

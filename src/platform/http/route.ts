@@ -1,6 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import type { ErrorCode } from '../errors.ts';
 import { defaultLimit, type Limit } from '../limits/limit.ts';
+import type { Soon } from '../soon.ts';
 import type { CallerKind, CallerOf } from '../tokens/caller.ts';
 import type { Sight } from '../watch/sights.ts';
 import { WatchIndex, WatchQuery } from './shapes.ts';
@@ -86,7 +87,7 @@ interface RouteLine {
 export type HandledRoute = RouteLine & { handle(call: Call<unknown, never, never, never>): Promise<unknown> };
 
 /** One whose answer can be watched: it says what is to be seen. */
-export type WatchedRoute = RouteLine & { look(question: Question<unknown, never, never>): Sight | Promise<Sight> };
+export type WatchedRoute = RouteLine & { look(question: Question<unknown, never, never>): Soon<Sight> };
 
 /** A line of the route table. What stands in it is all there is to know of a route before its handler runs. */
 export type Route = HandledRoute | WatchedRoute;
@@ -128,9 +129,7 @@ export function watched<
 >(
   path: Path,
   options: WatchedOptions<Kinds, Query, Shape>,
-  look: (
-    question: Question<CallerOf<Kinds>, PathParameters<Path>, Static<Query>>,
-  ) => Sight<Static<Shape>> | Promise<Sight<Static<Shape>>>,
+  look: (question: Question<CallerOf<Kinds>, PathParameters<Path>, Static<Query>>) => Soon<Sight<Static<Shape>>>,
 ): WatchedRoute {
   const { query, response, errors = [], ...others } = options;
   const line = lineOf('GET', path, {

@@ -28,20 +28,11 @@ export class TimeLimit implements Patience {
     this.deadline = performance.now() + timeout_ms;
   }
 
-  /** What the work gives; fails when the time is over before. `onEnd` is called when the work is done, in time or not. */
-  race<Answer>(work: Promise<Answer>, onEnd: () => void): Promise<Answer> {
+  /** What the work gives; fails when the time is over before. */
+  race<Answer>(work: Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#giveUp = reject;
-      work.then(
-        (answer) => {
-          onEnd();
-          resolve(answer);
-        },
-        (error: unknown) => {
-          onEnd();
-          reject(error);
-        },
-      );
+      work.then(resolve, reject);
     });
   }
 
@@ -88,7 +79,10 @@ export class TimeLimits {
   run<Answer>(request: Request, work: (limit: TimeLimit) => Promise<Answer>): Promise<Answer> {
     const limit = new TimeLimit(request, this.#stopping, this.#timeouts.timeout_ms);
     this.#timeouts.add(limit);
-    return limit.race(work(limit), () => this.#timeouts.delete(limit));
+    const done = work(limit);
+    const forget = () => this.#timeouts.delete(limit);
+    done.then(forget, forget);
+    return limit.race(done);
   }
 
   /** For a request that may take as long as it likes. */

@@ -23,11 +23,7 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
 
   /** Subscribed before it is read: a change in between makes it forgotten. */
   function open(key: Key): Entry<Value> {
-    const entry: Entry<Value> = {
-      loading: undefined,
-      loaded: undefined,
-      unsubscribe: feed.subscribe(topic(key), () => forget(key)),
-    };
+    const entry: Entry<Value> = { known: undefined, unsubscribe: feed.subscribe(topic(key), () => forget(key)) };
     entries.set(key, entry);
     return entry;
   }
@@ -35,21 +31,21 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
   /** Goes on listening: the feed knows what was heard last for as long as somebody does. */
   function forget(key: Key): void {
     const entry = entries.peek(key);
-    if (entry) entry.loading = entry.loaded = undefined;
+    if (entry) entry.known = undefined;
   }
 
   return {
     get(key: Key): Soon<Value> {
       const entry = entries.get(key) ?? open(key);
-      if (entry.loaded) return entry.loaded.value;
-      if (entry.loading) return entry.loading;
+      const { known } = entry;
+      if (known) return known instanceof Promise ? known : known.value;
       const loading = load(key);
-      entry.loading = loading;
+      entry.known = loading;
       // Not in place of one that was loaded since.
-      const isLatest = () => entries.peek(key)?.loading === loading;
+      const isLatest = () => entries.peek(key)?.known === loading;
       loading.then(
         (value) => {
-          if (isLatest()) entry.loaded = { value };
+          if (isLatest()) entry.known = { value };
         },
         () => {
           if (isLatest()) entries.delete(key);
@@ -63,7 +59,7 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
 }
 
 interface Entry<Value> {
-  loading: Promise<Value> | undefined;
-  loaded: { value: Value } | undefined;
+  /** What is there, or is being loaded; undefined when it has been forgotten. */
+  known: { value: Value } | Promise<Value> | undefined;
   unsubscribe(): void;
 }
