@@ -4,6 +4,7 @@
 import { existsSync } from 'node:fs';
 import { $ } from 'bun';
 import { POSTGRES_ARCHIVE, packPostgres } from '../src/platform/database/postgres-files.ts';
+import { versionOf } from './version.ts';
 
 if (!existsSync(POSTGRES_ARCHIVE)) await packPostgres(POSTGRES_ARCHIVE);
 
@@ -11,4 +12,5 @@ const pages = ['src/features/devices/link-page.html'];
 const carried = ['drizzle', 'examples', 'src/client', 'docs/openapi.json', ...pages, POSTGRES_ARCHIVE].map(
   (path) => `--asset=${path}`,
 );
-await $`bun build --compile --bytecode --format=esm --sourcemap=inline --no-compile-autoload-dotenv --no-compile-autoload-bunfig ${carried} src/main.ts --outfile dist/muster`;
+const version = `MUSTER_BUILD_VERSION=${JSON.stringify(await versionOf('.'))}`;
+await $`bun build --compile --bytecode --format=esm --sourcemap=inline --no-compile-autoload-dotenv --no-compile-autoload-bunfig --define ${version} ${carried} src/main.ts --outfile dist/muster`;

@@ -1,7 +1,9 @@
-// Writes the documents that are made from the code: docs/openapi.json and docs/errors.md. `bun .ci/documents.ts`
+// Writes the documents that are made from the code: docs/openapi.json, docs/errors.md and docs/tokens.md. `bun .ci/documents.ts`
 // after a change of the route table or of the error catalogue; a test says when it was forgotten.
 import { CATALOGUE } from '../src/platform/error-catalogue.ts';
 import { documentationAnchor, type ErrorCode } from '../src/platform/errors.ts';
+import type { CallerKind } from '../src/platform/tokens/caller.ts';
+import { LABELS, LIFETIMES_MS } from '../src/platform/tokens/tokens.ts';
 import { stopTestServer } from '../tests/support/database.ts';
 import { openTestService } from '../tests/support/service.ts';
 
@@ -20,6 +22,76 @@ export function writeErrors(): string {
   return `${INTRODUCTION}\n${entries.join('\n')}`;
 }
 
+/** The page of all tokens: what each kind is for, and which calls take it. */
+export async function writeTokens(base_url: string): Promise<string> {
+  const { paths } = (await (await fetch(`${base_url}/openapi.json`)).json()) as ApiDocument;
+  const calls = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => {
+      const kinds = operation['x-token-kinds'] ?? [];
+      const tokens = operation['x-tokenless'] ? [...kinds, '(none, by origin)'] : kinds;
+      return [`\`${method.toUpperCase()} ${path}\``, tokens.length === 0 ? 'none' : tokens.join(', ')];
+    }),
+  );
+  const kinds = Object.entries(PURPOSES).map(([kind, purpose]) => [
+    kind,
+    `\`${LABELS[kind as CallerKind]}\``,
+    describeLifetime(LIFETIMES_MS[kind as CallerKind]),
+    purpose,
+  ]);
+  return [
+    TOKENS_INTRODUCTION,
+    writeTable(['kind', 'label', 'lasts', 'bearer'], kinds),
+    '\n## Calls\n',
+    writeTable(['call', 'token'], calls),
+    '',
+  ].join('\n');
+}
+
+interface ApiDocument {
+  paths: Record<string, Record<string, { 'x-token-kinds'?: string[]; 'x-tokenless'?: boolean }>>;
+}
+
+const PURPOSES: Record<CallerKind, string> = {
+  identity: 'a person: a member of groups, or a guest of a game',
+  public: 'the clients of a namespace; it is no secret',
+  development: 'a client on a developer machine; what it changes is mocked',
+  lobby: 'the game server of a lobby',
+  player: 'a player, shown to the game server; no call takes it in the header',
+  development_player: 'the same, made for a development token',
+  cloud: 'tools that act for one game',
+  service: 'a back end that starts servers in one environment; it reads builds and cannot change them',
+  device_link: 'a tool that waits for a cloud token; sent in the query or the body',
+};
+
+function describeLifetime(lifetime_ms: number): string {
+  const minutes = lifetime_ms / 60_000;
+  if (minutes < 24 * 60) return `${minutes} min`;
+  const days = minutes / (24 * 60);
+  return days < 365 ? `${days} days` : `${days / 365} × 365 days`;
+}
+
+/** A table of Markdown, its columns aligned as the formatter aligns them. */
+function writeTable(head: string[], rows: string[][]): string {
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
+  const writeRow = (row: string[]) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
+  return [writeRow(head), writeRow(widths.map((width) => '-'.repeat(width))), ...rows.map(writeRow)].join('\n');
+}
+
+const TOKENS_INTRODUCTION = `# Tokens
+
+Made from the routes by \`bun .ci/documents.ts\`.
+
+A token is sent as \`Authorization: Bearer TOKEN\`. Its label, the text before the first dot, names its kind to people. A call
+that does not take tokens of a kind answers \`401 CLAIMS_MISSING_ENTITLEMENT\`; one below \`/games/{game_id}/environments\` that
+does not take a service token answers it with \`403 API_FORBIDDEN\`. An identity token opens what belongs to a game only for
+members of its group and for administrators; a cloud token opens its own game, a service token its own environment.
+
+The identity token of a game's guest lasts 180 days, that of the administrator 365 days.
+"none, by origin" means that pages of a namespace's own domains need no token where the namespace allows it.
+
+## Kinds
+`;
+
 const INTRODUCTION = `# Errors
 
 Made from \`src/platform/errors.ts\` by \`bun .ci/documents.ts\`; a running service shows the same at \`/docs/errors\`.
@@ -33,6 +105,7 @@ if (import.meta.main) {
   await using opened = await openTestService();
   await Bun.write('docs/openapi.json', await writeApi(opened.api.base_url));
   await Bun.write('docs/errors.md', writeErrors());
+  await Bun.write('docs/tokens.md', await writeTokens(opened.api.base_url));
   await opened[Symbol.asyncDispose]();
   await stopTestServer();
 }

@@ -1,9 +1,11 @@
+import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
-import { readTrustedProxies } from './platform/http/addresses.ts';
+import { allowingMoreFetches, transfersMaxOf } from './platform/fetches.ts';
+import { assertProxiesTold, readTrustedProxies } from './platform/http/addresses.ts';
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import type { Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
@@ -11,12 +13,17 @@ import { parseAllowList } from './platform/outbound/addresses.ts';
 import { Settings } from './settings.ts';
 
 const PORT_MAX = 65_535;
+const NAME_SERVER = /^(?:\[(?<v6>[^\]]+)\](?::\d{1,5})?|(?<address>[0-9.]+)(?::\d{1,5})?|(?<address>[0-9A-Fa-f:]+))$/;
+/** Part of a machine's servers that the games of one developer group may have, unless the operator says otherwise. */
+const GROUP_SHARE_DEFAULT = 0.75;
+const MIB = 1_024 ** 2;
 /** Settings whose values are not repeated; an address may hold a password. */
 const SECRETS = [
   'DATABASE_URL',
   'REDIS_URL',
   'S3_ACCESS_KEY_ID',
   'S3_SECRET_ACCESS_KEY',
+  'MUSTER_PROXY_SECRET',
   'UPSTASH_REDIS_REST_URL',
   'UPSTASH_REDIS_REST_TOKEN',
   'MUSTER_HCAPTCHA_SECRET_KEY',
@@ -34,15 +41,20 @@ export interface Config {
   port: number;
   /** Absolute. */
   data_directory: string;
+  disk_reserve_bytes: number;
   /** Without a slash at the end. */
   public_url: string;
   /** Where processes on this machine reach the service. */
   local_url: string;
   database_url: string | undefined;
   database_pool: number;
+  /** Downloads and uploads that may be under way at one time. */
+  transfers_max: number;
   /** Undefined: objects are files in the data directory. */
   s3: S3Settings | undefined;
   trusted_proxies: Network[];
+  /** Undefined: the address of a trusted proxy is enough. */
+  proxy_secret: string | undefined;
   limits: {
     is_on: boolean;
     scale: number;
@@ -54,8 +66,14 @@ export interface Config {
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
   sites_domain: string;
+  /** Further names by which the API is reached. */
+  own_hosts: string[];
+  domains_allow: string[];
+  /** None: those of the machine. */
+  name_servers: string[];
   server_ports: { min: number; max: number };
   servers_max: number;
+  servers_per_group_max: number;
   ready_timeout_ms: number;
   seat_timeout_ms: number;
   player_timeout_ms: number;
@@ -72,6 +90,7 @@ export interface Config {
   captcha_is_open_when_down: boolean;
   /** Absolute. */
   address_classes_file: string | undefined;
+  picture_quota: { day_bytes_max: number; kept_bytes_max: number };
   watch_hold_ms: number;
   watchers_max: number;
   watchers_per_caller_max: number;
@@ -95,6 +114,9 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       `MUSTER_WATCH_HOLD_MS (${settings.MUSTER_WATCH_HOLD_MS}) must be below MUSTER_REQUEST_TIMEOUT_MS (${settings.MUSTER_REQUEST_TIMEOUT_MS}): a poll that waits longer than a request may take never answers.`,
     );
   }
+  const trusted_proxies = readTrustedProxies(settings.MUSTER_TRUSTED_PROXIES);
+  if (settings.MUSTER_PROXY_SECRET === undefined) assertProxiesTold(trusted_proxies);
+  const s3 = readS3Settings(settings, environment);
   const public_url = (settings.MUSTER_PUBLIC_URL ?? local_url).replace(/\/$/, '');
   if (!URL.canParse(public_url)) {
     throw new StartError(`MUSTER_PUBLIC_URL is "${public_url}": expected an address like https://play.example.com.`);
@@ -103,12 +125,15 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     host: settings.MUSTER_HOST,
     port: settings.MUSTER_PORT,
     data_directory: resolve(settings.MUSTER_DATA ?? defaultDataDirectory()),
+    disk_reserve_bytes: settings.MUSTER_DISK_RESERVE_MB * 1024 ** 2,
     public_url,
     local_url,
     database_url: settings.DATABASE_URL,
     database_pool: settings.MUSTER_DATABASE_POOL,
-    s3: readS3Settings(settings, environment),
-    trusted_proxies: readTrustedProxies(settings.MUSTER_TRUSTED_PROXIES),
+    transfers_max: transfersMaxOf(environment, { is_s3: s3 !== undefined }),
+    s3,
+    trusted_proxies,
+    proxy_secret: settings.MUSTER_PROXY_SECRET,
     limits: {
       is_on: settings.MUSTER_LIMITS === 'on',
       scale: settings.MUSTER_LIMITS_SCALE,
@@ -123,8 +148,13 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
     sites_domain: settings.MUSTER_SITES_DOMAIN,
+    own_hosts: splitList(settings.MUSTER_OWN_HOSTS),
+    domains_allow: splitList(settings.MUSTER_DOMAINS_ALLOW),
+    name_servers: parseNameServers(settings.MUSTER_NAME_SERVERS),
     server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS, settings.MUSTER_PORT),
     servers_max: settings.MUSTER_SERVERS_MAX,
+    servers_per_group_max:
+      settings.MUSTER_SERVERS_PER_GROUP_MAX ?? Math.ceil(settings.MUSTER_SERVERS_MAX * GROUP_SHARE_DEFAULT),
     ready_timeout_ms: settings.MUSTER_READY_TIMEOUT_MS,
     seat_timeout_ms: settings.MUSTER_SEAT_TIMEOUT_MS,
     player_timeout_ms: settings.MUSTER_PLAYER_TIMEOUT_MS,
@@ -142,6 +172,10 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     captcha_timeout_ms: settings.MUSTER_CAPTCHA_TIMEOUT_MS,
     captcha_is_open_when_down: settings.MUSTER_CAPTCHA_WHEN_DOWN === 'open',
     address_classes_file: settings.MUSTER_ADDRESS_CLASSES && resolve(settings.MUSTER_ADDRESS_CLASSES),
+    picture_quota: {
+      day_bytes_max: settings.MUSTER_PICTURES_DAY_MIB * MIB,
+      kept_bytes_max: settings.MUSTER_PICTURES_MIB * MIB,
+    },
     watch_hold_ms: settings.MUSTER_WATCH_HOLD_MS,
     watchers_max: settings.MUSTER_WATCHERS_MAX,
     watchers_per_caller_max: settings.MUSTER_WATCHERS_PER_CALLER_MAX,
@@ -172,6 +206,9 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
   }
   return Value.Decode(Settings, completed);
 }
+
+/** The environment of a process that may have more fetches under way; undefined when this one says how many. */
+export const environmentForMoreFetches = () => allowingMoreFetches(process.env);
 
 /** Takes out of an address who is to be logged in, and with which password. */
 function blotUser(text: string): string {
@@ -211,9 +248,24 @@ function parsePortRange(text: string, own_port: number): { min: number; max: num
   return { min, max };
 }
 
-function parseOutboundAllow(text = ''): string[] {
+function splitList(text = ''): string[] {
   const entries = text.split(',').map((entry) => entry.trim());
-  const given = entries.filter((entry) => entry !== '');
+  return entries.filter((entry) => entry !== '');
+}
+
+function parseNameServers(text: string | undefined): string[] {
+  const servers = splitList(text);
+  for (const server of servers) {
+    const { v6, address = v6 ?? '' } = NAME_SERVER.exec(server)?.groups ?? {};
+    if (isIP(address) === 0) {
+      throw new StartError(`MUSTER_NAME_SERVERS has "${server}": expected an address, with a port or without.`);
+    }
+  }
+  return servers;
+}
+
+function parseOutboundAllow(text?: string): string[] {
+  const given = splitList(text);
   try {
     parseAllowList(given);
   } catch (cause) {

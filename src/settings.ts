@@ -3,6 +3,8 @@ import { STORE_SHAPES } from './platform/limits/store-settings.ts';
 import { S3_SHAPES } from './platform/objects/s3-settings.ts';
 
 const PORT_MAX = 65_535;
+const HOST_NAME = '[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?';
+const ALLOWED_DOMAIN = `([*]|([*][.])?${HOST_NAME})(=[0-9A-Fa-f-]{36})?`;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
 /** Every setting of the service, as the environment names it. This shape is the only list: `--help` prints it. */
@@ -19,6 +21,13 @@ export const Settings = Type.Object({
       description: 'Directory for everything that is kept. Default: ./muster-data (see README for root).',
     }),
   ),
+  MUSTER_DISK_RESERVE_MB: Type.Integer({
+    default: 512,
+    minimum: 0,
+    maximum: 1_048_576,
+    description:
+      "Megabytes of the data directory's disk that are kept free for the database: uploads and unpacking are refused, and logs dropped, below.",
+  }),
   MUSTER_PUBLIC_URL: Type.Optional(
     Type.String({
       pattern: '^https?://[^/?#@]+/?$',
@@ -37,6 +46,13 @@ export const Settings = Type.Object({
       pattern: '^[0-9A-Fa-f.:/, ]+$',
       description:
         'Proxies in front, whose X-Forwarded-For says who the client is: addresses and networks, like 127.0.0.1,10.0.0.0/8.',
+    }),
+  ),
+  MUSTER_PROXY_SECRET: Type.Optional(
+    Type.String({
+      pattern: '^[!-~]{16,256}$',
+      description:
+        'Secret that these proxies send in the header Muster-Proxy-Secret. Needed for a proxy on this machine, where game servers have its address.',
     }),
   ),
   MUSTER_LIMITS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
@@ -94,6 +110,26 @@ export const Settings = Type.Object({
     description:
       'Domain below which sites are served: game--namespace.DOMAIN. Point *.DOMAIN at this service; not the domain of the API.',
   }),
+  MUSTER_OWN_HOSTS: Type.Optional(
+    Type.String({
+      pattern: `^${HOST_NAME}(, ?${HOST_NAME})*$`,
+      description: 'Further host names by which the API is reached, separated by commas: no site can have them.',
+    }),
+  ),
+  MUSTER_DOMAINS_ALLOW: Type.Optional(
+    Type.String({
+      pattern: `^${ALLOWED_DOMAIN}(, ?${ALLOWED_DOMAIN})*$`,
+      description:
+        'Domains that sites may have without a proof by DNS: *.example.com, or play.example.com=NAMESPACE_ID for one namespace; * for all.',
+    }),
+  ),
+  MUSTER_NAME_SERVERS: Type.Optional(
+    Type.String({
+      pattern: '^[0-9A-Fa-f.:,\\[\\] ]+$',
+      description:
+        'Name servers that are asked for the proof of a domain, like 192.0.2.53 or [2001:db8::53]:53. Default: those of this machine.',
+    }),
+  ),
   MUSTER_SERVER_PORTS: Type.String({
     default: '26000-31999',
     pattern: '^[0-9]{1,5}-[0-9]{1,5}$',
@@ -105,6 +141,14 @@ export const Settings = Type.Object({
     maximum: 10_000,
     description: 'Game servers that run on this machine at one time.',
   }),
+  MUSTER_SERVERS_PER_GROUP_MAX: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      description:
+        "Of them, those of one developer group's games, so that others have room. Default: three quarters of MUSTER_SERVERS_MAX.",
+    }),
+  ),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
     default: 300_000,
     minimum: 1_000,
@@ -196,6 +240,18 @@ export const Settings = Type.Object({
       description: 'File of networks that are a vpn, proxy, tor or hosting, a line each: 192.0.2.0/24 vpn.',
     }),
   ),
+  MUSTER_PICTURES_DAY_MIB: Type.Integer({
+    default: 1_024,
+    minimum: 1,
+    maximum: 1_048_576,
+    description: 'MiB of pictures that a game, the players of a namespace, or a person may upload in a day.',
+  }),
+  MUSTER_PICTURES_MIB: Type.Integer({
+    default: 8_192,
+    minimum: 1,
+    maximum: 1_048_576,
+    description: 'MiB of pictures that these may have in all.',
+  }),
   MUSTER_WATCH_HOLD_MS: Type.Integer({
     default: 40_000,
     minimum: 1_000,

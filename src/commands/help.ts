@@ -1,4 +1,4 @@
-import { VERSION } from '../service.ts';
+import { VERSION } from '../platform/version.ts';
 import { Settings } from '../settings.ts';
 
 const COMMANDS = `Muster ${VERSION}: hosts multiplayer games.

@@ -1,12 +1,23 @@
 import { type Config, readConfig } from '../config.ts';
 import { createLog } from '../platform/events.ts';
-import { openService, type Service, VERSION } from '../service.ts';
+import { VERSION } from '../platform/version.ts';
+import { openService, type Service } from '../service.ts';
+import { allowMoreFetches } from './more-fetches.ts';
+import { listenForStop } from './stop-signals.ts';
 
-/** Serves until it is told to stop: by SIGTERM, which leaves game servers to the next start, or by ctrl-C, which does not. */
+/** What a shell reports for a program that ctrl-C ended. */
+const INTERRUPTED_EXIT_CODE = 130;
+/** Longer than requests under way and the database's deadlines take one after the other, in all but the worst case. */
+const STOP_WITHIN_MS = 30_000;
+
+/** Serves until SIGTERM or SIGHUP, which leave game servers to the next start, or ctrl-C, which ends them too. */
 export async function serve(): Promise<number> {
+  allowMoreFetches();
   const started = performance.now();
   const config = readConfig();
   const events = createLog(config.log);
+  // From the first moment: PostgreSQL has a session of its own, so a signal during the start must not end us without it.
+  const stop_requested = listenForStop(() => process.exit(INTERRUPTED_EXIT_CODE));
   // What nobody awaited must not end the service: it is logged, and the request or step that caused it has failed.
   process.on('unhandledRejection', (cause) => events.emit({ event: 'unexpected_failure', cause }));
   const service = await openService(config, { events });
@@ -14,15 +25,26 @@ export async function serve(): Promise<number> {
   console.log(greeting(config, service));
   events.emit({ event: 'service_started', version: VERSION, url: config.public_url, started_in_ms });
 
-  const reason = await waitForSignal();
+  const reason = await stop_requested;
   events.emit({ event: 'service_stopping', reason });
   if (reason === 'SIGINT') {
-    console.log('Stopping, game servers too. Press ctrl-C again to leave at once.');
-    process.once('SIGINT', () => process.exit(130));
+    console.log(
+      'Stopping, game servers too. Press ctrl-C again to leave at once: the next start takes over what still runs.',
+    );
     await service.stopServers();
   }
-  await service[Symbol.asyncDispose]();
-  return 0;
+  if (await closeInTime(service)) return 0;
+  events.emit({ event: 'service_stopped_late', after_ms: STOP_WITHIN_MS });
+  return 1;
+}
+
+/** Closes the service. Returns whether that took no longer than it may; the next start then cleans up as after a crash. */
+async function closeInTime(service: Service): Promise<boolean> {
+  const late = Promise.withResolvers<false>();
+  const timer = setTimeout(() => late.resolve(false), STOP_WITHIN_MS);
+  const is_closed = await Promise.race([service[Symbol.asyncDispose]().then(() => true), late.promise]);
+  clearTimeout(timer);
+  return is_closed;
 }
 
 function greeting(config: Config, { beginnings, administrator_token_file }: Service): string {
@@ -35,10 +57,4 @@ function greeting(config: Config, { beginnings, administrator_token_file }: Serv
     ...(demo ? [`  demo, in two tabs    ${config.public_url}/demo`] : []),
     `  API, to try          ${config.public_url}/swagger`,
   ].join('\n');
-}
-
-async function waitForSignal(): Promise<'SIGINT' | 'SIGTERM'> {
-  const { promise, resolve } = Promise.withResolvers<'SIGINT' | 'SIGTERM'>();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
-  return await promise;
 }

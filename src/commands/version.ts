@@ -1,4 +1,4 @@
-import { VERSION } from '../service.ts';
+import { VERSION } from '../platform/version.ts';
 
 export async function version(): Promise<number> {
   console.log(VERSION);

@@ -49,9 +49,23 @@ export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid
   return isNameId(text) ? undefined : 'invalid';
 }
 
+/** What to do about problems whose path does not say it. */
+const ADVICE = new Map([
+  [
+    'display-name.not-unique',
+    'another version of this game has that name, so choose another, or take the one that versions/reserve-name gives',
+  ],
+  ['name-id.not-unique', 'that name is taken, so choose another'],
+]);
+
 /** Throws VALIDATION_ERROR, which names every place, when there are problems. */
 export function refuseProblems(errors: ContentProblem[]): void {
   if (errors.length === 0) return;
-  const error = errors.map(({ path }) => path.join('.')).join(', ');
+  const error = errors.map(({ path }) => describeProblem(path.join('.'))).join(', ');
   throw new ServiceError('VALIDATION_ERROR', { error }, { metadata: { errors } });
+}
+
+function describeProblem(path: string): string {
+  const advice = ADVICE.get(path);
+  return advice === undefined ? path : `${path} (${advice})`;
 }

@@ -9,11 +9,13 @@ const TAG_LENGTH_MAX = 1_024;
 /** Room for all of them, within the 16 KiB that the first line and the headers of a request may have. */
 const TAGS_JSON_LENGTH_MAX = 12_288;
 
-export const Tags = Type.Record(
-  Type.String({ pattern: `^[\\s\\S]{1,${TAG_NAME_LENGTH_MAX}}$` }),
-  Type.String({ minLength: 1, maxLength: TAG_LENGTH_MAX }),
-  { maxProperties: TAGS_MAX, additionalProperties: false },
-);
+const TagName = Type.String({ pattern: `^[\\s\\S]{1,${TAG_NAME_LENGTH_MAX}}$` });
+const Tag = Type.String({ minLength: 1, maxLength: TAG_LENGTH_MAX });
+const TAGS_LIMITS = { maxProperties: TAGS_MAX, additionalProperties: false };
+
+export const Tags = Type.Record(TagName, Tag, TAGS_LIMITS);
+/** A change of tags: null removes the tag. */
+export const TagsPatch = Type.Record(TagName, Type.Union([Tag, Type.Null()]), TAGS_LIMITS);
 
 export const TagsQuery = Type.Object({
   tags_json: Type.Optional(

@@ -21,6 +21,7 @@ import { StartError } from './errors.ts';
 const FOLDERS = {
   postgres: 0o711,
   objects: 0o700,
+  compressed: 0o700,
   builds: 0o711,
   servers: 0o711,
   programs: 0o711,

@@ -14,6 +14,7 @@ export const CATALOGUE = {
   API_BAD_BODY: { status: 400, message: 'The request body is not as expected: {error}.' },
   API_BAD_HOST: { status: 400, message: 'The request has no usable Host header. Send the name of the service in it.' },
   API_BAD_QUERY_PARAMETER: { status: 400, message: 'The query parameter "{parameter}" is not as expected: {error}.' },
+  API_BODY_TIMEOUT: { status: 400, message: 'The body did not arrive within {timeout_ms} ms. Send it faster.' },
   API_BODY_TOO_LARGE: { status: 413, message: 'The request body is larger than {limit_bytes} bytes. Send less.' },
   API_CORS_ORIGIN_NOT_ALLOWED: {
     status: 403,
@@ -52,6 +53,7 @@ export const CATALOGUE = {
     status: 400,
     message: 'The exclusive tag "{key}" is not among the tags. Give it a value in "tags".',
   },
+  BUILDS_TAGS_NULL_EXCLUSIVE_KEY: { status: 400, message: 'The exclusive tag "{key}" is null. Give it a value.' },
   CAPTCHA_CAPTCHA_FAILED: { status: 400, message: 'The captcha does not count: {reason}. Solve a new one.' },
   CAPTCHA_CAPTCHA_REQUIRED: {
     status: 403,
@@ -65,13 +67,27 @@ export const CATALOGUE = {
     status: 400,
     message: "The namespace's current version asks for no proof of work. Its matchmaker.captcha.pow would.",
   },
+  CDN_BUSY: {
+    status: 503,
+    message: 'Too many passwords of sites are being compared at the moment. Try again in a few seconds.',
+  },
+  CDN_DOMAIN_NOT_CHECKED: {
+    status: 503,
+    message: 'No name server answered for {name}, so it is not known whether the domain is yours. Try again.',
+  },
+  CDN_DOMAIN_NOT_PROVEN: {
+    status: 400,
+    message:
+      'The domain is not proven to be yours. Add the DNS record {name} of type {type} with the text {value}, and add the domain again once the record is published.',
+  },
   CDN_INVALID_AUTH_USER_PASSWORD: {
     status: 400,
     message: 'The password must be a bcrypt hash of cost 4 to 12, like $2b$10$ and 53 characters. Hash it first.',
   },
   CDN_INVALID_DOMAIN: {
     status: 400,
-    message: 'This is no domain that a site can have: write it like play.example.com, without scheme and port.',
+    message:
+      "No site can have this domain. Write it like play.example.com, without scheme and port, and choose none of this service's own names.",
   },
   CDN_TOO_MANY_AUTH_USERS: { status: 400, message: 'A namespace may have {max} users. Remove one first.' },
   CDN_TOO_MANY_DOMAINS: { status: 400, message: 'A namespace may have {max} domains. Remove one first.' },
@@ -84,7 +100,11 @@ export const CATALOGUE = {
     status: 400,
     message: 'The device link has been completed already. Prepare a new one.',
   },
-  CLOUD_HOSTNAME_TAKEN: { status: 400, message: 'Another namespace has this domain.' },
+  CLOUD_HOSTNAME_TAKEN: {
+    status: 400,
+    message:
+      'Another namespace has this domain. If it is yours, add the DNS record {name} of type {type} with the text {value}, and add the domain again once the record is published.',
+  },
   CLOUD_INVALID_CONFIG: { status: 400, message: 'The configuration cannot be used: {error}.' },
   CLUSTER_DATACENTER_NOT_FOUND: { status: 404, message: 'There is no such datacenter. List them to see which exist.' },
   DATABASE_BUSY: { status: 503, message: 'The database is too busy to answer in time. Try again.' },
@@ -141,7 +161,8 @@ export const CATALOGUE = {
   MATCHMAKER_JOIN_DISABLED: { status: 400, message: 'The game mode does not allow join.' },
   MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
   MATCHMAKER_LOBBY_NOT_FOUND: { status: 404, message: 'There is no such lobby.' },
-  MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped. Find another one.' },
+  MATCHMAKER_LOBBY_NOT_READY: { status: 503, message: 'The lobby was not ready within {timeout_ms} ms: {reason}.' },
+  MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped: {reason}.' },
   MATCHMAKER_NO_AVAILABLE_LOBBIES: {
     status: 400,
     message: 'No open lobby has a place, and creating one was not wanted (prevent_auto_create_lobby).',
@@ -212,12 +233,18 @@ export const CATALOGUE = {
   },
   SERVICE_NOT_READY: { status: 503, message: 'The service cannot do its work at the moment: {reasons}.' },
   SERVICE_STOPPING: { status: 503, message: 'The service is stopping. Try again in a moment.' },
+  STORAGE_FULL: {
+    status: 503,
+    message: "The service's disk is full. Try again when its operator has freed space.",
+  },
   TOKEN_ERROR: { status: 400, message: 'A token within the request cannot be used: {reason}. Get a new one.' },
   TOKEN_INVALID: { status: 401, message: 'The token cannot be read or was not signed by this service.' },
   TOKEN_REFRESH_NOT_FOUND: { status: 403, message: 'The refresh token is not known here. Log in again.' },
-  TOKEN_REVOKED: { status: 403, message: 'The token was used or taken back. Log in again.' },
+  TOKEN_REVOKED: { status: 403, message: 'The token was used or taken back. Log in again, or have a new one made.' },
   TOO_MANY_SOCKETS: { status: 429, message: 'Too many WebSockets of this caller, or in all, are open. Close some.' },
+  TOO_MANY_TRANSFERS: { status: 429, message: 'This address has {limit} downloads and uploads under way. End some.' },
   TOO_MANY_WATCHERS: { status: 429, message: 'Too many requests of this caller are waiting for a change. Close some.' },
+  TRANSFERS_BUSY: { status: 503, message: 'The service has too many downloads and uploads under way. Try again.' },
   UPLOAD_BUSY: { status: 503, message: 'The upload is being completed by another request. Ask again in a moment.' },
   UPLOAD_INCOMPLETE: {
     status: 400,
@@ -229,6 +256,11 @@ export const CATALOGUE = {
     message: 'Expected {expected_bytes} bytes, as was said when the upload was prepared. Send exactly these.',
   },
   UPLOAD_NOT_FOUND: { status: 404, message: 'There is no such upload.' },
+  UPLOAD_QUOTA_REACHED: {
+    status: 429,
+    message:
+      'The pictures of this game, namespace or person have reached their quota of {quota}. The operator can raise it.',
+  },
   UPLOAD_SIGNATURE_INVALID: {
     status: 403,
     message: 'The upload address was altered or has expired. Prepare the upload again for a new one.',

@@ -5,10 +5,13 @@ import pretty from 'pino-pretty';
 export type ServiceEvent =
   | { event: 'service_started'; version: string; url: string; started_in_ms: number }
   | { event: 'service_stopping'; reason: string }
+  | { event: 'service_stopped_late'; after_ms: number }
   | { event: 'unexpected_failure'; cause: unknown }
   | { event: 'database_started'; process_id: number }
+  | { event: 'database_recovering'; for_ms: number; last_line: string }
   | { event: 'database_lost'; cause: unknown }
   | { event: 'feed_reconnected' }
+  | { event: 'disk_space_low' | 'disk_space_regained'; free_bytes: number; reserve_bytes: number }
   | { event: 'limits_store_lost'; store: string; cause: unknown }
   | { event: 'limits_store_found'; store: string }
   | { event: 'proxy_not_trusted'; address: string }
@@ -19,6 +22,7 @@ export type ServiceEvent =
   | { event: 'loop_corrected'; loop: string; count: number }
   | { event: 'server_step_failed'; server_id: string; step: string; cause: unknown }
   | { event: 'server_started'; server_id: string; process_id: number; ports: number[] }
+  | { event: 'server_waits'; server_id: string; namespace_id: string; reason: string }
   | { event: 'server_adopted'; server_id: string; process_id: number }
   | {
       event: 'server_ended';
@@ -27,15 +31,18 @@ export type ServiceEvent =
       exit_signal: string | null;
       failure: string | null;
     }
+  | { event: 'server_took_port'; server_id: string; port: number }
   | { event: 'server_leftover_removed'; server_id: string }
   | { event: 'lobby_created'; lobby_id: string; namespace_id: string; game_mode: string; region: string }
   | { event: 'lobby_not_kept_warm'; namespace_id: string; game_mode: string; region: string; cause: unknown }
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
+  | { event: 'lobby_not_ready'; lobby_id: string; server_id: string; hint: string; last_lines: string[] }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }
   | { event: 'seats_expired'; reason: string; count: number }
   | { event: 'captcha_not_checked'; provider: string; namespace_id: string; reasons: string[]; cause?: unknown }
   | { event: 'outbound_target_rests'; account: string; origin: string }
   | { event: 'upload_abandoned'; upload_id: string }
+  | { event: 'file_not_compressed'; upload_id: string; cause: unknown }
   | { event: 'identity_forgotten'; identity_id: string };
 
 export type EventName = ServiceEvent['event'];
@@ -49,10 +56,14 @@ export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   service_started: 'info',
   service_stopping: 'info',
+  service_stopped_late: 'error',
   unexpected_failure: 'error',
   database_started: 'debug',
+  database_recovering: 'warn',
   database_lost: 'error',
   feed_reconnected: 'warn',
+  disk_space_low: 'error',
+  disk_space_regained: 'warn',
   limits_store_lost: 'error',
   limits_store_found: 'warn',
   proxy_not_trusted: 'warn',
@@ -63,27 +74,36 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   loop_corrected: 'debug',
   server_step_failed: 'error',
   server_started: 'info',
+  server_waits: 'warn',
   server_adopted: 'info',
   server_ended: 'info',
+  server_took_port: 'warn',
   server_leftover_removed: 'warn',
   lobby_created: 'info',
   lobby_not_kept_warm: 'warn',
   lobby_ready: 'info',
+  lobby_not_ready: 'warn',
   lobby_stopped: 'info',
   seats_expired: 'info',
   captcha_not_checked: 'warn',
   outbound_target_rests: 'warn',
   upload_abandoned: 'info',
+  file_not_compressed: 'warn',
   identity_forgotten: 'info',
 };
+
+/** Lines that cannot be written wait until this many bytes of them do; later ones are dropped. */
+const UNWRITTEN_BYTES_MAX = 1024 ** 2;
 
 /** Writes every event to stderr: as lines for a person when that is a terminal, else as JSON, one object a line. */
 export function createLog(level: LogLevel): Events {
   if (level === 'off') return { emit() {} };
-  const to_stderr = { fd: 2, sync: true };
+  const stderr = pino.destination({ fd: 2, sync: true, maxLength: UNWRITTEN_BYTES_MAX });
+  // A log that cannot be written (its disk is full, its terminal was closed) must not fail the work that it describes.
+  stderr.on('error', () => {});
   const destination = process.stderr.isTTY
-    ? pretty({ destination: 2, sync: true, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
-    : pino.destination(to_stderr);
+    ? pretty({ destination: stderr, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
+    : stderr;
   const log = pino(
     {
       level,
@@ -91,7 +111,10 @@ export function createLog(level: LogLevel): Events {
       messageKey: 'event',
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (name) => ({ level: name }) },
-      serializers: { cause: (cause: unknown) => describeCause(cause, CAUSES_MAX) },
+      serializers: {
+        cause: (cause: unknown) => describeCause(cause, CAUSES_MAX),
+        last_lines: (lines: string[]) => lines.map((line) => blot(line.slice(0, LINE_MAX))),
+      },
     },
     destination,
   );
@@ -109,6 +132,8 @@ export function createLog(level: LogLevel): Events {
 /** The longest text of a log line: a message, or what stands around it in a stack. */
 const TEXT_MAX = 10_000;
 const CAUSES_MAX = 8;
+/** The same of a line that a game server wrote. */
+const LINE_MAX = 300;
 
 /** An error with its causes, as plain data, without the secrets it may quote. */
 function describeCause(cause: unknown, depth_max: number): unknown {

@@ -15,11 +15,11 @@ beforeAll(async () => {
   path = `/cloud/games/${game.game_id}`;
 });
 
-const open = (options: Partial<ClientOptions> = {}) => way.open({ token: game.cloud_token, ...options });
+const open = (options: Partial<ClientOptions> = {}) => way.open({ token: muster.administrator_token, ...options });
 
 async function change() {
   const body = { display_name: crypto.randomUUID(), config: {} };
-  const { version_id } = await muster.api.ok('POST', `${path}/versions`, { token: game.cloud_token, body });
+  const { version_id } = await muster.api.ok('POST', `${path}/versions`, { token: muster.administrator_token, body });
   return (seen: { game: { versions: { version_id: string }[] } }) =>
     seen.game.versions.some((version) => version.version_id === version_id);
 }

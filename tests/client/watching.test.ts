@@ -24,13 +24,16 @@ beforeEach(() => {
 afterEach(() => client.close());
 
 function open(options: Partial<ClientOptions> = {}): Client {
-  return connect({ url: muster.config.public_url, token: game.cloud_token, timing: QUICK, ...options });
+  return connect({ url: muster.config.public_url, token: muster.administrator_token, timing: QUICK, ...options });
 }
 
 /** Changes the game; gives the name of its newest version from then on. */
 async function change(): Promise<string> {
   const display_name = crypto.randomUUID();
-  await muster.api.ok('POST', `${path}/versions`, { token: game.cloud_token, body: { display_name, config: {} } });
+  await muster.api.ok('POST', `${path}/versions`, {
+    token: muster.administrator_token,
+    body: { display_name, config: {} },
+  });
   return display_name;
 }
 const shows = (name: string) => (body: { game: { versions: { display_name: string }[] } }) =>
@@ -38,8 +41,8 @@ const shows = (name: string) => (body: { game: { versions: { display_name: strin
 
 describe('whoever may not watch', () => {
   const REFUSALS: [string, string, () => string | undefined, string][] = [
-    ['nothing that is there', '/nothing/here', () => game.cloud_token, 'API_NOT_FOUND'],
-    ['what cannot be watched', '/cloud/bootstrap', () => game.cloud_token, 'WATCH_NOT_WATCHABLE'],
+    ['nothing that is there', '/nothing/here', () => muster.administrator_token, 'API_NOT_FOUND'],
+    ['what cannot be watched', '/cloud/bootstrap', () => muster.administrator_token, 'WATCH_NOT_WATCHABLE'],
     ['with a token of another kind', '/cloud/games', () => game.public_token, 'CLAIMS_MISSING_ENTITLEMENT'],
     ['with a token that is none', '/cloud/games', () => 'nonsense', 'TOKEN_INVALID'],
     ['with what cannot even be sent as one', '/cloud/games', () => 'non sense', 'TOKEN_INVALID'],
@@ -104,14 +107,14 @@ describe('whoever may not watch', () => {
 describe('whoever watches', () => {
   test('gets the body of now, and one after each change', async () => {
     const watcher = watchWith(client, path);
-    expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: game.cloud_token }));
+    expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: muster.administrator_token }));
     for (let changes = 0; changes < 3; changes += 1) await watcher.next(shows(await change()));
     const indices = watcher.bodies.map(({ watch }) => watch.index);
     expect(new Set(indices).size).toBe(indices.length);
   });
 
   test('from an index gets what came after it, and nothing before there is something', async () => {
-    const { watch } = await muster.api.ok('GET', path, { token: game.cloud_token });
+    const { watch } = await muster.api.ok('GET', path, { token: muster.administrator_token });
     const watcher = watchWith(client, path, { watch_index: watch.index });
     // When the other has his body, the first would have had one too.
     await watchWith(client, '/cloud/games').next();
@@ -123,7 +126,7 @@ describe('whoever watches', () => {
 
   test.each(['x'.repeat(65), 'x', ''])('from what could be no index (%s) gets the body of now', async (watch_index) => {
     const watcher = watchWith(client, path, { watch_index });
-    expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: game.cloud_token }));
+    expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: muster.administrator_token }));
     await watcher.next(shows(await change()));
   });
 

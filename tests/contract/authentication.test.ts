@@ -35,6 +35,13 @@ describe('1. lobbies.join', () => {
     expect((await joinFromPage('elsewhere.example')).status).toBe(401);
   });
 
+  test('refuses a bad token, also from a page that needs none', async () => {
+    await asDeveloper('PUT', '/domain-public-auth', { enabled: true });
+    const headers = { origin: `http://${name_id}.sites.localhost`, authorization: 'Bearer nonsense' };
+    const answer = await muster.api.call('POST', '/matchmaker/lobbies/join', { headers, body: { lobby_id } });
+    expect(outcomeOf(answer)).toBe('401 TOKEN_INVALID');
+  });
+
   test('requires one otherwise', async () => {
     await asDeveloper('PUT', '/domain-public-auth', { enabled: false });
     expect((await joinFromPage()).status).toBe(401);

@@ -4,8 +4,9 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import Ajv07 from 'ajv';
 import Ajv from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { writeApi, writeErrors } from '../../.ci/documents.ts';
+import { writeApi, writeErrors, writeTokens } from '../../.ci/documents.ts';
 import { findAsset } from '../../src/platform/assets.ts';
+import { type Method, nameByPath } from '../../src/platform/http/route.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 
 let opened: TestService;
@@ -25,11 +26,22 @@ describe('what the code says of itself is what is written down', () => {
     expect(await read('docs/errors.md')).toBe(writeErrors());
   });
 
+  test('docs/tokens.md says which call takes which token (bun .ci/documents.ts writes it)', async () => {
+    expect(await read('docs/tokens.md')).toBe(await writeTokens(opened.api.base_url));
+  });
+
   test('the API document names every operation once, with its answers', async () => {
     const { paths } = await opened.api.ok('GET', '/openapi.json');
     const operations = Object.values(paths).flatMap((path) => Object.values(path as Record<string, Operation>));
     expect(operations.length).toBeGreaterThan(50);
-    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    const names = operations.map(({ operationId }) => operationId);
+    expect(new Set(names).size).toBe(operations.length);
+    expect(names.filter((name) => !VERB_AND_NOUN.test(name))).toEqual([]);
+    for (const [path, methods] of Object.entries(paths)) {
+      for (const [method, { operationId }] of Object.entries(methods as Record<string, Operation>)) {
+        expect(operationId).not.toBe(nameByPath(method.toUpperCase() as Method, path));
+      }
+    }
     for (const { summary, responses } of operations) {
       expect(summary).toEndWith('.');
       expect(responses['200']).toBeDefined();
@@ -50,7 +62,7 @@ describe('what the code says of itself is what is written down', () => {
     const validator = addFormats(new Ajv({ strict: false }));
     let examples = 0;
     const expectExample = (place: string, { schema, example }: Shown) => {
-      validator.validate(schema, example);
+      validator.validate({ ...schema, components }, example);
       expect({ place, example, errors: validator.errors }).toEqual({ place, example: expect.anything(), errors: null });
       examples += 1;
     };
@@ -59,18 +71,18 @@ describe('what the code says of itself is what is written down', () => {
         const place = `${method} ${path}`;
         for (const parameter of operation.parameters ?? []) expectExample(`${place} ${parameter.name}`, parameter);
         const sent = operation.requestBody?.content?.['application/json'];
-        if (sent?.schema.type === 'object') expectExample(`${place} body`, sent);
+        if (sent?.schema.$ref) expectExample(`${place} body`, sent);
         const { '200': answered, ...refused } = operation.responses;
         const answer = answered?.content?.['application/json'];
-        if (answer?.schema.type === 'object') expectExample(`${place} 200`, answer);
+        if (answer?.schema.$ref) expectExample(`${place} 200`, answer);
         for (const [status, response] of Object.entries(refused)) {
-          const shown = Object.keys(response.content?.['application/json']?.examples ?? {});
-          expect([place, status, shown]).toEqual([
-            place,
-            status,
-            String(response.content?.['application/json']?.schema.description ?? response.description).split(', '),
-          ]);
-          for (const code of shown) expect(components.examples[code].value.code).toBe(code);
+          const name = String(response.$ref).replace('#/components/responses/', '');
+          const shared = components.responses[name].content['application/json'];
+          expect([place, status, shared.schema]).toEqual([place, status, { $ref: '#/components/schemas/Error' }]);
+          for (const code of response.description.split(', ')) {
+            expect(shared.examples[code]).toEqual({ $ref: `#/components/examples/${code}` });
+            expect(components.examples[code].value.code).toBe(code);
+          }
         }
       }
     }
@@ -108,8 +120,12 @@ describe('what the code says of itself is what is written down', () => {
   });
 });
 
+/** `findLobby`; with V1 behind it at the specification's address. */
+const VERB_AND_NOUN =
+  /^(add|ban|cancel|check|complete|connect|consume|create|delete|destroy|disconnect|export|find|get|inspect|join|kick|leave|list|patch|prepare|refresh|remove|request|reserve|resolve|revoke|send|set|setUp|transfer|unban|update|validate|watch)([A-Z][a-z]+)+(V1)?$/;
+
 interface Shown {
-  schema: { type?: string; description?: string };
+  schema: { $ref?: string };
   example?: unknown;
   examples?: Record<string, unknown>;
 }
@@ -139,5 +155,5 @@ interface Operation {
   summary: string;
   parameters?: (Shown & { name: string })[];
   requestBody?: { content?: Record<string, Shown> };
-  responses: Record<string, { description: string; content?: Record<string, Shown> }>;
+  responses: Record<string, { $ref?: string; description: string; content?: Record<string, Shown> }>;
 }

@@ -41,11 +41,20 @@ interface Described {
 }
 
 export async function listOperations(api: Api): Promise<Operation[]> {
-  const { paths }: { paths: Record<string, Record<string, Described>> } = await api.ok('GET', '/openapi.json');
-  const all = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, described]) => toOperation(method.toUpperCase(), path, described)),
+  const { paths, components } = await api.ok('GET', '/openapi.json');
+  const all = Object.entries<Record<string, Described>>(expandReferences(paths, components.schemas)).flatMap(
+    ([path, methods]) =>
+      Object.entries(methods).map(([method, described]) => toOperation(method.toUpperCase(), path, described)),
   );
   return all.filter(({ query, body }) => query !== undefined || body !== undefined);
+}
+
+/** The same, with each named shape in the place of its reference. */
+function expandReferences<Value>(value: Value, schemas: Record<string, unknown>): Value {
+  return JSON.parse(JSON.stringify(value), (_, part) => {
+    const [, name] = /^#\/components\/schemas\/(.+)$/.exec(part?.$ref ?? '') ?? [];
+    return name === undefined ? part : expandReferences(schemas[name], schemas);
+  });
 }
 
 function toOperation(method: string, path: string, described: Described): Operation {
@@ -171,7 +180,7 @@ function listTextTrials(field: Field, is_used: boolean): Trial {
   const bad = trial.bad.filter((value) => value === undefined || (typeof value === kind && type !== 'boolean'));
   return {
     good: grammar ? [...grammar.good, ...(presence === 'optional' ? [undefined] : [])] : trial.good,
-    bad: [...bad, ...(WRONG_TEXTS[type] ?? []), ...(is_used ? (grammar?.bad ?? []) : [])],
+    bad: [...bad, ...(WRONG_TEXTS[String(type)] ?? []), ...(is_used ? (grammar?.bad ?? []) : [])],
   };
 }
 

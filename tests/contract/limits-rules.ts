@@ -149,7 +149,7 @@ export const RULE_ROWS: RuleRow[] = [
     good: ['x.x', `${text(63)}.${text(63)}.${text(63)}.${text(63)}`],
     bad: ['', 'x', `${text(64)}.x`, `${text(62)}.${text(63)}.${text(63)}.${text(63)}.x`].map((domain) => [
       domain,
-      'no domain',
+      'No site can have this domain',
     ]),
   },
   {

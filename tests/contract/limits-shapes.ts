@@ -1,7 +1,9 @@
+type ShapeType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
+
 /** A shape as the API document has it. */
 export interface Shape {
   description?: string;
-  type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
+  type?: ShapeType | [ShapeType, 'null'];
   properties?: Record<string, Shape>;
   required?: string[];
   patternProperties?: Record<string, Shape>;
@@ -94,8 +96,14 @@ function choicesOf({ enum: listed, anyOf }: Shape): string[] {
   return listed ?? (anyOf ?? []).flatMap((one) => one.const ?? []);
 }
 
+/** The same shape without null, of one that takes null too. */
+function besideNull(shape: Shape): Shape | undefined {
+  return Array.isArray(shape.type) ? { ...shape, type: shape.type[0] } : undefined;
+}
+
 /** What has no limit at a place, in words; undefined when everything has. */
-export function findUnlimited({ shape }: Field): string | undefined {
+export function findUnlimited(field: Field): string | undefined {
+  const shape = besideNull(field.shape) ?? field.shape;
   if (choicesOf(shape).length > 0) return undefined;
   const { type, minimum, maximum, maxLength, format, maxItems } = shape;
   if (shape.anyOf) return 'a union of more than words';
@@ -143,6 +151,11 @@ export function listTrials({ shape, presence }: Field, value: unknown): Trial {
 }
 
 function trialsOfType(shape: Shape, value: unknown): Trial {
+  const inner = besideNull(shape);
+  if (inner) {
+    const { good, bad } = trialsOfType(inner, value);
+    return { good, bad: bad.filter((one) => one !== null) };
+  }
   const choices = choicesOf(shape);
   if (choices.length > 0) return { good: choices, bad: [null, 1, true, {}, [], '', ' ', `${choices[0]}x`] };
   switch (shape.type) {
@@ -161,7 +174,9 @@ function trialsOfType(shape: Shape, value: unknown): Trial {
       const { minimum: min = 0, maximum: max = 0 } = shape;
       const is_whole = shape.type === 'integer';
       const good = is_whole ? [min, max] : [min, max, min + 0.5];
-      const bad = [null, true, '1', '', {}, [], [1], min - 1, max + 1, 1e300, -1e300, ...(is_whole ? [min + 0.5] : [])];
+      // Beyond 2^53 the next number is more than one away.
+      const above = Number.isSafeInteger(max) ? max + 1 : max * 1.5;
+      const bad = [null, true, '1', '', {}, [], [1], min - 1, above, 1e300, -1e300, ...(is_whole ? [min + 0.5] : [])];
       return min <= 0 && max >= 0 ? { good: [...good, 0], bad } : { good, bad: [...bad, 0] };
     }
     case 'boolean':

@@ -13,13 +13,17 @@ export async function walkServers({ call }: ContractClient, world: World): Promi
     image_file: { path: 'server.ts', content_length: content.length },
     kind: 'javascript',
   };
-  const prepared = await call('servers_builds_prepare', { path, token, body: { name: 'Server', ...image } });
+  const prepared = await call('servers_builds_prepare', {
+    path,
+    token: world.cloud_token,
+    body: { name: 'Server', ...image },
+  });
   await fetch(prepared.image_presigned_request.url, { method: 'PUT', body: content });
   const build = { ...path, build_id: prepared.build };
-  await call('servers_builds_complete', { path: build, token });
+  await call('servers_builds_complete', { path: build, token: world.cloud_token });
   await call('servers_builds_patchTags', {
     path: build,
-    token,
+    token: world.cloud_token,
     body: { tags: { current: 'true' }, exclusive_tags: ['current'] },
   });
   await call('servers_builds_get', { path: build, token });

@@ -110,7 +110,7 @@ test('whoever is sent away from the group sees nothing more of it, by any way, a
   await api.ok('POST', `${group}/kick/${member.identity_id}`, { token: owner, body: {} });
   const secret = crypto.randomUUID();
   await api.ok('POST', `/cloud/games/${game_id}/versions`, {
-    token: game.cloud_token,
+    token: owner,
     body: { display_name: secret, config: {} },
   });
   const errors = await waitFor(() => {

@@ -95,27 +95,27 @@ test(
 );
 
 function targetsOf({ game, owner, group, lobby_id, build_id, server_id }: World): Target[] {
-  const { game_id, namespace_id, cloud_token, public_token, service_token } = game;
+  const { game_id, namespace_id, public_token } = game;
   const environment = `/games/${game_id}/environments/${namespace_id}`;
   const namespace = `/cloud/games/${game_id}/namespaces/${namespace_id}`;
   const output = `${environment}/servers/${server_id}`;
   return [
     { path: '/cloud/games', token: owner },
-    { path: `/cloud/games/${game_id}`, token: cloud_token },
+    { path: `/cloud/games/${game_id}`, token: owner },
     { path: `${group}/profile`, token: owner },
     { path: `${group}/members`, token: owner },
     { path: '/matchmaker/lobbies/list?include_state=true', token: public_token },
     { path: `/v1/lobbies/${lobby_id}`, token: public_token },
     { path: '/matchmaker/players/statistics', token: public_token },
-    { path: `${namespace}/analytics/matchmaker/live`, token: cloud_token },
+    { path: `${namespace}/analytics/matchmaker/live`, token: owner },
     { path: `${namespace}/logs/lobbies`, token: owner },
-    { path: `${environment}/servers`, token: service_token },
-    { path: `${environment}/servers/${server_id}`, token: cloud_token },
-    { path: `${environment}/builds`, token: cloud_token },
-    { path: `${environment}/builds/${build_id}`, token: service_token },
+    { path: `${environment}/servers`, token: owner },
+    { path: `${environment}/servers/${server_id}`, token: owner },
+    { path: `${environment}/builds`, token: owner },
+    { path: `${environment}/builds/${build_id}`, token: owner },
     {
       path: `${output}/log-lines?stream=std_out`,
-      token: cloud_token,
+      token: owner,
       linesOf: (text) => JSON.parse(text).lines.map((line: { text: string }) => line.text),
     },
     {

@@ -6,6 +6,7 @@ import { openExternalDatabase } from '../support/database.ts';
 import { seeEachOther } from '../support/players.ts';
 import { makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
+import { waitFor } from '../support/wait.ts';
 
 /** What the demo page does: find with its public token. */
 async function findAsDemoPage(url: string) {
@@ -40,6 +41,10 @@ describe('the first start', () => {
     const one = await enterRoom(await findAsDemoPage(first.url));
     const other = await enterRoom(await findAsDemoPage(first.url));
     expect(other.lobby_id).toBe(one.lobby_id);
+    // Two dots before any player moves.
+    await waitFor(() => Object.keys(one.positions).length === 2, 'the first player to see both');
+    const [place, other_place] = Object.values(one.positions);
+    expect(other_place).not.toEqual(place);
     await seeEachOther(one, other);
 
     // Ctrl-C ends all that was started: the program, its PostgreSQL and its game servers.

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import fc from 'fast-check';
 import { StartError } from '../../src/platform/errors.ts';
-import { createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
+import { assertProxiesTold, createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { route } from '../../src/platform/http/route.ts';
 import { networkOf } from '../../src/platform/networks.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
@@ -19,6 +19,38 @@ function addressOf(connected: string, forwarded: string | undefined, trusted: st
     requestIP: () => ({ address: connected }),
   });
 }
+
+describe('a proxy with a secret', () => {
+  const SECRET = 'a secret of 22 letters';
+  const addresses = createAddresses(readTrustedProxies('127.0.0.1'), SECRET);
+  const read = (headers: Record<string, string>, connected = '127.0.0.1') => {
+    const request = new Request('http://muster', { headers: { 'x-forwarded-for': '203.0.113.9', ...headers } });
+    const server = { requestIP: () => ({ address: connected }) };
+    return [addresses.of(request, server), addresses.isOfUnknownProxy(request, server)];
+  };
+
+  test('is believed when it sends the secret from its address', () => {
+    expect(read({ 'muster-proxy-secret': SECRET })).toEqual(['203.0.113.9', false]);
+  });
+
+  test('a game server beside it, which does not know the secret, has the address of its connection', () => {
+    for (const given of [undefined, '', 'A secret of 22 letters', `${SECRET}x`, SECRET.slice(1)]) {
+      expect(read(given === undefined ? {} : { 'muster-proxy-secret': given })).toEqual(['127.0.0.1', true]);
+    }
+  });
+
+  test('the secret alone, from another address, is worth nothing', () => {
+    expect(read({ 'muster-proxy-secret': SECRET }, '10.0.0.1')[0]).toBe('10.0.0.1');
+  });
+
+  test('is a must where its address is one of this machine', () => {
+    for (const text of ['127.0.0.1', '127.0.0.0/8', '::1', '10.0.0.1,::1/128']) {
+      const { message } = refusalOf(StartError, () => assertProxiesTold(readTrustedProxies(text)));
+      expect(message).toContain('set MUSTER_PROXY_SECRET');
+    }
+    assertProxiesTold(readTrustedProxies('192.0.2.7, 2001:db8::/32'));
+  });
+});
 
 describe('whoever is no trusted proxy moves nothing by what he says', () => {
   const SAID = [

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join, resolve } from 'node:path';
+import { sql } from 'drizzle-orm';
 import manifest from '../../package.json' with { type: 'json' };
+import { openDatabase } from '../../src/platform/database/database.ts';
 import { Settings } from '../../src/settings.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { commandOf, EXECUTABLE, type Home, makeHome } from '../support/program.ts';
@@ -46,6 +48,22 @@ describe('the program ends with 1 and one sentence, when', () => {
     });
   });
 
+  test('its database does not answer in time', async () => {
+    await using external = await openExternalDatabase();
+    await using database = openDatabase({ url: external.url }, 1);
+    const DATABASE_URL = external.url;
+    expect((await run(['migrate'], { DATABASE_URL })).exit_code).toBe(0);
+    const { exit_code, output } = await database.transact(async (tx) => {
+      await tx.execute(sql`lock table epochs in access exclusive mode`);
+      return await run(['serve'], { DATABASE_URL });
+    });
+    expect({ exit_code, output }).toEqual({
+      exit_code: 1,
+      output:
+        'The database did not answer in time while Muster started (DATABASE_BUSY): start Muster again, and if that repeats, look what keeps PostgreSQL busy.\n',
+    });
+  }, 90_000);
+
   test('its database cannot be reached, without its password', async () => {
     const DATABASE_URL = `postgres://muster:hunter2@127.0.0.1:${findFreePort()}/muster`;
     // One after the other: they share the data directory.
@@ -75,7 +93,9 @@ describe('the program says', () => {
 
   test('which version it is, and what its API is', async () => {
     const [version, openapi] = await Promise.all([run(['--version']), run(['openapi'])]);
-    expect(version).toEqual({ exit_code: 0, output: `${manifest.version}\n` });
+    // A build between two releases has its commit behind the number.
+    expect(version.exit_code).toBe(0);
+    expect(version.output).toMatch(new RegExp(`^${manifest.version}(-dev\\.g[0-9a-f]+(\\.changed)?)?\n$`));
     expect(openapi.exit_code).toBe(0);
     expect(JSON.parse(openapi.output)).toEqual(await Bun.file(join(ROOT, 'docs/openapi.json')).json());
   });

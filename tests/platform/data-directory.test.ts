@@ -127,8 +127,10 @@ describe('a data directory is refused, with a sentence that says what to do,', (
 });
 
 describe('a data directory', () => {
-  const MODES = { postgres: '711', objects: '700', builds: '711', servers: '711', programs: '711' } as const;
-  const FOLDERS = ['postgres', 'objects', 'builds', 'servers', 'programs'] as const;
+  const MODES = {
+    ...{ postgres: '711', objects: '700', compressed: '700', builds: '711', servers: '711', programs: '711' },
+  } as const;
+  const FOLDERS = ['postgres', 'objects', 'compressed', 'builds', 'servers', 'programs'] as const;
   for (const umask of [0o022, 0o077, 0o000]) {
     test(`has the same modes for whoever starts with the umask ${umask.toString(8)}`, () => {
       const before = process.umask(umask);

@@ -36,7 +36,7 @@ const raise = (sqlstate: string) =>
 describe('what goes wrong in the database is told to the caller as', () => {
   const CODES: { sqlstate: string; what: string; code: ErrorCode | undefined }[] = [
     { sqlstate: '08006', what: 'a lost connection', code: 'DATABASE_UNAVAILABLE' },
-    { sqlstate: '53100', what: 'a full disk', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '53100', what: 'a full disk', code: 'STORAGE_FULL' },
     { sqlstate: '53200', what: 'no memory left', code: 'DATABASE_UNAVAILABLE' },
     { sqlstate: '53300', what: 'too many connections', code: 'DATABASE_UNAVAILABLE' },
     { sqlstate: '57P01', what: 'a shutdown', code: 'DATABASE_UNAVAILABLE' },
@@ -58,8 +58,11 @@ describe('what goes wrong in the database is told to the caller as', () => {
       const failure = await raise(sqlstate);
       expect(toServiceError(failure)?.code).toBe(code);
       const { status, retry_after_ms } = toCallersError(failure);
+      const is_full = code === 'STORAGE_FULL';
       expect({ status, retry_after_ms }).toEqual(
-        code === undefined ? { status: 500, retry_after_ms: undefined } : { status: 503, retry_after_ms: 1_000 },
+        code === undefined
+          ? { status: 500, retry_after_ms: undefined }
+          : { status: 503, retry_after_ms: is_full ? 30_000 : 1_000 },
       );
       expect(isWorthRetrying(failure)).toBe(sqlstate.startsWith('40'));
     });
@@ -119,12 +122,12 @@ test('nothing of the statement, its parameters or the server is in what the call
     documentation: `http://muster/docs/errors#${anchor}`,
   });
   const busy = plain('DATABASE_BUSY', 'The database is too busy to answer in time. Try again.', 'database-busy');
-  const gone = plain(
-    'DATABASE_UNAVAILABLE',
-    'The database cannot be reached at the moment. Try again.',
-    'database-unavailable',
+  const full = plain(
+    'STORAGE_FULL',
+    "The service's disk is full. Try again when its operator has freed space.",
+    'storage-full',
   );
-  expect(bodies.slice(2)).toEqual([busy, gone]);
+  expect(bodies.slice(2)).toEqual([busy, full]);
   for (const body of bodies.slice(0, 2)) {
     expect(Object.keys(body)).toEqual(['code', 'message', 'ray_id', 'documentation']);
     expect(body.code).toBe('ERROR');

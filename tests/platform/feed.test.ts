@@ -144,6 +144,14 @@ describe('news of changes', () => {
     expect(far.events.map(({ event }) => event)).toContain('feed_reconnected');
   });
 
+  test('feed: its first connection is no reconnection', async () => {
+    const topic = newTopic();
+    subscribe(topic);
+    await touchOnce(topic);
+    await hear(topic, 1);
+    expect(node.events).toEqual([]);
+  });
+
   test('that PostgreSQL did not deliver is found by comparing versions, and counted', async () => {
     const topic = newTopic();
     await using alert = await openWatchingNode(address, { recheck_every_ms: 50 });

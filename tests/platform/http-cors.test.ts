@@ -20,7 +20,7 @@ const FOREIGN = [
   '',
 ];
 /** Games call these from their own pages; the field's other services belong to the people who run games. */
-const OPEN = ['/matchmaker/x', '/v1/x', '/identity/x', '/group/x', '/uploads/x', '/health/x'];
+const OPEN = ['/matchmaker/x', '/v1/x', '/identity/x', '/group/x', '/portal/x', '/media/x', '/uploads/x', '/health/x'];
 const CLOSED = [
   '/cloud/x',
   '/games/x',
@@ -64,7 +64,7 @@ describe('pages of other origins', () => {
         expect(body.message).toBe(
           `Pages of this origin may not call this path from a browser. Call it from a server, or from ${OWN}, ${LOCAL}.`,
         );
-        expect(allowed(headers)).toEqual({});
+        expect(allowed(headers)).toEqual({ vary: 'Origin' });
       }
     }
     expect(handled).toBe(before);

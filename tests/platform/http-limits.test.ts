@@ -66,7 +66,7 @@ describe('who has had enough', () => {
       message: 'That was more than 3 requests of this kind. Try again in 48 s.',
       ray_id: expect.any(String),
       documentation: 'https://play.example.com/docs/errors#api-rate-limit',
-      metadata: BEGIN + 60_000,
+      metadata: { reset_ts: BEGIN + 60_000, limit: 3 },
     });
     expect(headers.get('retry-after')).toBe('48');
   });

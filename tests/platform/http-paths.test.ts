@@ -137,6 +137,7 @@ describe('a query is refused, by the name of what is wrong in it:', () => {
     ['limit=%205', 'limit'],
     ['limit=99999999999999999999', 'limit'],
     ['limit=5&limit=x', 'limit'],
+    ['limit=5&limit=5', 'limit'],
     ['include=maybe', 'include'],
     ['include=', 'include'],
     ['order=sideways', 'order'],
@@ -156,7 +157,6 @@ describe('a query is read:', () => {
     ['', {}],
     ['limit=100&include=true&search=a+b&order=up', { limit: 100, include: true, search: 'a b', order: 'up' }],
     ['include=false', { include: false }],
-    ['limit=1&limit=2', { limit: 2 }],
     ['search=5', { search: '5' }],
     ['search=true', { search: 'true' }],
     ['search=%zz', { search: '%zz' }],
@@ -171,8 +171,21 @@ describe('a query is read:', () => {
   });
 });
 
-describe('a request that names no host that can be is refused with API_BAD_HOST:', () => {
-  test.each(['', 'a b', '[::1', 'x:99999', '%zz', 'a/b', 'here/things?', '\t'])('%j', async (host) => {
+describe('a request that names no host that can be, or several, is refused with API_BAD_HOST:', () => {
+  test.each([
+    '',
+    'a b',
+    '[::1',
+    'x:99999',
+    '%zz',
+    'a/b',
+    'here/things?',
+    '\t',
+    'here\r\nHost: here',
+    'here\r\nHost: there',
+    '\r\nHost: here',
+    'here, there',
+  ])('%j', async (host) => {
     for (const path of ['/things', '/private', '/nothing'])
       expect(await codeOf('GET', path, host)).toBe('400 API_BAD_HOST');
   });
@@ -235,4 +248,12 @@ describe('a service does not start with a route', () => {
   test.each(WRONG)('%s', async (_name, wrong, said) => {
     expect((await rejectionOf(Error, openTestApp([wrong]))).message).toBe(said);
   });
+});
+
+test('two routes of one operation name: the service does not start', async () => {
+  const routes = ['/one', '/two'].map((path) =>
+    route('GET', path, { ...anybody, operation: 'getThing' }, async () => ({})),
+  );
+  const { message } = await rejectionOf(Error, openTestApp(routes));
+  expect(message).toContain('GET /two has a name of its own: GET /one is called "getThing" too');
 });

@@ -126,7 +126,11 @@ describe('every other operation refuses', () => {
     const strangers = guarded().filter(({ kinds }) => !kinds.includes(kind));
     expect(strangers.length).toBeGreaterThan(20);
     for (const operation of strangers) {
-      const wanted = `401 CLAIMS_MISSING_ENTITLEMENT: This is not for tokens of this kind. Use one of: ${operation.kinds.join(', ')}.`;
+      const is_of_environment = kind === 'service' && operation.path.includes('environment_id');
+      const kinds = operation.kinds.join(', ');
+      const wanted = is_of_environment
+        ? `403 API_FORBIDDEN: This is not allowed: a service token is not enough for it; use one of: ${kinds}.`
+        : `401 CLAIMS_MISSING_ENTITLEMENT: This is not for tokens of this kind. Use one of: ${kinds}.`;
       expect(await findOther(wanted, [{ operation, headers }])).toEqual([]);
     }
   });
@@ -216,7 +220,7 @@ test('pages of other origins may call what games need, and nothing else', async 
   const headers = { origin: 'https://evil.example' };
   for (const operation of operations) {
     const { status, headers: answered } = await muster.api.call('OPTIONS', fillPath(operation), { headers });
-    const is_open = /^\/(matchmaker|v1|identity|group|uploads|health)\//.test(operation.path);
+    const is_open = /^\/(matchmaker|v1|identity|group|portal|media|uploads|health)\//.test(operation.path);
     expect([nameOf(operation), status]).toEqual([nameOf(operation), is_open ? 204 : 403]);
     expect(answered.get('access-control-allow-origin')).toBe(is_open ? 'https://evil.example' : null);
   }

@@ -97,7 +97,8 @@ async function compare(
 describe.each(['cloud', 'service', 'identity'] as const)('a %s token of another game', (kind) => {
   test('is told of a game that is there what it is told of one that is not', async () => {
     const among = operations.filter(({ kinds }) => kinds?.includes(kind));
-    expect(among.length).toBeGreaterThan(8);
+    // A service token is taken by few: it may not prepare builds, nor read logs.
+    expect(among.length).toBeGreaterThan(kind === 'service' ? 6 : 8);
     const answers = await compare(among, kind, () => ({ foreign, missing: {} }));
     expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_NOT_FOUND')).toEqual([]);
   });

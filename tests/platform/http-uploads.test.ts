@@ -103,9 +103,10 @@ describe('a file is refused, and nothing of it is kept,', () => {
     const { hostname, port } = new URL(muster.api.base_url);
     const socket = connect(Number(port), hostname);
     socket.write(`${headOf(target, `Content-Length: ${SOURCE.length}`)}${SOURCE.slice(0, 10)}`);
-    await waitFor(() => files().length === 1, 'the first bytes to be written');
+    const unfinished = () => readdirSync(join(muster.config.data_directory, 'objects/.unfinished'));
+    await waitFor(() => unfinished().length === 1, 'the first bytes to be written');
     socket.destroy();
-    await waitFor(() => files().length === 0, 'nothing of them to be left');
+    await waitFor(() => unfinished().length === 0 && files().length === 0, 'nothing of them to be left');
     expect(await complete()).toBe('400 UPLOAD_INCOMPLETE');
     expect(await put(url, SOURCE)).toBe('200 taken');
     expect(await complete()).toBe('200 complete');

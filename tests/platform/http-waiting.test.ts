@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
+import { ServiceError } from '../../src/platform/errors.ts';
 import { type Call, type Route, route } from '../../src/platform/http/route.ts';
+import { type Patience, TimeLimits } from '../../src/platform/http/time-limits.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { rejectionOf } from '../support/refusal.ts';
@@ -72,18 +74,39 @@ describe('a request whose time is over', () => {
     expect(app.events.map(({ event }) => event)).not.toContain('request_failed');
   });
 
+  test.each(['answers', 'fails'] as const)(
+    'request deadline: a request that %s in time is not ended later',
+    async (how) => {
+      const limits = new TimeLimits(20, new AbortController().signal);
+      const request = () => new Request('http://muster/');
+      let early: Patience | undefined;
+      const running = limits.run(request(), async (patience) => {
+        early = patience;
+        if (how === 'fails') throw new Error('it fails');
+        return how;
+      });
+      expect(await running.catch(({ message }: Error) => message)).toBe(how === 'fails' ? 'it fails' : how);
+      // A request that began later is over: the deadline of the first one has passed too.
+      await rejectionOf(
+        ServiceError,
+        limits.run(request(), () => new Promise(() => {})),
+      );
+      expect(early?.signal.aborted).toBe(false);
+    },
+  );
+
   test('is answered too when it is its body that does not come', async () => {
     const takes = route('POST', '/take', { ...anybody, body: Type.Object({}) }, async () => ({}));
     app = await openTestApp([takes], { request_timeout_ms: 50 });
     const head = 'POST /take HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{';
     const { status, body } = await sendRaw(app.api.base_url, head);
-    expect([status, body.code]).toEqual([503, 'API_REQUEST_TIMEOUT']);
+    expect([status, body.code]).toEqual([400, 'API_BODY_TIMEOUT']);
   });
 
   test('but not when it sends a file, which takes as long as it takes', async () => {
     const { waiting, route: takes } = makeWaitingRoute({ body_kind: 'stream' });
     const { route: waits } = makeWaitingRoute();
-    app = await openTestApp([takes, { ...waits, path: '/timed' }], { request_timeout_ms: 30 });
+    app = await openTestApp([takes, { ...waits, path: '/timed', operation: 'waitTimed' }], { request_timeout_ms: 30 });
     const sent = app.api.post('/wait', undefined);
     await waitFor(() => waiting.length === 1, 'the file to be taken');
     // Begun later, it is over: so would the other be, if it had an end.
@@ -115,6 +138,13 @@ describe('when the service stops', () => {
     const { status, body, headers } = await app.api.post('/wait', undefined);
     expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'SERVICE_STOPPING', '1']);
     expect(waiting).toEqual([]);
+  });
+
+  test('health: a stopping service still says whether it lives', async () => {
+    const live = route('GET', '/health/live', anybody, async () => ({ value: 'alive' }));
+    app = await openTestApp([live]);
+    app.announceStop();
+    expect(await app.api.get('/health/live')).toMatchObject({ status: 200, body: { value: 'alive' } });
   });
 });
 

@@ -57,6 +57,30 @@ describe('the log', () => {
     });
   }
 
+  const BROKEN = [
+    { stderr: 'a full disk', redirection: '2>/dev/full' },
+    { stderr: 'a pipe that nothing reads any more', redirection: '2>&1 >&3 | true' },
+  ];
+  test.each(BROKEN)('does not fail the work that it describes when stderr is $stderr', async ({ redirection }) => {
+    const source = `
+      const { createLog } = await import(${JSON.stringify(EVENTS)});
+      const log = createLog('info');
+      process.on('unhandledRejection', (cause) => log.emit({ event: 'unexpected_failure', cause }));
+      for (let time = 0; time < 3; time += 1) {
+        log.emit({ event: 'feed_reconnected' });
+        void Promise.reject(new Error('nothing waits for this'));
+        await Bun.sleep(1);
+      }
+      console.log('still at work');`;
+    const command = `exec 3>&1; "$0" -e "$1" ${redirection}`;
+    const child = Bun.spawn(['/bin/sh', '-c', command, process.execPath, source], {
+      stdout: 'pipe',
+      stderr: 'pipe',
+      env: {},
+    });
+    expect(await new Response(child.stdout).text()).toBe('still at work\n');
+  });
+
   test('tells of a failure with all its causes, and where it happened', async () => {
     const { lines } = await write(
       'error',

@@ -172,6 +172,20 @@ test('whoever listens hears again after his connection was lost, and is told tha
   expect(heard).toEqual(['before', 'after']);
 });
 
+test('PostgreSQL ends a connection that something in between keeps open: the statement fails, and the next has another', async () => {
+  await using hidden = await openProxied(address);
+  await using database = openDatabase({ url: hidden.url }, 1);
+  hidden.proxy.hideEnds();
+  const pid = await backendOf(database.queries);
+  const code = codeOf(database.queries.execute(sql`select pg_sleep(60)`));
+  await waitUntilAsleep(pid);
+  await terminate(pid);
+  expect(await code).toBe('DATABASE_UNAVAILABLE');
+  const while_idle = await nextBackend(database);
+  await terminate(while_idle);
+  expect(await nextBackend(database)).not.toBe(while_idle);
+});
+
 async function waitUntilAsleep(pid: number): Promise<void> {
   await waitFor(async () => {
     const rows = await onlooker.queries.execute(

@@ -40,7 +40,7 @@ describe('migrations of an empty database', () => {
 
   test('five services that start at once all find them done, each once', async () => {
     const services = Array.from({ length: 5 }, () => openDatabase({ url: external.url }, 2));
-    await Promise.all(services.map(migrateDatabase));
+    await Promise.all(services.map((service) => migrateDatabase(service)));
     for (const service of services) await service[Symbol.asyncDispose]();
     expect((await read()).done).toEqual(EACH_ONCE);
   });

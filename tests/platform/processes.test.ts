@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { Subprocess } from 'bun';
 import {
   findProcessesByEnvironment,
-  findProcessesByUser,
   identifyProcess,
   isErrno,
   isRunning,
+  readUserIds,
   sessionOf,
   signalProcess,
   workingDirectoryOf,
@@ -153,13 +153,12 @@ describe('processes are found', () => {
     for (const other of found) signalProcess(other, 'SIGKILL');
     await waitFor(() => findProcessesByEnvironment(`MARK=${mark}`).length === 0, 'all to end');
   });
+});
 
-  test.skipIf(!IS_ROOT)('by their user', async () => {
-    expect(findProcessesByUser(STRANGE_UID)).toEqual([]);
-    const { pid } = start(['/bin/sleep', '60'], { uid: STRANGE_UID });
-    expect(findProcessesByUser(STRANGE_UID)).toEqual([pid]);
-    expect(findProcessesByUser(STRANGE_UID / 2)).toEqual([]);
-  });
+test.skipIf(!IS_ROOT)('a process runs as a real user and an effective one', async () => {
+  const { pid } = start(['/bin/sleep', '60'], { uid: STRANGE_UID });
+  expect(readUserIds(pid)).toEqual([STRANGE_UID, STRANGE_UID]);
+  expect(readUserIds(2 ** 22 + 1)).toEqual([]);
 });
 
 test('an error is known by its code', () => {
@@ -169,4 +168,19 @@ test('an error is known by its code', () => {
     isErrno(error, 'EACCES'),
     isErrno({ code: 'EADDRINUSE' }, 'EADDRINUSE'),
   ]).toEqual([true, false, false]);
+});
+
+test('identifyProcess: without a free descriptor it fails, and does not say that the process has ended', async () => {
+  const code = `
+    import { openSync } from 'node:fs';
+    import { identifyProcess } from '${join(import.meta.dir, '../../src/platform/processes.ts')}';
+    const known = identifyProcess(process.pid) !== undefined;
+    try { for (;;) openSync('/dev/null', 'r'); } catch {}
+    try { console.log(known, identifyProcess(process.pid) !== undefined); } catch (error) { console.log(known, error.code); }
+  `;
+  const child = Bun.spawn(['/bin/sh', '-c', 'ulimit -n 128; exec "$0" -e "$1"', process.execPath, code], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  expect((await new Response(child.stdout).text()).trim()).toBe('true EMFILE');
 });

@@ -32,7 +32,7 @@ describe('a subscription', () => {
     socket.send({ type: 'subscribe', id: 'c', path: '/matchmaker/rare/three' });
     expect(await socket.next(isError)).toMatchObject({
       id: 'c',
-      error: { code: 'API_RATE_LIMIT', metadata: expect.any(Number) },
+      error: { code: 'API_RATE_LIMIT', metadata: { limit: 3, reset_ts: expect.any(Number) } },
       retry_after_ms: expect.any(Number),
     });
     expect((await app.api.get('/matchmaker/rare/one', token)).status).toBe(429);

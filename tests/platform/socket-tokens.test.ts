@@ -217,4 +217,33 @@ describe('when the right to see something is lost', () => {
     await socket.next((frame) => frame.body?.word === 2);
     expect(bodiesOf(socket)).toEqual([0, 1, 2]);
   });
+
+  test('socket: a right that is lost while a subscription is admitted ends it before its first body', async () => {
+    const caller = newCaller();
+    using socket = open(await app.issue(caller));
+    const name = newName();
+    const verdicts = app.holdVerdicts();
+    socket.send({ type: 'subscribe', id: 'a', path: ofGame(name) });
+    await waitFor(() => verdicts.held === 1, 'the caller to be admitted');
+    await app.expel(caller.identity_id, name);
+    verdicts.letGo();
+    expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'GAME_NOT_FOUND' } });
+    expect(bodiesOf(socket)).toEqual([]);
+    expect(app.listeners.get(`rights:${caller.identity_id}`)).toBeUndefined();
+  });
+
+  test('socket: a subscription that is ended while it is admitted leaves nothing behind', async () => {
+    const caller = newCaller();
+    using socket = open(await app.issue(caller));
+    const verdicts = app.holdVerdicts();
+    socket.send({ type: 'subscribe', id: 'a', path: ofGame(newName()) });
+    await waitFor(() => verdicts.held === 1, 'the caller to be admitted');
+    socket.send({ type: 'unsubscribe', id: 'a' });
+    await socket.next(({ type }) => type === 'unsubscribed');
+    verdicts.letGo();
+    await waitFor(() => verdicts.held === 2, 'the rights to be looked at again');
+    await socket.subscribe('b', pathOf(newName()));
+    // The second subscription has one of its own.
+    await waitFor(() => app.listeners.get(`rights:${caller.identity_id}`) === 1, 'its listener to be gone');
+  });
 });

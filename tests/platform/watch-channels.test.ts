@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import type { ChannelTools, ChannelWork, Shown } from '../../src/platform/watch/channels.ts';
+import type { Queries } from '../../src/platform/database/database.ts';
+import { type ChannelTools, type ChannelWork, createChannels, type Shown } from '../../src/platform/watch/channels.ts';
+import type { Feed } from '../../src/platform/watch/feed.ts';
 import { createGrowthChannel } from '../../src/platform/watch/growth-channel.ts';
 import { createSharedReads } from '../../src/platform/watch/shared-reads.ts';
 import type { Pieces, Sight } from '../../src/platform/watch/sights.ts';
@@ -95,6 +97,21 @@ describe('the channel of a state', () => {
     const other = channel.present(4);
     (await versions.take()).answer(5);
     expect(await other).toMatchObject({ number: 5, text: '{"value":"new"}' });
+  });
+
+  test('shows the view of the later read to all, though an earlier read ends last', async () => {
+    const reads = makeDatabase<object>();
+    const tools: ChannelTools = { readVersions: async () => new Map([['topic', 4]]), share: createSharedReads(), show };
+    const reading = createStateChannel({ kind: 'state', name: 'it', topics: ['topic'], read: reads.ask }, tools);
+    const first = reading.present(undefined);
+    const slow = await reads.take();
+    const second = reading.present(undefined);
+    const fast = await reads.take();
+    fast.answer({ value: 'new' });
+    expect((await second).text).toBe('{"value":"new"}');
+    slow.answer({ value: 'old' });
+    expect((await first).text).toBe('{"value":"new"}');
+    expect((await reading.present(undefined)).text).toBe('{"value":"new"}');
   });
 
   test('reads again when it hears of an earlier version than it knows: the database may have been restored', async () => {
@@ -204,4 +221,28 @@ describe('the channel of what grows', () => {
     (await pieces.take()).answer(upTo(8));
     expect((await next)?.number).toBe(8);
   });
+});
+
+test('channels: those that nobody listens to end their subscriptions when there are too many of them', () => {
+  const subscribed = new Set<string>();
+  const feed: Feed = {
+    subscribe(topic) {
+      subscribed.add(topic);
+      return () => subscribed.delete(topic);
+    },
+    learn() {},
+    async [Symbol.asyncDispose]() {},
+  };
+  const channels = createChannels({} as Queries, feed, 'epoch');
+  const listener = { onNews() {} };
+  const sightOf = (name: string): Sight => ({ kind: 'state', name, topics: [name], read: async () => ({}) });
+  channels.listen(sightOf('kept'), listener);
+  for (let number = 0; number < 5_000; number += 1) {
+    const sight = sightOf(`word ${number}`);
+    channels.listen(sight, listener);
+    channels.leave(sight, listener);
+  }
+  expect(subscribed.size).toBe(2_001);
+  expect(subscribed.has('kept')).toBe(true);
+  expect(subscribed.has('word 0')).toBe(false);
 });

@@ -3,6 +3,7 @@ import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
+import { waitFor } from '../support/wait.ts';
 import {
   answerOf,
   openWatchingNode,
@@ -78,6 +79,23 @@ describe('an answer', () => {
     await raiseWord(node, name);
     await raiseWord(node, name);
     expect(await answer(node, words, name, { watch_index: watch.index })).toMatchObject({ view: 2 });
+  });
+
+  test('that was given is read no more: a later change costs nothing', async () => {
+    const words = watchWords(node);
+    const name = newName();
+    const { watch } = await answer(node, words, name);
+    const next = answer(node, words, name, { watch_index: watch.index });
+    await raiseWord(node, name);
+    await next;
+    const { reads } = words;
+    const heard: (number | undefined)[] = [];
+    const unsubscribe = node.feed.subscribe(`word:${name}`, (version) => heard.push(version));
+    await raiseWord(node, name);
+    await waitFor(() => heard.includes(2), 'the change to be heard');
+    expect(await isWaiting(new Promise(() => {}))).toBe(true);
+    expect(words.reads).toBe(reads);
+    unsubscribe();
   });
 
   test('is not woken by changes of something else', async () => {

@@ -1,3 +1,5 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Answer, Api } from './api.ts';
 import type { TestGame } from './game.ts';
 
@@ -58,4 +60,12 @@ export async function sendArchive(
     send,
     complete: () => builds.complete(build),
   };
+}
+
+/** Where a machine has a build's files: of what was sent last. */
+export function placeOfBuild({ config }: { config: { data_directory: string } }, build_id: string): string {
+  const folder = join(config.data_directory, 'builds', build_id);
+  const [content, ...others] = existsSync(folder) ? readdirSync(folder) : [];
+  if (others.length > 0) throw new Error(`${folder} holds more than one content`);
+  return join(folder, content ?? '');
 }

@@ -1,15 +1,14 @@
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
-import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
+import { MACHINE_TMP, startKeeper, stopKeeper } from './keeper.ts';
 import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /** A PostgreSQL server to make databases on. */
-interface TestServer extends AsyncDisposable {
-  addressOf(database: string): DatabaseAddress;
+interface TestServer {
+  addressOf(database: string): DatabaseAddress | Promise<DatabaseAddress>;
 }
 
 /** Set, by CI, to run on a server instead of the embedded PostgreSQL. */
@@ -29,7 +28,7 @@ export async function openTestDatabase(): Promise<{ address: DatabaseAddress } &
   // As little waits for the disk as on the embedded one of the tests: many of them share it.
   await admin.queries.execute(sql.raw(`alter database ${name} set synchronous_commit = off`));
   return {
-    address: server.addressOf(name),
+    address: await server.addressOf(name),
     async [Symbol.asyncDispose]() {
       await admin.queries.execute(sql.raw(`drop database if exists ${name} with (force)`));
     },
@@ -42,7 +41,7 @@ export async function openExternalDatabase(): Promise<{ url: string; proxy: TcpP
   const { server, admin } = await shared;
   const name = `muster_journey_${crypto.randomUUID().replaceAll('-', '')}`;
   await admin.queries.execute(sql.raw(`create database ${name}`));
-  const address = server.addressOf(name);
+  const address = await server.addressOf(name);
   const url = new URL('url' in address ? address.url : `postgres://${address.user}@127.0.0.1/${name}`);
   const proxy = await openTcpProxy('url' in address ? { host: url.hostname, port: Number(url.port || 5432) } : address);
   url.host = `127.0.0.1:${proxy.port}`;
@@ -58,39 +57,22 @@ export async function openExternalDatabase(): Promise<{ url: string; proxy: TcpP
 
 /** Stops what the test files share. */
 export async function stopTestServer(): Promise<void> {
-  if (!shared) return;
-  const { server, admin } = await shared;
-  await admin.queries.execute(sql.raw(`drop database if exists ${TEMPLATE} with (force)`));
-  await admin[Symbol.asyncDispose]();
-  await server[Symbol.asyncDispose]();
+  if (shared) {
+    const { admin } = await shared;
+    await admin.queries.execute(sql.raw(`drop database if exists ${TEMPLATE} with (force)`));
+    await admin[Symbol.asyncDispose]();
+  }
+  await stopKeeper();
 }
 
 async function openShared() {
-  const server = TEST_DATABASE_URL === undefined ? await openEmbedded() : openExternal(TEST_DATABASE_URL);
-  const admin = openDatabase(server.addressOf('postgres'), 2);
+  const server: TestServer = TEST_DATABASE_URL === undefined ? startKeeper() : openExternal(TEST_DATABASE_URL);
+  const admin = openDatabase(await server.addressOf('postgres'), 2);
   await admin.queries.execute(sql.raw(`create database ${TEMPLATE}`));
-  const template = openDatabase(server.addressOf(TEMPLATE), 2);
+  const template = openDatabase(await server.addressOf(TEMPLATE), 2);
   await migrateDatabase(template);
   await template[Symbol.asyncDispose]();
   return { server, admin };
-}
-
-async function openEmbedded(): Promise<TestServer> {
-  const directory = await mkdtemp(join(tmpdir(), 'muster-tests-'));
-  await chmod(directory, 0o711);
-  const server = await openEmbeddedPostgres({
-    directory,
-    files_directory: await sharedFiles(),
-    is_durable: false,
-    events: { emit() {} },
-  });
-  return {
-    addressOf: (database) => ({ ...server.connection, database }),
-    async [Symbol.asyncDispose]() {
-      await server[Symbol.asyncDispose]();
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
 }
 
 function openExternal(url: string): TestServer {
@@ -100,13 +82,12 @@ function openExternal(url: string): TestServer {
       address.pathname = `/${database}`;
       return { url: address.href };
     },
-    async [Symbol.asyncDispose]() {},
   };
 }
 
 /** Where runs on this machine share the unpacked programs of PostgreSQL; other users must be able to enter it. */
-export async function sharedFiles(): Promise<string> {
-  const directory = join(tmpdir(), `muster-tests-files-${process.getuid?.() ?? 0}`);
+export async function sharedFiles(machine_tmp = MACHINE_TMP): Promise<string> {
+  const directory = join(machine_tmp, `muster-tests-files-${process.getuid?.() ?? 0}`);
   await mkdir(directory, { recursive: true, mode: 0o755 });
   return directory;
 }

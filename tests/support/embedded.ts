@@ -2,19 +2,26 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
+import {
+  type EmbeddedOptions,
+  type EmbeddedPostgres,
+  openEmbeddedPostgres,
+} from '../../src/platform/database/embedded.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
+import { signalProcess } from '../../src/platform/processes.ts';
 import { sharedFiles } from './database.ts';
 import { findProcessesOf } from './processes.ts';
 import { makeDataDirectory } from './service.ts';
 import { waitFor } from './wait.ts';
+
+type OpenOptions = Partial<Omit<EmbeddedOptions, 'files_directory' | 'events'>>;
 
 /** A directory for an embedded PostgreSQL. Nothing of it is left when it is disposed of. */
 export interface PostgresPlace extends AsyncDisposable {
   directory: string;
   cluster: string;
   events: ServiceEvent[];
-  open(options?: { is_durable?: boolean; directory?: string }): Promise<EmbeddedPostgres>;
+  open(options?: OpenOptions): Promise<EmbeddedPostgres>;
   /** Opens it from a process of its own, which is killed then: nobody looks after PostgreSQL. Gives its number. */
   openAndDie(options?: { is_durable?: boolean }): Promise<number>;
 }
@@ -27,8 +34,14 @@ export async function makePostgresPlace(): Promise<PostgresPlace> {
     directory: place,
     cluster: join(place, 'cluster'),
     events,
-    open: ({ is_durable = false, directory = place } = {}) =>
-      openEmbeddedPostgres({ directory, files_directory, is_durable, events: { emit: (event) => events.push(event) } }),
+    open: (options = {}) =>
+      openEmbeddedPostgres({
+        directory: place,
+        files_directory,
+        is_durable: false,
+        events: { emit: (event) => events.push(event) },
+        ...options,
+      }),
     async openAndDie({ is_durable = false } = {}) {
       const command = [
         process.execPath,
@@ -45,7 +58,7 @@ export async function makePostgresPlace(): Promise<PostgresPlace> {
     },
     async [Symbol.asyncDispose]() {
       // Asked to end at once and not killed, PostgreSQL gives its shared memory back.
-      for (const pid of findProcessesOf(place)) process.kill(pid, 'SIGQUIT');
+      for (const pid of findProcessesOf(place)) signalProcess(pid, 'SIGQUIT');
       await waitFor(() => findProcessesOf(place).length === 0, 'PostgreSQL to end');
       await rm(place, { recursive: true, force: true });
     },

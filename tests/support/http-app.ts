@@ -4,7 +4,7 @@ import { createAddresses, readTrustedProxies } from '../../src/platform/http/add
 import { createApp } from '../../src/platform/http/app.ts';
 import { createCounting } from '../../src/platform/http/counting.ts';
 import type { Tenants } from '../../src/platform/http/pipeline.ts';
-import { createRays } from '../../src/platform/http/rays.ts';
+import { createRays, type Rays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
 import type { Limits } from '../../src/platform/limits/limits.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
@@ -30,6 +30,8 @@ interface TestAppOptions {
   admit?: Tenants['admit'];
   /** None if they are left out. */
   limits?: Limits;
+  /** The test's own, to read. */
+  rays?: Rays;
   /** As the setting has it. */
   trusted_proxies?: string;
 }
@@ -49,11 +51,11 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   const outside = {
     routes,
     tokens,
-    tenants: { admit, newsOf: () => undefined },
+    tenants: { admit, authenticate: () => {}, newsOf: () => [] },
     watch: NO_WATCH,
     sockets: NO_SOCKETS,
     sites: NO_SITES,
-    rays: createRays(),
+    rays: options.rays ?? createRays(),
     addresses,
     events,
     counting: createCounting({ limits, addresses, events }),

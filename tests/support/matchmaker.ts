@@ -90,7 +90,12 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const sites = createSites({ ...base, uploads });
   const surroundings = { shared_captcha_keys: {}, outbound_allow: [] };
   const versions = createVersions({ ...base, ...surroundings, builds, sites, datacenters });
-  const namespaces = createNamespaces({ ...base, versions, sites_domain: '', public_url: PUBLIC_URL });
+  const namespaces = createNamespaces({
+    ...base,
+    versions,
+    ...{ public_url: PUBLIC_URL, local_url: PUBLIC_URL, host: '', server_host: '', own_hosts: [], sites_domain: '' },
+    ...{ domains_allow: [], name_servers: [] },
+  });
   const captcha = createCaptcha({
     ...{ ...base, namespaces, versions, outbound: createOutbound({ allowed_private: [] }), public_url: PUBLIC_URL },
     key: await loadKey(database.queries, clock, 'captcha'),
@@ -148,6 +153,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       const caller = { kind: 'public', namespace_id } as const;
       const patience = {
         signal,
+        deadline: Number.POSITIVE_INFINITY,
         get is_over() {
           return signal.aborted;
         },
@@ -198,7 +204,13 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         working.abort();
       };
       const times = { ...base, ...TIMES, events: { emit } };
-      const doors = { namespaces, datacenters, servers, versions: { ...versions, keptWarm } };
+      const doors = {
+        node_id: crypto.randomUUID(),
+        namespaces,
+        datacenters,
+        servers,
+        versions: { ...versions, keptWarm },
+      };
       await startReconciling({ ...times, ...doors }, working.signal).stopped;
       if (failures.length > 0) throw new Error('the background work failed', { cause: failures[0] });
     },

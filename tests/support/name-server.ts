@@ -2,17 +2,19 @@ import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { decode, encode } from 'dns-packet';
 
-export type RecordType = 'A' | 'AAAA';
+export type RecordType = 'A' | 'AAAA' | 'TXT';
 
 /** A name server of my own, and how to ask it. */
 export interface NameServer extends Disposable {
+  /** Its address and port, as settings name it. */
+  address: string;
   /** How often it was asked for records of a name. */
   asked(name: string, type: RecordType): number;
   /** The addresses of a name; rejected when it has none. */
   resolve(name: string): Promise<string[]>;
 }
 
-/** Opens a name server. `answer`: the addresses it tells, when it is asked for the `count`th time, from 0; undefined: none. */
+/** Opens a name server. `answer`: the addresses or texts it tells, when it is asked for the `count`th time, from 0; undefined: none. */
 export async function openNameServer(
   answer: (name: string, type: RecordType, count: number) => string[] | undefined,
 ): Promise<NameServer> {
@@ -21,7 +23,7 @@ export async function openNameServer(
   socket.on('message', (message, { port, address }) => {
     const { id, questions = [] } = decode(message);
     const [question] = questions;
-    if (!question || (question.type !== 'A' && question.type !== 'AAAA')) return;
+    if (!question || !isKnown(question.type)) return;
     const { name, type } = question;
     const count = counts.get(`${name} ${type}`) ?? 0;
     counts.set(`${name} ${type}`, count + 1);
@@ -32,6 +34,7 @@ export async function openNameServer(
   const resolver = new Resolver();
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
   return {
+    address: `127.0.0.1:${socket.address().port}`,
     asked: (name, type) => counts.get(`${name} ${type}`) ?? 0,
     async resolve(name) {
       const found = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
@@ -41,4 +44,8 @@ export async function openNameServer(
     },
     [Symbol.dispose]: () => void socket.close(),
   };
+}
+
+function isKnown(type: string): type is RecordType {
+  return type === 'A' || type === 'AAAA' || type === 'TXT';
 }

@@ -19,13 +19,15 @@ export function commandOf(kind: 'source' | 'executable'): string[] {
 /** What a suite that runs once tries: the executable when there is one. */
 const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
-type Signal = 'SIGINT' | 'SIGTERM' | 'SIGKILL';
+type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGKILL';
 
 /** The program as a process of its own, ready or not. */
 interface Launched {
   pid: number;
   /** What it has printed so far. */
   output(): string;
+  /** The exit code, when it has ended; null when a signal ended it. */
+  exited: Promise<number | null>;
   /** Sends a signal and waits for the end. Gives the exit code; null when the signal itself ended it. */
   stop(signal: Signal): Promise<number | null>;
 }
@@ -47,6 +49,10 @@ interface ProgramOptions {
 /** A directory and a port, on which a program can be started again and again. Nothing is left of it when disposed of. */
 export interface Home extends AsyncDisposable {
   data_directory: string;
+  /** Where its programs answer. */
+  url: string;
+  /** What a program needs in its environment to be one of this home. With the tests' own PATH and HOME, for `npx`. */
+  environment: Record<string, string>;
   /** Starts the program and waits until it is ready. Fails with what it printed when it ends instead. */
   start(options?: ProgramOptions): Promise<Program>;
   /** Starts the program and waits for nothing. */
@@ -57,9 +63,12 @@ export interface Home extends AsyncDisposable {
   processes(): number[];
 }
 
-/** Makes a home. Its programs have an environment of their own: no PATH, and nothing of the tests. */
-export async function makeHome(settings: Record<string, string> = {}): Promise<Home> {
-  const data_directory = await makeDataDirectory();
+/** Makes a home, below another directory than that of temporary files if told. Its programs get no PATH and nothing of the tests. */
+export async function makeHome(
+  settings: Record<string, string> = {},
+  { parent }: { parent?: string | undefined } = {},
+): Promise<Home> {
+  const data_directory = await makeDataDirectory(parent);
   const port = findFreePort();
   const own_settings = {
     MUSTER_DATA: data_directory,
@@ -85,18 +94,21 @@ export async function makeHome(settings: Record<string, string> = {}): Promise<H
     return { child, reading, ...describeLaunched(child, written) };
   }
 
+  const url = `http://127.0.0.1:${own_settings.MUSTER_PORT}`;
+  const { PATH = '', HOME = '' } = process.env;
   return {
     data_directory,
+    url,
+    environment: { PATH, HOME, ...own_settings, MUSTER_LOG: 'info' },
     launch: spawn,
     async start(options) {
-      const { child, pid, output, stop } = spawn(options);
-      const url = `http://127.0.0.1:${own_settings.MUSTER_PORT}`;
+      const { child, pid, output, stop, exited } = spawn(options);
       await waitFor(async () => {
         if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${output()}`);
         return output().includes('Muster 0') && (await isReady(url));
       }, 'the program to be ready');
       const token = await Bun.file(join(data_directory, 'administrator-token')).text();
-      return { url, api: createApi(url), pid, administrator_token: token.trim(), output, stop };
+      return { url, api: createApi(url), pid, administrator_token: token.trim(), output, stop, exited };
     },
     async run(options) {
       const { child, reading, output } = spawn(options);
@@ -123,6 +135,7 @@ function describeLaunched(child: Subprocess, written: string[]): Launched {
   return {
     pid: child.pid,
     output: () => written.join(''),
+    exited: child.exited.then(() => child.exitCode),
     async stop(signal) {
       child.kill(signal);
       await child.exited;

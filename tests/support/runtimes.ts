@@ -29,6 +29,12 @@ export interface TestRuntime extends AsyncDisposable {
   run(script: string, order?: Partial<StartOrder>): Promise<ServerHandle>;
   /** What a server has written so far. */
   output(server: ServerHandle, stream?: 'std_out' | 'std_err'): Promise<string>;
+  /** What is seen of a server, by its own runtime or another. */
+  observe(server: ServerHandle, by?: Runtime): Promise<Observation>;
+  /** Ends a server and everything of it, by its own runtime or another. Fails when something of it is left. */
+  kill(server: ServerHandle, by?: Runtime): Promise<void>;
+  /** The same, and removes its files. */
+  remove(server: ServerHandle, by?: Runtime): Promise<void>;
   /** Waits until a server has ended, and says how. */
   endOf(server: ServerHandle): Promise<Extract<Observation, { is: 'ended' }>>;
 }
@@ -38,6 +44,22 @@ export async function openTestRuntime({ open }: (typeof RUNTIMES)[number]): Prom
   const directory = await makeDataDirectory();
   const runtime = await open(directory);
   const started = new Map<string, ServerHandle>();
+
+  async function observe(server: ServerHandle, by = runtime): Promise<Observation> {
+    const seen = (await by.observe([server])).get(server.server_id);
+    if (!seen) throw new Error('nothing was said of the server');
+    return seen;
+  }
+
+  async function kill(server: ServerHandle, by = runtime): Promise<void> {
+    if (!(await by.kill([server])).has(server.server_id)) throw new Error('something of the server is left');
+  }
+
+  async function remove(server: ServerHandle, by = runtime): Promise<void> {
+    await kill(server, by);
+    await by.removeFiles(server.server_id);
+  }
+
   return {
     directory,
     runtime,
@@ -52,13 +74,16 @@ export async function openTestRuntime({ open }: (typeof RUNTIMES)[number]): Prom
       return server;
     },
     output: ({ server_id }, stream = 'std_out') => Bun.file(runtime.outputFile(server_id, stream)).text(),
+    observe,
+    kill,
+    remove,
     endOf: (server) =>
-      waitFor(() => {
-        const seen = runtime.observe(server);
+      waitFor(async () => {
+        const seen = await observe(server);
         return seen.is === 'ended' && seen;
       }, 'the server to end'),
     async [Symbol.asyncDispose]() {
-      await Promise.all([...started.values()].map(runtime.remove));
+      await Promise.all([...started.values()].map((server) => remove(server)));
       await rm(directory, { recursive: true, force: true });
     },
   };

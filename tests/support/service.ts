@@ -40,6 +40,8 @@ export async function openTestService(
     MUSTER_DEMO: 'off',
     // Several at a time share a server with 100 connections.
     MUSTER_DATABASE_POOL: '5',
+    // Tests of anything else prove no domains.
+    MUSTER_DOMAINS_ALLOW: '*',
     // All tests come from one address.
     MUSTER_LIMITS_SCALE: '1000000',
     ...settings,
@@ -69,8 +71,8 @@ export async function openTestService(
 }
 
 /** A new directory that other users can enter, as PostgreSQL and game servers must. */
-export async function makeDataDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'muster-data-'));
+export async function makeDataDirectory(parent = tmpdir()): Promise<string> {
+  const directory = await mkdtemp(join(parent, 'muster-data-'));
   await chmod(directory, 0o711);
   return directory;
 }

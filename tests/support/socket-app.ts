@@ -44,6 +44,8 @@ export interface SocketApp extends AsyncDisposable {
   touchRights(identity_id: string): Promise<void>;
   /** Lets go on what asks whether somebody may; it waits from now on. */
   holdChecks(): () => void;
+  /** Holds answers to "may this caller?" that were given already; gives how many, and lets them go. */
+  holdVerdicts(): { readonly held: number; letGo(): void };
   /** A token of somebody new, or of this one. */
   issue(caller?: Caller, lifetime_ms?: number): Promise<string>;
   stop(): void;
@@ -137,13 +139,19 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const clock = createMovedClock();
   const tokens = await createTokens(key, clock);
   const expelled = new Set<string>();
-  const rightsOf = (caller: Caller) => (caller.kind === 'identity' ? `rights:${caller.identity_id}` : undefined);
+  const rightsOf = (caller: Caller) => (caller.kind === 'identity' ? [`rights:${caller.identity_id}`] : []);
   let held = Promise.resolve();
+  let verdicts = 0;
+  let verdicts_held = Promise.resolve();
   const tenants = {
     async admit(caller: Caller) {
       await held;
-      if (caller.kind === 'identity' && expelled.has(caller.identity_id)) throw new ServiceError('GAME_NOT_FOUND', {});
+      const is_expelled = caller.kind === 'identity' && expelled.has(caller.identity_id);
+      verdicts += 1;
+      await verdicts_held;
+      if (is_expelled) throw new ServiceError('GAME_NOT_FOUND', {});
     },
+    authenticate: () => {},
     newsOf: rightsOf,
   };
   const sites = { respond: async () => undefined, findByOrigin: async () => undefined, newsOf: () => [] };
@@ -228,6 +236,17 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;
       return resolve;
+    },
+    holdVerdicts() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      verdicts_held = promise;
+      const before = verdicts;
+      return {
+        get held() {
+          return verdicts - before;
+        },
+        letGo: resolve,
+      };
     },
     issue: async (caller = { kind: 'identity', identity_id: crypto.randomUUID() }, lifetime_ms) =>
       await tokens.issue(caller, lifetime_ms === undefined ? {} : { lifetime_ms }),

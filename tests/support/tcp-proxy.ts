@@ -1,5 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 
+type Target = { path: string } | { host: string; port: number };
+
 /** A way over TCP to a server, which can be cut and mended. */
 export interface TcpProxy extends AsyncDisposable {
   port: number;
@@ -8,8 +10,14 @@ export interface TcpProxy extends AsyncDisposable {
   /** Ends all connections; new ones are refused until it is mended. */
   cut(): Promise<void>;
   mend(): Promise<void>;
+  /** Leads new connections to another server; those there are stay. */
+  leadNewTo(target: Target): void;
+  /** Ends all connections, and leads new ones to another server. */
+  leadTo(target: Target): Promise<void>;
   /** Carries nothing more on the connections there are, and ends none of them: as when a machine is gone. */
   stall(): void;
+  /** Leaves connections to it open when the server closes its side, as some load balancers do. */
+  hideEnds(): void;
   /** Carries nothing on connections that are opened from now on, until the returned function is called. */
   hold(): () => void;
   /** Lets whoever asks for a WebSocket be answered with a status, as by something in between that knows none; undefined: no more. */
@@ -17,11 +25,13 @@ export interface TcpProxy extends AsyncDisposable {
 }
 
 /** Opens a way to a server, which may listen at a unix socket: it is reached as a server elsewhere is. */
-export async function openTcpProxy(target: { path: string } | { host: string; port: number }): Promise<TcpProxy> {
+export async function openTcpProxy(first_target: Target): Promise<TcpProxy> {
   const open = new Set<Socket>();
+  let target = first_target;
   let refused_status: number | undefined;
   let connections = 0;
   let held: Promise<void> | undefined;
+  let are_ends_hidden = false;
 
   const server = createServer((near) => {
     connections += 1;
@@ -35,10 +45,13 @@ export async function openTcpProxy(target: { path: string } | { host: string; po
       one.on('error', () => other.destroy());
       one.on('close', () => {
         open.delete(one);
-        other.destroy();
+        if (one === near || !are_ends_hidden) other.destroy();
       });
     }
-    far.pipe(near);
+    far.pipe(near, { end: false });
+    far.on('end', () => {
+      if (!are_ends_hidden) near.end();
+    });
     if (held) {
       void held.then(() => near.pipe(far));
       return;
@@ -74,14 +87,27 @@ export async function openTcpProxy(target: { path: string } | { host: string; po
   }
 
   const port = await listen(0);
+  const mend = async () => {
+    await listen(port);
+  };
+  const leadNewTo = (next: Target) => {
+    target = next;
+  };
   return {
     port,
     get connections() {
       return connections;
     },
     cut,
-    async mend() {
-      await listen(port);
+    mend,
+    leadNewTo,
+    async leadTo(next) {
+      leadNewTo(next);
+      await cut();
+      await mend();
+    },
+    hideEnds() {
+      are_ends_hidden = true;
     },
     stall() {
       for (const socket of open) {

@@ -44,7 +44,7 @@ export async function unpack(
     await mkdir(directory, { recursive: true });
     await Bun.write(join(place, 'note'), 'untouched');
     const stream = archive instanceof ReadableStream ? archive : new Blob([new Uint8Array(archive)]).stream();
-    const refusal = await refusalBy(unpackArchive(stream, directory, { ...UNPACK_LIMITS, ...limits }));
+    const refusal = await refusalBy(unpackArchive(stream, directory, { limits: { ...UNPACK_LIMITS, ...limits } }));
     const tree = await listTree(directory);
     const contents = await readAll(directory, tree);
     const unpacked_bytes = Object.keys(tree).reduce((sum, path) => sum + sizeOf(join(directory, path)), 0);

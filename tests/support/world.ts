@@ -54,7 +54,7 @@ async function insertScribe(
     ...{ server_id, game_id, namespace_id, build_id, datacenter_id: crypto.randomUUID(), node_id: NODE_ELSEWHERE },
     ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, ports: {}, token_caller: null },
     ...{ network_mode: 'bridge' as const, cpu: 100, memory: 64, kill_timeout_ms: 0, created_at: now, started_at: now },
-    ...{ user_id: null, process: null, destroyed_at: null, kill_at: null, ended_at: null },
+    ...{ wait_reason: null, user_id: null, process: null, destroyed_at: null, kill_at: null, ended_at: null },
     ...{ exit_code: null, exit_signal: null, failure: null },
   };
   await database.transact((tx) => insertServer(tx, row));
@@ -82,7 +82,7 @@ export async function openScribe({ database, server_id }: World) {
       for (let line = 0; line < count; line += 1) writer.write(`${scribe.lines + line}\n`);
       await writer.flush();
       scribe.lines += count;
-      while (await logs.collect({ server_id, stream: 'std_out' }, file, false));
+      while ((await logs.collect({ server_id, stream: 'std_out' }, file, false)).has_more);
     },
     async [Symbol.asyncDispose]() {
       await writer.end();
@@ -116,13 +116,13 @@ export type Send = (
 /** Changes that clients make, by their names. Each may be made at any time and gives whether something has changed. */
 export function changesOf(world: World, seats: Seats, send: Send) {
   const { game, owner, group, lobby_token } = world;
-  const { game_id, namespace_id, public_token, cloud_token } = game;
+  const { game_id, namespace_id, public_token } = game;
   const isMember = new Set<Person>();
   const builds = `/games/${game_id}/environments/${namespace_id}/builds`;
   return {
     async version(number: number) {
       const version_id = world.version_ids[number % world.version_ids.length];
-      await send('PUT', `/cloud/games/${game_id}/namespaces/${namespace_id}/version`, cloud_token, { version_id });
+      await send('PUT', `/cloud/games/${game_id}/namespaces/${namespace_id}/version`, owner, { version_id });
     },
     name: (number: number) => send('POST', `${group}/profile`, owner, { display_name: `Team ${number}` }),
     async member(number: number) {
@@ -135,9 +135,9 @@ export function changesOf(world: World, seats: Seats, send: Send) {
       }
     },
     tags: (number: number) =>
-      send('PATCH', `${builds}/${world.build_id}/tags`, cloud_token, { tags: { number: `${number}` } }),
+      send('PATCH', `${builds}/${world.build_id}/tags`, owner, { tags: { number: `${number}` } }),
     build: (number: number) =>
-      send('POST', `${builds}/prepare`, cloud_token, {
+      send('POST', `${builds}/prepare`, owner, {
         ...{ name: `Build ${number}`, kind: 'javascript' },
         image_file: { path: 'server.js', content_length: 1 },
       }),

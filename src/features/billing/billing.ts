@@ -22,8 +22,8 @@ export type Billing = ReturnType<typeof createBilling>;
 export function createBilling({ clock, groups, games, servers }: BillingDependencies) {
   return {
     /**
-     * Processor time by game and region, of the intervals of ten minutes that start in the window (Unix milliseconds;
-     * the last 30 days when left out). For members. Throws GROUP_NOT_FOUND or VALIDATION_ERROR.
+     * Processor time by game and region in a window (Unix milliseconds; the last 30 days when left out), prorated within
+     * steps of ten minutes. For members. Throws GROUP_NOT_FOUND or VALIDATION_ERROR.
      */
     async usageOf(
       { identity_id }: CallerOf<'identity'>,

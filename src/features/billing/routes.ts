@@ -9,6 +9,7 @@ export function billingRoutes(billing: Billing) {
       'GET',
       '/cloud/groups/:group_id/billing/usage',
       {
+        operation: 'getUsage',
         summary: "Processor time that a group's games used, by game and region. For members.",
         allow: ['identity'],
         query: UsageQuery,

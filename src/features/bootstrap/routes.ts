@@ -12,7 +12,12 @@ export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | u
     route(
       'GET',
       '/cloud/bootstrap',
-      { summary: 'What this service is, and where its parts are.', allow: 'anyone', response: BootstrapAnswer },
+      {
+        operation: 'getBootstrap',
+        summary: 'What this service is, and where its parts are.',
+        allow: 'anyone',
+        response: BootstrapAnswer,
+      },
       async () => toBootstrap(surroundings),
     ),
     route(

@@ -3,14 +3,15 @@ import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
+import { syncPath, syncTree } from '../../platform/durable.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/sights.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import { syncPath, syncTree } from './durable.ts';
 import { checkProgram } from './program.ts';
-import { checkBuild, kindOf, scriptNameOf } from './rules.ts';
+import { checkBuild, scriptNameOf } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildKind, BuildRow } from './tables.ts';
 import { unpackArchive } from './unpack.ts';
@@ -18,7 +19,7 @@ import type { PrepareBuild } from './wire.ts';
 
 export type { BuildKind } from './tables.ts';
 
-/** How the names of directories end that are not yet builds. */
+/** Ends the names of directories that are not yet builds. */
 const UNFINISHED = '.unfinished';
 
 /** A build as a runtime starts it: files on this machine. */
@@ -36,6 +37,7 @@ interface BuildsDependencies {
   uploads: Uploads;
   /** Where builds are unpacked on this machine. */
   directory: string;
+  space?: DiskSpace;
   /** The kinds that the configured runtimes can run. */
   kinds: readonly BuildKind[];
 }
@@ -43,48 +45,79 @@ interface BuildsDependencies {
 export type Builds = ReturnType<typeof createBuilds>;
 
 /** Game servers as their developers uploaded them. */
-export function createBuilds({ database, clock, uploads, directory, kinds }: BuildsDependencies) {
+export function createBuilds({
+  database,
+  clock,
+  uploads,
+  directory,
+  space = UNLIMITED_SPACE,
+  kinds,
+}: BuildsDependencies) {
   const unpacking = new Map<string, Promise<void>>();
   let swept: Promise<void> | undefined;
 
-  const placeOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
+  const folderOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
 
-  /** Puts a build's files where they are started from, once for this machine; a half-unpacked one is never seen. */
-  async function ensureUnpacked(build: BuildRow): Promise<void> {
-    const place = placeOf(build);
-    if (existsSync(place)) return;
-    const under_way = unpacking.get(build.build_id) ?? unpack(build, place);
-    unpacking.set(build.build_id, under_way);
+  /** Where a build's present content belongs: what was unpacked of a file that was sent before has another place. */
+  async function placeOf(build: BuildRow): Promise<string> {
+    return join(folderOf(build), await uploads.contentId(build.upload_id, 0));
+  }
+
+  /**
+   * Puts a build's files where they are started from, once for this machine; a half-unpacked one is never seen. Returns
+   * where they are.
+   */
+  async function ensureUnpacked(build: BuildRow): Promise<string> {
+    const place = await placeOf(build);
+    if (existsSync(place)) return place;
+    const under_way = unpacking.get(place) ?? unpack(build, place);
+    unpacking.set(place, under_way);
     try {
       await under_way;
     } finally {
-      unpacking.delete(build.build_id);
+      unpacking.delete(place);
     }
+    return place;
   }
 
-  /** A build that has its own name is whole: written beside it, then to the disk, and only then renamed. */
+  /** Writes a build beside its place and renames it when it is whole and on the disk. */
   async function unpack(build: BuildRow, place: string): Promise<void> {
     swept ??= sweep().catch((error: unknown) => {
       swept = undefined;
       throw error;
     });
     await swept;
-    const unfinished = `${place}.${crypto.randomUUID()}${UNFINISHED}`;
+    await space.assertRoom(0);
+    const folder = folderOf(build);
+    const unfinished = `${folder}.${crypto.randomUUID()}${UNFINISHED}`;
     await mkdir(unfinished, { mode: 0o755 });
     try {
       const file = await uploads.read(build.upload_id, 0);
-      if (build.kind === 'archive') await unpackArchive(file, unfinished);
+      if (build.kind === 'archive') await unpackArchive(file, unfinished, { takeRoom: space.createMeter() });
       else await Bun.write(join(unfinished, build.file_name), new Response(file));
       if (build.kind === 'archive') await checkProgram(unfinished, build.command);
+      // Another file was sent meanwhile: what was read may be that one.
+      if ((await placeOf(build)) !== place) throw new ServiceError('UPLOAD_BUSY', {});
       // Whatever our umask is: game servers may run as another user.
       await chmod(unfinished, 0o755);
       await syncTree(unfinished);
+      // Not to be listed by game servers, whatever our umask is. Servers may run in one that an earlier release made.
+      const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
+      if (is_new) await chmod(folder, 0o711);
       await rename(unfinished, place);
+      await syncPath(folder);
       await syncPath(directory);
     } catch (error) {
       await remove(unfinished);
       throw error;
     }
+  }
+
+  /** Removes what was unpacked of files that were sent before. For a build that is not complete: no server runs from it. */
+  async function removeEarlier(build: BuildRow, place: string): Promise<void> {
+    const folder = folderOf(build);
+    const contents = (await readdir(folder)).map((name) => join(folder, name));
+    await Promise.all(contents.filter((content) => content !== place).map(remove));
   }
 
   /** Removes what a killed process had half unpacked. Nobody else unpacks into our data directory, and we have not begun. */
@@ -98,7 +131,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     async inspect(upload_id) {
       const build = await store.selectBuildByUpload(database.queries, upload_id);
       assert(build, 'an upload for a build has its build');
-      await ensureUnpacked(build);
+      await removeEarlier(build, await ensureUnpacked(build));
     },
     async complete(tx, upload_id, now) {
       const build = await store.selectBuildByUpload(tx, upload_id);
@@ -107,7 +140,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     },
     async discard(upload_id) {
       const build = await store.selectBuildByUpload(database.queries, upload_id);
-      if (build) await remove(placeOf(build));
+      if (build) await remove(folderOf(build));
     },
   });
 
@@ -117,10 +150,15 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     return build;
   }
 
-  /** A build within a scope. Watchable. */
-  const one: Watchable<store.BuildScope & { build_id: string }, BuildRow> = {
+  /** A build within a scope, if it has all of the tags. Watchable. */
+  const one: Watchable<store.BuildScope & { build_id: string; tags: Record<string, string> }, BuildRow> = {
     topics: ({ game_id }) => [topics.buildsOf(game_id)],
-    read: ({ build_id, ...scope }) => get(scope, build_id),
+    async read({ build_id, tags, ...scope }) {
+      const build = await get(scope, build_id);
+      const has_all = Object.entries(tags).every(([name, value]) => build.tags[name] === value);
+      if (!has_all) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
+      return build;
+    },
   };
 
   /** Those within a scope that have all of the tags. Watchable. */
@@ -140,7 +178,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
       scope: store.BuildScope,
       wanted: PrepareBuild,
     ): Promise<{ build: BuildRow; presigned_requests: PresignedRequest[] }> {
-      checkBuild(wanted, kinds);
+      const kind = checkBuild(wanted, kinds);
       return await database.transact(async (tx) => {
         const { upload_id, presigned_requests } = await uploads.prepare(
           tx,
@@ -153,7 +191,7 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
           namespace_id: scope.namespace_id ?? null,
           upload_id,
           name: wanted.name,
-          kind: kindOf(wanted),
+          kind,
           image_tag: wanted.image_tag ?? null,
           file_name: scriptNameOf(wanted.image_file.path),
           command: wanted.command ?? [],
@@ -169,14 +207,12 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     async complete(scope: store.BuildScope, build_id: string): Promise<void> {
       await uploads.complete((await get(scope, build_id)).upload_id);
     },
-    /** Merges tags into a build's; a pair that is exclusive is taken from the other builds of the environment. */
-    async patchTags(
-      scope: Required<store.BuildScope>,
-      build_id: string,
-      patch: { tags: Record<string, string>; exclusive_tags: string[] },
-    ): Promise<void> {
+    /** Merges tags into a build's, and removes those that are null; a pair that is exclusive is taken from the other builds of the environment. */
+    async patchTags(scope: Required<store.BuildScope>, build_id: string, patch: store.TagsPatch): Promise<void> {
       const missing = patch.exclusive_tags.find((key) => !Object.hasOwn(patch.tags, key));
       if (missing !== undefined) throw new ServiceError('BUILDS_TAGS_MISSING_EXCLUSIVE_KEY', { key: missing });
+      const removed = patch.exclusive_tags.find((key) => patch.tags[key] === null);
+      if (removed !== undefined) throw new ServiceError('BUILDS_TAGS_NULL_EXCLUSIVE_KEY', { key: removed });
       await database.transact(async (tx) => {
         // Within the transaction: the other builds keep their tags when there is no such build.
         if (!(await store.mergeTags(tx, scope, build_id, patch))) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
@@ -185,9 +221,8 @@ export function createBuilds({ database, clock, uploads, directory, kinds }: Bui
     /** The build's files on this machine, fetched and unpacked if need be. */
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
-      await ensureUnpacked(build);
       const command = build.kind === 'archive' ? build.command : [build.file_name];
-      return { kind: build.kind, directory: placeOf(build), command };
+      return { kind: build.kind, directory: await ensureUnpacked(build), command };
     },
   };
 }

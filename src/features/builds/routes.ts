@@ -34,6 +34,7 @@ export function buildRoutes(builds: Builds) {
     watched(
       '/games/:game_id/environments/:environment_id/builds',
       {
+        operation: 'listBuilds',
         summary: 'Lists the builds of an environment, the newest first.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
@@ -50,6 +51,7 @@ export function buildRoutes(builds: Builds) {
     watched(
       '/games/:game_id/environments/:environment_id/builds/:build_id',
       {
+        operation: 'getBuild',
         summary: 'A build of an environment.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
@@ -58,15 +60,18 @@ export function buildRoutes(builds: Builds) {
         response: wire.BuildAnswer,
         errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],
       },
-      ({ params: { build_id, ...environment } }) =>
-        see(builds.one, { ...inEnvironment(environment), build_id }, (row) => ({ build: wire.toBuild(row) })),
+      ({ params: { build_id, ...environment }, query }) =>
+        see(builds.one, { ...inEnvironment(environment), build_id, tags: parseTags(query.tags_json) }, (row) => ({
+          build: wire.toBuild(row),
+        })),
     ),
     route(
       'POST',
       '/games/:game_id/environments/:environment_id/builds/prepare',
       {
+        operation: 'prepareBuild',
         summary: 'Announces a build of an environment; the answer says where to send its file.',
-        allow: ['identity', 'cloud', 'service'],
+        allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.PrepareBuildBody,
         response: wire.PrepareBuildAnswer,
@@ -81,8 +86,9 @@ export function buildRoutes(builds: Builds) {
       'POST',
       '/games/:game_id/environments/:environment_id/builds/:build_id/complete',
       {
+        operation: 'completeBuild',
         summary: "Declares that a build's file has been sent. It is looked through and can be used from then on.",
-        allow: ['identity', 'cloud', 'service'],
+        allow: ['identity', 'cloud'],
         access: 'write',
         response: Empty,
         errors: [...ENVIRONMENT_ERRORS, ...COMPLETE_ERRORS],
@@ -96,12 +102,19 @@ export function buildRoutes(builds: Builds) {
       'PATCH',
       '/games/:game_id/environments/:environment_id/builds/:build_id/tags',
       {
-        summary: 'Adds tags to a build; an exclusive tag is taken from the other builds of the environment.',
-        allow: ['identity', 'cloud', 'service'],
+        operation: 'patchBuildTags',
+        summary:
+          'Adds tags to a build, or removes those that are null; an exclusive tag is taken from the other builds of the environment.',
+        allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.PatchTagsBody,
         response: Empty,
-        errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND', 'BUILDS_TAGS_MISSING_EXCLUSIVE_KEY'],
+        errors: [
+          ...ENVIRONMENT_ERRORS,
+          'BUILDS_BUILD_NOT_FOUND',
+          'BUILDS_TAGS_MISSING_EXCLUSIVE_KEY',
+          'BUILDS_TAGS_NULL_EXCLUSIVE_KEY',
+        ],
       },
       async ({ params, body }) => {
         const patch = { tags: body.tags, exclusive_tags: body.exclusive_tags ?? [] };
@@ -113,6 +126,7 @@ export function buildRoutes(builds: Builds) {
       'POST',
       '/cloud/games/:game_id/builds',
       {
+        operation: 'createGameBuild',
         summary: 'Announces a build of a game, for all of its namespaces; the answer says where to send its file.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -129,6 +143,7 @@ export function buildRoutes(builds: Builds) {
     watched(
       '/cloud/games/:game_id/builds',
       {
+        operation: 'listGameBuilds',
         summary: 'Lists all builds of a game, the newest first.',
         allow: ['identity', 'cloud'],
         access: 'read',

@@ -16,11 +16,18 @@ const CONTENT_LENGTH_MAX: Record<BuildKind, number> = {
 /** Of all names a JavaScript build may have, those that the runtime can tell the language by. */
 const SCRIPT_NAME = /\.(js|mjs|cjs|ts|mts|cts)$/;
 
-/** Throws what is wrong with a build that somebody wants to upload; `kinds` are those that can be run. */
-export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): void {
+const ARCHIVE_NAME = /\.(tar(\.\w+)?|tgz|tzst)$/;
+
+/** Returns the kind of a build that is about to be uploaded; throws what is wrong with it. `kinds` can be run. */
+export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): BuildKind {
   const problem = displayNameProblem(build.name, LONG_DISPLAY_NAME_BYTES_MAX);
   refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
-  const kind = kindOf(build);
+  const kind = build.kind ?? inferKind(build);
+  if (!kind) {
+    const error =
+      'its kind cannot be told by the name of its file. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar';
+    throw new ServiceError('BUILDS_BUILD_INVALID', { error });
+  }
   if (!kinds.includes(kind)) throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', { kind, kinds: kinds.join(', ') });
   const max_content_length = CONTENT_LENGTH_MAX[kind];
   if (build.image_file.content_length > max_content_length)
@@ -41,6 +48,7 @@ export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): vo
       error: 'the file of a javascript build ends in .js, .mjs, .cjs or .ts',
     });
   }
+  return kind;
 }
 
 /**
@@ -51,9 +59,11 @@ export function programInside([program = '']: string[]): string | undefined {
   return program.includes('/') && !program.startsWith('/') ? program : undefined;
 }
 
-/** The contract's default is a container. */
-export function kindOf(build: PrepareBuild): BuildKind {
-  return build.kind ?? 'docker_image';
+/** The kind of a build that names none. Clients of Rivet upload containers without a kind, and always with an image tag. */
+function inferKind({ image_file, image_tag, command }: PrepareBuild): BuildKind | undefined {
+  if (SCRIPT_NAME.test(image_file.path)) return 'javascript';
+  if (image_tag !== undefined && !command) return 'docker_image';
+  return ARCHIVE_NAME.test(image_file.path) ? 'archive' : undefined;
 }
 
 /** What a script is called on our disk: its language, and nothing else that the user wrote. */

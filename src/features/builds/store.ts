@@ -75,12 +75,18 @@ export async function setComplete(
   await tx.update(builds).set({ complete_ts: now }).where(eq(builds.build_id, build_id));
 }
 
-/** Adds tags to a build; the exclusive ones are taken from every other build in the scope that has the same pair. */
+export interface TagsPatch {
+  /** Null removes the tag. */
+  tags: Record<string, string | null>;
+  exclusive_tags: string[];
+}
+
+/** Adds tags to a build and removes those that are null; the exclusive ones are taken from every other build in the scope that has the same pair. */
 export async function mergeTags(
   tx: Tx,
   scope: Required<BuildScope>,
   build_id: string,
-  { tags, exclusive_tags }: { tags: Record<string, string>; exclusive_tags: string[] },
+  { tags, exclusive_tags }: TagsPatch,
 ): Promise<BuildRow | undefined> {
   const own = and(eq(builds.game_id, scope.game_id), eq(builds.namespace_id, scope.namespace_id));
   await touch(tx, [topics.buildsOf(scope.game_id)]);
@@ -95,9 +101,11 @@ export async function mergeTags(
       .set({ tags: sql`${builds.tags} - ${key}::text` })
       .where(and(own, sql`${builds.tags} @> ${pair}::jsonb`, sql`${builds.build_id} <> ${build_id}`));
   }
+  const removed = Object.keys(tags).filter((key) => tags[key] === null);
+  const added = Object.fromEntries(Object.entries(tags).filter(([, tag]) => tag !== null));
   const [row] = await tx
     .update(builds)
-    .set({ tags: sql`${builds.tags} || ${JSON.stringify(tags)}::jsonb` })
+    .set({ tags: sql`(${builds.tags} - ${sql.param(removed)}::text[]) || ${JSON.stringify(added)}::jsonb` })
     .where(and(own, eq(builds.build_id, build_id)))
     .returning();
   return row;

@@ -18,6 +18,14 @@ export const UNPACK_LIMITS = {
 };
 export type UnpackLimits = typeof UNPACK_LIMITS;
 
+/** Called with the length of what is to be written; throws when there is no room for it. */
+type TakeRoom = (bytes: number) => Promise<void>;
+
+interface UnpackOptions {
+  limits?: UnpackLimits;
+  takeRoom?: TakeRoom;
+}
+
 const RATIO_FREE_BYTES = 64 * 1024 ** 2;
 const GZIP_MAGIC = '1f8b';
 const ZSTD_MAGIC = '28b52ffd';
@@ -36,12 +44,17 @@ const SHOWN_MAX = 120;
 export async function unpackArchive(
   archive: ReadableStream<Uint8Array>,
   directory: string,
-  limits: UnpackLimits = UNPACK_LIMITS,
+  { limits = UNPACK_LIMITS, takeRoom = async () => {} }: UnpackOptions = {},
 ): Promise<void> {
   const meter: Meter = { packed: 0, unpacked: 0, last_block: Buffer.alloc(0), last_name: undefined };
   const { first_bytes, all } = await peek(archive, meter);
   const tar = extract();
-  const bytes = pipeline(Readable.from(all), createDecompressor(first_bytes), createBrake(meter, limits), tar);
+  const bytes = pipeline(
+    Readable.from(all),
+    createDecompressor(first_bytes),
+    createBrake(meter, limits, takeRoom),
+    tar,
+  );
   // Both ends have come to rest before the directory is anybody else's. What one end refused counts for more than the
   // other's complaint that the stream was cut.
   const ends = await Promise.allSettled([takeEntries(tar, directory, { meter, limits }), bytes]);
@@ -94,16 +107,16 @@ function createDecompressor(first_bytes: string) {
   return first_bytes === ZSTD_MAGIC ? createZstdDecompress() : new PassThrough();
 }
 
-/** Stops the flow when more comes out than any honest archive holds. */
-function createBrake(meter: Meter, limits: UnpackLimits): Transform {
+/** Stops the flow when more comes out than any honest archive holds, or than there is room for. */
+function createBrake(meter: Meter, limits: UnpackLimits, takeRoom: TakeRoom): Transform {
   return new Transform({
     transform(chunk: Uint8Array, _encoding, next) {
       meter.unpacked += chunk.length;
       const before = chunk.length < BLOCK_BYTES ? meter.last_block : Buffer.alloc(0);
       meter.last_block = Buffer.concat([before, chunk.subarray(-BLOCK_BYTES)]).subarray(-BLOCK_BYTES);
       const allowed = Math.min(limits.unpacked_bytes, RATIO_FREE_BYTES + meter.packed * limits.ratio);
-      if (meter.unpacked <= allowed) next(null, chunk);
-      else next(invalid(`it unpacks to more than ${allowed} bytes`));
+      if (meter.unpacked > allowed) return next(invalid(`it unpacks to more than ${allowed} bytes`));
+      takeRoom(chunk.length).then(() => next(null, chunk), next);
     },
   });
 }

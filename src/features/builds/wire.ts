@@ -1,15 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Text, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
-import { TAG_NAME_LENGTH_MAX, TAGS_MAX, Tags } from '../tags.ts';
+import { TAG_NAME_LENGTH_MAX, TAGS_MAX, TagsPatch } from '../tags.ts';
 import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
 const Kind = Type.Union(
   BUILD_KINDS.map((kind) => Type.Literal(kind)),
   {
-    default: 'docker_image',
     description:
-      'archive: a tar (plain, gzip or zstd) and a command; javascript: one .js or .ts file; the others need a container runtime.',
+      'archive: a tar (plain, gzip or zstd) and a command; javascript: one .js or .ts file; the others need a container runtime. Left out, the name of the file tells: .js, .ts and their like, or .tar and its like; with an image_tag and no command it is a docker_image.',
   },
 );
 
@@ -57,29 +56,35 @@ export const CreateGameBuildAnswer = Type.Object({
 export type PrepareBuild = Omit<Static<typeof PrepareBuildBody>, 'prewarm_datacenters'>;
 
 export const PatchTagsBody = Type.Object({
-  tags: Tags,
+  tags: TagsPatch,
   exclusive_tags: Type.Optional(Type.Array(Type.String({ maxLength: TAG_NAME_LENGTH_MAX }), { maxItems: TAGS_MAX })),
 });
 
-const Build = Type.Object({
-  id: Uuid,
-  name: Type.String(),
-  created_at: Timestamp,
-  content_length: U64,
-  tags: Type.Record(Type.String(), Type.String()),
-});
+const Build = Type.Object(
+  {
+    id: Uuid,
+    name: Type.String(),
+    created_at: Timestamp,
+    content_length: U64,
+    tags: Type.Record(Type.String(), Type.String()),
+  },
+  { title: 'Build' },
+);
 export const BuildAnswer = Type.Object({ build: Build });
 export const BuildsAnswer = Type.Object({ builds: Type.Array(Build) });
 
-const BuildSummary = Type.Object({
-  build_id: Uuid,
-  upload_id: Uuid,
-  display_name: Type.String(),
-  create_ts: Timestamp,
-  content_length: U64,
-  complete: Type.Boolean(),
-  tags: Type.Record(Type.String(), Type.String()),
-});
+const BuildSummary = Type.Object(
+  {
+    build_id: Uuid,
+    upload_id: Uuid,
+    display_name: Type.String(),
+    create_ts: Timestamp,
+    content_length: U64,
+    complete: Type.Boolean(),
+    tags: Type.Record(Type.String(), Type.String()),
+  },
+  { title: 'BuildSummary' },
+);
 export const GameBuildsAnswer = Type.Object({ builds: Type.Array(BuildSummary) });
 
 export function toBuild({ build_id, name, create_ts, content_length, tags }: BuildRow): Static<typeof Build> {

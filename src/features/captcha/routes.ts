@@ -15,6 +15,7 @@ export function captchaRoutes(captcha: Captcha) {
       'GET',
       `${prefix}/captcha/challenge`,
       {
+        operation: prefix === '/v1' ? 'createCaptchaChallengeV1' : 'createCaptchaChallenge',
         summary: 'A proof of work, where the version asks for one. Its solution comes with find, join or create.',
         allow: ['public', 'development'],
         is_tokenless: true,

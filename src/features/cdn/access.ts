@@ -1,45 +1,80 @@
+import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
+import type { Visit } from '../../platform/http/app.ts';
+import { inOneMinute } from '../../platform/limits/limit.ts';
+import { networkOf } from '../../platform/networks.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
+import { createTurns } from './turns.ts';
 
 /** What bcrypt takes account of; a longer password would be cut. */
 const PASSWORD_BYTES_MAX = 72;
-const REMEMBERED_MAX = 1_000;
-const REMEMBERED_FOR_MS = 60_000;
-/** Comparisons take a quarter of a second each, on threads of their own. */
-const AT_ONCE_MAX = 4;
+const REMEMBERED_MAX = 10_000;
+const REMEMBERED_FOR_MS = 10 * 60_000;
+/**
+ * A comparison keeps a thread busy for a quarter of a second or more, and files are read by the same threads: half of the
+ * processors are left to them.
+ */
+const TURNS = { at_once: Math.max(1, Math.floor(availableParallelism() / 2)), waiting_max: 64, wait_ms: 10_000 };
+/** For each site and address. A page asks for one, however many files it has. */
+const COMPARISONS = inOneMinute('site-passwords', 60);
 
-/** Who may see the site of a namespace that asks for a user and password (RFC 7617). */
+interface SiteUser {
+  user: string;
+  password: string;
+}
+
+/** Decides who may see the site of a namespace that asks for a user and password (RFC 7617). */
 export function createAccess(namespaces: Namespaces) {
   const admitted = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_FOR_MS });
-  let comparing = 0;
+  /** Comparisons that wait or are under way: all requests with the same password share one. */
+  const comparisons = new Map<string, Promise<boolean>>();
+  const takeTurn = createTurns(TURNS);
 
-  async function isUser(namespace_id: string, user: string, password: string): Promise<boolean> {
+  async function isUser(namespace_id: string, given: SiteUser, visit: Visit): Promise<boolean> {
+    if (Buffer.byteLength(given.password) > PASSWORD_BYTES_MAX) return false;
     const users = await namespaces.cdn.users(namespace_id);
-    const hash = users.find((known) => known.user === user)?.password;
-    if (hash === undefined || Buffer.byteLength(password) > PASSWORD_BYTES_MAX) return false;
-    // A changed password or user has another key: what is remembered is never out of date.
-    const key =
-      Bun.hash(`${namespace_id} ${hash}`).toString(36) + Bun.SHA256.hash(`${user}:${password}:${hash}`, 'base64');
-    if (admitted.has(key)) return true;
-    if (comparing >= AT_ONCE_MAX) return false;
-    comparing += 1;
-    try {
-      const is_same = await Bun.password.verify(password, hash);
-      if (is_same) admitted.set(key, true);
-      return is_same;
-    } finally {
-      comparing -= 1;
-    }
+    const known = users.find(({ user }) => user === given.user);
+    const hash = (known ?? chooseDecoy(given.user, users))?.password;
+    if (hash === undefined) return false;
+    // A changed password or user has another key, so what is remembered never becomes wrong.
+    const key = Bun.SHA256.hash(JSON.stringify([namespace_id, given.user, given.password, hash]), 'base64');
+    if (known && admitted.has(key)) return true;
+    const address = networkOf(visit.address());
+    const is_same = await share(`${key} ${address}`, async () => {
+      await visit.count(COMPARISONS, namespace_id);
+      return await takeTurn({ site: namespace_id, address }, () => Bun.password.verify(given.password, hash));
+    });
+    if (known && is_same) admitted.set(key, true);
+    return known !== undefined && is_same;
+  }
+
+  async function share(key: string, compare: () => Promise<boolean>): Promise<boolean> {
+    const comparing = comparisons.get(key) ?? compare().finally(() => comparisons.delete(key));
+    comparisons.set(key, comparing);
+    return await comparing;
   }
 
   return {
-    /** Whether a request with this Authorization header is let in. */
-    async admits({ namespace_id, auth_type }: NamespaceRow, authorization: string | null): Promise<boolean> {
+    /** Whether a visit is let in. Throws API_RATE_LIMIT, and CDN_BUSY where its password cannot be compared for now. */
+    async admits({ namespace_id, auth_type }: NamespaceRow, visit: Visit): Promise<boolean> {
       if (auth_type === 'none') return true;
-      const [, credentials] = /^basic +([A-Za-z0-9+/=]+)$/i.exec(authorization ?? '') ?? [];
-      const text = Buffer.from(credentials ?? '', 'base64').toString();
-      const colon = text.indexOf(':');
-      return colon > 0 && (await isUser(namespace_id, text.slice(0, colon), text.slice(colon + 1)));
+      const given = readCredentials(visit.request.headers.get('authorization'));
+      return given !== undefined && (await isUser(namespace_id, given, visit));
     },
   };
+}
+
+function readCredentials(authorization: string | null): SiteUser | undefined {
+  const [, credentials] = /^basic +([A-Za-z0-9+/=]+)$/i.exec(authorization ?? '') ?? [];
+  const text = Buffer.from(credentials ?? '', 'base64').toString();
+  const colon = text.indexOf(':');
+  return colon > 0 ? { user: text.slice(0, colon), password: text.slice(colon + 1) } : undefined;
+}
+
+/**
+ * The user whose hash an unknown one is compared with: always the same one, so that the time of an answer says nothing of
+ * who is known, also where hashes have different costs.
+ */
+function chooseDecoy(user: string, users: SiteUser[]): SiteUser | undefined {
+  return users[Number(Bun.hash(user) % BigInt(Math.max(1, users.length)))];
 }

@@ -1,37 +1,79 @@
+import { availableParallelism } from 'node:os';
+import { LRUCache } from 'lru-cache';
 import parseRange from 'range-parser';
+import type { Events } from '../../platform/events.ts';
+import { addVary } from '../../platform/http/answers.ts';
+import type { Visit } from '../../platform/http/app.ts';
+import type { Transfers } from '../../platform/http/transfers.ts';
+import { inOneMinute } from '../../platform/limits/limit.ts';
+import type { Games } from '../games/games.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
-import type { Versions } from '../versions/versions.ts';
+import type { CdnRoute, Versions } from '../versions/versions.ts';
 import { createAccess } from './access.ts';
-import { compress } from './compression.ts';
-import type { Hosts } from './hosts.ts';
-import { chooseEncoding, contentTypeOf, customHeaders, filePathOf, isHtml } from './rules.ts';
+import { openCompressedFiles } from './compressed-files.ts';
+import { createHosts } from './hosts.ts';
+import { chooseEncoding, contentTypeOf, customHeaders, type Encoding, filePathOf, isHtml } from './rules.ts';
 
 const NEVER_KEPT = 'no-cache, no-store';
 /** Kept, and asked for again each time: a version that is taken back is taken back at once. */
 const ASKED_AGAIN = 'public, max-age=0, must-revalidate';
 
+/** For each site and address, behind which many may play. Counted here: it is this process that a file costs. */
+const REQUESTS = inOneMinute('site', 6_000, { counted: 'here' });
+const REMEMBERED_HEADERS_MAX = 10_000;
+
+/** Of all compressed files together. */
+const COMPRESSED_BYTES_MAX = 1024 ** 3;
+/** Half of the processors compress at the most. */
+const COMPRESSED_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
+
 interface CdnDependencies {
-  hosts: Hosts;
+  events: Events;
+  games: Games;
   namespaces: Namespaces;
   versions: Versions;
   sites: Sites;
   uploads: Uploads;
+  transfers: Transfers;
+  sites_domain: string;
+  /** For compressed files; emptied at each start. */
+  directory: string;
 }
 
-export type Cdn = ReturnType<typeof createCdn>;
+export type Cdn = Awaited<ReturnType<typeof openCdn>>;
 
 /** Shows sites, each under host names of its own, so that nothing of a site runs where the API is. */
-export function createCdn({ hosts, namespaces, versions, sites, uploads }: CdnDependencies) {
+export async function openCdn(dependencies: CdnDependencies) {
+  const { namespaces, versions, sites, uploads, transfers } = dependencies;
+  const hosts = createHosts(dependencies);
+  const compressed_files = await openCompressedFiles({
+    ...{ directory: dependencies.directory, events: dependencies.events },
+    ...{ bytes_max: COMPRESSED_BYTES_MAX, at_once: COMPRESSED_AT_ONCE },
+  });
   const access = createAccess(namespaces);
+  // Versions never change.
+  const custom = new LRUCache<string, [string, string][]>({ max: REMEMBERED_HEADERS_MAX });
 
-  async function show(request: Request, namespace: NamespaceRow): Promise<Response> {
+  /** The custom headers of a file: matched once, so that costly globs cost nothing again. */
+  function headersOf(version_id: string, path: string, routes: readonly CdnRoute[]): [string, string][] {
+    const key = `${version_id} ${path}`;
+    const known = custom.get(key);
+    if (known) return known;
+    const headers = customHeaders(path, routes);
+    custom.set(key, headers);
+    return headers;
+  }
+
+  async function show(visit: Visit, namespace: NamespaceRow): Promise<Response> {
+    const { request } = visit;
+    await visit.count(REQUESTS, namespace.namespace_id);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return plain(405, 'A site is only read.', { allow: 'GET, HEAD' });
     }
-    if (!(await access.admits(namespace, request.headers.get('authorization')))) {
+    if (!(await access.admits(namespace, visit))) {
       return plain(401, 'This site asks for a user and password.', {
         'www-authenticate': 'Basic realm="site", charset="UTF-8"',
       });
@@ -41,60 +83,73 @@ export function createCdn({ hosts, namespaces, versions, sites, uploads }: CdnDe
     const path = filePathOf(new URL(request.url).pathname);
     const file = site && path !== undefined ? (await sites.files(site)).get(path) : undefined;
     if (!site || path === undefined || !file) return plain(404, 'There is no such file on this site.');
-    return await send(request, {
+    return await send(visit, {
       path,
       file,
       upload_id: site.upload_id,
-      custom: customHeaders(path, cdn?.routes ?? []),
+      custom: headersOf(namespace.version_id, path, cdn?.routes ?? []),
     });
   }
 
   async function send(
-    request: Request,
+    { request, address }: Visit,
     { path, file, upload_id, custom }: { path: string; file: SiteFile; upload_id: string; custom: [string, string][] },
   ): Promise<Response> {
     const content_type = contentTypeOf(path, file.content_type);
     const { content_length, file_number } = file;
-    const encoding = request.headers.has('range')
-      ? undefined
-      : chooseEncoding(request.headers.get('accept-encoding'), { content_type, content_length });
     // Files of a complete upload never change: where one lies says which bytes it has.
-    const etag = `"${upload_id}.${file_number}${encoding ? `.${encoding}` : ''}"`;
+    const etagOf = (encoding?: Encoding) => `"${upload_id}.${file_number}${encoding ? `.${encoding}` : ''}"`;
     const headers = new Headers({
       'content-type': content_type,
       'cache-control': isHtml(content_type) ? NEVER_KEPT : ASKED_AGAIN,
       'x-content-type-options': 'nosniff',
     });
-    for (const [name, value] of custom) headers.set(name, value);
-    headers.set('etag', etag);
-    headers.append('vary', 'Accept-Encoding');
+    for (const [name, value] of custom) {
+      if (name.toLowerCase() === 'vary') addVary(headers, value);
+      else headers.set(name, value);
+    }
+    addVary(headers, 'Accept-Encoding');
     headers.set('accept-ranges', 'bytes');
-    if (isSeen(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers });
+    const wanted = request.headers.has('range')
+      ? undefined
+      : chooseEncoding(request.headers.get('accept-encoding'), { content_type, content_length });
+    const seen = request.headers.get('if-none-match');
+    const seen_etag = [etagOf(wanted), etagOf()].find((etag) => isSeen(seen, etag));
+    if (seen_etag !== undefined) {
+      headers.set('etag', seen_etag);
+      return new Response(null, { status: 304, headers });
+    }
 
-    const range = readRange(request, content_length, etag);
+    const read = (range?: { start: number; end: number }) => uploads.read(upload_id, file_number, range);
+    const original = { upload_id, file_number, content_length, read };
+    const compressed = wanted && (await compressed_files.find(original, wanted));
+    if (compressed) {
+      headers.set('etag', etagOf(wanted));
+      headers.set('content-encoding', wanted);
+      headers.set('content-length', String(compressed.content_length));
+      return new Response(request.method === 'HEAD' ? null : Bun.file(compressed.path), { headers });
+    }
+    headers.set('etag', etagOf());
+    const range = readRange(request, content_length, etagOf());
     if (range === 'unsatisfiable') {
       headers.set('content-range', `bytes */${content_length}`);
       return new Response(null, { status: 416, headers });
     }
-    if (encoding) headers.set('content-encoding', encoding);
-    else headers.set('content-length', String(range ? range.end - range.start + 1 : content_length));
+    headers.set('content-length', String(range ? range.end - range.start + 1 : content_length));
     if (range) headers.set('content-range', `bytes ${range.start}-${range.end}/${content_length}`);
     const status = range ? 206 : 200;
     if (request.method === 'HEAD') return new Response(null, { status, headers });
-    const content = await uploads.read(upload_id, file_number, range);
-    return new Response(encoding ? compress(content, encoding) : content, {
-      status,
-      headers,
-    });
+    const content = await transfers.download(address(), request.signal, () => read(range));
+    return new Response(content, { status, headers });
   }
 
   return {
     /** The answer of the site whose host a request names; undefined when it is the API that is asked. */
-    async respond(request: Request): Promise<Response | undefined> {
-      const { is_site, namespace_id } = await hosts.look(new URL(request.url).hostname);
+    async respond(visit: Visit): Promise<Response | undefined> {
+      const { is_site, namespace_id } = await hosts.look(new URL(visit.request.url).hostname);
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
-      return namespace ? await show(request, namespace) : plain(404, 'There is no site under this name.');
+      return namespace ? await show(visit, namespace) : plain(404, 'There is no site under this name.');
     },
     /** The namespace whose pages need no token, by the origin that they come from (specification: tokenless). */
     async findByOrigin(origin: string): Promise<string | undefined> {
@@ -108,6 +163,7 @@ export function createCdn({ hosts, namespaces, versions, sites, uploads }: CdnDe
       topics.siteHost(new URL(origin).hostname),
       topics.namespace(namespace_id),
     ],
+    [Symbol.asyncDispose]: () => compressed_files[Symbol.asyncDispose](),
   };
 }
 

@@ -7,7 +7,6 @@ interface HostsDependencies {
   games: Games;
   namespaces: Namespaces;
   sites_domain: string;
-  public_url: string;
 }
 
 export type Hosts = ReturnType<typeof createHosts>;
@@ -16,9 +15,9 @@ export type Hosts = ReturnType<typeof createHosts>;
  * Which namespace a host name belongs to: `game--namespace.DOMAIN`, `game.DOMAIN` for prod, or a domain of its own
  * (field-behaviour 9.1). Everything else is the API's.
  */
-export function createHosts({ games, namespaces, sites_domain, public_url }: HostsDependencies) {
+export function createHosts({ games, namespaces, sites_domain }: HostsDependencies) {
+  const { reserved_hosts } = namespaces.cdn;
   const suffix = `.${sites_domain}`;
-  const own_host = new URL(public_url).hostname;
 
   async function findByName(label: string): Promise<string | undefined> {
     const [game_name = '', namespace_name = PROD, ...more] = label.split('--');
@@ -31,12 +30,12 @@ export function createHosts({ games, namespaces, sites_domain, public_url }: Hos
   return {
     /** Whether a site is shown under the host, and if so whose; `namespace_id` is undefined when it is nobody's. */
     async look(hostname: string): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
-      if (hostname.endsWith(suffix)) {
+      if (hostname.endsWith(suffix) && !reserved_hosts.isOwn(hostname)) {
         return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length)) };
       }
-      // Addresses of machines and names without a dot are nobody's domain.
-      const is_ours = hostname === own_host || !hostname.includes('.') || /[\d\]]$/.test(hostname);
-      const namespace_id = is_ours ? undefined : await namespaces.cdn.findByDomain(hostname);
+      // Also when an older release gave the name to a namespace.
+      const is_reserved = reserved_hosts.isReserved(hostname);
+      const namespace_id = is_reserved ? undefined : await namespaces.cdn.findByDomain(hostname);
       return { is_site: namespace_id !== undefined, namespace_id };
     },
   };

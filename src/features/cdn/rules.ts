@@ -1,7 +1,7 @@
 import mime from 'mime';
 import Negotiator from 'negotiator';
-import picomatch from 'picomatch';
-import type { CdnRoute } from '../versions/versions.ts';
+import { isSendable } from '../uploads/uploads.ts';
+import { type CdnRoute, matchesGlob } from '../versions/versions.ts';
 
 const COMPRESSED_FROM_BYTES = 1_024;
 const ROUTES_APPLIED_MAX = 10;
@@ -20,9 +20,13 @@ export function filePathOf(pathname: string): string | undefined {
   }
 }
 
-/** What was said when the file was announced, or else what its name says. Text is UTF-8 unless it says otherwise. */
+/**
+ * The type that was announced with the file, or else the type of its name. Text is UTF-8 unless it says otherwise. An
+ * announced type that no header can hold does not count: versions before this rule stored such types.
+ */
 export function contentTypeOf(path: string, announced: string | null): string {
-  const type = announced ?? mime.getType(path) ?? 'application/octet-stream';
+  const is_usable = announced !== null && announced !== '' && isSendable(announced);
+  const type = (is_usable ? announced : undefined) ?? mime.getType(path) ?? 'application/octet-stream';
   const is_text = /^(text\/|application\/(javascript|json|xml)|image\/svg)/.test(type);
   return is_text && !type.includes('charset') ? `${type}; charset=utf-8` : type;
 }
@@ -56,7 +60,7 @@ const OURS =
 /** The custom headers of a version for a file: of the routes whose glob it matches, by priority, at most ten of them. */
 export function customHeaders(path: string, routes: readonly CdnRoute[]): [string, string][] {
   return routes
-    .filter(({ glob }) => picomatch.isMatch(path, glob.replace(/^\//, ''), { dot: true, bash: false }))
+    .filter(({ glob }) => matchesGlob(glob, path))
     .toSorted((one, other) => other.priority - one.priority)
     .slice(0, ROUTES_APPLIED_MAX)
     .reverse()

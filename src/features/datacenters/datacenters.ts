@@ -10,6 +10,9 @@ import type { DatacenterRow } from './tables.ts';
 export type Datacenters = ReturnType<typeof createDatacenters>;
 export type Datacenter = DatacenterRow;
 
+/** What stands for the id of a datacenter that is not there any more. */
+export const UNKNOWN_REGION = '00000000-0000-0000-0000-000000000000';
+
 interface DatacentersDependencies {
   database: Database;
   clock: Clock;
@@ -33,5 +36,9 @@ export function createDatacenters({ database, clock, feed }: DatacentersDependen
     },
     /** All there are, in the order of their slugs. */
     list: () => all.get('all'),
+    /** Their ids, by slug. */
+    async idsBySlug(): Promise<ReadonlyMap<string, string>> {
+      return new Map((await all.get('all')).map(({ slug, datacenter_id }) => [slug, datacenter_id]));
+    },
   };
 }

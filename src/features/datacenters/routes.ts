@@ -9,6 +9,7 @@ export function datacenterRoutes(datacenters: Datacenters) {
       'GET',
       '/games/:game_id/environments/:environment_id/datacenters',
       {
+        operation: 'listDatacenters',
         summary: 'Lists the datacenters in which servers can run, by slug.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { Uuid } from '../../platform/http/shapes.ts';
 import type { DatacenterRow } from './tables.ts';
 
-const Datacenter = Type.Object({ id: Uuid, slug: Type.String(), name: Type.String() });
+const Datacenter = Type.Object({ id: Uuid, slug: Type.String(), name: Type.String() }, { title: 'Datacenter' });
 
 export const DatacentersAnswer = Type.Object({ datacenters: Type.Array(Datacenter) });
 

@@ -32,7 +32,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       if (!row) return {};
       // What is watched looks the same to all until it changes: each link has one token.
       const made = { token_id: device_link_id, at: row.complete_ts };
-      return { cloud_token: await games.createCloudToken(row.game_id, { made }) };
+      return { cloud_token: await games.createCloudToken(row.game_id, made) };
     },
   };
 
@@ -49,10 +49,9 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     /** Gives the tool behind a link the game. Throws GAME_NOT_FOUND, TOKEN_ERROR, CLOUD_DEVICE_LINK_ALREADY_COMPLETE. */
     async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<void> {
       const { device_link_id } = await this.readToken(device_link_token);
-      await games.tenants.admit(caller, { game_id }, 'write');
-      const now = clock.now();
-      const expired = after(now, -LIFETIMES_MS.device_link);
-      const row = { device_link_id, game_id, complete_ts: now };
+      const { at } = await games.admitToken(caller, game_id);
+      const expired = after(clock.now(), -LIFETIMES_MS.device_link);
+      const row = { device_link_id, game_id, complete_ts: at };
       const is_new = await database.transact((tx) => insertLink(tx, row, expired));
       if (!is_new) throw new ServiceError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE', {});
     },

@@ -12,6 +12,7 @@ export function deviceRoutes(devices: Devices) {
       'POST',
       '/cloud/devices/links',
       {
+        operation: 'prepareDeviceLink',
         summary: 'Prepares a link by which a tool comes by a cloud token: open the URL, wait at GET.',
         allow: 'anyone',
         body: Empty,
@@ -22,6 +23,7 @@ export function deviceRoutes(devices: Devices) {
     watched(
       '/cloud/devices/links',
       {
+        operation: 'getDeviceLink',
         summary: 'The cloud token of a link, once somebody has completed it. The token in the query is the permission.',
         allow: 'anyone',
         query: LinkQuery,
@@ -37,6 +39,7 @@ export function deviceRoutes(devices: Devices) {
       'POST',
       '/cloud/devices/links/complete',
       {
+        operation: 'completeDeviceLink',
         summary: 'Gives the tool behind a link a cloud token for a game.',
         allow: ['identity'],
         body: CompleteBody,

@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox';
 import { route } from '../../platform/http/route.ts';
-import { U64 } from '../../platform/http/shapes.ts';
+import { ANY_U64 } from '../../platform/http/shapes.ts';
 import type { Exports } from './exports.ts';
 
 const LOBBIES = '/cloud/games/:game_id/matchmaker/lobbies';
-const HistoryBody = Type.Object({ query_start: U64, query_end: U64 });
+const HistoryBody = Type.Object({ query_start: ANY_U64, query_end: ANY_U64 });
 const LogsBody = Type.Object({ stream: Type.Union([Type.Literal('std_out'), Type.Literal('std_err')]) });
 const LinkAnswer = Type.Object({ url: Type.String({ description: 'Of a CSV file; good for an hour.' }) });
 
@@ -16,6 +16,7 @@ export function exportRoutes(exports: Exports) {
       'POST',
       `${LOBBIES}/export-history`,
       {
+        operation: 'exportLobbyHistory',
         ...asking,
         summary: 'A link to the history of the lobbies that ran in a window of time (Unix milliseconds).',
         body: HistoryBody,
@@ -29,6 +30,7 @@ export function exportRoutes(exports: Exports) {
       'POST',
       `${LOBBIES}/:lobby_id/logs/export`,
       {
+        operation: 'exportLobbyLogs',
         ...asking,
         summary: "A link to all that a lobby's server wrote.",
         body: LogsBody,

@@ -1,14 +1,16 @@
 import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Tenants } from '../../platform/http/pipeline.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
+import type { Feed } from '../../platform/watch/feed.ts';
 import type { Watchable } from '../../platform/watch/sights.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Groups } from '../groups/groups.ts';
 import { toGroupSummary } from '../groups/wire.ts';
+import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import { toNamespaceSummary } from '../namespaces/wire.ts';
@@ -16,6 +18,7 @@ import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { toVersionSummary } from '../versions/wire.ts';
 import { gameProblems, makeNameId } from './rules.ts';
+import { createStanding, requireIssuedSince } from './standing.ts';
 import * as store from './store.ts';
 import type { GameRow } from './tables.ts';
 import { toGame, toGameProfile, toGameSummary } from './wire.ts';
@@ -27,12 +30,20 @@ interface GamesDependencies {
   database: Database;
   clock: Clock;
   tokens: Tokens;
+  feed: Feed;
+  identities: Identities;
   groups: Groups;
   namespaces: Namespaces;
   versions: Versions;
   datacenters: Datacenters;
   public_url: string;
+  sites_domain: string;
+  /** How many players of games have a seat, by game; games without any may be missing. */
+  countPlayers(game_ids: string[]): Promise<ReadonlyMap<string, number>>;
 }
+
+/** The id and the moment of a token that is about to be issued. */
+export type MadeToken = NonNullable<IssueOptions['made']>;
 
 interface WantedGame {
   display_name: string;
@@ -53,10 +64,14 @@ const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
 
 /** What is hosted, and who may do what with it. */
 export function createGames(dependencies: GamesDependencies) {
-  const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url } = dependencies;
+  const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url, sites_domain, countPlayers } =
+    dependencies;
+  const addresses = { public_url, sites_domain };
 
-  async function get(game_id: string): Promise<GameRow> {
-    const game = await store.selectGame(database.queries, game_id);
+  const standing = createStanding(dependencies);
+
+  async function get(game_id: string, queries: Queries = database.queries): Promise<GameRow> {
+    const game = await store.selectGame(queries, game_id);
     if (!game) throw new ServiceError('GAME_NOT_FOUND', {});
     return game;
   }
@@ -83,8 +98,8 @@ export function createGames(dependencies: GamesDependencies) {
       const namespace = await namespaces.find(namespace_id);
       if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});
     },
-    /** Members come and go; what a token itself says does not change. */
-    newsOf: (caller) => (caller.kind === 'identity' ? topics.gamesOf(caller.identity_id) : undefined),
+    authenticate: standing.authenticate,
+    newsOf: standing.newsOf,
   };
 
   /** A game with a first version and the namespaces prod and staging, or nothing of it. */
@@ -93,7 +108,8 @@ export function createGames(dependencies: GamesDependencies) {
       const game_id = crypto.randomUUID();
       const watchers = await groups.lockMembers(tx, developer_group_id);
       const pictures = { logo_upload_id: null, banner_upload_id: null };
-      const row = { game_id, name_id, display_name, developer_group_id, ...pictures, create_ts: clock.now() };
+      const names = { game_id, name_id, display_name, developer_group_id };
+      const row = { ...names, ...pictures, create_ts: clock.now(), tokens_not_before: null };
       await store.insertGame(tx, row, watchers);
       const { version_id } = await versions.createFirst(tx, game_id);
       await namespaces.createWith(tx, { game_id, version_id, name_id: 'prod', display_name: 'Production' });
@@ -106,16 +122,18 @@ export function createGames(dependencies: GamesDependencies) {
   const game: Watchable<string, ReturnType<typeof toGame>> = {
     topics: (game_id) => [topics.game(game_id), topics.datacenters()],
     async read(game_id) {
-      const [row, its_namespaces, its_versions, all_datacenters] = await Promise.all([
+      const [row, its_namespaces, its_versions, all_datacenters, counts] = await Promise.all([
         get(game_id),
         namespaces.list(game_id),
         versions.list(game_id),
         datacenters.list(),
+        countPlayers([game_id]),
       ]);
       return toGame(row, {
         namespaces: its_namespaces.map(toNamespaceSummary),
         versions: its_versions.map(toVersionSummary),
         datacenters: all_datacenters,
+        total_player_count: counts.get(game_id) ?? 0,
         public_url,
       });
     },
@@ -131,10 +149,13 @@ export function createGames(dependencies: GamesDependencies) {
     const its_groups = await groups.listOf(identity_id);
     const by_id = new Map(its_groups.map((group) => [group.group_id, group]));
     const its_games = await store.selectGamesOf(database.queries, [...by_id.keys()]);
+    const counts = await countPlayers(its_games.map(({ game_id }) => game_id));
     return {
       games: its_games.flatMap((row) => {
         const group = by_id.get(row.developer_group_id);
-        return group ? [toGameSummary(row, group, public_url)] : [];
+        return group
+          ? [toGameSummary(row, group, { ...addresses, total_player_count: counts.get(row.game_id) ?? 0 })]
+          : [];
       }),
       groups: its_groups.map((group) => toGroupSummary(group, true, public_url)),
     };
@@ -146,7 +167,8 @@ export function createGames(dependencies: GamesDependencies) {
     async read({ game_id }) {
       const row = await get(game_id);
       const group = await groups.get(row.developer_group_id);
-      return { games: [toGameSummary(row, group, public_url)], groups: [] };
+      const total_player_count = (await countPlayers([game_id])).get(game_id) ?? 0;
+      return { games: [toGameSummary(row, group, { ...addresses, total_player_count })], groups: [] };
     },
   };
 
@@ -155,7 +177,7 @@ export function createGames(dependencies: GamesDependencies) {
     topics: topicsOfOwned,
     async read({ game_id }) {
       const row = await get(game_id);
-      return toGameProfile(row, await groups.get(row.developer_group_id), public_url);
+      return toGameProfile(row, await groups.get(row.developer_group_id), addresses);
     },
   };
 
@@ -165,15 +187,16 @@ export function createGames(dependencies: GamesDependencies) {
     gamesOf,
     gameOfCloud,
     profile,
-    get,
+    get: (game_id: string) => get(game_id),
     findByName: (name_id: string) => store.selectGameByName(database.queries, name_id),
-    listOfGroup: (group_id: string) => store.selectGamesOf(database.queries, [group_id]),
-    async validate(wanted: { display_name: string; name_id?: string | undefined }): Promise<ContentProblem[]> {
-      const problems = gameProblems(wanted);
-      const is_taken =
-        wanted.name_id !== undefined && (await store.selectGameByName(database.queries, wanted.name_id)) !== undefined;
-      return is_taken ? [...problems, NAME_ID_TAKEN] : problems;
+    /** The developer groups that games belong to, by game. */
+    async groupsOf(game_ids: string[]): Promise<Map<string, string>> {
+      const rows = await store.selectGroupsOf(database.queries, game_ids);
+      return new Map(rows.map(({ game_id, developer_group_id }) => [game_id, developer_group_id]));
     },
+    listOfGroup: (group_id: string) => store.selectGamesOf(database.queries, [group_id]),
+    /** What is wrong with a game's display name. The name id is made from it when the game is created. */
+    validate: ({ display_name }: { display_name: string }): ContentProblem[] => gameProblems({ display_name }),
     /** For members of the group that is to own it. Throws GROUP_NOT_FOUND or VALIDATION_ERROR. */
     async create(caller: CallerOf<'identity'>, wanted: WantedGame): Promise<string> {
       refuseProblems(gameProblems(wanted));
@@ -195,17 +218,45 @@ export function createGames(dependencies: GamesDependencies) {
       if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
       return row;
     },
-    /** Makes an upload the game's logo or banner. */
+    /** Makes an upload the game's logo or banner. Returns the one that it replaces. */
     async setPicture(
+      tx: Tx,
       game_id: string,
-      picture: Partial<Pick<GameRow, 'logo_upload_id' | 'banner_upload_id'>>,
-    ): Promise<void> {
-      const { developer_group_id } = await get(game_id);
-      await database.transact(async (tx) =>
-        store.updateGame(tx, game_id, picture, await groups.lockMembers(tx, developer_group_id)),
-      );
+      place: 'logo_upload_id' | 'banner_upload_id',
+      upload_id: string,
+    ): Promise<string | null> {
+      const { developer_group_id } = await get(game_id, tx);
+      const members = await groups.lockMembers(tx, developer_group_id);
+      const before = await get(game_id, tx);
+      await store.updateGame(tx, game_id, { [place]: upload_id }, members);
+      return before[place];
     },
-    /** A token for tools that deploy a game. */
-    createCloudToken: (game_id: string, options?: IssueOptions) => tokens.issue({ kind: 'cloud', game_id }, options),
+    /** A token for tools that deploy a game. `made` comes from `admitToken`. */
+    createCloudToken: (game_id: string, made: MadeToken) => tokens.issue({ kind: 'cloud', game_id }, { made }),
+    /**
+     * Admits a caller who has a token of the game made, and gives its id and moment: a caller who is losing the right to
+     * meanwhile either is refused, or gets a token that is refused. Throws GAME_NOT_FOUND or TOKEN_REVOKED.
+     */
+    async admitToken(caller: Caller, game_id: string): Promise<MadeToken> {
+      const at = await database.transact(async (tx) => {
+        // Waits for those who take tokens back.
+        const row = await store.shareGame(tx, game_id);
+        if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
+        const now = clock.now();
+        const { tokens_not_before } = row;
+        if (caller.kind === 'cloud') requireIssuedSince(tokens_not_before, caller.issued_at);
+        return tokens_not_before && tokens_not_before > now ? tokens_not_before : now;
+      });
+      await tenants.admit(caller, { game_id }, 'write');
+      return { token_id: crypto.randomUUID(), at };
+    },
+    /** From the commit on, refuses the cloud and service tokens that a group's games had until now. */
+    revokeTokensOf: (tx: Tx, group_id: string) => store.revokeTokens(tx, { developer_group_id: group_id }, clock),
+    /** Refuses the cloud and service tokens that a game had until now; for the owner of its group. */
+    async revokeTokens({ identity_id }: CallerOf<'identity'>, game_id: string): Promise<void> {
+      const { developer_group_id } = await get(game_id);
+      await groups.requireOwner({ group_id: developer_group_id, identity_id });
+      await database.transact((tx) => store.revokeTokens(tx, { game_id }, clock));
+    },
   };
 }

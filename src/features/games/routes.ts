@@ -9,6 +9,7 @@ export function gameRoutes(games: Games) {
     watched(
       '/cloud/games',
       {
+        operation: 'listGames',
         summary: "Lists the games of the caller's groups, and these groups.",
         allow: ['identity', 'cloud'],
         response: wire.GamesAnswer,
@@ -23,6 +24,7 @@ export function gameRoutes(games: Games) {
       'POST',
       '/cloud/games',
       {
+        operation: 'createGame',
         summary: 'Creates a game of a group, with a first version and the namespaces prod and staging.',
         allow: ['identity'],
         body: wire.CreateGameBody,
@@ -37,16 +39,18 @@ export function gameRoutes(games: Games) {
       'POST',
       '/cloud/games/validate',
       {
+        operation: 'validateGame',
         summary: 'Says what is wrong with the names of a game, without creating it.',
         allow: ['identity', 'cloud'],
         body: wire.GameNames,
         response: ValidationErrors,
       },
-      async ({ body }) => ({ errors: await games.validate(body) }),
+      async ({ body }) => ({ errors: games.validate(body) }),
     ),
     watched(
       '/cloud/games/:game_id',
       {
+        operation: 'getGame',
         summary: 'A game with its namespaces, versions and regions.',
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -59,6 +63,7 @@ export function gameRoutes(games: Games) {
       'POST',
       '/cloud/games/:game_id/tokens/cloud',
       {
+        operation: 'createCloudToken',
         summary: 'Makes a token for tools that deploy the game.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -66,11 +71,31 @@ export function gameRoutes(games: Games) {
         response: wire.TokenAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      async ({ params }) => ({ token: await games.createCloudToken(params.game_id) }),
+      async ({ caller, params: { game_id } }) => ({
+        token: await games.createCloudToken(game_id, await games.admitToken(caller, game_id)),
+      }),
+    ),
+    route(
+      'POST',
+      '/cloud/games/:game_id/tokens/revoke',
+      {
+        operation: 'revokeTokens',
+        summary: 'Refuses the cloud and service tokens that the game had until now. For the owner of its group.',
+        allow: ['identity'],
+        access: 'write',
+        body: Empty,
+        response: Empty,
+        errors: ['GAME_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'],
+      },
+      async ({ caller, params }) => {
+        await games.revokeTokens(caller, params.game_id);
+        return {};
+      },
     ),
     watched(
       '/portal/games/:game_name_id/profile',
       {
+        operation: 'getGameProfile',
         summary: 'A game as players see it, by its name id.',
         allow: ['identity', 'public'],
         free_params: ['game_name_id'],
@@ -86,6 +111,7 @@ export function gameRoutes(games: Games) {
       'GET',
       '/cloud/auth/inspect',
       {
+        operation: 'inspectToken',
         summary: 'Says whose token this is.',
         allow: ['identity', 'cloud'],
         response: wire.InspectAnswer,

@@ -1,6 +1,7 @@
 import { asc, eq, sql } from 'drizzle-orm';
+import { after, type Clock } from '../../platform/clock.ts';
 import type { Queries, Tx } from '../../platform/database/database.ts';
-import { touch } from '../../platform/watch/versions.ts';
+import { raiseSelected, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type GameRow, games } from './tables.ts';
 
@@ -23,9 +24,47 @@ export async function selectGame(queries: Queries, game_id: string): Promise<Gam
   return row;
 }
 
+/** Returns the game, locked against changes until the transaction ends. */
+export async function shareGame(tx: Tx, game_id: string): Promise<GameRow | undefined> {
+  const [row] = await tx.select().from(games).where(eq(games.game_id, game_id)).for('share');
+  return row;
+}
+
+/** Refuses the tokens that one game, or all games of a group, had until now. */
+export async function revokeTokens(
+  tx: Tx,
+  which: Pick<GameRow, 'game_id'> | Pick<GameRow, 'developer_group_id'>,
+  clock: Clock,
+): Promise<void> {
+  const are_meant =
+    'game_id' in which ? eq(games.game_id, which.game_id) : eq(games.developer_group_id, which.developer_group_id);
+  const names = sql`select 'game:' || ${games.game_id} from ${games} where ${are_meant} order by ${games.game_id}`;
+  await tx.execute(sql`with ${raiseSelected(names, 'told')} select count(*) from told`);
+  await tx.execute(sql`select from ${games} where ${are_meant} order by ${games.game_id} for no key update`);
+  // Tokens whose making this waited for are not newer; a millisecond is what a token's time has.
+  const moment = after(clock.now(), 1);
+  await tx
+    .update(games)
+    .set({ tokens_not_before: sql`greatest(${games.tokens_not_before}, ${moment.toISOString()}::timestamptz)` })
+    .where(are_meant);
+}
+
 export async function selectGameByName(queries: Queries, name_id: string): Promise<GameRow | undefined> {
   const [row] = await queries.select().from(games).where(eq(games.name_id, name_id));
   return row;
+}
+
+/** The developer groups that some games belong to. */
+export async function selectGroupsOf(
+  queries: Queries,
+  game_ids: string[],
+): Promise<Pick<GameRow, 'game_id' | 'developer_group_id'>[]> {
+  return await queries
+    .select({ game_id: games.game_id, developer_group_id: games.developer_group_id })
+    .from(games)
+    .where(sql`${games.game_id} = any(${sql.param(game_ids)}::uuid[])`)
+    .orderBy(asc(games.game_id))
+    .limit(game_ids.length);
 }
 
 /** The games of some groups, by display name. */

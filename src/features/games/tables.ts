@@ -14,6 +14,8 @@ export const games = pgTable(
     /** The uploads that are its pictures. */
     logo_upload_id: uuid(),
     banner_upload_id: uuid(),
+    /** Cloud and service tokens of the game that were issued earlier are refused. */
+    tokens_not_before: timestamp({ withTimezone: true, precision: 3, mode: 'date' }),
     create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
   },
   (table) => [index('games_by_group').on(table.developer_group_id)],

@@ -7,6 +7,12 @@ import { NamespaceSummary } from '../namespaces/wire.ts';
 import { VersionSummary } from '../versions/wire.ts';
 import type { GameRow } from './tables.ts';
 
+const PlayerCount = Type.Integer({
+  ...U32,
+  description:
+    'Players who have a seat, in all namespaces, at the time of the answer. A change of it alone wakes no watcher.',
+});
+
 export const GameNames = Type.Object({ display_name: Text, name_id: Type.Optional(Text) });
 
 export const CreateGameBody = Type.Object({
@@ -31,7 +37,7 @@ export const Game = Type.Object({
   name_id: Type.String(),
   display_name: Type.String(),
   developer_group_id: Uuid,
-  total_player_count: U32,
+  total_player_count: PlayerCount,
   logo_url: Type.Optional(Type.String()),
   banner_url: Type.Optional(Type.String()),
   namespaces: Type.Array(NamespaceSummary),
@@ -48,7 +54,7 @@ const GameSummary = Type.Object({
   banner_url: Type.Optional(Type.String()),
   url: Type.String(),
   developer: GroupHandle,
-  total_player_count: U32,
+  total_player_count: PlayerCount,
 });
 export const GamesAnswer = Type.Object({
   games: Type.Array(GameSummary),
@@ -81,10 +87,26 @@ export const InspectAnswer = Type.Object({
   ]),
 });
 
-/** Everything in it that the field has fixed values for has them (field-behaviour 8.2). */
+/** Where the service and the sites of games are. */
+interface Addresses {
+  public_url: string;
+  sites_domain: string;
+}
+
+/** The address of a game's site, as its namespace prod shows it. */
+function toSiteUrl(name_id: string, { public_url, sites_domain }: Addresses): string {
+  const url = new URL(public_url);
+  url.hostname = `${name_id}.${sites_domain}`;
+  return url.origin;
+}
+
+/** What Rivet has a fixed value for has it here too (field-behaviour 8.2), but for the players. */
 export function toGame(
   row: GameRow,
-  parts: Pick<Static<typeof Game>, 'namespaces' | 'versions'> & { datacenters: Datacenter[]; public_url: string },
+  parts: Pick<Static<typeof Game>, 'namespaces' | 'versions' | 'total_player_count'> & {
+    datacenters: Datacenter[];
+    public_url: string;
+  },
 ): Static<typeof Game> {
   const { game_id, create_ts, name_id, display_name, developer_group_id } = row;
   return {
@@ -93,7 +115,7 @@ export function toGame(
     name_id,
     display_name,
     developer_group_id,
-    total_player_count: 0,
+    total_player_count: parts.total_player_count,
     ...toPictures(row, parts.public_url),
     namespaces: parts.namespaces,
     versions: parts.versions,
@@ -111,7 +133,7 @@ export function toGame(
 export function toGameSummary(
   row: GameRow,
   group: { group_id: string; display_name: string; avatar_upload_id: string | null },
-  public_url: string,
+  { public_url, sites_domain, total_player_count }: Addresses & { total_player_count: number },
 ): Static<typeof GameSummary> {
   const { game_id, name_id, display_name } = row;
   return {
@@ -119,9 +141,9 @@ export function toGameSummary(
     name_id,
     display_name,
     ...toPictures(row, public_url),
-    url: '',
+    url: toSiteUrl(name_id, { public_url, sites_domain }),
     developer: toGroupHandle(group, public_url),
-    total_player_count: 0,
+    total_player_count,
   };
 }
 
@@ -134,14 +156,18 @@ export function toPictures({ logo_upload_id, banner_upload_id }: GameRow, public
 }
 
 /** A game for everybody to see. What the field once had of platforms and leaderboards there is nothing of. */
-export function toGameProfile(row: GameRow, group: CountedGroup, public_url: string): Static<typeof GameProfile> {
+export function toGameProfile(
+  row: GameRow,
+  group: CountedGroup,
+  { public_url, sites_domain }: Addresses,
+): Static<typeof GameProfile> {
   const { game_id, name_id, display_name } = row;
   return {
     game_id,
     name_id,
     display_name,
     ...toPictures(row, public_url),
-    url: '',
+    url: toSiteUrl(name_id, { public_url, sites_domain }),
     developer: toGroupSummary(group, false, public_url),
     tags: [],
     description: '',

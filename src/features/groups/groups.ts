@@ -1,4 +1,4 @@
-import type { Clock } from '../../platform/clock.ts';
+import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
@@ -15,6 +15,8 @@ import { type GroupProfile, type PeoplePage, toGroupProfile, toPerson } from './
 
 export type { CountedGroup } from './tables.ts';
 
+/** How long an invite that has expired or is used up still says so. */
+const INVITES_KEPT_MS = 30 * 24 * 3_600_000;
 const PAGE_DEFAULT = 32;
 const PAGE_MAX = 64;
 
@@ -25,6 +27,8 @@ interface GroupsDependencies {
   clock: Clock;
   identities: Identities;
   public_url: string;
+  /** From the commit on, refuses the cloud and service tokens that the group's games had until now. */
+  revokeTokensOf(tx: Tx, group_id: string): Promise<void>;
 }
 
 /** A group, as seen by somebody. */
@@ -145,7 +149,7 @@ export function createGroups(dependencies: GroupsDependencies) {
       return problem ? [{ path: [problem === 'invalid' ? 'display-name-invalid' : problem] }] : [];
     },
     validateProfile: (change: GroupChange): ContentProblem[] => groupProblems(change),
-    /** Changes what others see of a group; for its owner. A closed one that is opened takes in all who had asked. */
+    /** Changes what others see of a group; for its owner. A closed one that is opened takes in those who asked, until it is full. */
     async updateProfile({ group_id, identity_id }: Sight, change: GroupChange): Promise<void> {
       refuseProblems(groupProblems(change));
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
@@ -161,17 +165,24 @@ export function createGroups(dependencies: GroupsDependencies) {
       // Only opening it says yes to those who wait: in an open group each waits for an answer of his own.
       if (before.publicity === 'open' || change.publicity !== 'open') return;
       for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: MEMBERS_MAX })) {
-        await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
+        try {
+          await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
+        } catch (error) {
+          // The rest goes on waiting: the group is open all the same.
+          if (error instanceof ServiceError && error.code === 'GROUP_FULL') return;
+          throw error;
+        }
       }
     },
-    /** Makes an upload a group's picture; for its owner. */
-    async setAvatar({ group_id, identity_id }: Sight, avatar_upload_id: string): Promise<void> {
-      requireOwner(await get(group_id), identity_id);
-      await database.transact(async (tx) => {
-        const members = await lockMembers(tx, group_id);
-        await touchGroup(tx, group_id, { people: members, members });
-        await store.updateGroup(tx, group_id, { avatar_upload_id });
-      });
+    /** Makes an upload a group's picture; for its owner. Returns the one that it replaces. */
+    async setAvatar(tx: Tx, { group_id, identity_id }: Sight, avatar_upload_id: string): Promise<string | null> {
+      const members = await lockMembers(tx, group_id);
+      await touchGroup(tx, group_id, { people: members, members });
+      const group = await store.selectGroup(tx, group_id);
+      if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
+      requireOwner(group, identity_id);
+      await store.updateGroup(tx, group_id, { avatar_upload_id });
+      return group.avatar_upload_id;
     },
     /** Throws GROUP_NOT_FOUND, or GROUP_INSUFFICIENT_PERMISSIONS for everybody but the owner. */
     async requireOwner({ group_id, identity_id }: Sight): Promise<void> {
@@ -180,11 +191,14 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Throws GROUP_NOT_FOUND when there is none. */
     get,
     isMember,
+    /** Deletes some invites that ended 30 days ago. Returns how many; there may be more. */
+    forgetInvites: () => store.deleteEndedInvites(queries, after(clock.now(), -INVITES_KEPT_MS)),
     listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
     /** Who is told when something of the group changes; nobody comes or goes until the transaction ends. */
     lockMembers,
     /** The groups that have somebody on one of their lists. */
     showing: store.selectGroupsShowing,
+    listed: store.selectListed,
     /** Whether an identity may do with the group's things what its members may. */
     async admits(group_id: string, identity_id: string): Promise<boolean> {
       if (await isMember(group_id, identity_id)) return true;

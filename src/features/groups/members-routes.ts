@@ -12,6 +12,9 @@ const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BA
 /** Codes can be guessed, and an identity is made in a moment: so by the address, and not at all while nobody can count. */
 const CONSUMING = perMinute('invites-consume', 2, { by: 'address', when_store_is_lost: 'refuse' });
 
+/** The same for a look at what an invite leads to, which players do before they consume it. */
+const LOOKING = perMinute('invites-look', 8, { by: 'address', when_store_is_lost: 'refuse' });
+
 /** Who is a member, who would like to be one, and who may not. */
 export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: string }) {
   const acting = { allow: ['identity'], response: Empty } as const;
@@ -20,6 +23,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
     watched(
       `${GROUP}/members`,
       {
+        operation: 'listGroupMembers',
         ...reading,
         summary: 'The members of a group, those longest in it first.',
         response: wire.MembersAnswer,
@@ -38,6 +42,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
     watched(
       `${GROUP}/join-requests`,
       {
+        operation: 'listJoinRequests',
         ...reading,
         summary: 'Who would like to be a member. For the owner.',
         response: wire.JoinRequestsAnswer,
@@ -53,6 +58,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
     watched(
       `${GROUP}/bans`,
       {
+        operation: 'listGroupBans',
         ...reading,
         summary: 'Who may not be a member. For the owner.',
         response: wire.BansAnswer,
@@ -72,6 +78,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       `${GROUP}/bans/:identity_id`,
       {
+        operation: 'banIdentity',
         ...acting,
         summary: 'Bans somebody from a group. For the owner.',
         body: Empty,
@@ -85,7 +92,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
     route(
       'DELETE',
       `${GROUP}/bans/:identity_id`,
-      { ...acting, summary: 'Lifts a ban. For the owner.', errors: OWNER_ERRORS },
+      { operation: 'unbanIdentity', ...acting, summary: 'Lifts a ban. For the owner.', errors: OWNER_ERRORS },
       async ({ caller, params }) => {
         await groups.unban({ ...params, actor_id: caller.identity_id });
         return {};
@@ -95,6 +102,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       `${GROUP}/kick/:identity_id`,
       {
+        operation: 'kickMember',
         ...acting,
         summary: 'Removes a member. For the owner.',
         body: Empty,
@@ -109,6 +117,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       `${GROUP}/leave`,
       {
+        operation: 'leaveGroup',
         ...acting,
         summary: 'Leaves a group.',
         body: Empty,
@@ -123,6 +132,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       `${GROUP}/transfer-owner`,
       {
+        operation: 'transferGroup',
         ...acting,
         summary: 'Gives a group to another of its members. For the owner.',
         body: wire.TransferBody,
@@ -138,6 +148,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       `${GROUP}/join-request`,
       {
+        operation: 'createJoinRequest',
         ...acting,
         summary: 'Asks to be a member of an open group.',
         body: Empty,
@@ -157,6 +168,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       `${GROUP}/join-request/:identity_id`,
       {
+        operation: 'resolveJoinRequest',
         ...acting,
         summary: 'Answers somebody who asked: yes with resolution, no without. For the owner.',
         body: wire.ResolveBody,
@@ -171,6 +183,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       `${GROUP}/invites`,
       {
+        operation: 'createInvite',
         summary: 'Makes a code with which people become members. For members.',
         allow: ['identity'],
         body: wire.CreateInviteBody,
@@ -185,8 +198,10 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'GET',
       '/group/invites/:group_invite_code',
       {
+        operation: 'getInvite',
         summary: 'The group that an invite leads to.',
         allow: ['identity'],
+        limit: LOOKING,
         free_params: ['group_invite_code'],
         response: wire.InviteAnswer,
         errors: ['GROUP_INVITE_CODE_INVALID'],
@@ -200,6 +215,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       'POST',
       '/group/invites/:group_invite_code/consume',
       {
+        operation: 'consumeInvite',
         summary: 'Becomes a member by an invite.',
         allow: ['identity'],
         limit: CONSUMING,

@@ -4,7 +4,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import { makeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
 import * as store from './members-store.ts';
-import { lockGroup, selectGroup, selectMemberIds } from './store.ts';
+import { lockGroup, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
 /** The field's (field-behaviour 8.11). */
@@ -17,6 +17,8 @@ interface MembershipDependencies {
   database: Database;
   clock: Clock;
   identities: Identities;
+  /** From the commit on, refuses the cloud and service tokens that the group's games had until now. */
+  revokeTokensOf(tx: Tx, group_id: string): Promise<void>;
 }
 
 interface Act {
@@ -25,15 +27,22 @@ interface Act {
   actor_id: string;
 }
 
+interface Change {
+  group_id: string;
+  identity_id: string;
+  is_asking?: boolean;
+  heir?: string;
+}
+
 interface ActOnPerson extends Act {
   identity_id: string;
 }
 
 /** How people come into groups and out of them. Each step joins the group's order of changes, so none sees half of another. */
-export function createMembership({ database, clock, identities }: MembershipDependencies) {
-  /** Somebody comes, goes or gets another place; or he would only like to come. */
+export function createMembership({ database, clock, identities, revokeTokensOf }: MembershipDependencies) {
+  /** Somebody comes, goes or gets another place; or he would only like to come. `heir` may get the group. */
   async function change(
-    { group_id, identity_id, is_asking = false }: { group_id: string; identity_id: string; is_asking?: boolean },
+    { group_id, identity_id, is_asking = false, heir }: Change,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
     await database.transact(async (tx) => {
@@ -42,7 +51,10 @@ export function createMembership({ database, clock, identities }: MembershipDepe
       await identities.lock(tx, identity_id);
       // How many they are, and who the owner is, stands in the list of games of each.
       const members = is_asking ? [] : await selectMemberIds(tx, group_id);
-      await store.touchGroup(tx, group_id, { people: is_asking ? [] : [identity_id], members });
+      await store.touchGroup(tx, group_id, {
+        people: is_asking ? [] : [identity_id, ...(heir ? [heir] : [])],
+        members,
+      });
       const group = await selectGroup(tx, group_id);
       if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
       await work(tx, group);
@@ -74,12 +86,41 @@ export function createMembership({ database, clock, identities }: MembershipDepe
     if (identity_id === group.owner_identity_id) {
       throw new ServiceError('API_FORBIDDEN', { reason: 'the owner gives the group to somebody else before he goes' });
     }
-    if (!(await store.removePerson(tx, 'members', group.group_id, identity_id))) {
+    await removeMember(tx, group.group_id, identity_id);
+  }
+
+  /** Also takes back the tokens of the group's games: those who were members may hold some. */
+  async function removeMember(tx: Tx, group_id: string, identity_id: string): Promise<void> {
+    if (!(await store.removePerson(tx, 'members', group_id, identity_id))) {
       throw new ServiceError('GROUP_NOT_MEMBER', {});
     }
+    await revokeTokensOf(tx, group_id);
+  }
+
+  /** Takes a person who is forgotten out of a group. What such an owner had goes to the member longest in it, else to `heir`. */
+  async function dismissForgotten(tx: Tx, group: CountedGroup, identity_id: string, heir: string | undefined) {
+    const { group_id } = group;
+    if (group.owner_identity_id === identity_id) {
+      const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? heir;
+      // Without an administrator the group waits for one: the next start makes one.
+      if (next === undefined) return;
+      await store.addPerson(tx, 'members', group_id, { identity_id: next, ts: clock.now() });
+      await store.setOwner(tx, group_id, next);
+    }
+    await removeMember(tx, group_id, identity_id);
   }
 
   return {
+    /** Takes a person who is about to be forgotten out of all groups. */
+    async leaveAll(identity_id: string): Promise<void> {
+      const administrator = await identities.findAdministrator();
+      const heir = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
+      for (const { group_id } of await selectGroupsOf(database.queries, identity_id)) {
+        await change({ group_id, identity_id, ...(heir && { heir }) }, (tx, group) =>
+          dismissForgotten(tx, group, identity_id, heir),
+        );
+      }
+    },
     leave: ({ group_id, actor_id }: Act) =>
       change({ group_id, identity_id: actor_id }, (tx, group) => dismiss(tx, group, actor_id)),
     kick: (act: ActOnPerson) => changeAsOwner(act, (tx, group) => dismiss(tx, group, act.identity_id)),

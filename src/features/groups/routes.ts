@@ -11,6 +11,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
     watched(
       '/group/groups',
       {
+        operation: 'listGroups',
         summary: 'Groups that anybody may ask to join.',
         allow: ['identity'],
         response: wire.SuggestedAnswer,
@@ -24,6 +25,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       'POST',
       '/group/groups',
       {
+        operation: 'createGroup',
         summary: 'Creates a group, which can own games. For administrators.',
         allow: ['identity'],
         body: wire.CreateGroupBody,
@@ -39,6 +41,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       'POST',
       '/cloud/groups/validate',
       {
+        operation: 'validateGroup',
         summary: 'Says what is wrong with the name of a group, without creating it.',
         allow: ['identity', 'cloud'],
         body: wire.CreateGroupBody,
@@ -50,6 +53,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       'POST',
       '/group/groups/profile/validate',
       {
+        operation: 'validateGroupProfile',
         summary: "Says what is wrong with a group's profile, without changing it.",
         allow: ['identity'],
         body: wire.GroupProfileBody,
@@ -60,6 +64,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
     watched(
       `${GROUP}/profile`,
       {
+        operation: 'getGroupProfile',
         summary: 'A group as the caller sees it.',
         allow: ['identity'],
         response: wire.GroupProfileAnswer,
@@ -72,6 +77,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       'POST',
       `${GROUP}/profile`,
       {
+        operation: 'updateGroupProfile',
         summary: 'Changes what others see of a group. Opened, it takes in all who asked. For the owner.',
         allow: ['identity'],
         body: wire.GroupProfileBody,
@@ -88,6 +94,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       'GET',
       `${GROUP}/summary`,
       {
+        operation: 'getGroupSummary',
         summary: 'A group as others see it.',
         allow: ['identity'],
         response: wire.GroupSummaryAnswer,

@@ -2,7 +2,15 @@ import { asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type CountedGroup, type GroupRow, groupBans, groupJoinRequests, groupMembers, groups } from './tables.ts';
+import {
+  type CountedGroup,
+  type GroupRow,
+  groupBans,
+  groupInvites,
+  groupJoinRequests,
+  groupMembers,
+  groups,
+} from './tables.ts';
 
 export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
   await touch(tx, [topics.gamesOf(row.owner_identity_id), topics.openGroups()]);
@@ -36,6 +44,17 @@ export async function selectGroupsShowing(queries: Queries, identity_id: string)
   const rows = await queries.execute<{ group_id: string }>(sql`
     ${sql.join(lists, sql` union `)} order by group_id limit ${GROUPS_SHOWING_MAX}`);
   return rows.map(({ group_id }) => group_id);
+}
+
+/** Those of the people that are on a list of a group. Its owner is one of its members. */
+export async function selectListed(queries: Queries, identity_ids: string[]): Promise<string[]> {
+  const among = sql`identity_id = any(${sql.param(identity_ids)}::uuid[])`;
+  const lists = [groupMembers, groupJoinRequests, groupBans].map(
+    (list) => sql`select identity_id from ${list} where ${among}`,
+  );
+  const rows = await queries.execute<{ identity_id: string }>(sql`
+    ${sql.join(lists, sql` union `)} order by identity_id limit ${identity_ids.length}`);
+  return rows.map(({ identity_id }) => identity_id);
 }
 
 export async function selectGroup(queries: Queries, group_id: string): Promise<CountedGroup | undefined> {
@@ -72,6 +91,20 @@ export async function selectOpenGroups(queries: Queries): Promise<CountedGroup[]
     .limit(SUGGESTED_MAX);
 }
 
+/** Deletes some invites that expired before a moment, or that are used up and were made before it. Returns how many. */
+export async function deleteEndedInvites(queries: Queries, before: Date): Promise<number> {
+  const moment = sql`${before.toISOString()}::timestamptz`;
+  const rows = await queries.execute(sql`
+    delete from ${groupInvites} where code = any(array(
+      (select code from ${groupInvites} where expire_ts < ${moment} order by expire_ts limit ${INVITES_AT_ONCE})
+      union all
+      (select code from ${groupInvites} where uses_left = 0 and create_ts < ${moment}
+        order by create_ts limit ${INVITES_AT_ONCE})
+    )) returning code`);
+  return rows.length;
+}
+
+const INVITES_AT_ONCE = 1_000;
 const SUGGESTED_MAX = 64;
 /** The field's limit (field-behaviour 8.11). */
 const MEMBERS_MAX = 256;

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import { identities } from '../identities/tables.ts';
 
@@ -37,17 +38,24 @@ export const groupMembers = pgTable(
 );
 
 /** Codes with which people become members. */
-export const groupInvites = pgTable('group_invites', {
-  code: text().primaryKey(),
-  group_id: uuid()
-    .notNull()
-    .references(() => groups.group_id),
-  create_ts: moment().notNull(),
-  /** Null: it does not expire. */
-  expire_ts: moment(),
-  /** Null: as often as anybody likes. */
-  uses_left: integer(),
-});
+export const groupInvites = pgTable(
+  'group_invites',
+  {
+    code: text().primaryKey(),
+    group_id: uuid()
+      .notNull()
+      .references(() => groups.group_id),
+    create_ts: moment().notNull(),
+    /** Null: it does not expire. */
+    expire_ts: moment(),
+    /** Null: without limit. */
+    uses_left: integer(),
+  },
+  (table) => [
+    index('group_invites_by_expiry').on(table.expire_ts).where(sql`expire_ts is not null`),
+    index('group_invites_used_up').on(table.create_ts).where(sql`uses_left = 0`),
+  ],
+);
 
 /** Who would like to be a member. */
 export const groupJoinRequests = pgTable(

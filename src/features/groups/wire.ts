@@ -12,26 +12,32 @@ const External = Type.Object({ profile: Type.String() });
 const Publicity = Type.Union([Type.Literal('open'), Type.Literal('closed')]);
 
 /** How others show a group. */
-export const GroupHandle = Type.Object({
-  group_id: Uuid,
-  display_name: Type.String(),
-  avatar_url: Type.Optional(Type.String()),
-  external: External,
-  is_developer: Type.Optional(Type.Boolean()),
-});
+export const GroupHandle = Type.Object(
+  {
+    group_id: Uuid,
+    display_name: Type.String(),
+    avatar_url: Type.Optional(Type.String()),
+    external: External,
+    is_developer: Type.Optional(Type.Boolean()),
+  },
+  { title: 'GroupHandle' },
+);
 
-export const GroupSummary = Type.Object({
-  group_id: Uuid,
-  display_name: Type.String(),
-  bio: Type.String(),
-  avatar_url: Type.Optional(Type.String()),
-  external: External,
-  is_developer: Type.Boolean(),
-  is_current_identity_member: Type.Boolean(),
-  member_count: Type.Integer(),
-  owner_identity_id: Uuid,
-  publicity: Publicity,
-});
+export const GroupSummary = Type.Object(
+  {
+    group_id: Uuid,
+    display_name: Type.String(),
+    bio: Type.String(),
+    avatar_url: Type.Optional(Type.String()),
+    external: External,
+    is_developer: Type.Boolean(),
+    is_current_identity_member: Type.Boolean(),
+    member_count: Type.Integer(),
+    owner_identity_id: Uuid,
+    publicity: Publicity,
+  },
+  { title: 'GroupSummary' },
+);
 export type GroupSummary = Static<typeof GroupSummary>;
 
 export const GroupSummaryAnswer = Type.Object({ group: GroupSummary });
@@ -41,21 +47,24 @@ const Member = Type.Object({ identity: IdentityHandle });
 const JoinRequest = Type.Object({ identity: IdentityHandle, ts: Timestamp });
 const Banned = Type.Object({ identity: IdentityHandle, ban_ts: Timestamp });
 
-const GroupProfile = Type.Object({
-  group_id: Uuid,
-  display_name: Type.String(),
-  avatar_url: Type.Optional(Type.String()),
-  external: External,
-  is_developer: Type.Optional(Type.Boolean()),
-  bio: Type.String(),
-  is_current_identity_member: Type.Optional(Type.Boolean()),
-  publicity: Publicity,
-  member_count: Type.Optional(Type.Integer()),
-  members: Type.Array(Member),
-  join_requests: Type.Array(JoinRequest),
-  is_current_identity_requesting_join: Type.Optional(Type.Boolean()),
-  owner_identity_id: Uuid,
-});
+const GroupProfile = Type.Object(
+  {
+    group_id: Uuid,
+    display_name: Type.String(),
+    avatar_url: Type.Optional(Type.String()),
+    external: External,
+    is_developer: Type.Optional(Type.Boolean()),
+    bio: Type.String(),
+    is_current_identity_member: Type.Optional(Type.Boolean()),
+    publicity: Publicity,
+    member_count: Type.Optional(Type.Integer()),
+    members: Type.Array(Member),
+    join_requests: Type.Array(JoinRequest),
+    is_current_identity_requesting_join: Type.Optional(Type.Boolean()),
+    owner_identity_id: Uuid,
+  },
+  { title: 'GroupProfile' },
+);
 export type GroupProfile = Static<typeof GroupProfile>;
 export const GroupProfileAnswer = Type.Object({ group: GroupProfile });
 

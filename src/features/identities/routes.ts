@@ -54,16 +54,20 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       'POST',
       '/identity/identities',
       {
+        operation: 'setUpIdentity',
         summary: 'Makes a guest of a game, or goes on with an identity that the client has a token of.',
         allow: ['public', 'development'],
         body: wire.SetupBody,
         response: wire.SetupAnswer,
-        errors: ['NAMESPACE_NOT_FOUND', 'TOKEN_ERROR', 'IDENTITY_NOT_FOUND'],
+        errors: ['NAMESPACE_NOT_FOUND'],
       },
       async ({ caller, body }) => {
         const game_id = await gameOf(caller.namespace_id);
         if (game_id === undefined) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
-        const { identity_id, token, expire_ts } = await identities.setUp(body.existing_identity_token);
+        const { identity_id, token, expire_ts } = await identities.setUp(
+          caller.namespace_id,
+          body.existing_identity_token,
+        );
         return {
           identity_token: token,
           identity_token_expire_ts: expire_ts.toISOString(),
@@ -75,6 +79,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     watched(
       `${SELF}/profile`,
       {
+        operation: 'getSelfProfile',
         summary: 'The caller himself.',
         allow: ['identity'],
         response: wire.ProfileAnswer,
@@ -86,6 +91,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       'POST',
       `${SELF}/profile`,
       {
+        operation: 'updateSelfProfile',
         summary: 'Changes what others see of the caller.',
         allow: ['identity'],
         body: wire.ProfileBody,
@@ -101,6 +107,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       'POST',
       `${SELF}/profile/validate`,
       {
+        operation: 'validateSelfProfile',
         summary: 'Says what is wrong with a profile, without changing it.',
         allow: ['identity'],
         body: wire.ProfileBody,
@@ -112,11 +119,12 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       'POST',
       `${SELF}/delete-request`,
       {
+        operation: 'requestDeletion',
         summary: 'Asks to be forgotten, 30 days from now.',
         allow: ['identity'],
         body: Empty,
         response: Empty,
-        errors: ['IDENTITY_NOT_FOUND'],
+        errors: ['IDENTITY_NOT_FOUND', 'API_FORBIDDEN'],
       },
       async ({ caller }) => {
         await identities.requestDeletion(caller.identity_id);
@@ -127,6 +135,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       'DELETE',
       `${SELF}/delete-request`,
       {
+        operation: 'cancelDeletion',
         summary: 'Takes the wish to be forgotten back.',
         allow: ['identity'],
         response: Empty,
@@ -140,6 +149,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     watched(
       '/identity/identities/batch/handle',
       {
+        operation: 'listIdentityHandles',
         summary: 'How others show several people.',
         allow: ['identity'],
         query: wire.BatchQuery,
@@ -153,6 +163,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     watched(
       '/identity/identities/batch/summary',
       {
+        operation: 'listIdentitySummaries',
         summary: 'The same, and how the caller stands to them.',
         allow: ['identity'],
         query: wire.BatchQuery,
@@ -166,6 +177,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     watched(
       '/identity/identities/:identity_id/profile',
       {
+        operation: 'getIdentityProfile',
         summary: 'Somebody as others see him.',
         allow: ['identity'],
         response: wire.ProfileAnswer,
@@ -176,6 +188,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     watched(
       '/identity/events/live',
       {
+        operation: 'watchIdentityEvents',
         summary: 'What happens to the caller: waits for the next change of his profile.',
         allow: ['identity'],
         response: wire.EventsAnswer,

@@ -1,10 +1,11 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { errorResponse } from '../../platform/http/answers.ts';
 import { route } from '../../platform/http/route.ts';
 import type { Identities } from './identities.ts';
-import { REFRESH_LIFETIME_MS } from './sessions.ts';
+import { REFRESH_LIFETIME_MS, type Session } from './sessions.ts';
 import { RefreshAnswer, RefreshBody } from './wire.ts';
 
-/** The field's name (field-behaviour 1.6), so that its clients stay logged in. */
+/** Rivet's name (field-behaviour 1.6), so that its clients stay logged in. */
 const COOKIE = 'rivet_user_refresh_token';
 
 /** The one route that reads a cookie. Only pages of the service's own origins may call it. */
@@ -21,20 +22,29 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
       'POST',
       '/auth/tokens/identity',
       {
+        operation: 'refreshIdentityToken',
         summary: 'A token for the person whose cookie comes along; for a new guest where none does, or after a logout.',
         allow: 'anyone',
         body: RefreshBody,
         response: RefreshAnswer,
         errors: ['API_MISSING_HEADER', 'TOKEN_REFRESH_NOT_FOUND', 'TOKEN_REVOKED'],
       },
-      async ({ request, body }) => {
+      async ({ request, body, ray_id }) => {
         // Foreign origins are refused before; a request without one is no page's, and has no business with cookies.
         if (!request.headers.has('origin')) throw new ServiceError('API_MISSING_HEADER', { header: 'Origin' });
         const cookie = new Bun.CookieMap(request.headers.get('cookie') ?? '').get(COOKIE);
         if (cookie && body.logout) await identities.sessions.end(cookie);
-        const session =
-          (cookie && !body.logout ? await identities.sessions.refresh(cookie) : undefined) ??
-          (await identities.sessions.open((await identities.createGuest()).identity_id));
+        let next: Session | undefined;
+        try {
+          if (cookie && !body.logout) next = await identities.sessions.refresh(cookie);
+        } catch (error) {
+          if (!(error instanceof ServiceError)) throw error;
+          // A browser that kept the refused cookie would be refused until the cookie expires.
+          const refusal = errorResponse(error, ray_id, public_url);
+          refusal.headers.set('set-cookie', cookieOf('', 0));
+          return refusal;
+        }
+        const session = next ?? (await identities.sessions.open((await identities.createGuest()).identity_id));
         const { identity_id, token, expire_ts, refresh_token } = session;
         return Response.json(
           { token, exp: expire_ts.toISOString(), identity_id },

@@ -1,12 +1,16 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import type { JWK } from 'jose';
 import { after, type Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import * as store from './store.ts';
+import type { RefreshTokenRow } from './tables.ts';
 
-/** The field's (field-behaviour 1.3). */
+/** As Rivet's (field-behaviour 1.3). */
 export const REFRESH_LIFETIME_MS = 90 * 24 * 3_600_000;
+/** How long a replaced refresh token still gives its successor: the answer with that one may have been lost. */
+const GRACE_MS = 30_000;
 const REFRESH_BYTES = 32;
 const LABEL = 'usr_rf.';
 
@@ -22,42 +26,73 @@ interface SessionsDependencies {
   database: Database;
   clock: Clock;
   tokens: Tokens;
+  /** A secret (HMAC): makes the successor of a refresh token. */
+  refresh_key: JWK;
+  /** Keeps a person for as long as a token that is issued now. */
+  keep(identity_id: string, lifetime_ms: number): Promise<boolean>;
 }
 
-/** How browsers stay logged in (field-behaviour 1.6). A refresh token is good once; in the database lies its hash. */
-export function createSessions({ database, clock, tokens }: SessionsDependencies) {
+/**
+ * How browsers stay logged in (field-behaviour 1.6). A refresh token is replaced each time it is used. Its successor
+ * follows from it and a secret key, so a client that asks again within 30 s gets the same one; the database has hashes.
+ */
+export function createSessions({ database, clock, tokens, refresh_key, keep }: SessionsDependencies) {
   const { queries } = database;
+  const secret = Buffer.from(refresh_key.k ?? '', 'base64url');
 
-  async function open(identity_id: string): Promise<Session> {
-    const refresh_token = `${LABEL}${randomBytes(REFRESH_BYTES).toString('base64url')}`;
-    const now = clock.now();
-    await store.insertRefreshToken(queries, {
+  const successorOf = (refresh_token: string) =>
+    `${LABEL}${createHmac('sha256', secret).update(refresh_token).digest('base64url')}`;
+
+  async function insert(on: Queries, identity_id: string, refresh_token: string): Promise<void> {
+    await store.insertRefreshToken(on, {
       token_hash: hash(refresh_token),
       identity_id,
-      expire_ts: after(now, REFRESH_LIFETIME_MS),
+      expire_ts: after(clock.now(), REFRESH_LIFETIME_MS),
       revoke_ts: null,
+      is_replaced: false,
     });
+  }
+
+  async function issue(identity_id: string, refresh_token: string): Promise<Session> {
+    await keep(identity_id, REFRESH_LIFETIME_MS);
     const token = await tokens.issue({ kind: 'identity', identity_id });
-    return { identity_id, token, expire_ts: after(now, LIFETIMES_MS.identity), refresh_token };
+    return { identity_id, token, expire_ts: after(clock.now(), LIFETIMES_MS.identity), refresh_token };
+  }
+
+  /** Whether a replaced token may give its successor once more: within its time, while that one is unused. */
+  async function isInGrace(tx: Tx, { is_replaced, revoke_ts }: RefreshTokenRow, successor: string): Promise<boolean> {
+    if (!is_replaced || !revoke_ts || clock.now() > after(revoke_ts, GRACE_MS)) return false;
+    return (await store.lockRefreshToken(tx, hash(successor)))?.revoke_ts === null;
   }
 
   return {
-    open,
-    /** The next session. Undefined when the token is none or has expired. Throws TOKEN_REFRESH_NOT_FOUND, TOKEN_REVOKED. */
+    async open(identity_id: string): Promise<Session> {
+      const refresh_token = `${LABEL}${randomBytes(REFRESH_BYTES).toString('base64url')}`;
+      await insert(queries, identity_id, refresh_token);
+      return await issue(identity_id, refresh_token);
+    },
+    /** The next session. Undefined when the token is unreadable or has expired. Throws TOKEN_REFRESH_NOT_FOUND, TOKEN_REVOKED. */
     async refresh(refresh_token: string): Promise<Session | undefined> {
       if (!refresh_token.startsWith(LABEL)) return undefined;
-      const token_hash = hash(refresh_token);
-      const row = await store.selectRefreshToken(queries, token_hash);
-      if (!row) throw new ServiceError('TOKEN_REFRESH_NOT_FOUND', {});
-      if (row.expire_ts <= clock.now()) return undefined;
-      const identity = await store.selectIdentity(queries, row.identity_id);
-      const is_ours = await store.revokeRefreshToken(queries, token_hash, clock.now());
-      if (!is_ours || identity?.is_deleted !== false) throw new ServiceError('TOKEN_REVOKED', {});
-      return await open(row.identity_id);
+      const successor = successorOf(refresh_token);
+      const identity_id = await database.transact(async (tx) => {
+        const row = await store.lockRefreshToken(tx, hash(refresh_token));
+        if (!row) throw new ServiceError('TOKEN_REFRESH_NOT_FOUND', {});
+        if (row.expire_ts <= clock.now()) return undefined;
+        const identity = await store.selectIdentity(tx, row.identity_id);
+        if (identity?.is_deleted !== false) throw new ServiceError('TOKEN_REVOKED', {});
+        if (row.revoke_ts === null) {
+          await store.replaceRefreshToken(tx, row.token_hash, clock.now());
+          await insert(tx, row.identity_id, successor);
+        } else if (!(await isInGrace(tx, row, successor))) throw new ServiceError('TOKEN_REVOKED', {});
+        return row.identity_id;
+      });
+      return identity_id === undefined ? undefined : await issue(identity_id, successor);
     },
-    /** Ends what a refresh token could still begin. */
+    /** Ends a session: neither the token nor its successor, whose answer may have been lost, gives another. */
     async end(refresh_token: string): Promise<void> {
-      await store.revokeRefreshToken(queries, hash(refresh_token), clock.now());
+      const hashes = [refresh_token, successorOf(refresh_token)].map(hash);
+      await store.revokeRefreshTokens(queries, hashes, clock.now());
     },
   };
 }

@@ -1,10 +1,13 @@
-import { and, asc, eq, inArray, isNull, lt, lte } from 'drizzle-orm';
+import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import { isAnyOf } from '../../platform/database/lists.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type IdentityRow, identities, type RefreshTokenRow, refreshTokens } from './tables.ts';
 
 const DUE_MAX = 100;
+const REFRESH_TOKENS_AT_ONCE = 1_000;
+const GUESTS_AT_ONCE = 500;
 
 export async function insertIdentity(queries: Queries, row: IdentityRow): Promise<void> {
   await queries.insert(identities).values(row);
@@ -20,7 +23,7 @@ export async function selectIdentities(queries: Queries, identity_ids: string[])
   return await queries
     .select()
     .from(identities)
-    .where(inArray(identities.identity_id, identity_ids))
+    .where(isAnyOf(identities.identity_id, identity_ids))
     .orderBy(asc(identities.identity_id))
     .limit(identity_ids.length);
 }
@@ -36,13 +39,10 @@ export async function selectAdministrator(queries: Queries): Promise<IdentityRow
   return row;
 }
 
-/** Whoever else wants the identity for himself waits until the transaction ends; before topics are touched. */
-export async function lockIdentity(tx: Tx, identity_id: string): Promise<void> {
-  await tx
-    .select({ identity_id: identities.identity_id })
-    .from(identities)
-    .where(eq(identities.identity_id, identity_id))
-    .for('no key update');
+/** Locks an identity until the transaction ends; to be called before topics are touched. Undefined when there is none. */
+export async function lockIdentity(tx: Tx, identity_id: string): Promise<IdentityRow | undefined> {
+  const [row] = await tx.select().from(identities).where(eq(identities.identity_id, identity_id)).for('no key update');
+  return row;
 }
 
 /** Changes an identity that has not been forgotten, and tells of it in the groups that show it. Undefined when there is none. */
@@ -76,29 +76,102 @@ export async function insertRefreshToken(queries: Queries, row: RefreshTokenRow)
   await queries.insert(refreshTokens).values(row);
 }
 
-export async function selectRefreshToken(queries: Queries, token_hash: string): Promise<RefreshTokenRow | undefined> {
-  const [row] = await queries.select().from(refreshTokens).where(eq(refreshTokens.token_hash, token_hash));
+/** Locks a refresh token until the transaction ends, so that of several who use it the first replaces it. */
+export async function lockRefreshToken(tx: Tx, token_hash: string): Promise<RefreshTokenRow | undefined> {
+  const [row] = await tx.select().from(refreshTokens).where(eq(refreshTokens.token_hash, token_hash)).for('update');
   return row;
 }
 
-/** Uses a refresh token up. False when it has been: two who come with the same one do not both get a new one. */
-export async function revokeRefreshToken(queries: Queries, token_hash: string, now: Date): Promise<boolean> {
-  const rows = await queries
+export async function replaceRefreshToken(tx: Tx, token_hash: string, now: Date): Promise<void> {
+  await tx
     .update(refreshTokens)
-    .set({ revoke_ts: now })
-    .where(and(eq(refreshTokens.token_hash, token_hash), isNull(refreshTokens.revoke_ts)))
-    .returning({ token_hash: refreshTokens.token_hash });
-  return rows.length > 0;
+    .set({ revoke_ts: now, is_replaced: true })
+    .where(eq(refreshTokens.token_hash, token_hash));
+}
+
+export async function revokeRefreshTokens(queries: Queries, token_hashes: string[], now: Date): Promise<void> {
+  await queries
+    .update(refreshTokens)
+    .set({ revoke_ts: now, is_replaced: false })
+    .where(sql`${refreshTokens.token_hash} = any(${sql.param(token_hashes)}::text[])`);
 }
 
 export async function revokeRefreshTokensOf(tx: Tx, identity_id: string, now: Date): Promise<void> {
   await tx
     .update(refreshTokens)
-    .set({ revoke_ts: now })
+    .set({ revoke_ts: now, is_replaced: false })
     .where(and(eq(refreshTokens.identity_id, identity_id), isNull(refreshTokens.revoke_ts)));
 }
 
-/** Forgets refresh tokens that would be of no use to anybody. */
-export async function deleteExpiredRefreshTokens(queries: Queries, now: Date): Promise<void> {
-  await queries.delete(refreshTokens).where(lt(refreshTokens.expire_ts, now));
+/** Deletes some refresh tokens that have expired. Returns how many; there may be more. */
+export async function deleteExpiredRefreshTokens(queries: Queries, now: Date): Promise<number> {
+  const expired = queries
+    .select({ token_hash: refreshTokens.token_hash })
+    .from(refreshTokens)
+    .where(lt(refreshTokens.expire_ts, now))
+    .orderBy(asc(refreshTokens.expire_ts))
+    .limit(REFRESH_TOKENS_AT_ONCE);
+  const rows = await queries
+    .delete(refreshTokens)
+    .where(inArray(refreshTokens.token_hash, expired))
+    .returning({ token_hash: refreshTokens.token_hash });
+  return rows.length;
+}
+
+/** Keeps a person until a moment, or longer where that was decided before. False when there is no such person. */
+export async function keepIdentity(queries: Queries, identity_id: string, until: Date): Promise<boolean> {
+  const rows = await queries
+    .update(identities)
+    .set({ keep_until_ts: sql`greatest(${identities.keep_until_ts}, ${until.toISOString()}::timestamptz)` })
+    .where(and(eq(identities.identity_id, identity_id), eq(identities.is_deleted, false)))
+    .returning({ identity_id: identities.identity_id });
+  return rows.length > 0;
+}
+
+/** Locks some guests that may be removed, in the order of `keep_until_ts`. Skips those that another transaction has. */
+export async function lockGuestsToRemove(tx: Tx, now: Date): Promise<string[]> {
+  const rows = await tx
+    .select({ identity_id: identities.identity_id })
+    .from(identities)
+    .where(
+      and(
+        lt(identities.keep_until_ts, now),
+        // Literals: the planner uses a partial index only where it can prove the condition.
+        sql`not ${identities.is_registered} and not ${identities.is_admin}`,
+      ),
+    )
+    .orderBy(asc(identities.keep_until_ts))
+    .limit(GUESTS_AT_ONCE)
+    .for('update', { skipLocked: true });
+  return rows.map(({ identity_id }) => identity_id);
+}
+
+/** Deletes the expired refresh tokens of people. Returns the people who have others. */
+export async function dropRefreshTokens(tx: Tx, identity_ids: string[], now: Date): Promise<string[]> {
+  const theirs = sql`${refreshTokens.identity_id} = any(${sql.param(identity_ids)}::uuid[])`;
+  await tx.delete(refreshTokens).where(and(theirs, lt(refreshTokens.expire_ts, now)));
+  const rows = await tx
+    .select({ identity_id: refreshTokens.identity_id })
+    .from(refreshTokens)
+    .where(theirs)
+    .groupBy(refreshTokens.identity_id)
+    .orderBy(asc(refreshTokens.identity_id))
+    .limit(identity_ids.length);
+  return rows.map(({ identity_id }) => identity_id);
+}
+
+export async function postponeRemoval(tx: Tx, identity_ids: string[], keep_until_ts: Date): Promise<void> {
+  await tx
+    .update(identities)
+    .set({ keep_until_ts })
+    .where(sql`${identities.identity_id} = any(${sql.param(identity_ids)}::uuid[])`);
+}
+
+/** Deletes people for good. Returns the uploads that were their pictures. */
+export async function deleteIdentities(tx: Tx, identity_ids: string[]): Promise<string[]> {
+  const rows = await tx
+    .delete(identities)
+    .where(sql`${identities.identity_id} = any(${sql.param(identity_ids)}::uuid[])`)
+    .returning({ avatar_upload_id: identities.avatar_upload_id });
+  return rows.flatMap(({ avatar_upload_id }) => avatar_upload_id ?? []);
 }

@@ -17,12 +17,22 @@ export const identities = pgTable(
     create_ts: moment().notNull(),
     /** The upload that is his picture. */
     avatar_upload_id: uuid(),
+    /** The namespace whose client made this guest; null for people of no namespace. */
+    namespace_id: uuid(),
+    /**
+     * A guest is not removed before this moment: 30 days after the last token expires. The default covers guests of
+     * earlier versions and of processes that still run one.
+     */
+    keep_until_ts: moment().notNull().default(sql`now() + interval '210 days'`),
     /** When he is to be forgotten, if he asked for it. */
     delete_ts: moment(),
     /** Forgotten: nothing but the id is left, for what refers to it. */
     is_deleted: boolean().notNull().default(false),
   },
-  (table) => [index('identities_to_delete').on(table.delete_ts).where(sql`delete_ts is not null and not is_deleted`)],
+  (table) => [
+    index('identities_to_delete').on(table.delete_ts).where(sql`delete_ts is not null and not is_deleted`),
+    index('identities_to_remove').on(table.keep_until_ts).where(sql`not is_registered and not is_admin`),
+  ],
 );
 
 /** With which a browser comes by new tokens. Of the token itself only a hash is kept. */
@@ -36,6 +46,8 @@ export const refreshTokens = pgTable(
     expire_ts: moment().notNull(),
     /** Used, or the identity is gone. */
     revoke_ts: moment(),
+    /** Used: another one took its place when it was revoked. */
+    is_replaced: boolean().notNull().default(false),
   },
   (table) => [
     index('refresh_tokens_by_identity').on(table.identity_id),

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { I32, Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
+import { I32, QueryList, Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import type { IdentityRow } from './tables.ts';
 
 const External = Type.Object({ profile: Type.String(), settings: Type.Optional(Type.String()) });
@@ -14,7 +14,7 @@ const HandleMembers = {
 };
 
 /** How others show somebody. */
-export const IdentityHandle = Type.Object(HandleMembers);
+export const IdentityHandle = Type.Object(HandleMembers, { title: 'IdentityHandle' });
 export type IdentityHandle = Static<typeof IdentityHandle>;
 
 /** Nobody follows anybody here; clients of the field want these all the same. */
@@ -25,24 +25,27 @@ const FollowingMembers = {
 };
 const NO_FOLLOWING = { following: false, is_following_me: false, is_mutual_following: false };
 
-const IdentitySummary = Type.Object({ ...HandleMembers, ...FollowingMembers });
+const IdentitySummary = Type.Object({ ...HandleMembers, ...FollowingMembers }, { title: 'IdentitySummary' });
 
 /** A group as a profile names it; its shape is the groups' business. */
 const GroupOfProfile = Type.Object({ group: Type.Unknown() });
 
-export const IdentityProfile = Type.Object({
-  ...HandleMembers,
-  ...FollowingMembers,
-  is_admin: Type.Boolean(),
-  follower_count: Type.Integer(),
-  following_count: Type.Integer(),
-  join_ts: Timestamp,
-  bio: Type.String(),
-  linked_accounts: Type.Array(Type.Unknown()),
-  groups: Type.Array(GroupOfProfile),
-  games: Type.Array(Type.Unknown()),
-  awaiting_deletion: Type.Optional(Type.Boolean()),
-});
+export const IdentityProfile = Type.Object(
+  {
+    ...HandleMembers,
+    ...FollowingMembers,
+    is_admin: Type.Boolean(),
+    follower_count: Type.Integer(),
+    following_count: Type.Integer(),
+    join_ts: Timestamp,
+    bio: Type.String(),
+    linked_accounts: Type.Array(Type.Unknown()),
+    groups: Type.Array(GroupOfProfile),
+    games: Type.Array(Type.Unknown()),
+    awaiting_deletion: Type.Optional(Type.Boolean()),
+  },
+  { title: 'IdentityProfile' },
+);
 export type IdentityProfile = Static<typeof IdentityProfile>;
 
 const optional = <Shape extends TSchema>(shape: Shape) => Type.Optional(shape);
@@ -62,7 +65,10 @@ export const RefreshBody = Type.Object({ logout: optional(Type.Boolean()) });
 export const RefreshAnswer = Type.Object({ token: Type.String(), exp: Timestamp, identity_id: Uuid });
 export const ProfileAnswer = Type.Object({ identity: IdentityProfile });
 export const BatchQuery = Type.Object({
-  identity_ids: Type.String({ maxLength: 4_096, description: 'Up to 64 ids, separated by commas.' }),
+  identity_ids: QueryList({
+    maxLength: 4_096,
+    description: 'Up to 64 ids, separated by commas or each as a parameter of its own.',
+  }),
 });
 export const HandlesAnswer = Type.Object({ identities: Type.Array(IdentityHandle) });
 export const SummariesAnswer = Type.Object({ identities: Type.Array(IdentitySummary) });

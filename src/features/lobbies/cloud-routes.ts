@@ -19,13 +19,20 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
   return [
     watched(
       `${NAMESPACE}/analytics/matchmaker/live`,
-      { ...reading, summary: 'The running lobbies of a namespace.', response: wire.LiveAnswer, errors: NOT_FOUND },
+      {
+        operation: 'listLiveLobbies',
+        ...reading,
+        summary: 'The running lobbies of a namespace.',
+        response: wire.LiveAnswer,
+        errors: NOT_FOUND,
+      },
       ({ params }) => see(history.live, params, (lobbies) => ({ lobbies })),
     ),
     route(
       'GET',
       `${NAMESPACE}/matchmaker/receipts`,
       {
+        operation: 'listReceipts',
         ...reading,
         summary:
           'Why the latest 64 finds, joins and creates came out as they did; not each is kept, none longer than an hour.',
@@ -41,6 +48,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       'GET',
       `${NAMESPACE}/matchmaker/receipts/:ray_id`,
       {
+        operation: 'getReceipt',
         ...reading,
         summary:
           'Why a find, join or create came out as it did, by the ray id that its answer has in the header rvt-ray-id.',
@@ -52,6 +60,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
     watched(
       `${NAMESPACE}/logs/lobbies`,
       {
+        operation: 'listLobbyHistory',
         ...reading,
         summary: 'The newest 64 lobbies of a namespace, running and ended.',
         query: wire.HistoryQuery,
@@ -64,6 +73,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
     watched(
       `${NAMESPACE}/logs/lobbies/:lobby_id`,
       {
+        operation: 'getLobbyHistory',
         ...reading,
         summary: 'A lobby of a namespace, running or ended.',
         response: wire.PastLobbyAnswer,
@@ -82,6 +92,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       'DELETE',
       `${GAME}/matchmaker/lobbies/:lobby_id`,
       {
+        operation: 'deleteLobby',
         summary: 'Ends a lobby, whoever sits in it. did_remove is false when there was none that ran.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -93,6 +104,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
     watched(
       `${GAME}/matchmaker/lobbies/:lobby_id/logs`,
       {
+        operation: 'getLobbyLogs',
         ...reading,
         summary: "What a lobby's server wrote: the last lines, or those after an index.",
         query: LogsQuery,

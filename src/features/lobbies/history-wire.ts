@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
+import { UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import type { Outcome } from '../servers/servers.ts';
 import type { LobbyRow } from './tables.ts';
 
@@ -9,6 +10,7 @@ const LiveLobby = Type.Object({
   lobby_group_id: Uuid,
   lobby_group_name_id: Type.String({ description: 'Name id of the game mode.' }),
   region_id: Uuid,
+  server_id: Uuid,
   create_ts: Timestamp,
   is_ready: Type.Boolean(),
   is_idle: Type.Boolean(),
@@ -57,20 +59,20 @@ export function gameModeId(version_id: string, game_mode: string): string {
   return Bun.randomUUIDv5(game_mode, version_id);
 }
 
-const UNKNOWN_REGION = '00000000-0000-0000-0000-000000000000';
-
 export function toLiveLobby(
   lobby: LobbyRow & { connected_count: number },
   region_ids: ReadonlyMap<string, string>,
   current_version_id: string,
 ): LiveLobby {
-  const { lobby_id, game_mode, region, version_id, create_ts, is_closed, player_count, connected_count } = lobby;
+  const { lobby_id, game_mode, region, server_id, version_id, create_ts, is_closed, player_count, connected_count } =
+    lobby;
   const { max_players_normal, max_players_direct, max_players_party } = lobby;
   return {
     lobby_id,
     lobby_group_id: gameModeId(version_id, game_mode),
     lobby_group_name_id: game_mode,
     region_id: region_ids.get(region) ?? UNKNOWN_REGION,
+    server_id,
     create_ts: create_ts.toISOString(),
     is_ready: lobby.ready_ts !== null,
     is_idle: player_count === 0,

@@ -47,13 +47,9 @@ export function createHistory(
 ) {
   const { queries } = database;
 
-  async function regionIds(): Promise<Map<string, string>> {
-    return new Map((await datacenters.list()).map(({ slug, datacenter_id }) => [slug, datacenter_id]));
-  }
-
   async function describe(lobbies: LobbyRow[]): Promise<PastLobbySummary[]> {
     const server_ids = lobbies.map(({ server_id }) => server_id);
-    const [regions, outcomes] = await Promise.all([regionIds(), servers.outcomesOf(server_ids)]);
+    const [regions, outcomes] = await Promise.all([datacenters.idsBySlug(), servers.outcomesOf(server_ids)]);
     return lobbies.map((lobby) => toPastLobby(lobby, outcomes.get(lobby.server_id), regions));
   }
 
@@ -105,7 +101,10 @@ export function createHistory(
     ],
     async read(place) {
       const { namespace_id, version_id } = await namespaces.get(place);
-      const [regions, running] = await Promise.all([regionIds(), store.selectCounted(queries, namespace_id)]);
+      const [regions, running] = await Promise.all([
+        datacenters.idsBySlug(),
+        store.selectCounted(queries, namespace_id),
+      ]);
       return running.map((lobby) => toLiveLobby(lobby, regions, version_id));
     },
   };
@@ -139,7 +138,7 @@ export function createHistory(
     /** All lobbies of a game that ran within a window (Unix milliseconds), with the names of what they were of. */
     async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };
-      const [regions, namespace_names] = await Promise.all([regionIds(), namespaceNames(game_id)]);
+      const [regions, namespace_names] = await Promise.all([datacenters.idsBySlug(), namespaceNames(game_id)]);
       let last: LobbyRow | undefined;
       do {
         const page = await store.selectWithin(queries, game_id, moments, last);

@@ -3,7 +3,7 @@ import { route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { LIMITS } from './limits.ts';
 import type { Lobbies } from './lobbies.ts';
-import { PREFIXES, type Prefix } from './prefixes.ts';
+import { nameAt, PREFIXES, type Prefix } from './prefixes.ts';
 import * as wire from './wire.ts';
 
 const STATE_BYTES_MAX = 65_536;
@@ -22,6 +22,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       'POST',
       `${prefix}/lobbies/ready`,
       {
+        operation: nameAt(prefix, 'setLobbyReady'),
         summary: 'The lobby takes players from now on.',
         allow: ['lobby', 'development'],
         limit: LIMITS.ready,
@@ -38,6 +39,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       'PUT',
       `${prefix}/lobbies/closed`,
       {
+        operation: nameAt(prefix, 'setLobbyClosed'),
         summary: 'Whether find may give away places of the lobby.',
         allow: ['lobby', 'development'],
         limit: LIMITS.closing,
@@ -54,6 +56,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       'PUT',
       `${prefix}/lobbies/state`,
       {
+        operation: nameAt(prefix, 'setLobbyState'),
         summary: 'What the lobby says of itself: any JSON, or an empty body for nothing.',
         allow: ['lobby', 'development'],
         limit: LIMITS.states,
@@ -73,6 +76,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       'GET',
       `${prefix}/lobbies/:lobby_id/state`,
       {
+        operation: nameAt(prefix, 'getLobbyState'),
         summary: 'What a lobby of the same namespace says of itself; null when it says nothing.',
         allow: ['lobby', 'development'],
         errors: LOBBY_ERRORS,
@@ -86,6 +90,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       'POST',
       `${prefix}/players/connected`,
       {
+        operation: nameAt(prefix, 'connectPlayer'),
         summary: 'A player has come with this token. On an error the lobby sends him away.',
         allow: ['lobby', 'development'],
         limit: LIMITS.players,
@@ -108,6 +113,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       'POST',
       `${prefix}/players/disconnected`,
       {
+        operation: nameAt(prefix, 'disconnectPlayer'),
         summary: 'A player has left the lobby, or his connection was lost.',
         allow: ['lobby', 'development'],
         limit: LIMITS.players,

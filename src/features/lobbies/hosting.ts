@@ -7,6 +7,7 @@ import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Servers } from '../servers/servers.ts';
 import * as playersStore from './players-store.ts';
+import { lobbyStopped } from './refusals.ts';
 import * as store from './store.ts';
 import type { LobbyRow, PlayerRow } from './tables.ts';
 
@@ -38,7 +39,7 @@ export function createHosting(dependencies: HostingDependencies) {
   async function get({ lobby_id }: Pick<Lobby, 'lobby_id'>): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
     if (!lobby) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-    if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+    if (lobby.stop_ts) throw lobbyStopped();
     return lobby;
   }
 
@@ -66,7 +67,7 @@ export function createHosting(dependencies: HostingDependencies) {
   async function tell(news: store.LobbyNews): Promise<void> {
     if (await update(news)) return;
     await get(news);
-    throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+    throw lobbyStopped();
   }
 
   /** The player of an id that a token names, who must be one of the lobby's. */

@@ -4,6 +4,7 @@ import { readCode } from '../codes.ts';
 import type { NamespaceRow } from '../namespaces/namespaces.ts';
 import type { Versions } from '../versions/versions.ts';
 import type { Atlas } from './atlas.ts';
+import { lobbyStopped } from './refusals.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 import type { JoinBody } from './wire.ts';
@@ -40,13 +41,13 @@ export function createKnownLobbies({ database, atlas, versions }: KnownLobbiesDe
           : await store.selectLobby(database.queries, lobby_id);
       const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
       if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      if (lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+      if (lobby.stop_ts) throw lobbyStopped();
       return { ...lobby, is_remembered: false };
     },
     /** Why somebody may not join a lobby that was remembered: that it has stopped comes before all else. */
     async findRefusal(lobby_id: string, refusal: unknown): Promise<unknown> {
       const lobby = await store.selectLobby(database.queries, lobby_id);
-      return lobby?.stop_ts ? new ServiceError('MATCHMAKER_LOBBY_STOPPED', {}) : refusal;
+      return lobby?.stop_ts ? lobbyStopped() : refusal;
     },
   };
 }

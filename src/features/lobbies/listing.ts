@@ -15,6 +15,7 @@ import {
   toListedLobby,
   toRegion,
 } from './listing-wire.ts';
+import { lobbyStopped } from './refusals.ts';
 import { listedLobbies } from './rules.ts';
 import { requireNamespace } from './settling.ts';
 import * as store from './views-store.ts';
@@ -86,7 +87,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     return places.map(({ namespace_id, lobby_id }) => {
       const row = by_id.get(lobby_id);
       if (row?.namespace_id !== namespace_id) return new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      return row.is_stopped ? new ServiceError('MATCHMAKER_LOBBY_STOPPED', {}) : toKnownLobby(row);
+      return row.is_stopped ? lobbyStopped() : toKnownLobby(row);
     });
   }
 

@@ -13,7 +13,7 @@ import { createQueue, type QueueDependencies } from './queue.ts';
 import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import { createRounds } from './rounds.ts';
 import { createSeating, type SeatingDependencies } from './seating.ts';
-import { selectLobby } from './store.ts';
+import { selectLobby, selectPlayersOf } from './store.ts';
 import { createVerifying } from './verifying.ts';
 
 export type { ExportedLobby } from './history.ts';
@@ -50,6 +50,8 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     history: createHistory(dependencies, createEnding(dependencies)),
     /** The answers for development tokens. */
     mock: createMock(dependencies.tokens, listing),
+    /** How many players of games have a seat, by game; games without any may be missing. */
+    countPlayers: (game_ids: string[]) => selectPlayersOf(dependencies.database.queries, game_ids),
     /** The server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
     async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {
       const lobby = await selectLobby(dependencies.database.queries, lobby_id);

@@ -1,14 +1,16 @@
 import { watched } from '../../platform/http/route.ts';
 import { see } from '../../platform/watch/sights.ts';
 import type { Lobbies } from './lobbies.ts';
+import { nameAt, PREFIXES } from './prefixes.ts';
 import { QueuePlace } from './queue-wire.ts';
 
 /** What a client calls whose find waits for its turn. */
 export function queueRoutes({ mock, queue }: Lobbies) {
-  return (['/matchmaker', '/v1'] as const).map((prefix) =>
+  return PREFIXES.map((prefix) =>
     watched(
       `${prefix}/queue/:ticket`,
       {
+        operation: nameAt(prefix, 'getQueuePlace'),
         allow: ['public', 'development'],
         is_tokenless: true,
         summary: 'Where a find stands that waits for its turn, by the ticket that it was sent with.',

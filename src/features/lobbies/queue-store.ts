@@ -1,5 +1,6 @@
-import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import { and, asc, eq, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
+import { isAnyOf } from '../../platform/database/lists.ts';
 import { at } from '../../platform/database/moments.ts';
 import { raise, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -112,7 +113,7 @@ export async function selectStandings(
   queries: Queries,
   places: Pick<Standing, 'namespace_id' | 'ticket'>[],
 ): Promise<Standing[]> {
-  const within = inArray(queuedFinds.namespace_id, [...new Set(places.map(({ namespace_id }) => namespace_id))]);
+  const within = isAnyOf(queuedFinds.namespace_id, [...new Set(places.map(({ namespace_id }) => namespace_id))]);
   const tickets = sql.param(places.map(({ ticket }) => ticket));
   const rows = await queries.execute<Record<keyof Standing, string>>(sql`
     select * from (

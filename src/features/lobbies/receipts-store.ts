@@ -9,7 +9,18 @@ const DELETED_AT_ONCE_MAX = 5_000;
 export type ReceiptRow = typeof receipts.$inferSelect;
 
 export async function insertReceipts(queries: Queries, rows: ReceiptRow[]): Promise<void> {
-  await queries.insert(receipts).values(rows).onConflictDoNothing();
+  // One array for each column: the statement's text does not depend on how many there are. Drizzle gives moments in
+  // arrays to the driver unwritten.
+  const column = (values: string[]) => sql.param(values);
+  await queries.execute(sql`
+    insert into ${receipts} (ray_id, namespace_id, create_ts, receipt)
+    select * from unnest(
+      ${column(rows.map(({ ray_id }) => ray_id))}::uuid[],
+      ${column(rows.map(({ namespace_id }) => namespace_id))}::uuid[],
+      ${column(rows.map(({ create_ts }) => create_ts.toISOString()))}::text[]::timestamptz[],
+      ${column(rows.map(({ receipt }) => JSON.stringify(receipt)))}::text[]::jsonb[]
+    )
+    on conflict do nothing`);
 }
 
 export async function selectReceipt(

@@ -10,6 +10,7 @@ import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { createEnding } from './ending.ts';
 import { createFounding } from './founding.ts';
+import { createHinting, HINT_AFTER_MS } from './hinting.ts';
 import * as playersStore from './players-store.ts';
 import { isUntouched, surplusLobbies } from './rules.ts';
 import * as store from './store.ts';
@@ -27,6 +28,8 @@ interface ReconcileDependencies {
   versions: Versions;
   datacenters: Datacenters;
   servers: Servers;
+  /** This machine. */
+  node_id: string;
   ready_timeout_ms: number;
   player_timeout_ms: number;
 }
@@ -39,6 +42,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const { database, clock, events, feed, namespaces, versions } = dependencies;
   const { ready_timeout_ms, player_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
+  const { hintAt } = createHinting(dependencies);
   const { keepWarm } = createWarming({ ...dependencies, founding: createFounding(dependencies) });
 
   async function removeDue(
@@ -88,6 +92,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const { queries } = database;
       let ended = await stopAll(await store.selectAbandoned(queries), 'server_ended');
       ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
+      await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
       ended += await removeDue(playersStore.isAwaitedInVain(now), 'seat_expired');
       ended += await removeDue(playersStore.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
       ended += await trimIdle();

@@ -8,6 +8,7 @@ import type { Atlas } from './atlas.ts';
 import type { Founding } from './founding.ts';
 import { Places } from './places.ts';
 import type { Draft } from './receipts.ts';
+import { refusalOf } from './refusals.ts';
 import { membersOf, type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
 import * as store from './seats-store.ts';
 import type { LobbyRow } from './tables.ts';
@@ -99,7 +100,7 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     for (const { request, code } of second?.refusals ?? []) {
       const one = by_player.get(request.player_id);
       if (one && isUnsure(request)) unsure.push(one);
-      else one?.reject(new ServiceError(code, {}));
+      else one?.reject(refusalOf(code));
     }
     retry(unsure);
   }

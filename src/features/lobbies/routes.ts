@@ -5,7 +5,7 @@ import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
 import { LIMITS } from './limits.ts';
 import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';
-import { PREFIXES, type Prefix } from './prefixes.ts';
+import { nameAt, PREFIXES, type Prefix } from './prefixes.ts';
 import * as wire from './wire.ts';
 
 const SEAT_ERRORS = [
@@ -14,6 +14,7 @@ const SEAT_ERRORS = [
   'CAPTCHA_CAPTCHA_UNAVAILABLE',
   'NAMESPACE_NOT_FOUND',
   'MATCHMAKER_IDENTITY_REQUIRED',
+  'MATCHMAKER_LOBBY_NOT_READY',
   'MATCHMAKER_LOBBY_STOPPED',
   'MATCHMAKER_TOO_MANY_LOBBIES',
   'MATCHMAKER_VERIFICATION_FAILED',
@@ -93,6 +94,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       'POST',
       `${prefix}/lobbies/find`,
       {
+        operation: nameAt(prefix, 'findLobby'),
         summary: 'A seat in an open lobby, or in one made for it. Answers when the lobby is ready.',
         allow: ['public', 'development'],
         is_tokenless: true,
@@ -110,6 +112,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       'POST',
       `${prefix}/lobbies/create`,
       {
+        operation: nameAt(prefix, 'createLobby'),
         summary: "A lobby of the player's own, with his seat in it. Answers when it is ready.",
         allow: ['public', 'development'],
         is_tokenless: true,
@@ -127,6 +130,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       'POST',
       `${prefix}/lobbies/join`,
       {
+        operation: nameAt(prefix, 'joinLobby'),
         summary: 'A seat in a lobby that the player knows.',
         allow: ['public', 'development'],
         is_tokenless: true,
@@ -158,6 +162,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
     watched(
       `${prefix}/lobbies/list`,
       {
+        operation: nameAt(prefix, 'listLobbies'),
         ...listed,
         summary: 'The public lobbies of the current version.',
         query: listingWire.ListQuery,
@@ -173,6 +178,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
     watched(
       `${prefix}/lobbies/:lobby_id`,
       {
+        operation: nameAt(prefix, 'getLobby'),
         ...listed,
         summary: 'A running lobby, with its state.',
         response: listingWire.LobbyAnswer,
@@ -185,6 +191,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
       'GET',
       `${prefix}/regions`,
       {
+        operation: nameAt(prefix, 'listRegions'),
         ...listed,
         summary: 'The regions in which lobbies can run.',
         query: CoordinatesQuery,
@@ -198,6 +205,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
     watched(
       `${prefix}/players/statistics`,
       {
+        operation: nameAt(prefix, 'getPlayerStatistics'),
         ...listed,
         is_tokenless: false,
         summary: 'How many players have a seat, by game mode and region.',

@@ -12,20 +12,19 @@ import type { Captcha } from '../captcha/captcha.ts';
 import { coordinatesOf } from '../coordinates.ts';
 import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
-import { topics } from '../topics.ts';
+import type { Servers } from '../servers/servers.ts';
 import type { Versions } from '../versions/versions.ts';
 import { type Asking, countOf, given, nameMembers } from './asking.ts';
 import type { Founding } from './founding.ts';
 import type { KnownLobbies } from './known-lobbies.ts';
 import * as playersStore from './players-store.ts';
 import type { Queue } from './queue.ts';
+import { createReadiness } from './readiness.ts';
 import type { Draft, Receipts } from './receipts.ts';
 import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
 import { type Rounds, type Seat, tooManyOf, toSeat } from './rounds.ts';
 import { type Client, type FindRequest, membersOf, playersMaxOf, type SeatRequest } from './rules.ts';
 import { createSettling, requireNamespace } from './settling.ts';
-import * as store from './store.ts';
-import type { LobbyRow } from './tables.ts';
 import type { Verifying } from './verifying.ts';
 import {
   type CreateBody,
@@ -45,6 +44,7 @@ export interface SeatingDependencies {
   namespaces: Namespaces;
   versions: Versions;
   datacenters: Datacenters;
+  servers: Servers;
   known: KnownLobbies;
   rounds: Rounds;
   queue: Queue;
@@ -71,10 +71,11 @@ type SeatHolder = Pick<SeatRequest, 'player_id' | 'others' | 'namespace_id'>;
 
 /** How players come to seats. */
 export function createSeating(dependencies: SeatingDependencies) {
-  const { database, clock, watch, tokens, namespaces, versions, datacenters } = dependencies;
+  const { database, clock, tokens, namespaces, versions, datacenters } = dependencies;
   const { known, rounds, queue, founding, receipts, address_classes, verifying } = dependencies;
   const { own_region, request_timeout_ms, onLeft } = dependencies;
   const { openGate, settle } = createSettling(dependencies);
+  const { waitUntilReady } = createReadiness(dependencies);
 
   /** What is made of all regions for those who say nothing of where they are, as long as they are the same. */
   const own_first_of = new WeakMap<Datacenter[], { regions: Datacenter[]; slugs: string[] }>();
@@ -119,7 +120,7 @@ export function createSeating(dependencies: SeatingDependencies) {
   ): Promise<Seated> {
     draft?.reach('seated');
     try {
-      const ports = seat.ports ?? (await waitUntilReady(seat, request, patience));
+      const ports = seat.ports ?? (await waitUntilReady(seat, request.player_id, patience));
       // Nobody is there to sit down: the client has gone, or has been told that it took too long.
       if (!ports || patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
       draft?.reach('ready');
@@ -138,21 +139,6 @@ export function createSeating(dependencies: SeatingDependencies) {
       await giveBack(request);
       throw error;
     }
-  }
-
-  async function waitUntilReady(
-    { lobby_id }: Seat,
-    { player_id }: SeatHolder,
-    patience: Patience,
-  ): Promise<LobbyRow['ports'] | undefined> {
-    const look = async () => {
-      const lobby = await store.selectLobby(database.queries, lobby_id);
-      if (!lobby || lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
-      return lobby.ports ?? undefined;
-    };
-    // Each waits for himself: a lobby has more players than one caller may have waiters.
-    const waiting = { signal: patience.signal, waiter: `player:${player_id}`, timeout_ms: request_timeout_ms };
-    return await watch.until(topics.lobby(lobby_id), look, waiting);
   }
 
   async function giveBack(holder: SeatHolder): Promise<void> {

@@ -1,6 +1,7 @@
-import { and, asc, eq, gt, gte, inArray, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { Lane } from '../../platform/database/lane.ts';
+import { isAnyOf } from '../../platform/database/lists.ts';
 import { at } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { hold, raiseSelected, touch } from '../../platform/watch/versions.ts';
@@ -48,7 +49,7 @@ export async function selectAlive(queries: Queries, lobby_ids: string[]): Promis
   return await queries
     .select()
     .from(lobbies)
-    .where(and(inArray(lobbies.lobby_id, lobby_ids), isNull(lobbies.stop_ts), not(isEnding(lobbies.server_id))))
+    .where(and(isAnyOf(lobbies.lobby_id, lobby_ids), isNull(lobbies.stop_ts), not(isEnding(lobbies.server_id))))
     .orderBy(asc(lobbies.lobby_id))
     .limit(LOBBIES_MAX);
 }
@@ -221,4 +222,14 @@ export async function touchLobby(
   const list = topics.lobbiesOf(namespace_id);
   const versions = await touch(tx, [list, topics.lobby(lobby_id), ...others]);
   return versions.get(list) ?? 0;
+}
+
+/** How many players have a seat, by game; games without any lobby are missing. */
+export async function selectPlayersOf(queries: Queries, game_ids: string[]): Promise<Map<string, number>> {
+  const rows = await queries
+    .select({ game_id: lobbies.game_id, player_count: sql<number>`sum(${lobbies.player_count})::int` })
+    .from(lobbies)
+    .where(and(isNull(lobbies.stop_ts), isAnyOf(lobbies.game_id, game_ids)))
+    .groupBy(lobbies.game_id);
+  return new Map(rows.map(({ game_id, player_count }) => [game_id, player_count]));
 }

@@ -1,11 +1,12 @@
 import type { Database } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
 import type { Soon } from '../../platform/soon.ts';
+import { type Datacenters, UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import { refuseUnverified, type SeenLobby, type Verification } from '../verification/verification.ts';
 import { type ActionConfig, type GameModeSettings, verificationOf } from '../versions/versions.ts';
 import type { Atlas } from './atlas.ts';
 import type { Draft } from './receipts.ts';
+import { lobbyStopped } from './refusals.ts';
 import { checkFind, type NewLobby, type Search } from './requests.ts';
 import { findSeat } from './rules.ts';
 import * as store from './store.ts';
@@ -27,6 +28,7 @@ export interface Verified {
 interface VerifyingDependencies {
   database: Database;
   atlas: Atlas;
+  datacenters: Datacenters;
   verification: Verification;
 }
 
@@ -38,7 +40,7 @@ export type Verifying = ReturnType<typeof createVerifying>;
  * Has requests for seats verified where their game mode wants it: by one request, before anything is held or made for them
  * (specification: external verification). All throw MATCHMAKER_VERIFICATION_FAILED and MATCHMAKER_VERIFICATION_REQUEST_FAILED.
  */
-export function createVerifying({ database, atlas, verification }: VerifyingDependencies) {
+export function createVerifying({ database, atlas, datacenters, verification }: VerifyingDependencies) {
   /** Where a find would be seated at this moment. */
   async function choose(place: Verified, body: FindBody, search: Search): Promise<LobbyRow | undefined> {
     const others = Array.from({ length: (body.players ?? 1) - 1 }, () => '');
@@ -64,7 +66,7 @@ export function createVerifying({ database, atlas, verification }: VerifyingDepe
       asked: {
         ...others,
         namespace_id,
-        lobby: lobby?.ready_ts ? toSeen(lobby) : undefined,
+        lobby: lobby?.ready_ts ? toSeen(lobby, await datacenters.idsBySlug()) : undefined,
         max_players: body.max_players,
         players: body.players ?? 1,
         verification_data: body.verification_data,
@@ -104,7 +106,7 @@ export function createVerifying({ database, atlas, verification }: VerifyingDepe
     async join(place: Verified, body: JoinBody, lobby_id: string, mode: GameModeSettings | undefined): Promise<void> {
       if (!mode || !verificationOf(mode.join)) return;
       const lobby = await store.selectLobby(database.queries, lobby_id);
-      if (!lobby || lobby.stop_ts) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', {});
+      if (!lobby || lobby.stop_ts) throw lobbyStopped();
       const asked = { kind: 'join', game_mode: mode.name, lobby, tags: {}, lobby_config: undefined, body } as const;
       await ask(place, mode.join, asked);
     },
@@ -134,8 +136,11 @@ interface Asked {
   body: { players?: number | undefined; max_players?: number | undefined; verification_data?: unknown };
 }
 
-function toSeen({ lobby_id, region, create_ts, is_closed, state }: LobbyRow): SeenLobby {
-  return { lobby_id, region, create_ts, is_closed, state };
+function toSeen(
+  { lobby_id, region, create_ts, is_closed, state }: LobbyRow,
+  region_ids: ReadonlyMap<string, string>,
+): SeenLobby {
+  return { lobby_id, region_id: region_ids.get(region) ?? UNKNOWN_REGION, region, create_ts, is_closed, state };
 }
 
 const toNote = (lobby: LobbyRow | undefined) => (lobby?.ready_ts ? { lobby_id: lobby.lobby_id } : {});

@@ -1,6 +1,7 @@
-import type { Database } from '../../platform/database/database.ts';
+import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { UploadRow, Uploads } from '../uploads/uploads.ts';
+import type { Identities } from '../identities/identities.ts';
+import type { QuotaLimits, UploadRow, Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
 import { BYTES_MAX, imageTypeOf, looksLike, PICTURE_KINDS, type PictureKind } from './rules.ts';
 
@@ -12,12 +13,18 @@ export type PictureOwner = { game_id: string } | { identity_id: string };
 interface MediaDependencies {
   database: Database;
   uploads: Uploads;
+  identities: Identities;
+  /** Of the pictures of a game, of a namespace's players, or of a person. */
+  picture_quota: QuotaLimits;
 }
+
+/** Makes a picture the one that is shown. Returns the one that was shown until now. */
+export type ShowPicture = (tx: Tx) => Promise<string | null>;
 
 export type Media = ReturnType<typeof createMedia>;
 
 /** Pictures of games, groups and people (field-behaviour 8.6): PNG or JPEG, looked at before they are shown. */
-export function createMedia({ database, uploads }: MediaDependencies) {
+export function createMedia({ database, uploads, identities, picture_quota }: MediaDependencies) {
   for (const kind of PICTURE_KINDS) {
     uploads.setPurpose(kind, {
       async inspect(upload_id) {
@@ -26,13 +33,20 @@ export function createMedia({ database, uploads }: MediaDependencies) {
         if (type && looksLike(type, await readStart(await uploads.read(upload_id, 0)))) return;
         throw new ServiceError('UPLOAD_INVALID', { error: 'its content is not the picture that its name says' });
       },
-      // What refers to the picture is set after it; until then it is nobody's.
       async complete() {},
     });
   }
 
+  /** Whose quota a picture counts against. Guests are made in a moment, so those of one namespace share a quota. */
+  async function scopeOf(owner: PictureOwner): Promise<string> {
+    if ('game_id' in owner) return `game:${owner.game_id}`;
+    const { identity_id, namespace_id, is_registered } = await identities.get(owner.identity_id);
+    if (is_registered) return `identity:${identity_id}`;
+    return namespace_id === null ? 'guests' : `namespace:${namespace_id}`;
+  }
+
   return {
-    /** Announces a picture. Throws UPLOAD_INVALID for another type than PNG and JPEG, or UPLOAD_TOO_LARGE. */
+    /** Announces a picture. Throws UPLOAD_INVALID for another type than PNG and JPEG, UPLOAD_TOO_LARGE or UPLOAD_QUOTA_REACHED. */
     async prepare(
       kind: PictureKind,
       owner: PictureOwner,
@@ -43,16 +57,29 @@ export function createMedia({ database, uploads }: MediaDependencies) {
       const max_content_length = BYTES_MAX[kind];
       if (file.content_length > max_content_length) throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
       const upload = { kind, is_multipart: false, ...owner };
-      const prepared = await database.transact((tx) => uploads.prepare(tx, upload, [{ ...file, content_type }]));
+      const quota = { scope: await scopeOf(owner), limits: picture_quota };
+      const prepared = await database.transact((tx) => uploads.prepare(tx, upload, [{ ...file, content_type }], quota));
       const [presigned_request] = prepared.presigned_requests;
       if (!presigned_request) throw new Error('a file has a request that sends it');
       return { upload_id: prepared.upload_id, presigned_request };
     },
-    /** Declares that a picture has arrived. Throws UPLOAD_NOT_FOUND when it is not this owner's, or what it lacks. */
-    async complete(kind: PictureKind, owner: PictureOwner, upload_id: string): Promise<void> {
+    /**
+     * Declares that a picture has arrived, and shows it from the same moment on; the one before is discarded. Throws
+     * UPLOAD_NOT_FOUND when it is not this owner's, or what it lacks.
+     */
+    async complete(kind: PictureKind, owner: PictureOwner, upload_id: string, show?: ShowPicture): Promise<void> {
       const upload = await uploads.get(upload_id);
       if (upload.kind !== kind || !isOwnedBy(upload, owner)) throw new ServiceError('UPLOAD_NOT_FOUND', {});
-      await uploads.complete(upload_id);
+      const replace = async (tx: Tx) => {
+        const replaced = await show?.(tx);
+        if (replaced) await uploads.discard(tx, replaced);
+      };
+      if ((await uploads.complete(upload_id, replace)) || !show) return;
+      await database.transact(async (tx) => {
+        if ((await show(tx)) === upload_id) return;
+        const error = 'it is complete and shown elsewhere; prepare another upload for this';
+        throw new ServiceError('UPLOAD_INVALID', { error });
+      });
     },
     /** The pictures that a game's players may choose from, the newest first. */
     customAvatars: (game_id: string) => uploads.listOf(game_id, 'custom_avatar'),

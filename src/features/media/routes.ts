@@ -1,6 +1,9 @@
+import type { Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import { type Route, route } from '../../platform/http/route.ts';
+import { type Call, type Route, route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import type { Transfers } from '../../platform/http/transfers.ts';
+import { perMinute } from '../../platform/limits/limit.ts';
 import type { Games } from '../games/games.ts';
 import type { Groups } from '../groups/groups.ts';
 import type { Identities } from '../identities/identities.ts';
@@ -14,7 +17,13 @@ const UPLOAD_ERRORS = [
   'UPLOAD_BUSY',
   'OBJECTS_UNAVAILABLE',
 ] as const;
-const PREPARE_ERRORS = ['UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'] as const;
+const PREPARE_ERRORS = ['UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'UPLOAD_QUOTA_REACHED'] as const;
+
+/** Identities are made in a moment, so pictures are counted by the address too. */
+const BY_ADDRESS = perMinute('pictures', 4, { by: 'address' });
+
+const HOUR_S = 3_600;
+const YEAR_S = 365 * 24 * HOUR_S;
 
 /** In addresses, by kind. */
 const PLACES: Record<string, PictureKind> = {
@@ -31,35 +40,49 @@ interface MediaRoutesDependencies {
   groups: Groups;
   identities: Identities;
   public_url: string;
+  transfers: Transfers;
 }
 
 export function mediaRoutes(dependencies: MediaRoutesDependencies) {
   return [...showRoutes(dependencies), ...gameRoutes(dependencies), ...peopleRoutes(dependencies)];
 }
 
-/** Pictures as browsers fetch them. They never change, and nothing in them runs. */
-function showRoutes({ media }: MediaRoutesDependencies) {
+/** What a download needs to know of its call. */
+type Downloading = Pick<Call<unknown, unknown, unknown, unknown>, 'address' | 'request'>;
+
+/** Pictures as browsers fetch them. One that is replaced has another address, and nothing in them runs. */
+function showRoutes({ media, transfers }: MediaRoutesDependencies) {
   const options = {
     summary: 'A picture.',
     allow: 'anyone',
     is_page: true,
-    errors: ['API_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
+    errors: ['API_NOT_FOUND', 'UPLOAD_NOT_FOUND', 'OBJECTS_UNAVAILABLE', 'TOO_MANY_TRANSFERS', 'TRANSFERS_BUSY'],
   } as const;
-  async function show(kind: PictureKind | undefined, upload_id: string): Promise<Response> {
+  async function show(kind: PictureKind | undefined, upload_id: string, call: Downloading): Promise<Response> {
     if (!kind) throw new ServiceError('API_NOT_FOUND', {});
-    const { content, type } = await media.read(kind, upload_id);
-    return picture(content, type, 'public, max-age=31536000, immutable');
+    let type = '';
+    const content = await transfers.download(call.address, call.request.signal, async () => {
+      const found = await media.read(kind, upload_id);
+      type = found.type;
+      return found.content;
+    });
+    // Caches in between must not show forgotten people for long.
+    const max_age_s = kind === 'identity_avatar' ? HOUR_S : YEAR_S;
+    return picture(content, type, `public, max-age=${max_age_s}, immutable`);
   }
   return [
     route('GET', '/media/default-avatar.svg', { ...options, summary: 'The picture of people without one.' }, async () =>
       picture(DEFAULT_AVATAR, 'image/svg+xml', 'public, max-age=86400'),
     ),
-    route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async ({ params }) =>
-      show(PLACES[params.kind], params.upload_id),
+    route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async ({ params, ...call }) =>
+      show(PLACES[params.kind], params.upload_id, call),
     ),
     // The field puts the file's name behind it.
-    route('GET', '/media/:kind/:upload_id/:file', { ...options, free_params: ['kind', 'file'] }, async ({ params }) =>
-      show(PLACES[params.kind], params.upload_id),
+    route(
+      'GET',
+      '/media/:kind/:upload_id/:file',
+      { ...options, free_params: ['kind', 'file'] },
+      async ({ params, ...call }) => show(PLACES[params.kind], params.upload_id, call),
     ),
   ];
 }
@@ -67,15 +90,44 @@ function showRoutes({ media }: MediaRoutesDependencies) {
 /** Logo, banner and the avatars of a game. */
 function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Route[] {
   const pictures = [
-    { kind: 'game_logo', prepare: 'logo-upload/prepare', upload: 'logo-upload', what: 'the logo of a game' },
-    { kind: 'game_banner', prepare: 'banner-upload/prepare', upload: 'banner-upload', what: 'the banner of a game' },
-    { kind: 'custom_avatar', prepare: 'avatar-upload/prepare', upload: 'avatar-upload', what: 'an avatar of a game' },
+    {
+      kind: 'game_logo',
+      noun: 'GameLogo',
+      prepare: 'logo-upload/prepare',
+      upload: 'logo-upload',
+      what: 'the logo of a game',
+    },
+    {
+      kind: 'game_banner',
+      noun: 'GameBanner',
+      prepare: 'banner-upload/prepare',
+      upload: 'banner-upload',
+      what: 'the banner of a game',
+    },
+    {
+      kind: 'custom_avatar',
+      noun: 'GameAvatar',
+      prepare: 'avatar-upload/prepare',
+      upload: 'avatar-upload',
+      what: 'an avatar of a game',
+    },
   ] as const;
-  const preparing = (kind: PictureKind, path: string, what: string) =>
+  const preparing = ({
+    kind,
+    operation,
+    path,
+    what,
+  }: {
+    kind: PictureKind;
+    operation: string;
+    path: string;
+    what: string;
+  }) =>
     route(
       'POST',
       `/cloud/games/:game_id/${path}`,
       {
+        operation,
         summary: `Prepares the upload of ${what}.`,
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -85,11 +137,12 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
       },
       async ({ params, body }) => await media.prepare(kind, { game_id: params.game_id }, body),
     );
-  const completing = ({ kind, upload, what }: (typeof pictures)[number]) =>
+  const completing = ({ kind, noun, upload, what }: (typeof pictures)[number]) =>
     route(
       'POST',
       `/cloud/games/:game_id/${upload}/:upload_id/complete`,
       {
+        operation: `complete${noun}`,
         summary: `Declares that ${what} has been sent.`,
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -98,21 +151,32 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
         errors: ['GAME_NOT_FOUND', ...UPLOAD_ERRORS],
       },
       async ({ params: { game_id, upload_id } }) => {
-        await media.complete(kind, { game_id }, upload_id);
-        if (kind === 'game_logo') await games.setPicture(game_id, { logo_upload_id: upload_id });
-        if (kind === 'game_banner') await games.setPicture(game_id, { banner_upload_id: upload_id });
+        const shows = {
+          custom_avatar: undefined,
+          game_logo: (tx: Tx) => games.setPicture(tx, game_id, 'logo_upload_id', upload_id),
+          game_banner: (tx: Tx) => games.setPicture(tx, game_id, 'banner_upload_id', upload_id),
+        };
+        await media.complete(kind, { game_id }, upload_id, shows[kind]);
         return {};
       },
     );
   return [
-    ...pictures.map(({ kind, prepare, what }) => preparing(kind, prepare, what)),
+    ...pictures.map(({ kind, noun, prepare, what }) =>
+      preparing({ kind, operation: `prepare${noun}`, path: prepare, what }),
+    ),
     // The specification's path for avatars.
-    preparing('custom_avatar', 'prepare', 'an avatar of a game'),
+    preparing({
+      kind: 'custom_avatar',
+      operation: 'prepareCustomAvatar',
+      path: 'prepare',
+      what: 'an avatar of a game',
+    }),
     ...pictures.map(completing),
     route(
       'GET',
       '/cloud/games/:game_id/avatars',
       {
+        operation: 'listGameAvatars',
         summary: "The avatars that a game's players may choose from, the newest first.",
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -131,46 +195,53 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
 function peopleRoutes({ media, groups, identities }: MediaRoutesDependencies) {
   const preparing = {
     allow: ['identity'],
+    address_limit: BY_ADDRESS,
     body: wire.PreparePictureBody,
     response: wire.PreparePictureAnswer,
-    errors: PREPARE_ERRORS,
+    errors: [...PREPARE_ERRORS, 'IDENTITY_NOT_FOUND'],
   } as const;
   const completing = { allow: ['identity'], body: Empty, response: Empty } as const;
   return [
     route(
       'POST',
       '/identity/identities/avatar-upload/prepare',
-      { ...preparing, summary: "Prepares the upload of the caller's picture." },
+      { operation: 'prepareIdentityAvatar', ...preparing, summary: "Prepares the upload of the caller's picture." },
       async ({ caller, body }) => await media.prepare('identity_avatar', { identity_id: caller.identity_id }, body),
     ),
     route(
       'POST',
       '/identity/identities/avatar-upload/:upload_id/complete',
-      { ...completing, summary: "Declares that the caller's picture has been sent.", errors: UPLOAD_ERRORS },
+      {
+        operation: 'completeIdentityAvatar',
+        ...completing,
+        summary: "Declares that the caller's picture has been sent.",
+        errors: UPLOAD_ERRORS,
+      },
       async ({ caller: { identity_id }, params: { upload_id } }) => {
-        await media.complete('identity_avatar', { identity_id }, upload_id);
-        await identities.setAvatar(identity_id, upload_id);
+        const show = (tx: Tx) => identities.setAvatar(tx, identity_id, upload_id);
+        await media.complete('identity_avatar', { identity_id }, upload_id, show);
         return {};
       },
     ),
     route(
       'POST',
       '/group/groups/avatar-upload/prepare',
-      { ...preparing, summary: "Prepares the upload of a group's picture." },
+      { operation: 'prepareGroupAvatar', ...preparing, summary: "Prepares the upload of a group's picture." },
       async ({ caller, body }) => await media.prepare('group_avatar', { identity_id: caller.identity_id }, body),
     ),
     route(
       'POST',
       '/group/groups/:group_id/avatar-upload/:upload_id/complete',
       {
+        operation: 'completeGroupAvatar',
         ...completing,
         summary: "Declares that a group's picture has been sent. For the owner.",
         errors: [...UPLOAD_ERRORS, 'GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'],
       },
       async ({ caller: { identity_id }, params: { group_id, upload_id } }) => {
         await groups.requireOwner({ group_id, identity_id });
-        await media.complete('group_avatar', { identity_id }, upload_id);
-        await groups.setAvatar({ group_id, identity_id }, upload_id);
+        const show = (tx: Tx) => groups.setAvatar(tx, { group_id, identity_id }, upload_id);
+        await media.complete('group_avatar', { identity_id }, upload_id, show);
         return {};
       },
     ),

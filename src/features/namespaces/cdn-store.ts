@@ -33,36 +33,53 @@ export async function selectDomains(queries: Queries, namespace_id: string): Pro
     .limit(DOMAINS_LIMIT);
 }
 
-export async function selectDomain(queries: Queries, domain: string): Promise<DomainRow | undefined> {
-  const [row] = await queries.select().from(namespaceDomains).where(eq(namespaceDomains.domain, domain));
+/** The namespace that has a domain. */
+export async function selectHolder(queries: Queries, domain: string): Promise<NamespacePlace | undefined> {
+  const [row] = await queries
+    .select({ game_id: namespaces.game_id, namespace_id: namespaces.namespace_id })
+    .from(namespaceDomains)
+    .innerJoin(namespaces, eq(namespaces.namespace_id, namespaceDomains.namespace_id))
+    .where(eq(namespaceDomains.domain, domain));
   return row;
 }
 
-/** Adds a domain, within a maximum of them. Says what became of it; whose it is is asked first. */
+interface WantedDomain {
+  row: DomainRow;
+  /** The namespace that it is taken from. */
+  from: NamespacePlace | undefined;
+  domains_max: number;
+}
+
+/** Adds a domain, within a maximum of them, and says what became of it. Whether the namespace may have it was checked before. */
 export async function insertDomain(
   tx: Tx,
   place: NamespacePlace,
-  row: DomainRow,
-  domains_max: number,
+  { row, from, domains_max }: WantedDomain,
 ): Promise<'added' | 'there' | 'taken' | 'too_many'> {
-  // Locks the namespace's version: whoever else adds a domain to it waits here.
-  await touchSettings(tx, place, row.domain);
-  const existing = await selectDomain(tx, row.domain);
-  if (existing) return existing.namespace_id === row.namespace_id ? 'there' : 'taken';
+  // Locks the namespace's version: another request that adds a domain to it waits here.
+  await touch(tx, [...settingsTopics(place, row.domain), ...(from ? settingsTopics(from) : [])]);
+  const holder = await selectHolder(tx, row.domain);
+  if (holder?.namespace_id === row.namespace_id) return 'there';
+  if (holder && holder.namespace_id !== from?.namespace_id) return 'taken';
   const [counted] = await tx
     .select({ domains: count() })
     .from(namespaceDomains)
     .where(eq(namespaceDomains.namespace_id, row.namespace_id));
   if ((counted?.domains ?? 0) >= domains_max) return 'too_many';
+  if (holder) await removeRow(tx, holder.namespace_id, row.domain);
   const added = await tx.insert(namespaceDomains).values(row).onConflictDoNothing().returning();
   return added.length > 0 ? 'added' : 'taken';
 }
 
 export async function deleteDomain(tx: Tx, place: NamespacePlace, domain: string): Promise<void> {
   await touchSettings(tx, place, domain);
+  await removeRow(tx, place.namespace_id, domain);
+}
+
+async function removeRow(tx: Tx, namespace_id: string, domain: string): Promise<void> {
   await tx
     .delete(namespaceDomains)
-    .where(and(eq(namespaceDomains.namespace_id, place.namespace_id), eq(namespaceDomains.domain, domain)));
+    .where(and(eq(namespaceDomains.namespace_id, namespace_id), eq(namespaceDomains.domain, domain)));
 }
 
 /** Names and password hashes, by name. */
@@ -102,7 +119,11 @@ export async function deleteUser(tx: Tx, place: NamespacePlace, user: string): P
     .where(and(eq(namespaceAuthUsers.namespace_id, place.namespace_id), eq(namespaceAuthUsers.user, user)));
 }
 
-async function touchSettings(tx: Tx, { game_id, namespace_id }: NamespacePlace, domain?: string): Promise<void> {
+async function touchSettings(tx: Tx, place: NamespacePlace, domain?: string): Promise<void> {
+  await touch(tx, settingsTopics(place, domain));
+}
+
+function settingsTopics({ game_id, namespace_id }: NamespacePlace, domain?: string): string[] {
   const host = domain === undefined ? [] : [topics.siteHost(domain)];
-  await touch(tx, [topics.game(game_id), topics.namespace(namespace_id), ...host]);
+  return [topics.game(game_id), topics.namespace(namespace_id), ...host];
 }

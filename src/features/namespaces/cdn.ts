@@ -1,10 +1,12 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { createTxtLookup } from '../../platform/outbound/txt-records.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';
 import * as store from './cdn-store.ts';
+import { createReservedHosts, type DomainProof, type OwnNames, operatorRight, proofOf } from './domain-rules.ts';
 import { isDomain, isPasswordHash, isUserName } from './rules.ts';
 import type { NamespacePlace } from './store.ts';
 import type { NamespaceRow } from './tables.ts';
@@ -13,12 +15,18 @@ const DOMAINS_MAX = 10;
 const USERS_MAX = 32;
 const REMEMBERED_DOMAINS_MAX = 10_000;
 
-interface CdnSettingsDependencies {
+/** What the operator says of host names. */
+export interface DomainSettings extends OwnNames {
+  /** Domains that namespaces may have without a proof. */
+  domains_allow: readonly string[];
+  /** Name servers that are asked for proofs; none: the machine's. */
+  name_servers: readonly string[];
+}
+
+interface CdnSettingsDependencies extends DomainSettings {
   database: Database;
   clock: Clock;
   feed: Feed;
-  sites_domain: string;
-  public_url: string;
   /** Throws NAMESPACE_NOT_FOUND. */
   get(place: NamespacePlace): Promise<NamespaceRow>;
   /** Throws NAMESPACE_NOT_FOUND when the work does not find it. */
@@ -27,18 +35,32 @@ interface CdnSettingsDependencies {
 
 /** How a namespace's site is reached, and by whom (field-behaviour 8.3 and 8.4). */
 export function createCdnSettings(dependencies: CdnSettingsDependencies) {
-  const { database, clock, feed, sites_domain, public_url, get, change } = dependencies;
-  const own_host = new URL(public_url).hostname;
+  const { database, clock, feed, domains_allow, name_servers, get, change } = dependencies;
+  const reserved_hosts = createReservedHosts(dependencies);
+  const lookUpTxt = createTxtLookup(name_servers);
   // Every request that does not name the API's own host asks whose the name is.
   const remembered = createWatchedCache({
     feed,
     topic: topics.siteHost,
-    load: async (domain: string) => (await store.selectDomain(database.queries, domain))?.namespace_id,
+    load: async (domain: string) => (await store.selectHolder(database.queries, domain))?.namespace_id,
     entries_max: REMEMBERED_DOMAINS_MAX,
   });
 
   const update = (place: NamespacePlace, settings: Partial<NamespaceRow>) =>
     change(place, (tx) => store.updateSettings(tx, place, settings));
+
+  /** Of a domain that another namespace has, only a proof or the operator's word for this namespace counts. */
+  async function assertMayHave(domain: string, namespace_id: string, is_taken: boolean): Promise<void> {
+    const right = operatorRight(domains_allow, domain, namespace_id);
+    if (right === 'given' || (right === 'allowed' && !is_taken)) return;
+    const proof = proofOf(domain, namespace_id);
+    const texts = await lookUpTxt(proof.name).catch((cause: unknown) => {
+      throw new ServiceError('CDN_DOMAIN_NOT_CHECKED', { name: proof.name }, { cause });
+    });
+    if (texts.includes(proof.value)) return;
+    if (is_taken) throw taken(proof);
+    throw new ServiceError('CDN_DOMAIN_NOT_PROVEN', { ...proof }, { metadata: { record: proof } });
+  }
 
   return {
     /** Domains and names of users; passwords stay here. */
@@ -54,16 +76,23 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     setDomainPublicAuth: (place: NamespacePlace, enabled: boolean) =>
       update(place, { enable_domain_public_auth: enabled }),
     setAuthType: (place: NamespacePlace, auth_type: NamespaceRow['auth_type']) => update(place, { auth_type }),
-    /** Throws CDN_INVALID_DOMAIN, CDN_TOO_MANY_DOMAINS, or CLOUD_HOSTNAME_TAKEN. Repeating it is harmless. */
+    /**
+     * Gives the namespace a domain that it has proven to have a right to, or that the operator lets it have. Throws
+     * CDN_INVALID_DOMAIN, CDN_DOMAIN_NOT_PROVEN, CDN_DOMAIN_NOT_CHECKED, CDN_TOO_MANY_DOMAINS, or CLOUD_HOSTNAME_TAKEN.
+     * Repeating it is harmless.
+     */
     async addDomain(place: NamespacePlace, text: string): Promise<void> {
       const domain = text.toLowerCase();
-      const is_ours = domain === own_host || domain === sites_domain || domain.endsWith(`.${sites_domain}`);
-      if (!isDomain(domain) || is_ours) throw new ServiceError('CDN_INVALID_DOMAIN', {});
+      if (!isDomain(domain) || reserved_hosts.isReserved(domain)) throw new ServiceError('CDN_INVALID_DOMAIN', {});
       const { namespace_id } = await get(place);
+      const holder = await store.selectHolder(database.queries, domain);
+      if (holder?.namespace_id === namespace_id) return;
+      await assertMayHave(domain, namespace_id, holder !== undefined);
       const row = { domain, namespace_id, create_ts: clock.now() };
-      const outcome = await database.transact((tx) => store.insertDomain(tx, place, row, DOMAINS_MAX));
+      const wanted = { row, from: holder, domains_max: DOMAINS_MAX };
+      const outcome = await database.transact((tx) => store.insertDomain(tx, place, wanted));
       remembered.forget(domain);
-      if (outcome === 'taken') throw new ServiceError('CLOUD_HOSTNAME_TAKEN', {});
+      if (outcome === 'taken') throw taken(proofOf(domain, namespace_id));
       if (outcome === 'too_many') throw new ServiceError('CDN_TOO_MANY_DOMAINS', { max: DOMAINS_MAX });
     },
     async removeDomain(place: NamespacePlace, text: string): Promise<void> {
@@ -86,7 +115,13 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     },
     /** Names and password hashes of those who may see the site. */
     users: (namespace_id: string) => store.selectUsers(database.queries, namespace_id),
+    /** Host names that no namespace has, whatever is stored. */
+    reserved_hosts,
     /** The namespace that a domain belongs to. */
     findByDomain: (domain: string) => remembered.get(domain),
   };
+}
+
+function taken(proof: DomainProof): ServiceError {
+  return new ServiceError('CLOUD_HOSTNAME_TAKEN', { ...proof }, { metadata: { record: proof } });
 }

@@ -2,13 +2,13 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Tokens } from '../../platform/tokens/tokens.ts';
+import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
-import { createCdnSettings } from './cdn.ts';
+import { createCdnSettings, type DomainSettings } from './cdn.ts';
 import { updateSettings } from './cdn-store.ts';
 import { developmentPortProblems, matchmakerLimitProblems, namespaceProblems } from './rules.ts';
 import * as store from './store.ts';
@@ -20,14 +20,12 @@ export type { NamespaceRow } from './tables.ts';
 const REMEMBERED_MAX = 10_000;
 const HISTORY_DEFAULT = 32;
 
-interface NamespacesDependencies {
+interface NamespacesDependencies extends DomainSettings {
   database: Database;
   clock: Clock;
   feed: Feed;
   tokens: Tokens;
   versions: Versions;
-  sites_domain: string;
-  public_url: string;
 }
 
 interface WantedNamespace {
@@ -141,9 +139,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       return await tokens.issue(caller, { suffix: name_id });
     },
     /** A token for a developer's own machines: servers and builds of this environment. */
-    async createServiceToken(place: store.NamespacePlace): Promise<string> {
+    async createServiceToken(place: store.NamespacePlace, made: NonNullable<IssueOptions['made']>): Promise<string> {
       const { namespace_id } = await get(place);
-      return await tokens.issue({ kind: 'service', namespace_id });
+      return await tokens.issue({ kind: 'service', namespace_id }, { made });
     },
   };
 }

@@ -1,17 +1,27 @@
 import { Type } from '@sinclair/typebox';
 import { route } from '../../platform/http/route.ts';
 import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
+import type { Caller } from '../../platform/tokens/caller.ts';
+import type { IssueOptions } from '../../platform/tokens/tokens.ts';
 import type { Namespaces } from './namespaces.ts';
 import * as wire from './wire.ts';
 
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
-export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { sites_domain: string }) {
+interface NamespaceRoutesDependencies {
+  namespaces: Namespaces;
+  sites_domain: string;
+  /** Admits a caller who has a token of the game made, and gives its id and moment. */
+  admitToken(caller: Caller, game_id: string): Promise<NonNullable<IssueOptions['made']>>;
+}
+
+export function namespaceRoutes({ namespaces, sites_domain, admitToken }: NamespaceRoutesDependencies) {
   return [
     route(
       'POST',
       '/cloud/games/:game_id/namespaces',
       {
+        operation: 'createNamespace',
         summary: 'Creates a namespace of a game, on one of its versions.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -28,6 +38,7 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
       'POST',
       '/cloud/games/:game_id/namespaces/validate',
       {
+        operation: 'validateNamespace',
         summary: 'Says what is wrong with the names of a namespace, without creating it.',
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -41,6 +52,7 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
       'GET',
       '/cloud/games/:game_id/namespaces/:namespace_id',
       {
+        operation: 'getNamespace',
         summary: 'A namespace with its settings.',
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -56,6 +68,7 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
       'PUT',
       '/cloud/games/:game_id/namespaces/:namespace_id/version',
       {
+        operation: 'setNamespaceVersion',
         summary: 'Moves a namespace to another version. New lobbies are of that version from then on.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -72,6 +85,7 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
       'GET',
       '/cloud/games/:game_id/namespaces/:namespace_id/version-history',
       {
+        operation: 'listNamespaceVersions',
         summary: 'Which versions a namespace was on, the latest first.',
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -88,6 +102,7 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
       'POST',
       '/cloud/games/:game_id/namespaces/:namespace_id/tokens/public',
       {
+        operation: 'createPublicToken',
         summary: "Makes the token that a game's clients carry.",
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -101,6 +116,7 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
       'POST',
       '/cloud/games/:game_id/namespaces/:namespace_id/tokens/development',
       {
+        operation: 'createDevelopmentToken',
         summary: 'Makes a token for which the matchmaker answers as if a lobby ran at the given host name and ports.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -114,6 +130,7 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
       'POST',
       '/games/:game_id/environments/:environment_id/tokens/service',
       {
+        operation: 'createServiceToken',
         summary: "Makes a token for a developer's own machines: servers and builds of this environment.",
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -121,9 +138,9 @@ export function namespaceRoutes(namespaces: Namespaces, { sites_domain }: { site
         response: wire.TokenAnswer,
         errors: NOT_FOUND,
       },
-      async ({ params }) => {
-        const { game_id, environment_id } = params;
-        return { token: await namespaces.createServiceToken({ game_id, namespace_id: environment_id }) };
+      async ({ caller, params: { game_id, environment_id } }) => {
+        const made = await admitToken(caller, game_id);
+        return { token: await namespaces.createServiceToken({ game_id, namespace_id: environment_id }, made) };
       },
     ),
   ];

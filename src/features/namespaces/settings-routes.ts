@@ -14,6 +14,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       'POST',
       `${NAMESPACE}/mm-config/validate`,
       {
+        operation: 'validateMatchmakerLimits',
         summary: "Says what is wrong with the matchmaker's limits of a namespace, without setting them.",
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -27,6 +28,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       'POST',
       `${NAMESPACE}/mm-config`,
       {
+        operation: 'setMatchmakerLimits',
         ...writing,
         summary: 'Sets how many lobbies a namespace may have, and how many players of one client.',
         body: wire.MatchmakerLimitsBody,
@@ -41,6 +43,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       'PUT',
       `${NAMESPACE}/domain-public-auth`,
       {
+        operation: 'setDomainPublicAuth',
         ...writing,
         summary: "Says whether pages of the namespace's domains may do without a token.",
         body: wire.DomainPublicAuthBody,
@@ -55,6 +58,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       'PUT',
       `${NAMESPACE}/cdn-auth`,
       {
+        operation: 'setCdnAuthType',
         ...writing,
         summary: "Says whether the namespace's site asks for a user and password.",
         body: wire.CdnAuthBody,
@@ -69,6 +73,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       'POST',
       `${NAMESPACE}/auth-user`,
       {
+        operation: 'setCdnAuthUser',
         ...writing,
         summary: 'Adds a user of the site, or changes his password, which comes as a bcrypt hash.',
         body: wire.AuthUserBody,
@@ -82,7 +87,13 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
     route(
       'DELETE',
       `${NAMESPACE}/auth-user/:user`,
-      { ...writing, summary: 'Removes a user of the site.', free_params: ['user'], errors: NOT_FOUND },
+      {
+        operation: 'removeCdnAuthUser',
+        ...writing,
+        summary: 'Removes a user of the site.',
+        free_params: ['user'],
+        errors: NOT_FOUND,
+      },
       async ({ params }) => {
         await namespaces.cdn.removeUser(params, params.user);
         return {};
@@ -92,10 +103,19 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       'POST',
       `${NAMESPACE}/domains`,
       {
+        operation: 'addDomain',
         ...writing,
-        summary: "Serves the namespace's site under a domain of its own, once that points here.",
+        summary:
+          "Serves the namespace's site under a domain of its own, once that points here. A DNS record proves whose it is; the refusal names it.",
         body: wire.DomainBody,
-        errors: [...NOT_FOUND, 'CDN_INVALID_DOMAIN', 'CDN_TOO_MANY_DOMAINS', 'CLOUD_HOSTNAME_TAKEN'],
+        errors: [
+          ...NOT_FOUND,
+          'CDN_DOMAIN_NOT_CHECKED',
+          'CDN_DOMAIN_NOT_PROVEN',
+          'CDN_INVALID_DOMAIN',
+          'CDN_TOO_MANY_DOMAINS',
+          'CLOUD_HOSTNAME_TAKEN',
+        ],
       },
       async ({ params, body }) => {
         await namespaces.cdn.addDomain(params, body.domain);
@@ -105,7 +125,13 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
     route(
       'DELETE',
       `${NAMESPACE}/domains/:domain`,
-      { ...writing, summary: 'Serves the site no more under a domain.', free_params: ['domain'], errors: NOT_FOUND },
+      {
+        operation: 'removeDomain',
+        ...writing,
+        summary: 'Serves the site no more under a domain.',
+        free_params: ['domain'],
+        errors: NOT_FOUND,
+      },
       async ({ params }) => {
         await namespaces.cdn.removeDomain(params, params.domain);
         return {};
@@ -115,6 +141,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       'POST',
       `${NAMESPACE}/tokens/development/validate`,
       {
+        operation: 'validateDevelopmentToken',
         summary: 'Says what is wrong with the ports of a development token, without making one.',
         allow: ['identity', 'cloud'],
         access: 'read',

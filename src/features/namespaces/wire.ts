@@ -12,13 +12,16 @@ export const CreateNamespaceBody = Type.Object({
 });
 export const CreateNamespaceAnswer = Type.Object({ namespace_id: Uuid });
 
-export const NamespaceSummary = Type.Object({
-  namespace_id: Uuid,
-  create_ts: Timestamp,
-  display_name: Type.String(),
-  version_id: Uuid,
-  name_id: Type.String(),
-});
+export const NamespaceSummary = Type.Object(
+  {
+    namespace_id: Uuid,
+    create_ts: Timestamp,
+    display_name: Type.String(),
+    version_id: Uuid,
+    name_id: Type.String(),
+  },
+  { title: 'NamespaceSummary' },
+);
 
 const AuthType = Type.Union([Type.Literal('none'), Type.Literal('basic')]);
 
@@ -86,7 +89,7 @@ const Port = Type.Integer({ minimum: 0, maximum: 65_535 });
 const DevelopmentPortBody = Type.Object({
   protocol: Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol))),
   port: Type.Optional(Port),
-  port_range: Type.Optional(Type.Object({ min: Port, max: Port })),
+  port_range: Type.Optional(Type.Object({ min: U32, max: U32 })),
 });
 
 /** The old way to list ports. */
@@ -94,7 +97,7 @@ const LobbyPorts = Type.Array(
   Type.Object({
     label: Text,
     target_port: Type.Optional(Port),
-    port_range: Type.Optional(Type.Object({ min: Port, max: Port })),
+    port_range: Type.Optional(Type.Object({ min: U32, max: U32 })),
     proxy_protocol: Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol))),
   }),
   { maxItems: LISTED_PORTS_MAX },
@@ -147,7 +150,7 @@ export function toNamespace(
         domains: cdn.domains.map(({ domain, create_ts }) => ({
           domain,
           create_ts: create_ts.toISOString(),
-          // It is served as soon as its owner points it here.
+          // None is added before it is proven.
           verification_status: 'active',
           verification_method: { http: { cname_record: cname } },
           verification_errors: [],

@@ -8,42 +8,41 @@ export interface TakenLines {
 }
 
 const NEWLINE = 0x0a;
+const ONE_NEWLINE = Uint8Array.of(NEWLINE);
 
 /**
  * Takes whole lines. A line longer than the limit becomes several, whether its end has come or not; when the process has
- * ended, what is left without a newline is a line too.
+ * ended, what is left without a newline is a line too. Costs one look at each byte, however short the lines are: output is
+ * copied only where a newline is added.
  */
 export function takeLines(output: Uint8Array, line_bytes_max: number, has_ended: boolean): TakenLines {
   const pieces: Uint8Array[] = [];
   let line_count = 0;
-  let start = 0;
-  const add = (end: number) => {
-    pieces.push(output.subarray(start, end), ONE_NEWLINE);
+  let line_start = 0;
+  let piece_start = 0;
+  const endLineAt = (end: number) => {
+    pieces.push(output.subarray(piece_start, end), ONE_NEWLINE);
     line_count += 1;
+    line_start = piece_start = end;
   };
-  while (start < output.length) {
-    const newline = output.indexOf(NEWLINE, start);
-    const end = newline < 0 ? output.length : newline;
-    if (end - start > line_bytes_max) {
-      add(start + line_bytes_max);
-      start += line_bytes_max;
-    } else if (newline >= 0) {
-      add(newline);
-      start = newline + 1;
-    } else if (has_ended) {
-      add(end);
-      start = end;
-    } else break;
+  for (let index = 0; index < output.length; index += 1) {
+    if (output[index] === NEWLINE) {
+      line_count += 1;
+      line_start = index + 1;
+    } else if (index - line_start === line_bytes_max) endLineAt(index);
   }
-  return { content: Buffer.concat(pieces), line_count, consumed_bytes: start };
+  if (has_ended && line_start < output.length) endLineAt(output.length);
+  if (piece_start < line_start) pieces.push(output.subarray(piece_start, line_start));
+  const [only = new Uint8Array()] = pieces;
+  return { content: pieces.length > 1 ? Buffer.concat(pieces) : only, line_count, consumed_bytes: line_start };
 }
 
-const ONE_NEWLINE = Uint8Array.of(NEWLINE);
-
-/** The lines of a piece, without their newlines. */
-export function splitLines(content: Uint8Array): Uint8Array[] {
+/** Returns lines of a piece without their newlines: at most `count`, after the first `skipped`. */
+export function selectLines(content: Uint8Array, { skipped, count }: { skipped: number; count: number }): Uint8Array[] {
+  let start = 0;
+  for (let left = skipped; left > 0 && start < content.length; start += 1) if (content[start] === NEWLINE) left -= 1;
   const lines: Uint8Array[] = [];
-  for (let start = 0; start < content.length; ) {
+  while (start < content.length && lines.length < count) {
     const newline = content.indexOf(NEWLINE, start);
     const end = newline < 0 ? content.length : newline;
     lines.push(content.subarray(start, end));

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, lt, lte, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, gte, lte, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { at, toMoment } from '../../platform/database/moments.ts';
 import { raise } from '../../platform/watch/versions.ts';
@@ -84,14 +84,34 @@ export async function selectLastChunks(queries: Queries, name: LogName, lines_wa
     .orderBy(asc(first_line));
 }
 
-/** Forgets the pieces of a log up to this many bytes since its beginning. */
-export async function deleteChunksUpTo(queries: Queries, name: LogName, total_bytes: number): Promise<void> {
-  await queries.delete(serverLogChunks).where(and(of(name), lt(serverLogChunks.total_bytes, total_bytes)));
+/**
+ * Deletes the oldest pieces of a log that end within its first `total_bytes`, at most `limit` of them. Returns how many.
+ */
+export async function deleteChunksUpTo(
+  queries: Queries,
+  name: LogName,
+  { total_bytes, limit }: { total_bytes: number; limit: number },
+): Promise<number> {
+  // By the primary key: the sum of a log grows with its lines, so what is to be deleted stands at the beginning.
+  const oldest = queries
+    .select({ first_line: serverLogChunks.first_line })
+    .from(serverLogChunks)
+    .where(of(name))
+    .orderBy(asc(serverLogChunks.first_line))
+    .limit(limit);
+  const deleted = await queries
+    .delete(serverLogChunks)
+    .where(
+      and(of(name), sql`${serverLogChunks.first_line} in ${oldest}`, lte(serverLogChunks.total_bytes, total_bytes)),
+    )
+    .returning({ first_line: serverLogChunks.first_line });
+  return deleted.length;
 }
 
 /**
- * Forgets what is older than a moment, in all logs. The last piece of each stays without its lines, as a mark: it says which
- * number comes next and, of a server that may still write, how far its output was read. Gives the number of pieces.
+ * Forgets what is older than a moment, in all logs, at most `limit` pieces. The last piece of each log stays without its
+ * lines, as a mark: it says which number comes next and, of a server that may still write, how far its output was read.
+ * Returns how many pieces it forgot. Processes that do so at one time share the pieces: none waits for another's.
  */
 export async function forgetChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
   const is_last = sql`not exists (
@@ -106,7 +126,7 @@ export async function forgetChunksBefore(queries: Queries, moment: Date, limit: 
     with old as (
       select piece.ctid as place, ${is_last} as is_last, ${has_ended} as has_ended from ${serverLogChunks} as piece
       where ts < ${at(moment)} and (octet_length(content) > 0 or ${has_ended} or not ${is_last})
-      order by ts limit ${limit}
+      order by ts limit ${limit} for update of piece skip locked
     ),
     emptied as (
       update ${serverLogChunks} set content = '',

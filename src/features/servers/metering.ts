@@ -2,40 +2,62 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
-import { cpuTimeBySession, isRunning } from '../../platform/processes.ts';
+import { handleOf } from './rules.ts';
+import type { Runtime } from './runtimes/runtime.ts';
 import { selectOfNode } from './store.ts';
-import { addReadings } from './usage-store.ts';
+import { INTERVAL_MS } from './tables.ts';
+import { addReadings, selectMeters } from './usage-store.ts';
 
-/** What a server uses after its last reading is nobody's: at the most this much of its life. */
+/** What a server uses after its last reading is counted for nobody: at most this much of its life. */
 const EVERY_MS = 2_000;
-/** A row for each server and this much time. */
-const INTERVAL_MS = 10 * 60_000;
 
 interface MeteringDependencies {
   database: Database;
   clock: Clock;
   events: Events;
+  runtime: Pick<Runtime, 'readUsage'>;
   node: { node_id: string };
 }
 
 /** Reads how much processor time the servers of this machine use, their whole process trees, and keeps it by intervals. */
-export function startMetering({ database, clock, events, node }: MeteringDependencies, signal: AbortSignal): Loop {
-  return startLoop({
-    name: 'metering',
-    every_ms: EVERY_MS,
-    signal,
-    events,
-    async step() {
-      const running = await selectOfNode(database.queries, node.node_id);
-      const by_session = cpuTimeBySession();
-      const readings = running.flatMap(({ server_id, process }) => {
-        // A server's first process leads a session of its own.
-        const cpu_ms = process && isRunning(process) ? by_session.get(process.pid) : undefined;
-        return cpu_ms === undefined ? [] : [{ server_id, cpu_ms }];
-      });
-      const interval_start = new Date(Math.floor(clock.now().getTime() / INTERVAL_MS) * INTERVAL_MS);
-      if (readings.length > 0) await addReadings(database.queries, readings, interval_start);
-      return 0;
-    },
-  });
+export function startMetering(
+  { database, clock, events, runtime, node }: MeteringDependencies,
+  signal: AbortSignal,
+): Loop {
+  /**
+   * What each server had used, as noted by a process of ours before this one, that no process of it shows any more. Of
+   * servers that are read by this process.
+   */
+  let earlier_ms = new Map<string, number>();
+
+  /** When this process read them all before. */
+  let before: Date | undefined;
+
+  async function step(): Promise<number> {
+    const now = clock.now();
+    const running = (await selectOfNode(database.queries, node.node_id)).filter(({ process }) => process !== null);
+    const used = await runtime.readUsage(running.map(handleOf));
+    await readEarlier(used);
+    const readings = [...used].map(([server_id, cpu_ms]) => ({
+      server_id,
+      cpu_ms: cpu_ms + (earlier_ms.get(server_id) ?? 0),
+    }));
+    const interval_start = new Date(Math.floor(now.getTime() / INTERVAL_MS) * INTERVAL_MS);
+    if (readings.length > 0) await addReadings(database.queries, readings, { now, before, interval_start });
+    before = now;
+    return 0;
+  }
+
+  async function readEarlier(used: Map<string, number>): Promise<void> {
+    const fresh = [...used.keys()].filter((server_id) => !earlier_ms.has(server_id));
+    const meters = fresh.length > 0 ? await selectMeters(database.queries, fresh) : new Map<string, number>();
+    earlier_ms = new Map(
+      [...used].map(([server_id, cpu_ms]) => [
+        server_id,
+        earlier_ms.get(server_id) ?? Math.max(0, (meters.get(server_id) ?? 0) - cpu_ms),
+      ]),
+    );
+  }
+
+  return startLoop({ name: 'metering', every_ms: EVERY_MS, signal, events, step });
 }

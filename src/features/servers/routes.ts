@@ -41,6 +41,7 @@ export function serverRoutes(servers: Servers) {
     watched(
       SERVERS,
       {
+        operation: 'listServers',
         summary: 'Lists the servers of an environment, the newest first.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
@@ -59,6 +60,7 @@ export function serverRoutes(servers: Servers) {
       'POST',
       SERVERS,
       {
+        operation: 'createServer',
         summary: 'Creates a server of a build. It has started when started_at is there.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
@@ -80,6 +82,7 @@ export function serverRoutes(servers: Servers) {
     watched(
       `${SERVERS}/:server_id`,
       {
+        operation: 'getServer',
         summary: 'A server.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
@@ -94,6 +97,7 @@ export function serverRoutes(servers: Servers) {
       'DELETE',
       `${SERVERS}/:server_id`,
       {
+        operation: 'destroyServer',
         summary: 'Ends a server: SIGTERM, and SIGKILL when its kill_timeout is over.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
@@ -110,6 +114,7 @@ export function serverRoutes(servers: Servers) {
     watched(
       `${SERVERS}/:server_id/logs`,
       {
+        operation: 'getServerLogs',
         ...readingLogs,
         summary: 'What a server wrote: the last lines, or those after an index. In base64.',
         response: wire.LogsAnswer,
@@ -118,11 +123,7 @@ export function serverRoutes(servers: Servers) {
     ),
     watched(
       `${SERVERS}/:server_id/log-lines`,
-      {
-        ...readingLogs,
-        summary: 'The same, as text.',
-        response: wire.LogTextAnswer,
-      },
+      { operation: 'getServerLogLines', ...readingLogs, summary: 'The same, as text.', response: wire.LogTextAnswer },
       async ({ params, query }) => follow(servers.log, await logOf(params, query), wire.toLogText),
     ),
   ];

@@ -1,7 +1,12 @@
 import { ServiceError } from '../../platform/errors.ts';
-import type { Observation } from './runtimes/runtime.ts';
+import type { Observation, ServerHandle } from './runtimes/runtime.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
 import type { CreateServer } from './wire.ts';
+
+/** What a runtime finds a server by. */
+export function handleOf({ server_id, process, user_id }: ServerRow): ServerHandle {
+  return { server_id, process: process ?? undefined, user_id: user_id ?? undefined };
+}
 
 /** What to do next about a server of this machine. */
 export type Step =
@@ -123,6 +128,17 @@ export function portVariables(ports: Record<string, ServerPort>): Record<string,
     }
   }
   return { ...in_capitals, ...variables };
+}
+
+/** For each port that is not the one its developer asked for, a sentence that says where to listen. */
+export function describeMovedPorts(ports: Record<string, ServerPort>): string[] {
+  return Object.entries(ports).flatMap(([label, { wanted_port, internal_port }]) =>
+    wanted_port === undefined || wanted_port === internal_port
+      ? []
+      : [
+          `port "${label}": listen on ${internal_port}, which PORT_${label.replaceAll('-', '_')} says, not on ${wanted_port}: all servers of a machine share its ports`,
+        ],
+  );
 }
 
 /** Each variable under our name and the field's, so that servers written for the field run as they are. */

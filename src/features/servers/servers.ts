@@ -10,8 +10,10 @@ import type { LogName } from './log-store.ts';
 import type { LogLines, Logs } from './logs.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
-import type { ServerRow } from './tables.ts';
+import { LOG_STREAMS, type ServerRow } from './tables.ts';
+import { describeWait } from './turns.ts';
 import { selectUsage } from './usage-store.ts';
+import { selectWaitReason } from './waiting-store.ts';
 import type { CreateServer } from './wire.ts';
 
 export { isEnding } from './store.ts';
@@ -61,6 +63,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       server_id: Bun.randomUUIDv7(),
       created_at: clock.now(),
       node_id: null,
+      wait_reason: null,
       user_id: null,
       process: null,
       started_at: null,
@@ -144,6 +147,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), waiter: 'stop' };
       await watch.until(topics.serversEnding(), look, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
     },
+    /** Whether a machine has servers that have not ended. */
+    isAnyOn: (node_id: string): Promise<boolean> => store.hasServers(database.queries, node_id),
     /** How its ports are reached, as far as that is known. */
     async portsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
       return (await get(scope, server_id)).ports;
@@ -156,6 +161,26 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const outcomes = await store.selectOutcomes(database.queries, server_ids);
       return new Map(outcomes.map((outcome) => [outcome.server_id, outcome]));
     },
+    /** Why no machine has taken a server, in words for its developer; undefined when one has, or soon will. */
+    async whyWaiting(server_id: string): Promise<string | undefined> {
+      const reason = await selectWaitReason(database.queries, server_id);
+      return reason && describeWait(reason);
+    },
+    /** Of some servers, the ids of those that this machine has run since a moment or longer. */
+    async selectRunningHere(wanted: store.RunningHere): Promise<Set<string>> {
+      return new Set(await store.selectRunningHere(database.queries, wanted));
+    },
+    /** The last lines that a server wrote to each stream, as text. */
+    async lastLinesOf(server_id: string, count: number): Promise<string[]> {
+      const of_streams = LOG_STREAMS.map(async (stream) => {
+        const { lines } = await logs.lastLines({ server_id, stream });
+        return lines.slice(-count).map(({ bytes }) => Buffer.from(bytes).toString());
+      });
+      return (await Promise.all(of_streams)).flat();
+    },
+    /** Adds a line of the service's own to the log of a server that this machine runs. */
+    addLogLine: (server_id: string, text: string): Promise<void> =>
+      logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`),
     /** What a server wrote. Grows. */
     log: {
       topics: ({ server_id, stream }) => [topics.log(server_id, stream)],

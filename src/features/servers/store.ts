@@ -119,17 +119,6 @@ export function isEnding(server_id: Column): SQL {
   )`;
 }
 
-/** Servers of a datacenter that no machine has taken, the oldest first; locked until the transaction ends. */
-export async function lockWaiting(tx: Tx, datacenter_id: string, limit: number): Promise<ServerRow[]> {
-  return await tx
-    .select()
-    .from(servers)
-    .where(and(eq(servers.datacenter_id, datacenter_id), isNull(servers.node_id), isNull(servers.ended_at)))
-    .orderBy(asc(servers.created_at))
-    .limit(limit)
-    .for('update', { skipLocked: true });
-}
-
 /** What a machine has to look after: everything it took that has not ended. */
 export async function selectOfNode(queries: Queries, node_id: string): Promise<ServerRow[]> {
   return await queries
@@ -137,6 +126,39 @@ export async function selectOfNode(queries: Queries, node_id: string): Promise<S
     .from(servers)
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)))
     .orderBy(asc(servers.created_at));
+}
+
+export interface RunningHere {
+  node_id: string;
+  server_ids: string[];
+  started_before: Date;
+}
+
+/** Of some servers, the ids of those that a machine has run since before a moment and that are not ending. */
+export async function selectRunningHere(
+  queries: Queries,
+  { node_id, server_ids, started_before }: RunningHere,
+): Promise<string[]> {
+  const rows = await queries
+    .select({ server_id: servers.server_id })
+    .from(servers)
+    .where(
+      and(
+        eq(servers.node_id, node_id),
+        sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`,
+        lte(servers.started_at, started_before),
+        isNull(servers.destroyed_at),
+      ),
+    )
+    .orderBy(asc(servers.created_at))
+    .limit(server_ids.length);
+  return rows.map(({ server_id }) => server_id);
+}
+
+/** Whether a machine has servers that have not ended. */
+export async function hasServers(queries: Queries, node_id: string): Promise<boolean> {
+  const going = and(eq(servers.node_id, node_id), isNull(servers.ended_at));
+  return (await queries.select({ server_id: servers.server_id }).from(servers).where(going).limit(1)).length > 0;
 }
 
 /** Gives a server to a machine. */
@@ -166,23 +188,26 @@ export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, fail
     .where(eq(servers.server_id, server_id));
 }
 
-/** Notes that nothing of a server is left, and gives its ports back. */
-export async function setEnded(
-  tx: Tx,
-  { server_id, namespace_id }: Named,
-  end: Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'>,
-  now: Date,
-): Promise<void> {
-  await touch(tx, [...about({ server_id, namespace_id }), topics.serversEnding()]);
+/** How a server ended. */
+export type ServerEnd = Named & Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'>;
+
+/** Notes that nothing of these servers is left, and gives their ports back. */
+export async function setEnded(tx: Tx, ends: readonly ServerEnd[], now: Date): Promise<void> {
+  await touch(tx, [...ends.flatMap(about), topics.serversEnding()]);
+  const column = (key: keyof ServerEnd) => sql.param(ends.map((end) => end[key]));
+  await tx.execute(sql`
+    update ${servers} set
+      exit_code = ended.exit_code, exit_signal = ended.exit_signal, failure = ended.failure,
+      ended_at = ${at(now)}, destroyed_at = coalesce(${servers.destroyed_at}, ${at(now)})
+    from unnest(
+      ${column('server_id')}::uuid[], ${column('exit_code')}::int[], ${column('exit_signal')}::text[],
+      ${column('failure')}::text[]
+    ) as ended (server_id, exit_code, exit_signal, failure)
+    where ${servers.server_id} = ended.server_id and ${servers.ended_at} is null`);
   await tx
-    .update(servers)
-    .set({
-      ...end,
-      ended_at: now,
-      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${at(now)})`,
-    })
-    .where(and(eq(servers.server_id, server_id), isNull(servers.ended_at)));
-  await tx.update(serverPorts).set({ release_ts: now }).where(eq(serverPorts.server_id, server_id));
+    .update(serverPorts)
+    .set({ release_ts: now })
+    .where(sql`${serverPorts.server_id} = any(${column('server_id')}::uuid[])`);
 }
 
 /** Ports of a machine that are in use, or were until this moment. */
@@ -206,17 +231,13 @@ export async function takePorts(
   ports: number[],
   rested_since: Date,
 ): Promise<boolean> {
-  const rows = ports.map((port) => ({ ...owner, port, release_ts: null }));
-  if (rows.length === 0) return true;
-  const taken = await tx
-    .insert(serverPorts)
-    .values(rows)
-    .onConflictDoUpdate({
-      target: [serverPorts.node_id, serverPorts.port],
-      set: { server_id: owner.server_id, release_ts: null },
-      setWhere: lte(serverPorts.release_ts, rested_since),
-    })
-    .returning({ port: serverPorts.port });
+  if (ports.length === 0) return true;
+  const taken = await tx.execute(sql`
+    insert into ${serverPorts} (node_id, port, server_id)
+    select ${owner.node_id}::uuid, port, ${owner.server_id}::uuid from unnest(${sql.param(ports)}::int[]) as port
+    on conflict (node_id, port) do update set server_id = excluded.server_id, release_ts = null
+      where ${serverPorts.release_ts} <= ${at(rested_since)}
+    returning port`);
   return taken.length === ports.length;
 }
 

@@ -22,15 +22,19 @@ const bytes = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 export interface ServerPort {
   protocol: PortProtocol;
   routing: 'game_guard' | 'host';
-  /** The port the process binds; of a container, as its developer said. */
+  /** The port that the process binds; until a machine takes the server, the one its developer asked for. */
   internal_port?: number;
-  /** What it was before a machine took the server. */
+  /** The one its developer asked for, once a machine has taken the server. */
   wanted_port?: number;
   /** Ports that the developer chose himself, on the machine's own network. */
   port_range?: { min: number; max: number };
   public_hostname?: string;
   public_port?: number;
 }
+
+/** Why a machine does not take a server: the quota of its group, or its own. */
+export const WAIT_REASONS = ['group_quota', 'machine_full'] as const;
+export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /**
  * Game servers: what is wanted of them, and what was seen of them. A server without a node waits for one; one whose
@@ -61,6 +65,8 @@ export const servers = pgTable(
     created_at: moment().notNull(),
     /** The machine that runs it. */
     node_id: uuid(),
+    /** Why no machine has taken it; noted of the one that has waited longest in its namespace. */
+    wait_reason: text({ enum: WAIT_REASONS }),
     /** The user it runs as, on a machine where we are root. */
     user_id: integer(),
     process: jsonb().$type<ProcessIdentity>(),
@@ -78,7 +84,12 @@ export const servers = pgTable(
   },
   (table) => [
     index('servers_by_namespace').on(table.namespace_id, table.created_at, table.server_id),
-    index('servers_waiting').on(table.datacenter_id, table.created_at).where(sql`node_id is null and ended_at is null`),
+    index('servers_waiting')
+      .on(table.datacenter_id, table.namespace_id, table.created_at)
+      .where(sql`node_id is null and destroyed_at is null`),
+    index('servers_ending_unplaced')
+      .on(table.datacenter_id, table.destroyed_at)
+      .where(sql`node_id is null and ended_at is null and destroyed_at is not null`),
     index('servers_of_node').on(table.node_id).where(sql`ended_at is null`),
   ],
 );
@@ -128,6 +139,9 @@ export const serverLogChunks = pgTable(
   ],
 );
 
+/** A row of usage for each server and this much time. */
+export const INTERVAL_MS = 10 * 60_000;
+
 /** Processor time that servers used, by intervals of time: what adds up to a bill. */
 export const serverUsage = pgTable(
   'server_usage',
@@ -139,6 +153,9 @@ export const serverUsage = pgTable(
     game_id: uuid().notNull(),
     datacenter_id: uuid().notNull(),
     cpu_ms: bigint({ mode: 'number' }).notNull(),
+    /** The time in which it was used; null, of a row of an early release, for the whole interval. */
+    from_ts: moment(),
+    until_ts: moment(),
   },
   (table) => [
     primaryKey({ columns: [table.server_id, table.interval_start] }),
@@ -152,6 +169,8 @@ export const serverMeters = pgTable('server_meters', {
     .primaryKey()
     .references(() => servers.server_id),
   cpu_ms: bigint({ mode: 'number' }).notNull(),
+  /** When that was; null of a row of an early release. */
+  read_ts: moment(),
 });
 
 export type ServerRow = typeof servers.$inferSelect;

@@ -1,7 +1,8 @@
-import { and, gte, inArray, lt, sql } from 'drizzle-orm';
+import { and, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { isAnyOf } from '../../platform/database/lists.ts';
 import { at } from '../../platform/database/moments.ts';
-import { serverMeters, servers, serverUsage } from './tables.ts';
+import { INTERVAL_MS, serverMeters, servers, serverUsage } from './tables.ts';
 
 /** What a server has used since it was started. */
 export interface Reading {
@@ -9,39 +10,76 @@ export interface Reading {
   cpu_ms: number;
 }
 
+/** When servers were looked at, and the interval that counts it. */
+interface ReadAt {
+  now: Date;
+  /** When this process looked at all of them before; undefined the first time. */
+  before: Date | undefined;
+  interval_start: Date;
+}
+
 /**
- * Adds to an interval what servers used since they were last looked at, in one statement: a reading that is told twice
- * adds nothing.
+ * Adds to an interval what servers used since they were last looked at, and in which time, in one statement: a reading that
+ * is told twice adds nothing. A server that used nothing writes nothing, so the time before counts by `before`.
  */
-export async function addReadings(queries: Queries, readings: Reading[], interval_start: Date): Promise<void> {
+export async function addReadings(
+  queries: Queries,
+  readings: Reading[],
+  { now, before, interval_start }: ReadAt,
+): Promise<void> {
   const column = (key: keyof Reading) => sql.param(readings.map((reading) => reading[key]));
   await queries.execute(sql`
     with read as (
       select * from unnest(${column('server_id')}::uuid[], ${column('cpu_ms')}::bigint[]) as reading (server_id, cpu_ms)
     ),
     used as (
-      select read.server_id, read.cpu_ms - coalesce(before.cpu_ms, 0) as cpu_ms
+      select read.server_id, read.cpu_ms - coalesce(before.cpu_ms, 0) as cpu_ms, before.read_ts
       from read left join ${serverMeters} as before on before.server_id = read.server_id
       where read.cpu_ms > coalesce(before.cpu_ms, 0)
     ),
     metered as (
-      insert into ${serverMeters} (server_id, cpu_ms)
-      select read.server_id, read.cpu_ms from read join used on used.server_id = read.server_id
-      on conflict (server_id) do update set cpu_ms = excluded.cpu_ms
+      insert into ${serverMeters} (server_id, cpu_ms, read_ts)
+      select read.server_id, read.cpu_ms, ${at(now)} from read join used on used.server_id = read.server_id
+      on conflict (server_id) do update set cpu_ms = excluded.cpu_ms, read_ts = excluded.read_ts
     )
-    insert into ${serverUsage} (server_id, interval_start, game_id, datacenter_id, cpu_ms)
-    select used.server_id, ${at(interval_start)}, server.game_id, server.datacenter_id, used.cpu_ms
+    insert into ${serverUsage} (server_id, interval_start, game_id, datacenter_id, cpu_ms, from_ts, until_ts)
+    select used.server_id, ${at(interval_start)}, server.game_id, server.datacenter_id, used.cpu_ms,
+      least(greatest(used.read_ts, server.started_at, ${before ? at(before) : sql`null`}), ${at(now)} - interval '1 ms'), ${at(now)}
     from used join ${servers} as server on server.server_id = used.server_id
-    on conflict (server_id, interval_start) do update set cpu_ms = ${serverUsage}.cpu_ms + excluded.cpu_ms`);
+    on conflict (server_id, interval_start) do update set
+      cpu_ms = ${serverUsage}.cpu_ms + excluded.cpu_ms,
+      from_ts = least(coalesce(${serverUsage}.from_ts, ${serverUsage}.interval_start), excluded.from_ts),
+      until_ts = excluded.until_ts`);
 }
 
-/** By game and datacenter, of the intervals that start within a window. */
+/** What each of these servers had used when it was last read. */
+export async function selectMeters(queries: Queries, server_ids: string[]): Promise<Map<string, number>> {
+  const rows = await queries
+    .select()
+    .from(serverMeters)
+    .where(sql`${serverMeters.server_id} = any(${sql.param(server_ids)}::uuid[])`);
+  return new Map(rows.map(({ server_id, cpu_ms }) => [server_id, cpu_ms]));
+}
+
+/** By game and datacenter: of each interval the share that lies in a window, as if its time was used evenly. */
 export async function selectUsage(queries: Queries, game_ids: string[], { start, end }: { start: Date; end: Date }) {
   const { game_id, datacenter_id, interval_start, cpu_ms } = serverUsage;
+  const from = sql`coalesce(${serverUsage.from_ts}, ${interval_start})`;
+  const until = sql`coalesce(${serverUsage.until_ts}, ${interval_start} + ${INTERVAL_MS} * interval '1 ms')`;
+  const inside = sql`extract(epoch from least(${until}, ${at(end)}) - greatest(${from}, ${at(start)}))`;
+  const share = sql`least(${inside} / extract(epoch from ${until} - ${from}), 1)`;
   return await queries
-    .select({ game_id, datacenter_id, cpu_ms: sql<number>`sum(${cpu_ms})::float8` })
+    .select({ game_id, datacenter_id, cpu_ms: sql<number>`round(sum(${cpu_ms} * ${share}))::float8` })
     .from(serverUsage)
-    .where(and(inArray(game_id, game_ids), gte(interval_start, start), lt(interval_start, end)))
+    .where(
+      and(
+        isAnyOf(game_id, game_ids),
+        // For the index: no time reaches beyond its interval.
+        sql`${interval_start} > ${at(start)} - ${INTERVAL_MS} * interval '1 ms'`,
+        sql`${until} > ${at(start)}`,
+        sql`${from} < ${at(end)}`,
+      ),
+    )
     .groupBy(game_id, datacenter_id)
     .orderBy(game_id, datacenter_id);
 }

@@ -24,6 +24,11 @@ export function userRangeOf(uid_map: string): UserRange {
 
 const RANGE = userRangeOf(readFileSync('/proc/self/uid_map', 'utf8'));
 
+/** Whether a user is one of those that servers get. */
+export function isServerUser(user_id: number): boolean {
+  return [WIDE, NARROW].some(({ first, count }) => user_id >= first && user_id < first + count);
+}
+
 /** A user that none of ours runs as; undefined when there are no more. */
 export function findFreeUserId(taken: ReadonlySet<number>, { first, count } = RANGE): number | undefined {
   const start = Math.floor(Math.random() * count);

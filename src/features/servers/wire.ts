@@ -12,7 +12,8 @@ const VARIABLES_MAX = 64;
 const Protocol = Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol)));
 const Mode = Type.Union([Type.Literal('bridge'), Type.Literal('host')]);
 const Routing = Type.Object({ game_guard: Type.Optional(Type.Object({})), host: Type.Optional(Type.Object({})) });
-const PortNumber = Type.Integer({ minimum: 1, maximum: 65_535 });
+const PortRange = { minimum: 1, maximum: 65_535 };
+const PortNumber = Type.Integer(PortRange);
 const Resources = Type.Object({
   cpu: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Thousandths of a core.' }),
   memory: Type.Integer({ minimum: 1, maximum: 16_777_216, description: 'Megabytes.' }),
@@ -42,7 +43,13 @@ export const CreateServerBody = Type.Object({
       Type.String({ pattern: '^[A-Za-z0-9]([A-Za-z0-9_-]{0,14}[A-Za-z0-9])?$' }),
       Type.Object({
         protocol: Protocol,
-        internal_port: Type.Optional(PortNumber),
+        internal_port: Type.Optional(
+          Type.Integer({
+            ...PortRange,
+            description:
+              'The port that the program would like to listen on. All servers of a machine share its ports, so each listens on the one that PORT_<label> says, and answers have that one.',
+          }),
+        ),
         routing: Type.Optional(Routing),
       }),
       { maxProperties: PORTS_MAX, additionalProperties: false },
@@ -54,35 +61,43 @@ export const CreateServerBody = Type.Object({
 export type CreateServer = Static<typeof CreateServerBody>;
 
 /** Specification: Server. */
-const Server = Type.Object({
-  id: Uuid,
-  environment: Uuid,
-  datacenter: Uuid,
-  created_at: U64,
-  started_at: Type.Optional(U64),
-  destroyed_at: Type.Optional(U64),
-  tags: Type.Record(Type.String(), Type.String()),
-  lifecycle: Type.Object({ kill_timeout: Type.Optional(U64) }),
-  network: Type.Object({
-    mode: Type.Optional(Mode),
-    ports: Type.Record(
-      Type.String(),
-      Type.Object({
-        protocol: Protocol,
-        internal_port: Type.Optional(PortNumber),
-        public_hostname: Type.Optional(Type.String()),
-        public_port: Type.Optional(PortNumber),
-        routing: Routing,
-      }),
-    ),
-  }),
-  resources: Resources,
-  runtime: Type.Object({
-    build: Uuid,
-    arguments: Type.Optional(Type.Array(Type.String())),
-    environment: Type.Optional(Type.Record(Type.String(), Type.String())),
-  }),
-});
+const Server = Type.Object(
+  {
+    id: Uuid,
+    environment: Uuid,
+    datacenter: Uuid,
+    created_at: U64,
+    started_at: Type.Optional(U64),
+    destroyed_at: Type.Optional(U64),
+    tags: Type.Record(Type.String(), Type.String()),
+    lifecycle: Type.Object({ kill_timeout: Type.Optional(U64) }),
+    network: Type.Object({
+      mode: Type.Optional(Mode),
+      ports: Type.Record(
+        Type.String(),
+        Type.Object({
+          protocol: Protocol,
+          internal_port: Type.Optional(
+            Type.Integer({
+              ...PortRange,
+              description: 'The port that it listens on, as PORT_<label> says; from its start.',
+            }),
+          ),
+          public_hostname: Type.Optional(Type.String()),
+          public_port: Type.Optional(PortNumber),
+          routing: Routing,
+        }),
+      ),
+    }),
+    resources: Resources,
+    runtime: Type.Object({
+      build: Uuid,
+      arguments: Type.Optional(Type.Array(Type.String())),
+      environment: Type.Optional(Type.Record(Type.String(), Type.String())),
+    }),
+  },
+  { title: 'Server' },
+);
 export const ServerAnswer = Type.Object({ server: Server });
 export const ServersAnswer = Type.Object({ servers: Type.Array(Server) });
 
@@ -137,13 +152,12 @@ export function toServer(row: ServerRow): Static<typeof Server> {
   };
 }
 
-/** How it is reached is told with its start: that a machine has taken a server is no news to those who watch it. */
+/** Addresses appear with the start: nothing listens before, and the port that a caller asked for is not the one it gets. */
 function toPort(port: ServerPort, has_started: boolean) {
-  const { protocol, routing, public_hostname, public_port, wanted_port } = port;
-  const internal_port = has_started || public_port === undefined ? port.internal_port : wanted_port;
+  const { protocol, routing, internal_port, public_hostname, public_port } = port;
   return {
     protocol,
-    ...(internal_port === undefined ? {} : { internal_port }),
+    ...(has_started && internal_port !== undefined ? { internal_port } : {}),
     ...(has_started && public_hostname !== undefined ? { public_hostname } : {}),
     ...(has_started && public_port !== undefined ? { public_port } : {}),
     routing: routing === 'host' ? { host: {} } : { game_guard: {} },

@@ -10,6 +10,7 @@ export function siteRoutes(sites: Sites) {
     watched(
       SITES,
       {
+        operation: 'listSites',
         summary: 'Lists the sites of a game, the newest first.',
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -22,6 +23,7 @@ export function siteRoutes(sites: Sites) {
       'POST',
       SITES,
       {
+        operation: 'createSite',
         summary: 'Announces a site with its files; send each, then complete the upload.',
         allow: ['identity', 'cloud'],
         access: 'write',

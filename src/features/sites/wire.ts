@@ -4,14 +4,17 @@ import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import type { SiteRow } from './tables.ts';
 
 /** Specification: CDN site summary. */
-const SiteSummary = Type.Object({
-  site_id: Uuid,
-  upload_id: Uuid,
-  display_name: Type.String(),
-  create_ts: Timestamp,
-  content_length: U64,
-  complete: Type.Boolean(),
-});
+const SiteSummary = Type.Object(
+  {
+    site_id: Uuid,
+    upload_id: Uuid,
+    display_name: Type.String(),
+    create_ts: Timestamp,
+    content_length: U64,
+    complete: Type.Boolean(),
+  },
+  { title: 'Site' },
+);
 export const SitesAnswer = Type.Object({ sites: Type.Array(SiteSummary) });
 
 /** Above the limit of the rules, which say what is too many. */

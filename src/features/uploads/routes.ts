@@ -2,6 +2,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Tenants } from '../../platform/http/pipeline.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import type { Transfers } from '../../platform/http/transfers.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
 import { see } from '../../platform/watch/sights.ts';
 import type { Uploads } from './uploads.ts';
@@ -10,12 +11,13 @@ import { UploadAnswer } from './wire.ts';
 /** A site has up to 10,000 files, a build as many parts, and whoever sends them may be several. */
 const SENDING = perMinute('uploads', 8_000, { counted: 'here' });
 
-export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
+export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Transfers) {
   return [
     route(
       'PUT',
       '/uploads/:upload_id',
       {
+        operation: 'sendUpload',
         summary: 'Takes the bytes of a file, or of a part of it. The address is given out when an upload is prepared.',
         // The signature in the address is the permission.
         allow: 'anyone',
@@ -29,16 +31,24 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
           'UPLOAD_NOT_FOUND',
           'UPLOAD_BUSY',
           'OBJECTS_UNAVAILABLE',
+          'TOO_MANY_TRANSFERS',
+          'TRANSFERS_BUSY',
         ],
       },
-      async ({ request }) => {
-        await uploads.receive(request.url, request.body ?? new ReadableStream({ start: (body) => body.close() }));
+      async ({ request, address }) => {
+        const end = transfers.begin(address, request.signal);
+        try {
+          await uploads.receive(request.url, request.body ?? new ReadableStream({ start: (body) => body.close() }));
+        } finally {
+          end();
+        }
         return {};
       },
     ),
     watched(
       '/cloud/games/:game_id/uploads/:upload_id',
       {
+        operation: 'getUpload',
         summary: 'An upload, and how much of it has come.',
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -51,6 +61,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants) {
       'POST',
       '/cloud/uploads/:upload_id/complete',
       {
+        operation: 'completeUpload',
         summary: 'Declares that all files of an upload have been sent.',
         allow: ['identity', 'cloud'],
         response: Empty,

@@ -8,6 +8,19 @@ export const PARTS_MAX = 10_000;
 /** In UTF-8, as object storages count. */
 export const PATH_BYTES_MAX = 1_024;
 
+/** Whether a text can be sent as a header of HTTP: printable ASCII. */
+export function isSendable(content_type: string): boolean {
+  return /^[\x20-\x7e]*$/.test(content_type);
+}
+
+/** An upload counts for this many bytes at least, so that a quota of bytes limits the number of uploads too. */
+const QUOTA_BYTES_MIN = 16 * 1_024;
+
+/** The bytes that an upload counts for against its quota. */
+export function quotaBytesOf({ content_length }: { content_length: number }): number {
+  return Math.max(content_length, QUOTA_BYTES_MIN);
+}
+
 /** The parts in which a file arrives: chunks of 100 MiB, or the whole. An empty file is one empty part. */
 export function partsOf(
   file: { upload_id: string; file_number: number; path: string; content_length: number },

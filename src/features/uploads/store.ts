@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
 import { raise, touch } from '../../platform/watch/versions.ts';
@@ -21,8 +21,12 @@ export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFi
     ) as file`);
 }
 
+/** Undefined for a discarded upload too. */
 export async function selectUpload(queries: Queries, upload_id: string): Promise<UploadRow | undefined> {
-  const [row] = await queries.select().from(uploads).where(eq(uploads.upload_id, upload_id));
+  const [row] = await queries
+    .select()
+    .from(uploads)
+    .where(and(eq(uploads.upload_id, upload_id), isNull(uploads.discard_ts)));
   return row;
 }
 
@@ -54,7 +58,7 @@ export async function selectFile(
  */
 export async function recordReceipt(
   queries: Queries,
-  { upload_id, file_number, part_number }: Pick<UploadPart, 'upload_id' | 'file_number' | 'part_number'>,
+  { upload_id, file_number, part_number, content_length }: UploadPart,
   receipt: string,
   now: Date,
 ): Promise<{ is_recorded: boolean; previous: string | null }> {
@@ -66,7 +70,11 @@ export async function recordReceipt(
       from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}
       where ${uploads.upload_id} = ${upload_id} and file.file_number = ${file_number} and ${isClaimable(now)}
         and (select count(*) from told) > 0
-      for share of ${uploads} for no key update of file
+      for no key update of ${uploads}, file
+    ),
+    counted as (
+      update ${uploads} as upload set received_length = upload.received_length + ${content_length}
+      from before where upload.upload_id = before.upload_id and before.previous is null
     )
     update ${uploadFiles} as file set receipts[${place}] = ${receipt}::uuid
     from before where file.upload_id = before.upload_id and file.file_number = before.file_number
@@ -80,7 +88,7 @@ export async function selectUploads(queries: Queries, game_id: string, kind: Upl
     .select({ upload: uploads, path: uploadFiles.path })
     .from(uploads)
     .innerJoin(uploadFiles, and(eq(uploadFiles.upload_id, uploads.upload_id), eq(uploadFiles.file_number, 0)))
-    .where(and(eq(uploads.game_id, game_id), eq(uploads.kind, kind)))
+    .where(and(eq(uploads.game_id, game_id), eq(uploads.kind, kind), isNull(uploads.discard_ts)))
     .orderBy(desc(uploads.create_ts), desc(uploads.upload_id))
     .limit(UPLOADS_MAX);
 }
@@ -125,9 +133,37 @@ export async function selectAbandoned(
     .limit(limit);
 }
 
-export async function deleteUpload(tx: Tx, upload_id: string): Promise<void> {
+/** Deletes an upload that is not complete, or that is discarded. Returns what it was; undefined if there is none. */
+export async function deleteUpload(tx: Tx, upload_id: string): Promise<UploadRow | undefined> {
   await touch(tx, [topics.upload(upload_id)]);
-  await tx.delete(uploads).where(and(eq(uploads.upload_id, upload_id), isNull(uploads.complete_ts)));
+  const is_unused = or(isNull(uploads.complete_ts), isNotNull(uploads.discard_ts));
+  const [row] = await tx
+    .delete(uploads)
+    .where(and(eq(uploads.upload_id, upload_id), is_unused))
+    .returning();
+  return row;
+}
+
+/** Marks a complete upload as discarded: from the commit on it is not found any more. */
+export async function markDiscarded(tx: Tx, upload_id: string, now: Date): Promise<void> {
+  await touch(tx, [topics.upload(upload_id)]);
+  await tx
+    .update(uploads)
+    .set({ discard_ts: now })
+    .where(and(eq(uploads.upload_id, upload_id), isNotNull(uploads.complete_ts), isNull(uploads.discard_ts)));
+}
+
+/** Discarded uploads, by their ids, from the one after `after` on. */
+export async function selectDiscarded(
+  queries: Queries,
+  { after, limit }: { after: string | undefined; limit: number },
+): Promise<Pick<UploadRow, 'upload_id' | 'kind'>[]> {
+  return await queries
+    .select({ upload_id: uploads.upload_id, kind: uploads.kind })
+    .from(uploads)
+    .where(and(isNotNull(uploads.discard_ts), after === undefined ? undefined : gt(uploads.upload_id, after)))
+    .orderBy(asc(uploads.upload_id))
+    .limit(limit);
 }
 
 /** Neither complete nor being completed. */

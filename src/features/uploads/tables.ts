@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import {
   bigint,
   boolean,
@@ -35,16 +36,23 @@ export const uploads = pgTable(
     identity_id: uuid(),
     /** What it will be, once it is complete. */
     kind: text({ enum: UPLOAD_KINDS }).notNull(),
+    /** The quota that its bytes count against; null: none. */
+    quota_scope: text(),
     is_multipart: boolean().notNull(),
     /** Of all files together. */
     content_length: bigint({ mode: 'number' }).notNull(),
+    /** Bytes of the parts that have come; a part that is sent again counts once. */
+    received_length: bigint({ mode: 'number' }).notNull().default(0),
     create_ts: moment().notNull(),
     /** Until when one request has it to itself, to complete it. */
     completing_until: moment(),
     complete_ts: moment(),
+    /** Nothing refers to it any more: it is served no longer, and its objects are being removed. */
+    discard_ts: moment(),
   },
   (table) => [
     index('uploads_by_age').on(table.create_ts),
+    index('uploads_discarded').on(table.upload_id).where(sql`discard_ts is not null`),
     index('uploads_of_game').on(table.game_id, table.kind, table.create_ts),
   ],
 );
@@ -68,6 +76,15 @@ export const uploadFiles = pgTable(
     unique('upload_files_path').on(table.upload_id, table.path),
   ],
 );
+
+/** The bytes that the uploads of one quota hold, and those that were announced on its latest day. */
+export const uploadQuotas = pgTable('upload_quotas', {
+  scope: text().primaryKey(),
+  /** In UTC, as 2030-01-31. */
+  day: text().notNull(),
+  day_bytes: bigint({ mode: 'number' }).notNull(),
+  kept_bytes: bigint({ mode: 'number' }).notNull(),
+});
 
 export type UploadRow = typeof uploads.$inferSelect;
 /** The receipt of a part that has not come is null, or not there at all. */

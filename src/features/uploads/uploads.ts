@@ -8,19 +8,32 @@ import { type ByteRange, type Objects, streamOf } from '../../platform/objects/o
 import type { Presigner } from '../../platform/objects/presign.ts';
 import type { Watchable } from '../../platform/watch/sights.ts';
 import { topics } from '../topics.ts';
-import { heldPartsOf, PARTS_MAX, PATH_BYTES_MAX, type Piece, partKey, partsOf, piecesOf } from './rules.ts';
+import { startCleaning } from './cleaning.ts';
+import { contentIdOf } from './content-id.ts';
+import { chargeQuota, type QuotaLimits, selectKeptBytes } from './quota-store.ts';
+import {
+  heldPartsOf,
+  isSendable,
+  PARTS_MAX,
+  PATH_BYTES_MAX,
+  type Piece,
+  partKey,
+  partsOf,
+  piecesOf,
+  quotaBytesOf,
+} from './rules.ts';
 import * as store from './store.ts';
 import type { UploadFileRow, UploadRow } from './tables.ts';
 import { type PrepareFile, type PresignedRequest, toUpload, type UploadView } from './wire.ts';
 
+export type { QuotaLimits } from './quota-store.ts';
+export { isSendable } from './rules.ts';
 export type { UploadKind, UploadRow } from './tables.ts';
 
 /** How soon another may complete an upload when the process of whoever was at it has ended. */
 const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
-const ABANDONED_AFTER_MS = 24 * 3_600_000;
-const ABANDONED_AT_ONCE = 100;
-const CLEAN_UP_EVERY_MS = 10 * 60_000;
+const DAY_MS = 24 * 3_600_000;
 
 /** What a kind of upload wants done when it has arrived. */
 export interface UploadPurpose {
@@ -30,6 +43,13 @@ export interface UploadPurpose {
   complete(tx: Tx, upload_id: string, now: Date): Promise<void>;
   /** Removes what `inspect` left, of an upload that will never be complete. May run twice. */
   discard?(upload_id: string): Promise<void>;
+}
+
+/** What uploads are counted against together. */
+export interface Quota {
+  /** Whose it is. */
+  scope: string;
+  limits: QuotaLimits;
 }
 
 interface UploadsDependencies {
@@ -92,19 +112,22 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     return true;
   }
 
-  /** What refers to it goes first and its row last: an interrupted one is found again. */
-  async function discard({ upload_id, kind }: Pick<UploadRow, 'upload_id' | 'kind'>): Promise<void> {
-    const is_discarded = await alone(upload_id, async () => {
-      await purposes.get(kind)?.discard?.(upload_id);
-      await objects.removeFolder(upload_id);
-      await database.transact((tx) => store.deleteUpload(tx, upload_id));
-    });
-    if (is_discarded) events.emit({ event: 'upload_abandoned', upload_id });
-  }
-
   async function* concatenate(first: ReadableStream<Uint8Array>, others: Piece[]): AsyncGenerator<Uint8Array, void> {
     yield* first;
     for (const { key, range } of others) yield* await objects.read(key, range);
+  }
+
+  /** Counts bytes against a quota. Throws UPLOAD_QUOTA_REACHED. */
+  async function charge(tx: Tx, { scope, limits }: Quota, bytes: number): Promise<void> {
+    const now = clock.now();
+    const day = now.toISOString().slice(0, 'YYYY-MM-DD'.length);
+    if (await chargeQuota(tx, { scope, bytes, day }, limits)) return;
+    const { kept_bytes_max, day_bytes_max } = limits;
+    if ((await selectKeptBytes(tx, scope)) + bytes > kept_bytes_max) {
+      throw new ServiceError('UPLOAD_QUOTA_REACHED', { quota: `${kept_bytes_max} bytes in all` });
+    }
+    const retry_after_ms = Date.parse(day) + DAY_MS - now.getTime();
+    throw new ServiceError('UPLOAD_QUOTA_REACHED', { quota: `${day_bytes_max} bytes a day (UTC)` }, { retry_after_ms });
   }
 
   /** An upload of a game, as far as it has come. Throws UPLOAD_NOT_FOUND. Watchable. */
@@ -113,14 +136,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     async read({ game_id, upload_id }) {
       const upload = await get(upload_id);
       if (upload.game_id !== game_id) throw new ServiceError('UPLOAD_NOT_FOUND', {});
-      if (upload.complete_ts) return toUpload(upload, upload.content_length);
-      const files = await store.selectFiles(database.queries, upload_id);
-      const held = files.flatMap((file) => heldPartsOf(file, upload.is_multipart));
-      const received = held.filter(({ key }) => key !== undefined).map(({ part }) => part.content_length);
-      return toUpload(
-        upload,
-        received.reduce((sum, bytes) => sum + bytes, 0),
-      );
+      return toUpload(upload, upload.complete_ts ? upload.content_length : upload.received_length);
     },
   };
 
@@ -130,11 +146,15 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     setPurpose(kind: UploadRow['kind'], purpose: UploadPurpose): void {
       purposes.set(kind, purpose);
     },
-    /** Announces files. Gives the requests that send them, one for each part. */
+    /**
+     * Announces files. Gives the requests that send them, one for each part. Throws UPLOAD_QUOTA_REACHED when the files
+     * are counted against a quota that has no room for them.
+     */
     async prepare(
       tx: Tx,
       upload: Pick<UploadRow, 'kind' | 'is_multipart'> & Partial<Pick<UploadRow, 'game_id' | 'identity_id'>>,
       files: PrepareFile[],
+      quota?: Quota,
     ): Promise<{ upload_id: string; presigned_requests: PresignedRequest[] }> {
       const upload_id = crypto.randomUUID();
       const rows = files.map((file, file_number) => ({
@@ -147,6 +167,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
         throw new ServiceError('UPLOAD_INVALID', { error: `a path is longer than ${PATH_BYTES_MAX} bytes` });
       }
+      const unsendable = files.find(({ content_type = '' }) => !isSendable(content_type));
+      if (unsendable) {
+        const error = `the content_type of ${JSON.stringify(unsendable.path)} may have printable ASCII characters only, like "text/html; charset=utf-8"`;
+        throw new ServiceError('UPLOAD_INVALID', { error });
+      }
       const parts = rows.flatMap((row) => partsOf(row, upload.is_multipart));
       if (parts.length > PARTS_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${PARTS_MAX} parts` });
       const largest = objects.object_bytes_max;
@@ -155,9 +180,11 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         throw new ServiceError('UPLOAD_INVALID', { error });
       }
       const content_length = rows.reduce((sum, row) => sum + row.content_length, 0);
-      const times = { create_ts: clock.now(), completing_until: null, complete_ts: null };
+      if (quota) await charge(tx, quota, quotaBytesOf({ content_length }));
+      const times = { create_ts: clock.now(), completing_until: null, complete_ts: null, discard_ts: null };
       const owner = { game_id: upload.game_id ?? null, identity_id: upload.identity_id ?? null };
-      await store.insertUpload(tx, { upload_id, ...upload, ...owner, content_length, ...times }, rows);
+      const counted = { quota_scope: quota?.scope ?? null, content_length, received_length: 0 };
+      await store.insertUpload(tx, { upload_id, ...upload, ...owner, ...counted, ...times }, rows);
       const presigned_requests = parts.map((part) => ({
         path: part.path,
         url: presigner.sign(part, upload.is_multipart),
@@ -182,11 +209,12 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     get,
     /**
      * Declares an upload complete: all parts are there with their announced lengths, and what it is for accepts it.
-     * Repeating it is harmless. Throws UPLOAD_INCOMPLETE, or what the purpose throws.
+     * `show` joins the transaction that makes it complete. Repeating it is harmless; false when the upload was complete
+     * before. Throws UPLOAD_INCOMPLETE, or what the purpose or `show` throws.
      */
-    async complete(upload_id: string): Promise<void> {
+    async complete(upload_id: string, show?: (tx: Tx) => Promise<void>): Promise<boolean> {
       const upload = await get(upload_id);
-      if (upload.complete_ts) return;
+      if (upload.complete_ts) return false;
       const purpose = purposes.get(upload.kind);
       assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
       const is_done = await alone(upload_id, async () => {
@@ -196,6 +224,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         await purpose.inspect(upload_id);
         await database.transact(async (tx) => {
           await purpose.complete(tx, upload_id, clock.now());
+          await show?.(tx);
           await store.markComplete(tx, upload_id, clock.now());
           // Whoever works for so long that he loses the right to, completes nothing that he has not looked at.
           const is_same = isDeepStrictEqual(await store.selectFiles(tx, upload_id), files);
@@ -204,10 +233,17 @@ export function createUploads({ database, clock, events, objects, presigner }: U
         await objects.remove([...stored.keys()].filter((key) => !kept.has(key)));
       });
       if (!is_done && !(await get(upload_id)).complete_ts) throw new ServiceError('UPLOAD_BUSY', {});
+      return is_done;
     },
     /** A game's uploads of a kind with their files, the newest first. */
     listOf: (game_id: string, kind: UploadRow['kind']) => store.selectUploads(database.queries, game_id, kind),
     files: (upload_id: string) => store.selectFiles(database.queries, upload_id),
+    /** Names what a file holds at the moment. */
+    async contentId(upload_id: string, file_number: number): Promise<string> {
+      const found = await store.selectFile(database.queries, upload_id, file_number);
+      assert(found, 'a file that is read was announced');
+      return contentIdOf(found.file);
+    },
     /** The bytes of a file of an upload that has arrived, or those of a range. */
     async read(upload_id: string, file_number: number, range?: ByteRange): Promise<ReadableStream<Uint8Array>> {
       const found = await store.selectFile(database.queries, upload_id, file_number);
@@ -217,31 +253,21 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const content = await objects.read(first.key, first.range);
       return others.length === 0 ? content : streamOf(concatenate(content, others));
     },
-    /** Removes uploads that nobody completed within a day. */
+    /** Marks a complete upload as unused: it is found no longer from the commit on, and its files are removed later. */
+    discard: (tx: Tx, upload_id: string) => store.markDiscarded(tx, upload_id, clock.now()),
+    /** Removes uploads that were not completed within a day, and discarded ones. */
     startCleaning: (signal: AbortSignal) =>
-      startLoop({
-        name: 'abandoned-uploads',
-        every_ms: CLEAN_UP_EVERY_MS,
-        signal,
-        events,
-        async step() {
-          let abandoned: Pick<UploadRow, 'upload_id' | 'kind'>[];
-          do {
-            const now = clock.now();
-            const wanted = { before: after(now, -ABANDONED_AFTER_MS), now, limit: ABANDONED_AT_ONCE };
-            abandoned = await store.selectAbandoned(database.queries, wanted);
-            const failures: unknown[] = [];
-            for (const upload of abandoned) {
-              if (signal.aborted) break;
-              // One that cannot be removed does not keep the others.
-              await discard(upload).catch((cause: unknown) => failures.push(cause));
-            }
-            if (failures.length > 0)
-              throw new AggregateError(failures, 'uploads that were abandoned cannot be removed');
-          } while (abandoned.length === ABANDONED_AT_ONCE && !signal.aborted);
-          return 0;
+      startCleaning(
+        {
+          database,
+          clock,
+          events,
+          objects,
+          alone,
+          discardPurpose: async ({ upload_id, kind }) => purposes.get(kind)?.discard?.(upload_id),
         },
-      }),
+        signal,
+      ),
   };
 }
 

@@ -5,28 +5,34 @@ import { UPLOAD_KINDS, type UploadRow } from './tables.ts';
 /** A file that a client is about to send. */
 export const PrepareFile = Type.Object({
   path: Type.String({ minLength: 1, maxLength: 1_024, description: 'Name of the file.' }),
-  content_type: Type.Optional(Type.String({ maxLength: 255 })),
+  content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Printable ASCII characters.' })),
   content_length: U64,
 });
 export type PrepareFile = Static<typeof PrepareFile>;
 
 /** Send the file, or this part of it, by HTTP PUT to `url`. */
-export const PresignedRequest = Type.Object({
-  path: Type.String(),
-  url: Type.String(),
-  byte_offset: U64,
-  content_length: U64,
-});
+export const PresignedRequest = Type.Object(
+  {
+    path: Type.String(),
+    url: Type.String(),
+    byte_offset: U64,
+    content_length: U64,
+  },
+  { title: 'PresignedRequest' },
+);
 export type PresignedRequest = Static<typeof PresignedRequest>;
 
-const Upload = Type.Object({
-  upload_id: Uuid,
-  kind: Type.Union(UPLOAD_KINDS.map((kind) => Type.Literal(kind))),
-  create_ts: Timestamp,
-  content_length: Type.Integer({ minimum: 0, description: 'Bytes of all files together.' }),
-  received_length: Type.Integer({ minimum: 0, description: 'Bytes of the parts that have come.' }),
-  complete: Type.Boolean(),
-});
+const Upload = Type.Object(
+  {
+    upload_id: Uuid,
+    kind: Type.Union(UPLOAD_KINDS.map((kind) => Type.Literal(kind))),
+    create_ts: Timestamp,
+    content_length: Type.Integer({ minimum: 0, description: 'Bytes of all files together.' }),
+    received_length: Type.Integer({ minimum: 0, description: 'Bytes of the parts that have come.' }),
+    complete: Type.Boolean(),
+  },
+  { title: 'Upload' },
+);
 export type UploadView = Static<typeof Upload>;
 export const UploadAnswer = Type.Object({ upload: Upload });
 

@@ -4,6 +4,8 @@ import type { Coordinates } from '../coordinates.ts';
 /** A lobby as the one who verifies sees it. */
 export interface SeenLobby {
   lobby_id: string;
+  /** The datacenter, as `SERVICE_REGION_ID` and exports name it. */
+  region_id: string;
   /** Slug of the datacenter. */
   region: string;
   create_ts: Date;
@@ -57,7 +59,7 @@ export interface VerificationPayload {
   kind: AskedSeats['kind'];
 }
 
-/** Game modes and regions have one name here, which stands for their ids too. */
+/** A game mode has one name here, which stands for its id too. */
 export function toPayload(asked: AskedSeats): VerificationPayload {
   const { kind, namespace_id, game_mode, lobby, lobby_config, tags, client } = asked;
   const { address, user_agent, coordinates } = client;
@@ -85,8 +87,14 @@ export function toPayload(asked: AskedSeats): VerificationPayload {
   };
 }
 
-function toLobby({ lobby_id, region, create_ts, is_closed }: SeenLobby): VerificationPayload['game']['lobby'] {
-  return { lobby_id, region_id: region, region_name_id: region, create_ts: create_ts.toUTCString(), is_closed };
+function toLobby({
+  lobby_id,
+  region_id,
+  region,
+  create_ts,
+  is_closed,
+}: SeenLobby): VerificationPayload['game']['lobby'] {
+  return { lobby_id, region_id, region_name_id: region, create_ts: create_ts.toUTCString(), is_closed };
 }
 
 function parse(json: string | undefined): unknown {

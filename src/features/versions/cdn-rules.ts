@@ -1,4 +1,5 @@
 import type { CdnConfig, CdnRoute } from './config.ts';
+import { globProblem } from './globs.ts';
 
 const ROUTES_MAX = 32;
 const MIDDLEWARES_MAX = 32;
@@ -25,8 +26,9 @@ export function cdnProblems({ site_id, routes = [] }: CdnConfig, is_site: boolea
 
 function routeProblems({ glob, priority, middlewares }: CdnRoute, is_repeated: boolean): Path[] {
   const custom = middlewares.filter(({ kind }) => kind.custom_headers !== undefined);
+  const glob_problem = globProblem(glob);
   return [
-    ...(glob === '' ? [['glob', 'invalid']] : []),
+    ...(glob_problem ? [['glob', glob_problem]] : []),
     ...(is_repeated ? [['glob', 'not-unique']] : []),
     ...(priority > PRIORITY_MAX ? [['priority', 'too-high']] : []),
     ...(priority < 0 ? [['priority', 'too-low']] : []),

@@ -10,6 +10,7 @@ export function versionRoutes(versions: Versions) {
       'GET',
       '/cloud/region-tiers',
       {
+        operation: 'listRegionTiers',
         summary: 'What a server may use, by tier.',
         allow: 'anyone',
         response: wire.TiersAnswer,
@@ -20,6 +21,7 @@ export function versionRoutes(versions: Versions) {
       'POST',
       '/cloud/games/:game_id/versions',
       {
+        operation: 'createVersion',
         summary: 'Creates a version of a game. It never changes; a namespace is moved from one to another.',
         allow: ['identity', 'cloud'],
         access: 'write',
@@ -36,6 +38,7 @@ export function versionRoutes(versions: Versions) {
       'POST',
       '/cloud/games/:game_id/versions/validate',
       {
+        operation: 'validateVersion',
         summary: 'Says what is wrong with a version, without creating it.',
         allow: ['identity', 'cloud'],
         access: 'read',
@@ -49,7 +52,8 @@ export function versionRoutes(versions: Versions) {
       'POST',
       '/cloud/games/:game_id/versions/reserve-name',
       {
-        summary: 'A name for the next version: the day and a number.',
+        operation: 'reserveVersionName',
+        summary: 'Reserves a name for the next version: the day in UTC and a number that no other call is given.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Empty,
@@ -62,6 +66,7 @@ export function versionRoutes(versions: Versions) {
       'GET',
       '/cloud/games/:game_id/versions/:version_id',
       {
+        operation: 'getVersion',
         summary: 'A version with its configuration.',
         allow: ['identity', 'cloud'],
         access: 'read',

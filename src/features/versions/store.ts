@@ -1,8 +1,8 @@
-import { and, asc, eq, sql } from 'drizzle-orm';
+import { and, asc, eq, lt, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type VersionRow, versions } from './tables.ts';
+import { type VersionRow, versionNumbers, versions } from './tables.ts';
 
 const VERSIONS_MAX = 10_000;
 const WARM_MAX = 100_000;
@@ -74,4 +74,23 @@ export async function selectGreatestNumber(queries: Queries, game_id: string, pr
       ),
     );
   return row?.greatest ?? 0;
+}
+
+/** Takes the next number of a day, greater than all that were taken and than those in names of versions. */
+export async function takeNumber(tx: Tx, game_id: string, day: string): Promise<number> {
+  const next = (await selectGreatestNumber(tx, game_id, `${day}-`)) + 1;
+  const [row] = await tx
+    .insert(versionNumbers)
+    .values({ game_id, day, number: next })
+    .onConflictDoUpdate({
+      target: [versionNumbers.game_id, versionNumbers.day],
+      set: { number: sql`greatest(${versionNumbers.number} + 1, excluded.number)` },
+    })
+    .returning();
+  return row?.number ?? next;
+}
+
+/** Deletes a game's numbers of the days before one. */
+export async function dropNumbers(tx: Tx, game_id: string, before: string): Promise<void> {
+  await tx.delete(versionNumbers).where(and(eq(versionNumbers.game_id, game_id), lt(versionNumbers.day, before)));
 }

@@ -1,5 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { boolean, index, jsonb, pgTable, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { games } from '../games/tables.ts';
 import type { VersionConfig } from './config.ts';
 
@@ -21,6 +32,20 @@ export const versions = pgTable(
     unique('versions_display_name').on(table.game_id, table.display_name),
     index('versions_kept_warm').on(table.version_id).where(sql`keeps_warm`),
   ],
+);
+
+/** The greatest number that was reserved for the name of a version, by the day that the name begins with. */
+export const versionNumbers = pgTable(
+  'version_numbers',
+  {
+    game_id: uuid()
+      .notNull()
+      .references(() => games.game_id),
+    /** As in the name: 2030.12.31. */
+    day: text().notNull(),
+    number: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.game_id, table.day] })],
 );
 
 export type VersionRow = typeof versions.$inferSelect;

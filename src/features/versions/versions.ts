@@ -1,6 +1,6 @@
 import { Value } from '@sinclair/typebox/value';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../../platform/clock.ts';
+import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
@@ -17,11 +17,14 @@ import * as store from './store.ts';
 import type { VersionRow } from './tables.ts';
 
 export type { ActionConfig, CaptchaConfig, CdnRoute, VerificationConfig } from './config.ts';
+export { matchesGlob } from './globs.ts';
 export type { GameModeSettings, PortSettings, RuntimeSettings } from './settings.ts';
 export { verificationOf } from './settings.ts';
 export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 
 const REMEMBERED_MAX = 1_000;
+/** How long a reserved name is remembered: past the end of its day on clocks that disagree. */
+const RESERVED_MS = 7 * 24 * 3_600_000;
 
 interface VersionsDependencies {
   database: Database;
@@ -102,10 +105,15 @@ export function createVersions(dependencies: VersionsDependencies) {
     },
     /** The version that a new game begins with: nothing to match, nothing to serve. */
     createFirst: (tx: Tx, game_id: string) => insert(tx, game_id, { display_name: '0.0.1', config: {} }),
-    /** A name for the next version: the day in UTC and a number. */
+    /** Reserves a name for the next version: the day in UTC and a number that no other call is given. */
     async reserveName(game_id: string): Promise<string> {
-      const day = clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
-      return `${day}-${(await store.selectGreatestNumber(database.queries, game_id, `${day}-`)) + 1}`;
+      const now = clock.now();
+      const day = dayOf(now);
+      const number = await database.transact(async (tx) => {
+        await store.dropNumbers(tx, game_id, dayOf(after(now, -RESERVED_MS)));
+        return await store.takeNumber(tx, game_id, day);
+      });
+      return `${day}-${number}`;
     },
     /** The game modes of a version, every default filled in. */
     gameModes(place: store.VersionPlace): Soon<ReadonlyMap<string, GameModeSettings>> {
@@ -134,6 +142,9 @@ export function createVersions(dependencies: VersionsDependencies) {
     return row;
   }
 }
+
+/** As names of versions begin: 2030.12.31. */
+const dayOf = (moment: Date) => moment.toISOString().slice(0, 10).replaceAll('-', '.');
 
 const slugsOf = (datacenters: Datacenter[]) => datacenters.map(({ slug }) => slug);
 

@@ -1,10 +1,29 @@
 import { sql } from 'drizzle-orm';
+import type { DataDirectory } from '../data-directory.ts';
 import { StartError } from '../errors.ts';
+import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
 import { type EmbeddedOptions, openEmbeddedPostgres } from './embedded.ts';
+import { toServiceError } from './failures.ts';
 
 /** PostgreSQL 15, as its server_version_num has it. */
 const VERSION_MIN = 150_000;
+
+interface ConfiguredDatabase {
+  database_url: string | undefined;
+  database_pool: number;
+}
+
+/** The database that the configuration names, or the embedded one. */
+export async function openConfiguredDatabase(
+  { database_url, database_pool }: ConfiguredDatabase,
+  data: DataDirectory,
+  events: Events,
+  address: DatabaseAddress | undefined = database_url === undefined ? undefined : { url: database_url },
+): Promise<Database> {
+  if (address) return await connectDatabase(address, database_pool);
+  return await connectEmbedded({ directory: data.folder('postgres'), is_durable: true, events }, database_pool);
+}
 
 /** Connects to a PostgreSQL server. Throws {@link StartError} when it cannot be used. */
 export async function connectDatabase(address: DatabaseAddress, pool_max: number): Promise<Database> {
@@ -66,6 +85,17 @@ async function assertUsable({ queries }: Database): Promise<void> {
       'The PostgreSQL at DATABASE_URL is older than 15: use a newer one, or none for the embedded one.',
     );
   }
+}
+
+/** A database that fails while the service starts, as a {@link StartError}; any other failure as it is. */
+export function asStartError(cause: unknown): unknown {
+  const code = cause instanceof StartError ? undefined : toServiceError(cause)?.code;
+  if (code !== 'DATABASE_BUSY' && code !== 'DATABASE_UNAVAILABLE') return cause;
+  const what = code === 'DATABASE_BUSY' ? 'did not answer in time' : 'was lost';
+  return new StartError(
+    `The database ${what} while Muster started (${code}): start Muster again, and if that repeats, look what keeps PostgreSQL busy.`,
+    { cause },
+  );
 }
 
 /** What it comes down to, without the query. */

@@ -3,7 +3,7 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { DEADLINES, withDeadlines } from './deadlines.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
-import { isWorthRetrying } from './failures.ts';
+import { isDiskFull, isWorthRetrying } from './failures.ts';
 import { type Lane, openLane } from './lane.ts';
 import { openSocket } from './socket.ts';
 
@@ -41,6 +41,8 @@ export interface Database extends AsyncDisposable {
   openLane(): Lane;
   /** Several statements, all or nothing; repeated when PostgreSQL asks for it (deadlock, serialisation). */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
+  /** Whether PostgreSQL refused a write because its disk was full, and still does. */
+  isFull(): Promise<boolean>;
   /**
    * Hears of notifications on a channel, over a connection of its own. `onConnected` is called at the first connection
    * and after each lost one, when news may have been missed.
@@ -61,12 +63,16 @@ export const LOCKS = { migration: 7_263_401, first_start: 7_263_402 };
 /** Connects lazily: the first query finds out whether anybody answers. */
 export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {
   const client = connect(address, pool_max);
-  const db = drizzle(withDeadlines(client, deadlines));
+  let was_full = false;
+  const onFailure = (error: unknown) => {
+    was_full ||= isDiskFull(error);
+  };
+  const db = drizzle(withDeadlines(client, deadlines, { onFailure }));
   const opened: Pick<postgres.Sql, 'end'>[] = [client];
   return {
     queries: db,
     openLane() {
-      const { lane, end } = openLane(() => connect(address, 1, LANE_LIFETIME), deadlines);
+      const { lane, end } = openLane(() => connect(address, 1, LANE_LIFETIME), deadlines, onFailure);
       opened.push({ end });
       return lane;
     },
@@ -78,6 +84,10 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
           if (attempt === ATTEMPTS_MAX || !isWorthRetrying(error)) throw error;
         }
       }
+    },
+    async isFull() {
+      if (was_full) was_full = await db.transaction(writeForNothing).then(() => false, isDiskFull);
+      return was_full;
     },
     async listen(channel, onNews, onConnected) {
       await client.listen(channel, onNews, onConnected);
@@ -99,6 +109,11 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       await Promise.all(opened.map((one) => one.end({ timeout: CLOSE_WITHIN_S })));
     },
   };
+}
+
+/** Takes some megabytes of the server's disk, and gives them back. */
+async function writeForNothing(tx: Tx): Promise<void> {
+  await tx.execute(sql`create temporary table room on commit drop as select generate_series(1, 100000)`);
 }
 
 function connect(address: DatabaseAddress, max: number, more: ClientOptions = {}): postgres.Sql {

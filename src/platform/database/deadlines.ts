@@ -11,6 +11,13 @@ export interface Deadlines {
 
 export const DEADLINES: Deadlines = { query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 };
 
+interface Listeners {
+  /** A statement was not answered in time. */
+  onLate?: () => void;
+  /** A statement or a transaction failed. */
+  onFailure?: (error: unknown) => void;
+}
+
 type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
 
 /**
@@ -19,33 +26,44 @@ type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
  *
  * Statements are prepared, once for each connection: an unprepared one with parameters costs postgres.js a second round
  * trip to learn their types. So texts must be few: lists travel as one array parameter.
- *
- * `onLate` is told of a statement that was not answered in time.
  */
-export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, onLate = () => {}): postgres.Sql {
+export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, listeners: Listeners = {}): postgres.Sql {
   return replace(client, {
     unsafe: (text: string, parameters: never[]) =>
-      limitQuery(client.unsafe(text, parameters, { prepare: true }), deadlines, onLate),
-    begin: (work: Work) => limitTransaction(client, work, deadlines),
+      limitQuery(client.unsafe(text, parameters, { prepare: true }), deadlines, listeners),
+    begin: (work: Work) => limitTransaction({ client, work, deadlines, listeners }),
   });
 }
 
 /** Drizzle awaits a query as it is, or its `values()`. */
-function limitQuery(query: postgres.PendingQuery<postgres.Row[]>, { query_ms }: Deadlines, onLate: () => void) {
+function limitQuery(
+  query: postgres.PendingQuery<postgres.Row[]>,
+  { query_ms }: Deadlines,
+  { onLate, onFailure }: Listeners,
+) {
   const cancel = () => {
     query.cancel();
-    onLate();
+    onLate?.();
   };
+  const limits = { deadline_ms: query_ms, onLate: cancel, onFailure };
   return {
-    values: () => limit(query.values(), query_ms, cancel),
+    values: () => limit(query.values(), limits),
     // biome-ignore lint/suspicious/noThenProperty: a postgres.js query is awaited as it is.
     then: (resolve: (rows: postgres.Row[]) => unknown, reject: (error: unknown) => unknown) =>
-      limit(query, query_ms, cancel).then(resolve, reject),
+      limit(query, limits).then(resolve, reject),
   };
 }
 
-async function limitTransaction(client: postgres.Sql, work: Work, deadlines: Deadlines): Promise<unknown> {
+interface Transaction {
+  client: postgres.Sql;
+  work: Work;
+  deadlines: Deadlines;
+  listeners: Listeners;
+}
+
+async function limitTransaction({ client, work, deadlines, listeners }: Transaction): Promise<unknown> {
   const { pool_wait_ms, transaction_ms } = deadlines;
+  const { onFailure } = listeners;
   const begun = Promise.withResolvers<void>();
   let is_given_up = false;
   const transaction = client.begin((tx) => {
@@ -58,20 +76,28 @@ async function limitTransaction(client: postgres.Sql, work: Work, deadlines: Dea
   });
   // One that never begins, because nobody answers, ends the wait too. Whoever gave up does not hear how it ended.
   transaction.catch(begun.reject);
-  await limit(begun.promise, pool_wait_ms, () => {
+  const giveUp = () => {
     is_given_up = true;
-  });
-  return await limit(transaction, transaction_ms, () => {});
+  };
+  await limit(begun.promise, { deadline_ms: pool_wait_ms, onLate: giveUp, onFailure });
+  return await limit(transaction, { deadline_ms: transaction_ms, onFailure });
 }
 
-async function limit<Value>(promise: PromiseLike<Value>, deadline_ms: number, onLate: () => void): Promise<Value> {
+interface Limits extends Listeners {
+  deadline_ms: number;
+}
+
+async function limit<Value>(promise: PromiseLike<Value>, { deadline_ms, onLate, onFailure }: Limits): Promise<Value> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
-    onLate();
+    onLate?.();
     late.reject(busy());
   }, deadline_ms);
   try {
     return await Promise.race([promise, late.promise]);
+  } catch (error) {
+    onFailure?.(error);
+    throw error;
   } finally {
     clearTimeout(timer);
   }

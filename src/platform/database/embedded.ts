@@ -5,18 +5,15 @@ import { dirname, join } from 'node:path';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { startLoop } from '../loop.ts';
-import {
-  findProcessesByEnvironment,
-  identifyProcess,
-  isRunning,
-  signalProcess,
-  workingDirectoryOf,
-} from '../processes.ts';
+import { findProcessesByEnvironment, identifyProcess, isRunning, signalProcess } from '../processes.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
+import { becomesReady, findPostmaster, lastLines, type Postmaster, readLines, type Waiting } from './postmaster.ts';
 
 const USER = 'muster';
 const SOCKET_NAME = '.s.PGSQL.5432';
-const READY_WITHIN_MS = 60_000;
+/** Time without a sign that it starts up. A recovery after a crash takes as long as it takes. */
+const STARTS_WITHIN_MS = 60_000;
+const PROGRESS_EVERY_MS = 10_000;
 const STOPPED_WITHIN_MS = 20_000;
 /** A unix socket's path must fit into 108 bytes with its zero; the file is called .s.PGSQL.5432. */
 const SOCKET_DIRECTORY_BYTES_MAX = 90;
@@ -36,6 +33,10 @@ export interface EmbeddedOptions {
   /** False only for tests: no fsync, ten times as fast, lost when the machine goes down. */
   is_durable: boolean;
   events: Events;
+  /** How often it is told that a recovery goes on. */
+  progress_every_ms?: number;
+  /** Time until it says that it starts up, or that it is ready. */
+  starts_within_ms?: number;
 }
 
 /**
@@ -44,7 +45,7 @@ export interface EmbeddedOptions {
  * last lines of its log, and {@link StartError} when the directory is another PostgreSQL's.
  */
 export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
-  const { is_durable, events } = options;
+  const { is_durable, events, starts_within_ms = STARTS_WITHIN_MS, progress_every_ms = PROGRESS_EVERY_MS } = options;
   await mkdir(options.directory, { recursive: true, mode: 0o711 });
   const directory = realpathSync(options.directory);
   const programs = await unpackPostgres(options.files_directory ?? directory);
@@ -53,6 +54,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     cluster: join(directory, 'cluster'),
     log: join(directory, 'postgres.log'),
     is_durable,
+    waiting: { events, starts_within_ms, progress_every_ms },
   };
   if (existsSync(place.cluster)) assertSameMajor(place.cluster);
   else await initialise(place);
@@ -67,7 +69,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     async step() {
       if (findPostmaster(place.cluster)?.pid === running.pid) return 0;
       events.emit({ event: 'database_lost', cause: new Error(lastLines(place.log)) });
-      running = await ensureRunning(place, directory, running.socket_directory);
+      running = await ensureRunning(place, directory, { known: running, signal: closing.signal });
       return 1;
     },
   });
@@ -94,22 +96,22 @@ function assertSameMajor(cluster: string): void {
   );
 }
 
-interface Postmaster {
-  pid: number;
-  socket_directory: string;
-}
-
 /** The postmaster that works on the cluster: the one that does already, when we can use it, or a new one. */
-async function ensureRunning(place: Cluster, directory: string, socket_directory?: string): Promise<Postmaster> {
+async function ensureRunning(
+  place: Cluster,
+  directory: string,
+  { known, signal }: { known?: Postmaster; signal?: AbortSignal } = {},
+): Promise<Postmaster> {
   const found = findPostmaster(place.cluster);
-  if (found && isUsable(found, place.programs) && (await becomesReady(place, found.pid))) return found;
+  if (found && isUsable(found, place.programs) && (await becomesReady(place, found.pid, signal))) return found;
+  signal?.throwIfAborted();
   // One of an earlier release, one whose socket is gone, or one that was just stopping, is replaced.
   await stop(place.cluster);
   await endStrays(place.cluster);
-  const socket = socket_directory ?? (await makeSocketDirectory(directory));
+  const socket = known?.socket_directory ?? (await makeSocketDirectory(directory));
   await removeNotes(place.cluster, socket);
   const pid = start(place, socket);
-  if (await becomesReady(place, pid)) return { pid, socket_directory: socket };
+  if (await becomesReady(place, pid, signal)) return { pid, socket_directory: socket };
   throw new Error(`the embedded PostgreSQL did not start:\n${lastLines(place.log)}`);
 }
 
@@ -127,6 +129,7 @@ interface Cluster {
   cluster: string;
   log: string;
   is_durable: boolean;
+  waiting: Waiting;
 }
 
 /** Makes the cluster beside its place and moves it there when it is whole, so that a crash in between costs nothing. */
@@ -201,29 +204,9 @@ async function endStrays(directory: string): Promise<void> {
   }
 }
 
-/** The postmaster of this cluster, not a stranger that has its number now. Its file: src/include/utils/pidfile.h. */
-function findPostmaster(cluster: string): Postmaster | undefined {
-  const [pid_line, , , , socket_directory = ''] = readLines(join(cluster, 'postmaster.pid'));
-  const pid = Number(pid_line);
-  return pid > 0 && identifyProcess(pid) && workingDirectoryOf(pid) === cluster ? { pid, socket_directory } : undefined;
-}
-
 function isUsable({ pid, socket_directory }: Postmaster, programs: string): boolean {
   const is_this_release = readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(join(programs, 'bin/postgres'));
   return is_this_release && existsSync(join(socket_directory, SOCKET_NAME));
-}
-
-/** Waits until a postmaster takes connections; false when it ends instead, or takes too long. */
-async function becomesReady({ cluster }: Cluster, pid: number): Promise<boolean> {
-  const deadline = performance.now() + READY_WITHIN_MS;
-  while (performance.now() < deadline) {
-    // The eighth line is the postmaster's own word on how it does.
-    const lines = readLines(join(cluster, 'postmaster.pid'));
-    if (Number(lines[0]) === pid && lines[7]?.trim() === 'ready') return true;
-    if (!identifyProcess(pid)) break;
-    await Bun.sleep(5);
-  }
-  return false;
 }
 
 /** A fast shutdown (SIGINT); after a while an immediate one, which only costs a recovery at the next start. */
@@ -257,16 +240,4 @@ async function leaveSocketDirectory(socket_directory: string, directory: string)
 
 async function giveToPostgres(directory: string): Promise<void> {
   if (process.getuid?.() === 0) await chown(directory, POSTGRES_USER.uid, POSTGRES_USER.gid);
-}
-
-function readLines(path: string): string[] {
-  try {
-    return readFileSync(path, 'utf8').split('\n');
-  } catch {
-    return [];
-  }
-}
-
-function lastLines(path: string): string {
-  return readLines(path).slice(-12).join('\n');
 }

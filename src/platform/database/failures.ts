@@ -1,3 +1,4 @@
+import { storageFull } from '../disk-space.ts';
 import { ServiceError } from '../errors.ts';
 
 /**
@@ -7,6 +8,8 @@ import { ServiceError } from '../errors.ts';
 const UNAVAILABLE = /^(08...|53...|57P0[1-5]|25006|58030|CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT)$/;
 /** The way to it is cut, says the socket. */
 const UNREACHABLE = /^E(CONN(REFUSED|RESET|ABORTED)|HOSTUNREACH|NETUNREACH|TIMEDOUT|PIPE|NOTFOUND|AI_AGAIN|NOENT)$/;
+/** No space is left on the disk of PostgreSQL, or on ours. */
+const DISK_FULL = /^(53100|ENOSPC|EDQUOT)$/;
 /** The statement or a lock took too long. */
 const BUSY = /^(57014|55P03|25P03)$/;
 /** PostgreSQL asks for the transaction to be run again: serialisation failure, deadlock. */
@@ -19,11 +22,17 @@ export function toServiceError(error: unknown): ServiceError | undefined {
   for (const cause of causesOf(error)) {
     if (cause instanceof ServiceError) return cause;
     const code = codeOf(cause);
+    if (DISK_FULL.test(code)) return storageFull(error);
     if (UNAVAILABLE.test(code) || isUnreachable(cause))
       return new ServiceError('DATABASE_UNAVAILABLE', {}, { cause: error });
     if (BUSY.test(code) || RETRY.test(code)) return new ServiceError('DATABASE_BUSY', {}, { cause: error });
   }
   return undefined;
+}
+
+/** Whether a write was refused because no space is left on a disk. */
+export function isDiskFull(error: unknown): boolean {
+  return causesOf(error).some((cause) => DISK_FULL.test(codeOf(cause)));
 }
 
 /** Whether PostgreSQL refused because the user lacks a right (SQLSTATE 42501). */

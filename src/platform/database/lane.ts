@@ -10,7 +10,11 @@ export type Lane = Pick<Queries, 'execute'>;
  * Statements over a connection of their own, which is opened with the first of them. When one is not answered by its
  * deadline the connection is given up: it may be dead without knowing it, and all that follow would wait behind.
  */
-export function openLane(connect: () => postgres.Sql, deadlines: Deadlines) {
+export function openLane(
+  connect: () => postgres.Sql,
+  deadlines: Deadlines,
+  onFailure: (error: unknown) => void = () => {},
+) {
   function open() {
     const client = connect();
     const renew = () => {
@@ -19,7 +23,7 @@ export function openLane(connect: () => postgres.Sql, deadlines: Deadlines) {
       // Nobody waits for anything of it any more.
       client.end({ timeout: 0 }).catch(() => {});
     };
-    return { client, queries: drizzle(withDeadlines(client, deadlines, renew)) };
+    return { client, queries: drizzle(withDeadlines(client, deadlines, { onLate: renew, onFailure })) };
   }
 
   let is_ended = false;

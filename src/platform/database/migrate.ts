@@ -1,27 +1,67 @@
+import { sql } from 'drizzle-orm';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import { findAsset } from '../assets.ts';
 import { StartError } from '../errors.ts';
+import { VERSION } from '../version.ts';
 import { type Database, LOCKS } from './database.ts';
 import { isForbidden } from './failures.ts';
+
+/** What a release brings along. */
+interface Migrations {
+  /** The release, as operators know it. */
+  version: string;
+  /** Where its migrations are. */
+  folder: string;
+}
 
 /**
  * Brings the database to the form that this release works with. Several processes may call it at once: the first does
  * the work under a lock (Drizzle's migrator takes none), the others wait and find it done. Throws StartError when the
- * database's user may not do it.
+ * database's user may not do it, and when a newer release has changed the database already.
  */
-export async function migrateDatabase(database: Database): Promise<void> {
+export async function migrateDatabase(
+  database: Database,
+  { version, folder }: Migrations = { version: VERSION, folder: findAsset('drizzle') },
+): Promise<void> {
   try {
-    await database.exclusively(LOCKS.migration, (connection) =>
-      migrate(connection, {
-        migrationsFolder: findAsset('drizzle'),
-        migrationsSchema: 'public',
-        migrationsTable: 'migrations',
-      }),
-    );
+    await database.exclusively(LOCKS.migration, async (connection) => {
+      await assertNotNewer(connection, { version, folder });
+      const options = { migrationsFolder: folder, migrationsSchema: 'public', migrationsTable: 'migrations' };
+      await migrate(connection, options);
+      await noteRelease(connection, version);
+    });
   } catch (cause) {
     if (!isForbidden(cause)) throw cause;
     const what =
       'The user of DATABASE_URL may not make tables in its database: let it own the database, or grant it all.';
     throw new StartError(what, { cause });
   }
+}
+
+/** Refuses a database that has migrations from after the last one of this release. */
+async function assertNotNewer(connection: PostgresJsDatabase, { version, folder }: Migrations): Promise<void> {
+  if (!(await hasReleases(connection))) return;
+  const last = readMigrationFiles({ migrationsFolder: folder }).at(-1)?.folderMillis ?? 0;
+  const [newer] = await connection.execute<{ release: string | null }>(
+    sql`select release from migrations where created_at > ${last}::bigint order by created_at desc limit 1`,
+  );
+  if (!newer) return;
+  const release = newer.release ?? 'of a later release';
+  throw new StartError(
+    `The database was changed by Muster ${release}, and this is the older Muster ${version}: start ${release} or a later one, or restore a backup from before.`,
+  );
+}
+
+/** Notes with each migration by which release it was done; those of releases that noted nothing count as this one's. */
+async function noteRelease(connection: PostgresJsDatabase, version: string): Promise<void> {
+  if (!(await hasReleases(connection))) await connection.execute(sql`alter table migrations add column release text`);
+  await connection.execute(sql`update migrations set release = ${version} where release is null`);
+}
+
+async function hasReleases(connection: PostgresJsDatabase): Promise<boolean> {
+  const rows = await connection.execute(sql`
+    select from pg_attribute where attrelid = to_regclass('public.migrations') and attname = 'release'`);
+  return rows.length > 0;
 }

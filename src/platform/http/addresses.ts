@@ -1,3 +1,5 @@
+import { timingSafeEqual } from 'node:crypto';
+import { networkInterfaces } from 'node:os';
 import { StartError } from '../errors.ts';
 import { type Address, isWithin, type Network, parseAddress, parseNetwork } from '../networks.ts';
 
@@ -22,8 +24,12 @@ export interface Addresses {
   isOfUnknownProxy(request: Request, server: PeerServer | null): boolean;
 }
 
-export function createAddresses(trusted: readonly Network[]): Addresses {
+/** `secret`: what trusted proxies send in the header Muster-Proxy-Secret; undefined where their address is enough. */
+export function createAddresses(trusted: readonly Network[], secret?: string): Addresses {
   const isTrusted = (address: Address) => trusted.some((network) => isWithin(address, network));
+  /** Whether a request that a trusted address sent comes from the proxy there, and not from a game server beside it. */
+  const isOfProxy = ({ headers }: Request) =>
+    secret === undefined || isSame(headers.get('muster-proxy-secret') ?? '', secret);
 
   return {
     of(request, server) {
@@ -32,7 +38,8 @@ export function createAddresses(trusted: readonly Network[]): Addresses {
       if (trusted.length === 0 && !connected.includes(':')) return connected;
       let client = parseAddress(connected);
       if (!client) return connected;
-      const forwarded = trusted.length > 0 && isTrusted(client) ? request.headers.get('x-forwarded-for') : null;
+      const is_proxy = trusted.length > 0 && isTrusted(client) && isOfProxy(request);
+      const forwarded = is_proxy ? request.headers.get('x-forwarded-for') : null;
       if (forwarded === null) return client.toString();
       for (const hop of hopsOf(forwarded)) {
         const address = parseHop(hop);
@@ -46,7 +53,9 @@ export function createAddresses(trusted: readonly Network[]): Addresses {
     isOfUnknownProxy(request, server) {
       if (!request.headers.has('x-forwarded-for')) return false;
       const connected = parseAddress(server?.requestIP(request)?.address ?? '');
-      return connected !== undefined && connected.range() !== 'unicast' && !isTrusted(connected);
+      return (
+        connected !== undefined && connected.range() !== 'unicast' && !(isTrusted(connected) && isOfProxy(request))
+      );
     },
   };
 }
@@ -67,6 +76,26 @@ export function readTrustedProxies(text: string | undefined): Network[] {
     }
     return network;
   });
+}
+
+/**
+ * Throws {@link StartError} when a trusted network has an address of this machine: game servers connect from there too, and
+ * could say that they have any address.
+ */
+export function assertProxiesTold(trusted: readonly Network[]): void {
+  const own = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
+  for (const text of ['127.0.0.1', '::1', ...own]) {
+    const address = parseAddress(text);
+    if (!address || !trusted.some((network) => isWithin(address, network))) continue;
+    throw new StartError(
+      `MUSTER_TRUSTED_PROXIES has ${text}, an address of this machine, which its game servers have too: set MUSTER_PROXY_SECRET, and let the proxy send it in the header Muster-Proxy-Secret.`,
+    );
+  }
+}
+
+function isSame(given: string, secret: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(secret)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 /** From right to left. */

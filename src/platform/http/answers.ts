@@ -20,11 +20,20 @@ export function completeText({ text }: JsonText, ray_id: string, headers: Record
   return new Response(text, { headers: Object.assign(headers, JSON_HEADERS, { 'rvt-ray-id': ray_id }) });
 }
 
-/** The same answer with headers that every answer has. */
+/** Adds the headers that every answer has to a response. */
 export function complete(response: Response, ray_id: string, headers: Record<string, string>): Response {
-  for (const [name, value] of Object.entries({ ...COMMON_HEADERS, ...headers })) response.headers.set(name, value);
+  for (const [name, value] of Object.entries({ ...COMMON_HEADERS, ...headers })) {
+    if (name === 'vary') addVary(response.headers, value);
+    else response.headers.set(name, value);
+  }
   response.headers.set('rvt-ray-id', ray_id);
   return response;
+}
+
+/** Adds the name of a request header to `Vary`, unless it is there. */
+export function addVary(headers: Headers, name: string): void {
+  const present = headers.get('vary')?.toLowerCase().split(',') ?? [];
+  if (!present.some((one) => one.trim() === name.toLowerCase())) headers.append('vary', name);
 }
 
 /**

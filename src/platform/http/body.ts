@@ -1,16 +1,72 @@
 import { ServiceError } from '../errors.ts';
+import { Timeouts } from '../timeouts.ts';
 
 /** Larger things are uploads and go to their own address. */
 export const BODY_BYTES_MAX = 1_048_576;
+/** An unread body up to this size may be read and dropped. */
+const DROPPED_BYTES_MAX = 65_536;
 const DEPTH_MAX = 64;
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads a body as text. Throws API_BODY_TOO_LARGE as soon as it is too long, announced or not; API_BAD_BODY if it is no UTF-8. */
-export async function readText(request: Request): Promise<string> {
+/** Reads the body of a request as text. */
+export type ReadText = (request: Request) => Promise<string>;
+
+/**
+ * Makes the function that reads bodies as text. It throws API_BODY_TOO_LARGE as soon as a body is too long, announced or
+ * not; API_BODY_TIMEOUT when it has not arrived in time; API_BAD_BODY if it is not UTF-8.
+ */
+export function createTextReader(timeout_ms: number): ReadText {
+  const timeouts = new Timeouts(timeout_ms);
+  return async (request) => {
+    const late = Promise.withResolvers<never>();
+    const deadline = {
+      deadline: performance.now() + timeout_ms,
+      finish: () => late.reject(new ServiceError('API_BODY_TIMEOUT', { timeout_ms })),
+    };
+    timeouts.add(deadline);
+    try {
+      return await Promise.race([readText(request), late.promise]);
+    } finally {
+      timeouts.delete(deadline);
+    }
+  };
+}
+
+/** Requests whose body has been read to its end. */
+const fully_read = new WeakSet<Request>();
+
+export function noteFullyRead(request: Request): void {
+  fully_read.add(request);
+}
+
+export function hasBody({ headers }: Request): boolean {
+  const announced = headers.get('content-length');
+  return announced === null ? headers.has('transfer-encoding') : announced !== '0';
+}
+
+/**
+ * Whether more of a request's body may come after its answer: then the connection must be closed, or a client could hold
+ * it for as long as it likes. An unread body that has arrived already is dropped, and the connection stays.
+ */
+export async function isBodyLeft(request: Request): Promise<boolean> {
+  if (fully_read.has(request)) return false;
+  const announced = Number(request.headers.get('content-length') ?? 0);
+  if (request.bodyUsed || announced > DROPPED_BYTES_MAX) return true;
+  const arrived = request.bytes().then(
+    () => true,
+    () => false,
+  );
+  const turn = Promise.withResolvers<boolean>();
+  setImmediate(() => turn.resolve(false));
+  return !(await Promise.race([arrived, turn.promise]));
+}
+
+async function readText(request: Request): Promise<string> {
   const announced = request.headers.get('content-length');
   if (Number(announced ?? 0) > BODY_BYTES_MAX) throw tooLarge();
   // A body is as long as it was announced; only one that was not is counted while it comes.
   const bytes = announced === null ? await readCounted(request.body) : await request.bytes();
+  noteFullyRead(request);
   try {
     return UTF_8.decode(bytes);
   } catch {

@@ -5,7 +5,7 @@ const HEADERS = 'Content-Type, Authorization';
 const MAX_AGE_S = 3_600;
 
 /** Paths that games call from their own pages. The others belong to the people who run games. */
-const OPEN_TO_ALL_ORIGINS = /^\/(matchmaker|v1|identity|group|uploads|health|watch|client\.js)(\/|$)/;
+const OPEN_TO_ALL_ORIGINS = /^\/(matchmaker|v1|identity|group|portal|media|uploads|health|watch|client\.js)(\/|$)/;
 
 /** Says to browsers which pages may read an answer (field-behaviour 0.3). */
 export interface Cors {

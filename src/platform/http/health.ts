@@ -17,13 +17,20 @@ export function healthRoutes(checks: HealthCheck[]): Route[] {
     route(
       'GET',
       '/health/live',
-      { summary: 'Whether the process answers.', allow: 'anyone', limit: LOOKS, response: Status },
+      {
+        operation: 'checkLive',
+        summary: 'Whether the process answers.',
+        allow: 'anyone',
+        limit: LOOKS,
+        response: Status,
+      },
       async () => ({ status: 'ok' }),
     ),
     route(
       'GET',
       '/health/ready',
       {
+        operation: 'checkReady',
         summary: 'Whether the service can do its work; if not, metadata.reasons says why.',
         allow: 'anyone',
         limit: LOOKS,

@@ -2,11 +2,12 @@ import { toOpenAPISchema } from '@elysiajs/openapi';
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { AnyElysia, DocumentDecoration } from 'elysia';
 import { CATALOGUE } from '../error-catalogue.ts';
-import { documentationAnchor, type ErrorCode } from '../errors.ts';
+import { assert, documentationAnchor, type ErrorCode } from '../errors.ts';
 import { ErrorBody } from './answers.ts';
 import { type Examples, exampleOf } from './examples.ts';
-import type { Route } from './route.ts';
+import { namesEnvironment, type Route } from './route.ts';
 import { registerFormats, Uuid } from './shapes.ts';
+import { NamedShapes, type Part } from './shared-parts.ts';
 
 // The generator brings formats of zod's: its UUIDs are fewer than ours, and take fifty times as long to check.
 registerFormats();
@@ -17,6 +18,7 @@ const EVERYWHERE: ErrorCode[] = [
   'API_REQUEST_TIMEOUT',
   'DATABASE_BUSY',
   'DATABASE_UNAVAILABLE',
+  'STORAGE_FULL',
   'ERROR',
   'SERVICE_STOPPING',
 ];
@@ -24,6 +26,7 @@ const WITH_TOKEN: ErrorCode[] = [
   'API_UNAUTHORIZED',
   'CLAIMS_ENTITLEMENT_EXPIRED',
   'CLAIMS_MISSING_ENTITLEMENT',
+  'TOKEN_REVOKED',
   'TOKEN_INVALID',
 ];
 
@@ -53,6 +56,9 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string, ex
     path[route.method.toLowerCase()] = shapesOf(route);
   }
   const { paths } = toOpenAPISchema(app, undefined, references);
+  const operations = dropOtherContent(paths) as Record<string, Record<string, Operation>>;
+  const shapes = new NamedShapes();
+  addExamples(operations, routes, examples, shapes);
   return {
     openapi: '3.1.0',
     info: {
@@ -61,12 +67,13 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string, ex
       description: 'Hosts multiplayer games: lobbies, seats, game servers, builds. Errors are listed at /docs/errors.',
     },
     components: {
-      schemas: { Error: ErrorBody },
+      schemas: { Error: ErrorBody, ...shapes.schemas },
+      responses: sharedResponses(),
       examples: errorExamples(),
       headers: HEADERS,
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
     },
-    paths: addExamples(dropOtherContent(paths) as Record<string, Record<string, Operation>>, routes, examples),
+    paths: operations,
   };
 }
 
@@ -74,10 +81,11 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string, ex
 export function describeRoute(route: Route): DocumentDecoration {
   return {
     summary: route.summary,
-    operationId: `${route.method.toLowerCase()}${route.path.replace(/[^a-z0-9]+/gi, '_')}`,
+    operationId: route.operation,
     tags: [route.path.split('/')[1] ?? ''],
     description: [...describeKinds(route), describeLimit(route)].join(' '),
-    ...(route.allow === 'anyone' ? {} : { security: [{ token: [] }] }),
+    ...(route.allow === 'anyone' ? {} : { security: [{ token: [] }], 'x-token-kinds': [...route.allow] }),
+    ...(route.is_tokenless ? { 'x-tokenless': true } : {}),
   };
 }
 
@@ -85,11 +93,14 @@ function describeKinds({ allow }: Route): string[] {
   return allow === 'anyone' ? [] : [`Takes a token of kind ${allow.join(' or ')}.`];
 }
 
-function describeLimit({ allow, limit }: Route): string {
+function describeLimit({ allow, limit, address_limit }: Route): string {
   const { by, requests, window_ms } = limit;
   const is_shared = allow !== 'anyone' && allow.some((kind) => kind === 'public');
   const who = by === 'address' || allow === 'anyone' ? 'address' : is_shared ? 'namespace and address' : 'caller';
-  return `${requests} requests in ${window_ms / 1_000} s for each ${who}, unless the host has other limits.`;
+  const by_address = address_limit
+    ? ` and ${address_limit.requests} in ${address_limit.window_ms / 1_000} s from each address`
+    : '';
+  return `${requests} requests in ${window_ms / 1_000} s for each ${who}${by_address}, unless the host has other limits.`;
 }
 
 function shapesOf(route: Route) {
@@ -121,23 +132,36 @@ function responsesOf(route: Route): Record<number, TSchema> {
 /** The codes that a route may answer with, by status. */
 function errorsOf(route: Route): Map<number, ErrorCode[]> {
   const codes: ErrorCode[] = [...EVERYWHERE, ...(route.allow === 'anyone' ? [] : WITH_TOKEN), ...route.errors];
-  if (route.body || route.body_kind !== 'json') codes.push('API_BAD_BODY', 'API_BODY_TOO_LARGE');
+  if (route.allow !== 'anyone' && !route.allow.includes('service') && namesEnvironment(route.path)) {
+    codes.push('API_FORBIDDEN');
+  }
+  if (route.body || route.body_kind !== 'json') codes.push('API_BAD_BODY', 'API_BODY_TIMEOUT', 'API_BODY_TOO_LARGE');
   if (route.query) codes.push('API_BAD_QUERY_PARAMETER');
   if (route.limit.when_store_is_lost === 'refuse') codes.push('LIMITS_UNAVAILABLE');
   return Map.groupBy(new Set(codes.sort()), (code) => CATALOGUE[code].status);
 }
 
+interface Content {
+  schema: Part;
+  example?: unknown;
+}
+
 /** The parts of an operation that examples stand in. */
 interface Operation {
   parameters?: { name: string; example?: unknown }[];
-  requestBody?: { content: Record<string, { example?: unknown }> };
-  responses: Record<string, { headers?: object; content?: Record<string, { example?: unknown; examples?: unknown }> }>;
+  requestBody?: { content: Record<string, Content> };
+  responses: Record<string, { $ref: string; description: string } | { content?: Record<string, Content> }>;
 }
 
 const JSON_TYPE = 'application/json';
 
 /** Shows what is sent and answered, and each error that may be met. */
-function addExamples(paths: Record<string, Record<string, Operation>>, routes: Route[], examples: Examples) {
+function addExamples(
+  paths: Record<string, Record<string, Operation>>,
+  routes: Route[],
+  examples: Examples,
+  named: NamedShapes,
+): void {
   for (const route of routes) {
     const operation = paths[route.path.replace(/:([a-z_]+)/g, '{$1}')]?.[route.method.toLowerCase()];
     if (!operation) continue;
@@ -148,18 +172,53 @@ function addExamples(paths: Record<string, Record<string, Operation>>, routes: R
       if (shape) parameter.example = exampleOf(shape, examples, { name: parameter.name });
     }
     const sent = operation.requestBody?.content[JSON_TYPE];
-    if (sent) sent.example = exampleOf(shapes.body, examples, { is_sent: true });
-    const answered = operation.responses['200']?.content?.[JSON_TYPE];
+    // Both addresses of the matchmaker take and give the same.
+    const name = route.operation.charAt(0).toUpperCase() + route.operation.slice(1).replace(/V1$/, '');
+    if (sent) {
+      sent.example = exampleOf(shapes.body, examples, { is_sent: true });
+      sent.schema = named.move(sent.schema, `${name}Request`);
+    }
+    const ok = operation.responses['200'];
+    const answered = ok && 'content' in ok ? ok.content?.[JSON_TYPE] : undefined;
     if (answered && route.response) answered.example = exampleOf(route.response, examples);
-    const too_many = operation.responses['429'];
-    if (too_many) too_many.headers = LIMIT_HEADERS;
+    if (answered) answered.schema = named.move(answered.schema, `${name}Response`);
     for (const [status, codes] of errorsOf(route)) {
-      const refused = operation.responses[status]?.content?.[JSON_TYPE];
-      const references = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
-      if (refused) refused.examples = Object.fromEntries(references);
+      const $ref = `#/components/responses/${RESPONSE_NAMES[status]}`;
+      operation.responses[status] = { $ref, description: codes.join(', ') };
     }
   }
-  return paths;
+}
+
+/** Names of the answers with an error, by their status. */
+const RESPONSE_NAMES: Record<number, string> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  408: 'RequestTimeout',
+  409: 'Conflict',
+  413: 'ContentTooLarge',
+  429: 'TooManyRequests',
+  500: 'InternalServerError',
+  503: 'ServiceUnavailable',
+  507: 'InsufficientStorage',
+};
+
+/** One answer for each status of an error, with all codes that have it. */
+function sharedResponses() {
+  const codes_of = Map.groupBy(Object.keys(CATALOGUE) as ErrorCode[], (code) => CATALOGUE[code].status);
+  const entries = [...codes_of].map(([status, codes]) => {
+    const name = RESPONSE_NAMES[status];
+    assert(name !== undefined, `the status ${status} of an error has a name in the API document`);
+    const schema = { $ref: '#/components/schemas/Error' };
+    const shown = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
+    const headers = status === 429 ? { headers: LIMIT_HEADERS } : {};
+    return [
+      name,
+      { description: `Status ${status}.`, ...headers, content: { [JSON_TYPE]: { schema, examples: shown } } },
+    ];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Every error's body, by its code. What is filled in stands in braces. */

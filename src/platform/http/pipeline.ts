@@ -1,31 +1,29 @@
-import type { TObject, TSchema } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
+import type { TSchema } from '@sinclair/typebox';
 import { ServiceError } from '../errors.ts';
 import { type Soon, whenThere } from '../soon.ts';
 import type { Caller, CallerKind } from '../tokens/caller.ts';
-import { isOfKind, type Tokens } from '../tokens/tokens.ts';
+import type { Tokens } from '../tokens/tokens.ts';
 import { createSharedReads } from '../watch/shared-reads.ts';
 import type { Sight } from '../watch/sights.ts';
 import type { Admission, Watch } from '../watch/watch.ts';
 import type { PeerServer } from './addresses.ts';
 import { JsonText } from './answers.ts';
-import { badBody, isKept, parseJsonToKeep, readText } from './body.ts';
+import { badBody, isKept, noteFullyRead, parseJsonToKeep, type ReadText } from './body.ts';
 import { type Counting, limitOf, nameWatcher } from './counting.ts';
-import { type Call, isWatched, type Question, type Route, type WatchedRoute } from './route.ts';
+import { createQueryReader, rememberLast } from './query.ts';
+import { type Call, isWatched, namesEnvironment, type Question, type Route, type WatchedRoute } from './route.ts';
 import { type CompiledShape, compileShape, describeProblem, isUuid } from './shapes.ts';
 import type { Patience } from './time-limits.ts';
 
 const BEARER = 'Bearer ';
-const NUMBERS = new Map([
-  ['integer', { pattern: /^-?\d+$/, error: 'expected a whole number' }],
-  ['number', { pattern: /^-?\d+(\.\d+)?$/, error: 'expected a number' }],
-]);
 
 /** Who may act within the game, and the namespace or environment, that a path names. Throws when the caller may not. */
 export interface Tenants {
   admit(caller: Caller, place: { game_id: string; namespace_id?: string }, access: 'read' | 'write'): Promise<void>;
-  /** The topic of news that may change who is admitted; undefined where nothing does. */
-  newsOf(caller: Caller): string | undefined;
+  /** Throws TOKEN_REVOKED when the caller's token, good by itself, is refused by now. A promise only where that is looked up. */
+  authenticate(caller: Caller): Soon<void>;
+  /** The topics of news that may change either; none where nothing does. */
+  newsOf(caller: Caller): Soon<readonly string[]>;
 }
 
 /** What comes from outside of the route table. */
@@ -37,6 +35,7 @@ export interface Incoming {
   /** Headers of the answer, to which may be added. */
   headers: Record<string, string>;
   ray_id: string;
+  onCaller(caller: Caller): void;
   patience: Patience;
 }
 
@@ -54,6 +53,7 @@ interface PipelineDependencies {
   origins: TokenlessOrigins;
   watch: Pick<Watch, 'answer' | 'readIndex'>;
   counting: Counting;
+  readText: ReadText;
 }
 
 /** A question as it comes, from somebody who is known. */
@@ -85,16 +85,25 @@ export function createDoor(route: Route, tenants: Tenants) {
   }
 
   return ({ caller, search, ...asking }: Asking): Soon<Admitted> => {
-    if (route.allow !== 'anyone') assertKind(caller, route.allow);
+    if (route.allow !== 'anyone') assertKind(caller, route.allow, route.path);
     const params = checkParams(asking.params, route.free_params);
     const { access } = route;
-    if (!caller || !access) return { question: ask(caller, params, search), admission: undefined };
-    const check = () => tenants.admit(caller, placeOf(params), access);
-    return check().then(() => {
-      const question = ask(caller, params, search);
-      const topic = tenants.newsOf(caller);
-      return { question, admission: topic === undefined ? undefined : { topics: [topic], check } };
-    });
+    if (!caller) return { question: ask(caller, params, search), admission: undefined };
+    const admitNow = () =>
+      whenThere(tenants.authenticate(caller), () =>
+        access ? tenants.admit(caller, placeOf(params), access) : undefined,
+      );
+    const check = async () => {
+      // News reaches what is remembered before this looks at it.
+      await Promise.resolve();
+      await admitNow();
+    };
+    return whenThere(admitNow(), () =>
+      whenThere(tenants.newsOf(caller), (topics) => ({
+        question: ask(caller, params, search),
+        admission: topics.length === 0 ? undefined : { topics, check },
+      })),
+    );
   };
 }
 
@@ -102,7 +111,8 @@ export function createDoor(route: Route, tenants: Tenants) {
  * Makes the function that answers one route's requests. The steps, in this order, for every route: who asks; not too often;
  * may he, here; what does the query say; what does the body say; the handler. Nothing is read before its reader is known.
  */
-export function createPipeline(route: Route, { tokens, tenants, origins, watch, counting }: PipelineDependencies) {
+export function createPipeline(route: Route, dependencies: PipelineDependencies) {
+  const { tokens, tenants, origins, watch, counting, readText } = dependencies;
   const admit = createDoor(route, tenants);
   const recognise = createRecognition(origins);
   const body_shape = route.body && compileShape(route.body);
@@ -132,7 +142,9 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
     const known = route.allow === 'anyone' ? undefined : identify(incoming);
     const identified = known instanceof Promise ? await known : known;
     const caller = identified?.caller;
+    if (caller) incoming.onCaller(caller);
     const { search, number } = readSearch(request.url);
+    if (route.address_limit) await counting.count(route.address_limit, caller, incoming);
     const counted = counting.count(limitOf(route, number !== undefined), caller, incoming);
     if (counted) await counted;
     const admitted = admit({ caller, params, search });
@@ -154,7 +166,10 @@ export function createPipeline(route: Route, { tokens, tenants, origins, watch, 
       patience,
       request,
     };
-    return await route.handle(call as Call<unknown, never, never, never>);
+    const answer = await route.handle(call as Call<unknown, never, never, never>);
+    // A handler that takes a stream succeeds at its end only.
+    if (route.body_kind === 'stream') noteFullyRead(request);
+    return answer;
   };
 }
 
@@ -196,9 +211,15 @@ export function readBearer(headers: Headers): string | undefined {
   return header?.startsWith(BEARER) ? header.slice(BEARER.length).trim() : undefined;
 }
 
-function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[]): void {
+function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[], path: string): void {
   if (!caller) throw new ServiceError('API_UNAUTHORIZED', {});
-  if (!isOfKind(caller, allowed)) {
+  if (!allowed.includes(caller.kind)) {
+    // As Rivet: a service token is known on the paths of an environment, and not enough for all of them.
+    if (caller.kind === 'service' && namesEnvironment(path)) {
+      throw new ServiceError('API_FORBIDDEN', {
+        reason: `a service token is not enough for it; use one of: ${allowed.join(', ')}`,
+      });
+    }
     throw new ServiceError('CLAIMS_MISSING_ENTITLEMENT', { entitlements: allowed.join(', ') });
   }
 }
@@ -219,29 +240,6 @@ function placeOf(params: Record<string, string>): { game_id: string; namespace_i
   return environment_id === undefined ? { game_id } : { game_id, namespace_id: environment_id };
 }
 
-/** Makes what reads a query of a shape. Throws API_BAD_QUERY_PARAMETER. */
-function createQueryReader(shape: TObject): (search: URLSearchParams) => object {
-  const compiled = compileShape(shape);
-  const is_all_text = Object.values(shape.properties).every(({ type }) => type === 'string');
-  return rememberLast((search) => {
-    const given = Object.fromEntries(search);
-    for (const [name, text] of Object.entries(given)) {
-      // Value.Convert would cut 1.9 to 1, and take "true" for 1.
-      const number = NUMBERS.get(shape.properties[name]?.type);
-      const is_wrong = number !== undefined && !number.pattern.test(text);
-      const error = is_wrong ? number.error : 'expected a text without the character zero';
-      if (is_wrong || !isKept(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
-    }
-    const query = is_all_text ? given : Value.Convert(shape, given);
-    if (compiled.accepts(query)) return query;
-    const [problem] = compiled.problems(query);
-    throw new ServiceError('API_BAD_QUERY_PARAMETER', {
-      parameter: problem?.path[0] ?? '',
-      error: problem?.message ?? 'unreadable',
-    });
-  });
-}
-
 /** What an address says behind its path. */
 interface Searched {
   search: URLSearchParams;
@@ -259,15 +257,6 @@ function createSearchReader(route: Route, watch: Pick<Watch, 'readIndex'>): (url
   return (url) => {
     const start = url.indexOf('?');
     return read(start < 0 ? '' : url.slice(start));
-  };
-}
-
-/** The same, but what was read last is not read again: all who watch one thing come with the same. */
-function rememberLast<Key, Value>(read: (key: Key) => Value): (key: Key) => Value {
-  let last: { key: Key; value: Value } | undefined;
-  return (key) => {
-    if (last?.key !== key) last = { key, value: read(key) };
-    return last.value;
   };
 }
 

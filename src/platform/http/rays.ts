@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import { type Caller, nameCaller } from '../tokens/caller.ts';
 import { type Route, route } from './route.ts';
 import { Timestamp } from './shapes.ts';
 
@@ -14,11 +15,13 @@ export interface Ray {
   /** Milliseconds since 1970. */
   finished_at: number;
   duration_ms: number;
+  /** The caller, if the request had one that was known. */
+  caller: Caller | undefined;
 }
 
 export type Rays = ReturnType<typeof createRays>;
 
-/** What became of the latest requests, by the ray id that their answers carry. Noted far more often than asked for. */
+/** The latest requests, by the ray id of their answers. Noted far more often than read. */
 export function createRays() {
   const latest: Ray[] = [];
   let noted = 0;
@@ -46,13 +49,16 @@ export function rayRoutes(rays: Rays): Route[] {
       'GET',
       '/cloud/rays/:ray_id/perf',
       {
-        summary: 'How long a request took, by the ray id of its answer; nothing for one that is not of the latest.',
+        operation: 'getRayTimes',
+        summary:
+          "How long one of the caller's own requests took, by the ray id of its answer; empty for any other request, and for one that is no longer among the latest.",
         allow: ['identity', 'cloud'],
         response: Type.Object({ perf_lists: Type.Array(Perf) }),
       },
-      async ({ params }) => {
+      async ({ caller, params }) => {
         const ray = rays.find(params.ray_id);
-        if (!ray) return { perf_lists: [] };
+        // A request of another caller looks like one that never was.
+        if (!ray?.caller || nameCaller(ray.caller) !== nameCaller(caller)) return { perf_lists: [] };
         const start_ts = new Date(ray.finished_at - ray.duration_ms).toISOString();
         const finish_ts = new Date(ray.finished_at).toISOString();
         const spans = [{ label: `${ray.method} ${ray.route}`, start_ts, finish_ts }];

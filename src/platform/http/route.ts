@@ -44,6 +44,8 @@ export interface Call<Caller, Parameters, Query, Body> extends Question<Caller, 
 type Answer<Shape extends TSchema> = Promise<Static<Shape> | Response>;
 
 interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body extends TSchema, Shape extends TSchema> {
+  /** What a generated client calls it: a verb and a noun, `findLobby`. By its method and path if it says nothing. */
+  operation?: string;
   /** One sentence for the documentation. */
   summary: string;
   /** The kinds of token that are let in. A route that names none does not exist. */
@@ -54,6 +56,8 @@ interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body ext
   access?: 'read' | 'write';
   /** How often one may call it; a generous limit by its method if it says nothing. */
   limit?: Limit;
+  /** Counted besides: how often one may call it from one address, with whatever token. */
+  address_limit?: Limit;
   query?: Query;
   body?: Body;
   /** `json` (at most 1 MiB, an empty one is `{}`), `text` (the same, unparsed) or `stream`: the handler reads it. */
@@ -68,6 +72,8 @@ interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body ext
 }
 
 interface RouteLine {
+  /** Unique among all routes. */
+  operation: string;
   summary: string;
   method: Method;
   path: string;
@@ -75,6 +81,7 @@ interface RouteLine {
   is_tokenless: boolean;
   access: 'read' | 'write' | undefined;
   limit: Limit;
+  address_limit: Limit | undefined;
   query: TObject | undefined;
   body: TSchema | undefined;
   body_kind: 'json' | 'text' | 'stream';
@@ -141,6 +148,11 @@ export function watched<
   return { ...line, look: look as WatchedRoute['look'] };
 }
 
+/** Whether a path is of the part of the API that service tokens are made for. */
+export function namesEnvironment(path: string): boolean {
+  return path.includes('/:environment_id');
+}
+
 export function isWatched(route: Route): route is WatchedRoute {
   return 'look' in route;
 }
@@ -178,11 +190,13 @@ function lineOf<Kinds extends CallerKind, Query extends TObject, Body extends TS
   return {
     method,
     path,
+    operation: options.operation ?? nameByPath(method, path),
     summary: options.summary,
     allow: options.allow,
     is_tokenless: options.is_tokenless ?? false,
     access: options.access,
     limit: options.limit ?? defaultLimit(method, path),
+    address_limit: options.address_limit,
     query: options.query,
     body: options.body,
     body_kind: options.body_kind ?? 'json',
@@ -191,4 +205,10 @@ function lineOf<Kinds extends CallerKind, Query extends TObject, Body extends TS
     errors: options.errors ?? [],
     is_page: options.is_page ?? false,
   };
+}
+
+/** `getThingsThingId` for GET /things/:thing_id. */
+export function nameByPath(method: Method, path: string): string {
+  const words = path.split(/[^a-z0-9]+/i).filter((word) => word !== '');
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }

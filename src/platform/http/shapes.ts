@@ -16,6 +16,8 @@ export const Uuid = Type.String({ format: 'uuid' });
 export const Timestamp = Type.String({ description: 'RFC 3339, UTC, with milliseconds.' });
 /** A u64 that a JSON number can hold. */
 export const U64 = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+/** Any u64; beyond 2^53 the nearest one that a JSON number is read as. For what is compared, not kept. */
+export const ANY_U64 = Type.Integer({ minimum: 0, maximum: 2 ** 64 });
 export const U32 = Type.Integer({ minimum: 0, maximum: 4_294_967_295 });
 export const I32 = Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 });
 /** A text whose feature has rules for it. Above every limit of those, which say by name what is too long. */
@@ -27,6 +29,11 @@ export const WatchQuery = Type.Object({
     Type.String({ maxLength: 64, description: 'The index of an earlier answer: waits for the next change.' }),
   ),
 });
+const LIST = 'x-list';
+/** A list in a query: its values are separated by commas, or the parameter is repeated. Read as one text with commas. */
+export const QueryList = (options: { maxLength: number; description: string }) =>
+  Type.String({ ...options, [LIST]: true });
+export const isList = (shape: TSchema): boolean => shape[LIST] === true;
 /** Any names of up to 1,024 letters, with values of a shape. */
 export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) =>
   Type.Record(Type.String({ pattern: '^[\\s\\S]{0,1024}$' }), shape, {

@@ -7,6 +7,8 @@ export interface Patience {
   readonly signal: AbortSignal;
   /** Whether that is so now. */
   readonly is_over: boolean;
+  /** When the time of the request is over, as `performance.now()` counts. */
+  readonly deadline: number;
 }
 
 /** The time that one request has. */
@@ -17,7 +19,6 @@ export class TimeLimit implements Patience {
   #giveUp: ((error: ServiceError) => void) | undefined;
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
-  /** Milliseconds of `performance.now()`. */
   readonly deadline: number;
   #is_late = false;
 
@@ -59,6 +60,7 @@ export class TimeLimit implements Patience {
 export function untilGone({ signal }: Request): Patience {
   return {
     signal,
+    deadline: Number.POSITIVE_INFINITY,
     get is_over() {
       return signal.aborted;
     },

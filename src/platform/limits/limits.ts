@@ -77,11 +77,15 @@ export async function openLimits(options: LimitsOptions): Promise<Limits> {
   };
 }
 
-/** Who has had enough is told so. Throws API_RATE_LIMIT, with the end of the window as metadata (field-behaviour 3.4). */
+/** Throws API_RATE_LIMIT for a caller over its limit; its metadata says when the window ends, in Unix milliseconds. */
 export function assertWithin({ is_within, limit, reset_at, reset_in_ms }: Verdict): void {
   if (is_within) return;
   // A header of zero seconds would be no pause.
   const retry_after_ms = Math.max(1, reset_in_ms);
   const retry_after_s = Math.ceil(retry_after_ms / 1_000);
-  throw new ServiceError('API_RATE_LIMIT', { limit, retry_after_s }, { metadata: reset_at, retry_after_ms });
+  throw new ServiceError(
+    'API_RATE_LIMIT',
+    { limit, retry_after_s },
+    { metadata: { reset_ts: reset_at, limit }, retry_after_ms },
+  );
 }

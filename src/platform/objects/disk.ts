@@ -1,31 +1,35 @@
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { type DiskSpace, UNLIMITED_SPACE } from '../disk-space.ts';
+import { syncPath } from '../durable.ts';
 import { isErrno } from '../processes.ts';
 import { checkedKey, exactly, type Objects } from './objects.ts';
 
-/** How the names of files end that are not yet objects. */
+/** The folder of files that are not yet objects; no key begins with a dot. */
 const UNFINISHED = '.unfinished';
 
-/** Objects as files. What is acknowledged is on the disk (fsync), and what is seen is whole (rename). */
-export function createDiskObjects(directory: string): Objects {
+/**
+ * Objects as files. What is acknowledged is on the disk (fsync), and what is seen is whole (rename). Several processes may
+ * share the directory.
+ */
+export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITED_SPACE): Objects {
+  const unfinished_folder = join(directory, UNFINISHED);
   const fileOf = (key: string) => join(directory, checkedKey(key));
 
   return {
     object_bytes_max: Number.MAX_SAFE_INTEGER,
     async put(key, content, length_bytes) {
+      await space.assertRoom(length_bytes);
       const file = fileOf(key);
-      const unfinished = `${file}.${crypto.randomUUID()}${UNFINISHED}`;
       const made = await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-      if (made !== undefined) await syncDirectory(dirname(made));
-      const handle = await open(unfinished, 'wx', 0o600);
+      if (made !== undefined) await syncPath(dirname(made));
+      await mkdir(unfinished_folder, { recursive: true, mode: 0o700 });
+      const unfinished = join(unfinished_folder, crypto.randomUUID());
       try {
-        for await (const chunk of exactly(content, length_bytes)) await handle.writeFile(chunk);
-        await handle.sync();
-        await handle.close();
+        await writeWhole(unfinished, exactly(content, length_bytes), space);
         await rename(unfinished, file);
-        await syncDirectory(dirname(file));
+        await syncPath(dirname(file));
       } catch (error) {
-        await handle.close().catch(() => {});
         await rm(unfinished, { force: true });
         throw error;
       }
@@ -51,13 +55,35 @@ export function createDiskObjects(directory: string): Objects {
     async removeFolder(folder) {
       await rm(fileOf(folder), { recursive: true, force: true });
     },
+    async removeUnfinished(before) {
+      for (const name of await namesIn(unfinished_folder)) {
+        const path = join(unfinished_folder, name);
+        const written = await ifThere(stat(path).then(({ mtime }) => mtime));
+        if (written && written < before) await rm(path, { force: true });
+      }
+    },
   };
 }
 
-/** The names of the whole files in a directory. */
+/** Writes a new file and has it written to the disk. */
+async function writeWhole(path: string, content: AsyncIterable<Uint8Array>, space: DiskSpace): Promise<void> {
+  const takeRoom = space.createMeter();
+  const handle = await open(path, 'wx', 0o600);
+  try {
+    for await (const chunk of content) {
+      await takeRoom(chunk.length);
+      await handle.writeFile(chunk);
+    }
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The names of the files in a directory. */
 async function namesIn(path: string): Promise<string[]> {
   const entries = (await ifThere(readdir(path, { withFileTypes: true }))) ?? [];
-  return entries.flatMap((entry) => (entry.isFile() && !entry.name.endsWith(UNFINISHED) ? [entry.name] : []));
+  return entries.flatMap((entry) => (entry.isFile() ? [entry.name] : []));
 }
 
 /** The same; undefined when there is no such file or directory, or not any more. */
@@ -68,10 +94,4 @@ async function ifThere<Found>(found: Promise<Found>): Promise<Found | undefined>
     if (isErrno(error, 'ENOENT')) return undefined;
     throw error;
   }
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  await directory.sync();
-  await directory.close();
 }

@@ -23,6 +23,8 @@ export interface Objects {
   remove(keys: string[]): Promise<void>;
   /** Removes all objects of a folder. */
   removeFolder(folder: string): Promise<void>;
+  /** Removes what was left of `put` by processes that were killed before a moment. */
+  removeUnfinished(before: Date): Promise<void>;
 }
 
 const KEY = /^[a-z0-9][a-z0-9.-]*(\/[a-z0-9][a-z0-9.-]*)*$/;

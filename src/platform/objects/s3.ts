@@ -81,6 +81,8 @@ function createS3Objects(requests: S3Requests, prefix: string, patience_ms: numb
       }
     },
     list,
+    // A bucket keeps nothing of an object that did not come whole.
+    async removeUnfinished() {},
     async read(key, range) {
       const name = nameOf(key);
       const headers: Record<string, string> = {

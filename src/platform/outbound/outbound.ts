@@ -25,6 +25,8 @@ export interface OutboundOptions {
   allowed_private: readonly string[];
   /** How names become addresses; the system's way when it is left out. */
   resolve?: (host: string) => Promise<string[]>;
+  /** Whether an address belongs to this machine; asks the operating system when it is left out. */
+  isOwn?: (address: string) => boolean;
   /** In PEM, whom to trust; those whom the system trusts when it is left out. */
   certificate_authorities?: string;
   lane_limits?: LaneLimits;
@@ -55,14 +57,14 @@ export type Outbound = ReturnType<typeof createOutbound>;
  * goes to just what was checked and is not kept; nothing is followed or unpacked; everything has a limit.
  */
 export function createOutbound(options: OutboundOptions) {
-  const { resolve = resolveBySystem, certificate_authorities } = options;
+  const { resolve = resolveBySystem, isOwn = isOwnAddress, certificate_authorities } = options;
   const allowed = parseAllowList(options.allowed_private);
   const pass = createLanes(options.lane_limits, options.onRest);
 
   function mayConnect(endpoint: Endpoint): boolean {
     if (allowed.allows(endpoint)) return true;
     const { address, port } = endpoint;
-    return isPublicAddress(address) && isUsualPort(port) && !isOwnAddress(address);
+    return isPublicAddress(address) && isUsualPort(port) && !isOwn(address);
   }
 
   /** The addresses of a target, if every single one may be connected to. */

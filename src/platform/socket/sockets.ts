@@ -47,7 +47,8 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   const { clock, addresses, counting, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
   const sessions = new Set<Session>();
   const places = new Places(sockets_per_caller_max);
-  let server: UpgradingServer | undefined;
+  /** A socket hears what is published by the listener that it came by. */
+  const servers = new Set<UpgradingServer>();
   let is_stopping = false;
   const checking = setInterval(() => {
     for (const session of sessions) session.check();
@@ -57,7 +58,9 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   const admittance = createAdmittance({ ...dependencies, origins: dependencies.sites });
   const groups = createGroups({
     channels: dependencies.watch.channels,
-    publish: (key, frame) => void server?.publish(key, frame),
+    publish(key, frame) {
+      for (const server of servers) server.publish(key, frame);
+    },
   });
 
   function takePlace(caller: Caller | undefined, address: string): () => void {
@@ -80,7 +83,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
 
   return {
     async upgrade(request, its_server, headers_of_answer) {
-      server = its_server;
+      servers.add(its_server);
       const { headers } = request;
       if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
       const offered = (headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());

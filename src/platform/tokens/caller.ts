@@ -9,6 +9,11 @@ export interface DevelopmentPort {
 export const PORT_PROTOCOLS = ['http', 'https', 'tcp', 'tcp_tls', 'udp'] as const;
 export type PortProtocol = (typeof PORT_PROTOCOLS)[number];
 
+/** When the token of a caller was issued, in Unix milliseconds; undefined for a token that is yet to be issued. */
+interface Issued {
+  issued_at?: number;
+}
+
 /** What a token of each kind says about its bearer. Resolved once at the door; use cases get this value. */
 export type Caller =
   | { kind: 'identity'; identity_id: string }
@@ -17,8 +22,8 @@ export type Caller =
   | { kind: 'lobby'; lobby_id: string }
   | { kind: 'player'; player_id: string }
   | { kind: 'development_player'; namespace_id: string; player_id: string }
-  | { kind: 'cloud'; game_id: string }
-  | { kind: 'service'; namespace_id: string }
+  | ({ kind: 'cloud'; game_id: string } & Issued)
+  | ({ kind: 'service'; namespace_id: string } & Issued)
   | { kind: 'device_link'; device_link_id: string };
 
 export type CallerKind = Caller['kind'];

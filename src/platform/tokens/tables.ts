@@ -2,7 +2,7 @@ import { jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import type { JWK } from 'jose';
 
 /** `token` is a private key (Ed25519), the others are secrets (HMAC). */
-const PURPOSES = ['token', 'upload', 'captcha'] as const;
+const PURPOSES = ['token', 'upload', 'captcha', 'refresh'] as const;
 export type KeyPurpose = (typeof PURPOSES)[number];
 
 /** The keys that this database's tokens, upload addresses and captchas are signed with; made at the first start. */

@@ -39,7 +39,7 @@ const HEADER = { typ: 'JWT', alg: 'EdDSA' };
 const QUICK_HEADER = Buffer.from(JSON.stringify({ ...HEADER, alg: 'HS256' })).toString('base64url');
 
 /** What people read in front of a token. It is not signed and decides nothing, but it must not lie. */
-const LABELS: Record<CallerKind, string> = {
+export const LABELS: Record<CallerKind, string> = {
   identity: 'usr',
   public: 'pub',
   development: 'dev',
@@ -82,6 +82,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   const signing_key = await importJWK(key, 'EdDSA');
   const verifying_key = await importJWK(public_part, 'EdDSA');
   const quick_hmac = new Bun.CryptoHasher('sha256', deriveQuickKey(key));
+  /** By the signed part of a token: a label costs its sender nothing, so it must not make another entry. */
   const verified = new LRUCache<string, Claims>({ max: VERIFIED_MAX });
 
   async function verifySlowly(parts: string[]): Promise<Uint8Array> {
@@ -93,28 +94,31 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     return payload;
   }
 
+  /** The claims of a token that was verified before, with this label or another of its kind. */
+  function recallClaims(token: string): Claims | undefined {
+    const { label, jws } = splitLabel(token);
+    const claims = verified.get(jws);
+    return claims && hasLabel(claims, label) ? claims : undefined;
+  }
+
   async function readClaims(token: string): Promise<Claims> {
     if (token.length > TOKEN_LENGTH_MAX) throw new ServiceError('TOKEN_INVALID', {});
-    const parts = token.split('.');
-    // The label is for people: with it there are four parts.
-    const label = parts.length === 4 ? parts.shift() : undefined;
+    const { label, jws } = splitLabel(token);
+    const parts = jws.split('.');
     const is_quick = parts[0] === QUICK_HEADER;
     const payload = is_quick ? verifyQuickly(parts, quick_hmac) : await verifySlowly(parts);
-    const claims = decodeClaims(payload);
-    const is_ours =
-      claims &&
-      (!is_quick || isOfKind(claims.caller, QUICK_KINDS)) &&
-      (label === undefined || isLabelOf(claims.caller, label));
+    const claims = withIssueTime(decodeClaims(payload));
+    const is_ours = claims && (!is_quick || isOfKind(claims.caller, QUICK_KINDS)) && hasLabel(claims, label);
     if (!is_ours) throw new ServiceError('TOKEN_INVALID', {});
-    // Of the quick ones each is shown a few times at the most.
-    if (!is_quick) verified.set(token, claims);
+    // A quick token is shown a few times at most.
+    if (!is_quick) verified.set(jws, claims);
     return claims;
   }
 
   const isExpired = ({ expires_at }: Claims) => clock.now().getTime() > expires_at + LEEWAY_MS;
 
   async function read(token: string): Promise<{ caller: Caller; expires_at: number }> {
-    const claims = verified.get(token) ?? (await readClaims(token));
+    const claims = recallClaims(token) ?? (await readClaims(token));
     if (isExpired(claims)) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
     return { caller: claims.caller, expires_at: claims.expires_at + LEEWAY_MS };
   }
@@ -125,7 +129,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     read,
     verify,
     recall(token) {
-      const claims = verified.get(token);
+      const claims = recallClaims(token);
       return claims && !isExpired(claims) ? claims.caller : undefined;
     },
     async verifyKind(token, kinds) {
@@ -180,8 +184,26 @@ function isCanonical(signature: string): boolean {
   return Buffer.from(signature, 'base64url').toString('base64url') === signature;
 }
 
-function isLabelOf({ kind }: Caller, label: string): boolean {
-  return label === LABELS[kind] || label.startsWith(`${LABELS[kind]}_`);
+/** Splits a token into its label, if it has one, and its three signed parts. */
+function splitLabel(token: string): { label: string | undefined; jws: string } {
+  let start = token.length;
+  for (let dots = 0; dots < 3; dots += 1) {
+    start = start > 0 ? token.lastIndexOf('.', start - 1) : -1;
+    if (start < 0) return { label: undefined, jws: token };
+  }
+  return { label: token.slice(0, start), jws: token.slice(start + 1) };
+}
+
+function hasLabel({ caller }: Claims, label: string | undefined): boolean {
+  if (label === undefined) return true;
+  const own = LABELS[caller.kind];
+  return label === own || (label.startsWith(`${own}_`) && !label.includes('.'));
+}
+
+/** The same claims; a caller whose tokens can be refused by their age is told apart by it. */
+function withIssueTime(claims: Claims | undefined): Claims | undefined {
+  if (!claims || !isOfKind(claims.caller, ['cloud', 'service'])) return claims;
+  return { ...claims, caller: { ...claims.caller, issued_at: claims.issued_at } };
 }
 
 /** Whether a caller is of one of the kinds. */

@@ -26,7 +26,7 @@ interface Waiting {
 /** Whether somebody still may see what he waits for. */
 export interface Admission {
   /** Where news of it appears. */
-  topics: string[];
+  topics: readonly string[];
   /** Throws when he may not. */
   check(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import type { TestGame } from '../../support/game.ts';
+import { listServers, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -54,4 +54,26 @@ test("is the processor time of a server's whole tree, by game and region", async
       regions: [{ region_id: expect.stringMatching(/^[0-9a-f-]{36}$/), uptime: expect.any(Number) }],
     },
   ]);
+});
+
+test('usage: a window has the share of what lies in it, to the millisecond, wherever the steps of ten minutes begin', async () => {
+  const [server] = await listServers(opened, game);
+  const { started_at } = server;
+  const read = async (start: number, end: number): Promise<number> => {
+    const { games } = (await usage(`?query_start_ts=${start}&query_end_ts=${end}`)).body;
+    return games[0].regions[0]?.uptime ?? 0;
+  };
+  const now = opened.clock.now().getTime();
+  // The last reading may come while the test looks, so what is compared is asked for anew until nothing moves.
+  await waitFor(async () => {
+    const whole = await read(started_at, now);
+    const middle = started_at + Math.floor((now - started_at) / 2);
+    const [first, second] = [await read(started_at, middle), await read(middle, now)];
+    const is_split = Math.abs(first + second - whole) <= 1;
+    return whole >= BUSY_MS && is_split && (await read(started_at, now)) === whole;
+  }, 'both halves to be the whole');
+  expect(await read(0, started_at)).toBe(0);
+  expect(await read(now + 600_000, now + 1_200_000)).toBe(0);
+  // One core burns a millisecond in a millisecond; the machine has a few.
+  expect(await read(started_at + 100, started_at + 101)).toBeLessThan(50);
 });

@@ -10,6 +10,7 @@ beforeAll(async () => {
 });
 
 const ARCHIVE = { ...SCRIPT, kind: 'archive', command: ['./server'] };
+const UNNAMED_KIND = { kind: undefined };
 const of = (path: string) => ({ image_file: { path, content_length: 1 } });
 
 /** What both ways to announce a build say of one; they must not differ. */
@@ -37,12 +38,26 @@ describe('a build is refused, and not listed,', () => {
   });
   const BAD_BODY = { code: 'API_BAD_BODY' };
   const NO_SCRIPT = INVALID('the file of a javascript build ends in .js, .mjs, .cjs or .ts');
+  const NO_COMMAND = INVALID('an archive needs a command, ["./server"] for one');
+  const UNKNOWN_KIND = INVALID(
+    'its kind cannot be told by the name of its file. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar',
+  );
   const OUTSIDE = INVALID('its command lies outside of the archive');
 
   const CASES: [what: string, body: object, refusal: object][] = [
     ['of a container', { ...SCRIPT, kind: 'docker_image' }, NOT_AVAILABLE('docker_image')],
     ['of a bundle', { ...SCRIPT, kind: 'oci_bundle', compression: 'lz4' }, NOT_AVAILABLE('oci_bundle')],
-    ['of no kind, which is a container', { ...SCRIPT, kind: undefined }, NOT_AVAILABLE('docker_image')],
+    [
+      'of no kind, with an image tag, which is a container',
+      { ...SCRIPT, ...UNNAMED_KIND, ...of('image.tar'), image_tag: 'a:b' },
+      NOT_AVAILABLE('docker_image'),
+    ],
+    [
+      'of no kind, by the name of an archive, without a command',
+      { ...SCRIPT, ...UNNAMED_KIND, ...of('server.tar.gz') },
+      NO_COMMAND,
+    ],
+    ['of no kind, by a name that tells none', { ...SCRIPT, ...UNNAMED_KIND, ...of('server') }, UNKNOWN_KIND],
     ['of a kind that does not exist', { ...SCRIPT, kind: 'wasm' }, BAD_BODY],
     ['of a kind that every object has', { ...SCRIPT, kind: 'constructor' }, BAD_BODY],
     ['of a compression that does not exist', { ...SCRIPT, compression: 'rar' }, BAD_BODY],
@@ -50,11 +65,7 @@ describe('a build is refused, and not listed,', () => {
     ['of a script without a language', { ...SCRIPT, ...of('server') }, NO_SCRIPT],
     ['of a script in another language', { ...SCRIPT, ...of('server.py') }, NO_SCRIPT],
     ['of a script that only begins like one', { ...SCRIPT, ...of('server.js.txt') }, NO_SCRIPT],
-    [
-      'of an archive without a command',
-      { ...ARCHIVE, command: undefined },
-      INVALID('an archive needs a command, ["./server"] for one'),
-    ],
+    ['of an archive without a command', { ...ARCHIVE, command: undefined }, NO_COMMAND],
     ['with an empty command', { ...ARCHIVE, command: [] }, BAD_BODY],
     ['with a command that is a text', { ...ARCHIVE, command: './server' }, BAD_BODY],
     ['with an empty word in its command', { ...ARCHIVE, command: ['./server', ''] }, BAD_BODY],
@@ -86,6 +97,11 @@ describe('a build is announced', () => {
     ...['js', 'mjs', 'cjs', 'ts', 'mts', 'cts'].map((ending): [string, object] => [
       `of a script that ends in .${ending}`,
       { ...SCRIPT, ...of(`server.${ending}`) },
+    ]),
+    ['of no kind, by the name of a script', { ...SCRIPT, ...UNNAMED_KIND, ...of('server.ts') }],
+    ...['tar', 'tar.gz', 'tar.zst', 'tgz'].map((ending): [string, object] => [
+      `of no kind, by the name of an archive that ends in .${ending}`,
+      { ...ARCHIVE, ...UNNAMED_KIND, ...of(`server.${ending}`) },
     ]),
     ['with a name of 128 bytes', { ...SCRIPT, name: 'ä'.repeat(64) }],
     ['with a command of the machine', { ...ARCHIVE, command: ['python3', 'server.py'] }],

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { placeOfBuild } from '../../support/builds.ts';
 import { makeGame, type TestGame, uploadBuild, uploadScript } from '../../support/game.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -16,7 +17,7 @@ beforeAll(async () => {
 
 const TIMEOUT_MS = 30_000;
 const script = (text: string): TarEntry => ({ name: 'server', content: `#!/bin/sh\n${text}\n`, mode: 0o755 });
-const place = (build_id: string) => join(muster.config.data_directory, 'builds', build_id);
+const place = (build_id: string) => placeOfBuild(muster, build_id);
 
 /** Starts a server of a build. Gives its id. */
 async function start(build_id: string, runtime: object = {}): Promise<string> {

@@ -22,7 +22,7 @@ describe('tags are refused, and nothing is changed,', () => {
     ['that are none', {}, 'API_BAD_BODY'],
     ['that are a list', { tags: ['a'] }, 'API_BAD_BODY'],
     ['with a value that is no text', { tags: { a: 1 } }, 'API_BAD_BODY'],
-    ['with a value that is null', { tags: { a: null } }, 'API_BAD_BODY'],
+    ['when an exclusive one is null', { tags: { a: null }, exclusive_tags: ['a'] }, 'BUILDS_TAGS_NULL_EXCLUSIVE_KEY'],
     ['with an empty value', { tags: { a: '' } }, 'API_BAD_BODY'],
     ['with a value of 1025 letters', { tags: { a: 'x'.repeat(1_025) } }, 'API_BAD_BODY'],
     ['without a name', { tags: { '': 'a' } }, 'API_BAD_BODY'],
@@ -54,6 +54,14 @@ describe('tags are refused, and nothing is changed,', () => {
 });
 
 describe('tags', () => {
+  test('that are null are removed; the others stay', async () => {
+    const id = await builds.make();
+    await builds.setTags(id, { tags: { os: 'linux', arch: 'arm', mood: 'calm' } });
+    const answer = await builds.setTags(id, { tags: { os: null, never: null, arch: 'x64' } });
+    expect(outcomeOf(answer)).toBe('200');
+    expect(await tagsOf(id)).toEqual({ arch: 'x64', mood: 'calm' });
+  });
+
   test('are added to those that there are, and take the place of those of their names', async () => {
     const id = await builds.make();
     const answer = await builds.setTags(id, { tags: { os: 'linux', arch: 'arm' } });

@@ -26,17 +26,11 @@ describe('a build is not shown, completed or tagged', () => {
   test('where it does not belong: there, there is none', async () => {
     const stranger = await makeGame(muster.api, muster.administrator_token);
     const build_id = await buildsOf(muster, game).make();
-    const { service_token: token, staging_id: environment_id } = game;
+    const { staging_id: environment_id } = game;
     const CASES: [who: string, builds: ReturnType<typeof buildsOf>, is: string][] = [
       ["in the game's other environment", buildsOf(muster, game, { environment_id }), '404 BUILDS_BUILD_NOT_FOUND'],
       ['in another game', buildsOf(muster, stranger), '404 BUILDS_BUILD_NOT_FOUND'],
       ["with another game's token", buildsOf(muster, game, { token: stranger.cloud_token }), '404 GAME_NOT_FOUND'],
-      ["with another game's service", buildsOf(muster, game, { token: stranger.service_token }), '404 GAME_NOT_FOUND'],
-      [
-        'with the service of another environment',
-        buildsOf(muster, game, { token, environment_id }),
-        '404 GAME_NOT_FOUND',
-      ],
       [
         "in another game's environment",
         buildsOf(muster, { ...game, namespace_id: stranger.namespace_id }),
@@ -75,9 +69,14 @@ describe('a build is shown', () => {
     expect((await builds.get(id.toUpperCase())).body.build).toEqual(build);
   });
 
-  test("to an environment's own servers, which may make builds too", async () => {
+  test('to the service token of its environment, which may not prepare, complete or tag it', async () => {
+    const id = await buildsOf(muster, game).make();
     const builds = buildsOf(muster, game, { token: game.service_token });
-    const id = await builds.make();
+    const refused = [await builds.prepare(SCRIPT), await builds.complete(id), await builds.setTags(id, { tags: {} })];
+    for (const answer of refused) {
+      expect(outcomeOf(answer)).toBe('403 API_FORBIDDEN');
+      expect(answer.body.message).toContain('use one of: identity, cloud');
+    }
     expect((await builds.get(id)).body.build.id).toBe(id);
     expect((await builds.list()).body.builds.map(idOf)).toContain(id);
   });
@@ -179,10 +178,20 @@ describe('builds are listed', () => {
     );
   });
 
-  test('a build that is complete, and asked for by tags that are ignored', async () => {
+  test('a build that is complete, by tags that it has, and by no others', async () => {
     const id = await uploadScript(muster.api, game, '');
-    const { path } = buildsOf(muster, game);
-    const { body } = await muster.api.get(`${path}/${id}?tags_json=nonsense`, game.cloud_token);
-    expect(body.build.id).toBe(id);
+    const { path, setTags } = buildsOf(muster, game);
+    expect(outcomeOf(await setTags(id, { tags: { map: 'ice', mode: 'duel' } }))).toBe('200');
+    const outcomes: [string, string][] = [
+      ['{"map":"ice"}', '200'],
+      ['{}', '200'],
+      ['{"map":"sand"}', '404 BUILDS_BUILD_NOT_FOUND'],
+      ['{"map":"ice","size":"8"}', '404 BUILDS_BUILD_NOT_FOUND'],
+      ['nonsense', '400 API_BAD_QUERY_PARAMETER'],
+    ];
+    for (const [tags, expected] of outcomes) {
+      const answer = await muster.api.get(`${path}/${id}?tags_json=${encodeURIComponent(tags)}`, game.cloud_token);
+      expect([tags, outcomeOf(answer)]).toEqual([tags, expected]);
+    }
   });
 });

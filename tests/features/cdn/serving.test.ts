@@ -29,7 +29,18 @@ beforeAll(async () => {
       {
         glob: 'assets/**',
         priority: 1,
-        middlewares: [{ kind: { custom_headers: { headers: [{ name: 'X-Asset', value: 'yes' }] } } }],
+        middlewares: [
+          {
+            kind: {
+              custom_headers: {
+                headers: [
+                  { name: 'X-Asset', value: 'yes' },
+                  { name: 'Vary', value: 'Save-Data' },
+                ],
+              },
+            },
+          },
+        ],
       },
       {
         glob: '**',
@@ -40,6 +51,7 @@ beforeAll(async () => {
               custom_headers: {
                 headers: [
                   { name: 'X-Asset', value: 'no' },
+                  { name: 'vary', value: 'DPR' },
                   { name: 'Set-Cookie', value: 'a=b' },
                 ],
               },
@@ -54,6 +66,12 @@ afterAll(() => opened[Symbol.asyncDispose]());
 
 const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   fetch(`${opened.config.public_url}${path}`, { method, headers: { host, ...headers }, decompress: false });
+
+/** All headers of a response; of its date only that it has one. */
+const readHeaders = ({ headers }: Response) => ({
+  ...Object.fromEntries(headers),
+  date: headers.has('date'),
+});
 
 describe('files of a site', () => {
   for (const [path, content] of Object.entries(FILES)) {
@@ -112,11 +130,25 @@ describe('files of a site', () => {
     expect((await get('/app.js', { 'if-none-match': '"other"' })).status).toBe(200);
   });
 
-  test('a HEAD says what a GET would', async () => {
-    const response = await get('/assets/picture.png', {}, 'HEAD');
-    expect(response.status).toBe(200);
-    expect(response.headers.get('content-length')).toBe(String(PICTURE.length));
-    expect(await response.text()).toBe('');
+  test('HEAD answers as GET does, without the body', async () => {
+    const etag = (await get('/app.js')).headers.get('etag') ?? '';
+    for (const [path, headers] of [
+      ['/assets/picture.png', {}],
+      ['/assets/picture.png', { range: 'bytes=0-9' }],
+      ['/app.js', { 'accept-encoding': 'gzip' }],
+      ['/app.js', { 'if-none-match': etag }],
+      ['/nothing', {}],
+    ] as const) {
+      const [of_get, of_head] = [await get(path, headers), await get(path, headers, 'HEAD')];
+      expect(of_head.status).toBe(of_get.status);
+      expect(readHeaders(of_head)).toEqual(readHeaders(of_get));
+      expect(await of_head.text()).toBe('');
+    }
+  });
+
+  test('Vary: the names of all custom headers that match, and ours', async () => {
+    expect((await get('/assets/picture.png')).headers.get('vary')).toBe('DPR, Save-Data, Accept-Encoding');
+    expect((await get('/app.js')).headers.get('vary')).toBe('DPR, Accept-Encoding');
   });
 
   const RANGES: [string, number, string | null][] = [

@@ -54,6 +54,13 @@ describe('a lobby history', () => {
     expect((await download(link)).status).toBe(403);
   });
 
+  test('takes every u64 as the end of its window', async () => {
+    const { status, body } = await exportHistory(0, 2 ** 64 - 1);
+    expect(status).toBe(200);
+    const { text } = await download(body.url);
+    expect(text).toContain(lobby_id);
+  });
+
   test('has a line for each lobby that ran in the window, with the time it ran in it', async () => {
     const before = Date.now() - HOUR_MS;
     const { url } = (await exportHistory(before, Date.now() + HOUR_MS)).body;

@@ -5,6 +5,12 @@ import { makeGuest, type Person } from '../../support/people.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
+/** A picture of one pixel. */
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+
 const muster = shareService();
 let game: TestGame;
 let other: TestGame;
@@ -32,6 +38,15 @@ const createVersion = async ({ game_id }: TestGame): Promise<string> => {
   return (await asOwner('POST', `/cloud/games/${game_id}/versions`, body)).version_id;
 };
 
+/** Gives the game a logo. */
+async function setLogo(): Promise<void> {
+  const upload = `${gamePath()}/logo-upload`;
+  const file = { path: 'logo.png', content_length: PNG.length };
+  const { upload_id, presigned_request } = await asOwner('POST', `${upload}/prepare`, file);
+  await fetch(presigned_request.url, { method: 'PUT', body: PNG });
+  await asOwner('POST', `${upload}/${upload_id}/complete`);
+}
+
 /** What can be watched: the game, and the list of the member's games. */
 const gamePath = () => `/cloud/games/${game.game_id}`;
 const LIST = '/cloud/games';
@@ -54,6 +69,7 @@ type Change = [string, (spare_id: string) => Promise<unknown>, (answer: Answer['
 
 describe('whoever watches a game is told', () => {
   const CHANGES: Change[] = [
+    ['of a new logo', setLogo, ({ game: { logo_url } }) => typeof logo_url, 'string'],
     ['of a new version', () => createVersion(game), ({ game: { versions } }) => versions.length, 3],
     [
       'of a new namespace',
@@ -111,6 +127,12 @@ describe('whoever watches the list of games is told', () => {
       () => asOwner('POST', `/group/groups/${game.group_id}/kick/${member.identity_id}`),
       ({ games, groups }) => [games, groups],
       [[], []],
+    ],
+    [
+      'that a game has a logo',
+      setLogo,
+      ({ games }) => games.map(({ logo_url }: { logo_url?: string }) => typeof logo_url),
+      ['string'],
     ],
     [
       'that his group has more members',

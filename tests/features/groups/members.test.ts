@@ -115,6 +115,13 @@ describe('asking to be a member', () => {
     expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toEqual([]);
   });
 
+  test('ends when an invite makes the person a member', async () => {
+    const person = await guest();
+    expect(await call('POST', `${group}/join-request`, person.token)).toEqual({});
+    expect(await consume(await invite(), person)).toEqual({ group_id: game.group_id });
+    expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toEqual([]);
+  });
+
   test('is not answered by a change of something else, nor by opening what is open', async () => {
     const { token, identity_id } = await guest();
     await call('POST', `${group}/join-request`, token);

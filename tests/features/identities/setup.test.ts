@@ -2,9 +2,11 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { contractProblems } from '../../support/contract.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
+import { openServiceTokens } from '../../support/service-tokens.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
 const SELF = '/identity/identities/self/profile';
 
 const muster = shareService();
@@ -27,11 +29,7 @@ describe('nobody is set up', () => {
     }
   });
 
-  test('from a token that is none, or not of a person', async () => {
-    const { token } = await makeGuest(muster.api, game);
-    for (const existing of ['', 'nonsense', `${token}x`, game.public_token, game.cloud_token]) {
-      expect(outcomeOf(await goOn(existing))).toBe('400 TOKEN_ERROR');
-    }
+  test('from a value that is no text, or too long', async () => {
     for (const existing of [null, 1, 'x'.repeat(8_193)])
       expect(outcomeOf(await goOn(existing))).toBe('400 API_BAD_BODY');
   });
@@ -45,6 +43,19 @@ describe('a client', () => {
     expect(body.identity_token).toStartWith('usr.');
     const { account_number } = body.identity;
     expect(account_number >= 0 && account_number <= 9_999).toBe(true);
+  });
+
+  test('whose stored token is unreadable or not of a person is given a new guest', async () => {
+    const { token, identity_id } = await makeGuest(muster.api, game);
+    const unknown = await (await openServiceTokens(muster)).issue({
+      kind: 'identity',
+      identity_id: crypto.randomUUID(),
+    });
+    for (const existing of ['', 'nonsense', `${token}x`, game.public_token, game.cloud_token, unknown]) {
+      const answer = await goOn(existing);
+      expect(outcomeOf(answer)).toBe('200');
+      expect(answer.body.identity.identity_id).not.toBe(identity_id);
+    }
   });
 
   test('is given one in development too', async () => {
@@ -65,12 +76,14 @@ describe('a client', () => {
     const before_ms = muster.clock.now().getTime();
     const { body } = await setUp(game.public_token);
     const lifetime_ms = Date.parse(body.identity_token_expire_ts) - before_ms;
-    expect(lifetime_ms >= 15 * MINUTE_MS && lifetime_ms < 16 * MINUTE_MS).toBe(true);
-    muster.clock.advance(14 * MINUTE_MS);
+    expect(lifetime_ms >= 180 * DAY_MS && lifetime_ms < 180 * DAY_MS + MINUTE_MS).toBe(true);
+    muster.clock.advance(180 * DAY_MS - MINUTE_MS);
     expect(outcomeOf(await muster.api.get(SELF, body.identity_token))).toBe('200');
     muster.clock.advance(3 * MINUTE_MS);
     expect(outcomeOf(await muster.api.get(SELF, body.identity_token))).toBe('401 CLAIMS_ENTITLEMENT_EXPIRED');
-    expect(outcomeOf(await goOn(body.identity_token))).toBe('400 TOKEN_ERROR');
+    const { body: renewed } = await goOn(body.identity_token);
+    expect(renewed.identity.identity_id).not.toBe(body.identity.identity_id);
+    expect(outcomeOf(await muster.api.get(SELF, renewed.identity_token))).toBe('200');
   });
 });
 

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { PROXY_SECRET } from '../../support/proxy.ts';
 import { makePuppetGame } from '../../support/puppet.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -7,7 +8,11 @@ setDefaultTimeout(60_000);
 const MINUTE_MS = 60_000;
 const QUARTER_MS = 15 * MINUTE_MS;
 
-const muster = shareService({ MUSTER_LIMITS_SCALE: '1', MUSTER_TRUSTED_PROXIES: '127.0.0.1' });
+const muster = shareService({
+  MUSTER_LIMITS_SCALE: '1',
+  MUSTER_TRUSTED_PROXIES: '127.0.0.1',
+  MUSTER_PROXY_SECRET: PROXY_SECRET,
+});
 let game: TestGame;
 beforeAll(async () => {
   game = await makePuppetGame(muster);
@@ -30,7 +35,7 @@ async function statusesOf(
   const { method = 'POST', path, token = game.public_token, address, body } = call;
   const statuses: number[] = [];
   for (let number = 0; number < count; number += 1) {
-    const headers = { 'x-forwarded-for': address };
+    const headers = { 'x-forwarded-for': address, 'muster-proxy-secret': PROXY_SECRET };
     statuses.push((await muster.api.call(method, path, { token, headers, body })).status);
   }
   return statuses;
@@ -76,4 +81,12 @@ test('who looks after the service is answered as long as it runs', async () => {
   const address = newAddress();
   const look = { method: 'GET', path: '/health/live', address };
   expect(new Set(await statusesOf(2_500, look))).toEqual(new Set([200]));
+});
+
+test('invites: looking one up is limited by the address, whoever asks', async () => {
+  const look = { method: 'GET', path: '/group/invites/ABCDEFGH', token: muster.administrator_token };
+  const statuses = await statusesOf(121, { ...look, address: '203.0.113.77' });
+  expect(statuses.slice(0, 120)).toEqual(times(120, 400));
+  expect(statuses.at(-1)).toBe(429);
+  expect(await statusesOf(1, { ...look, address: '203.0.113.78' })).toEqual([400]);
 });

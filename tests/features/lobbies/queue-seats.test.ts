@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { renewLeases } from '../../../src/features/lobbies/queue-store.ts';
+import { countLobby } from '../../../src/features/lobbies/founding-store.ts';
+import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/features/lobbies/queue-store.ts';
 import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { isRefusedBy } from '../../../src/platform/database/failures.ts';
-import { find, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -47,14 +48,23 @@ async function makeLobby(max_players: number) {
         version_id = null,
         mode = 'default',
         region = 'local',
-      }: { version_id?: string | null; mode?: string; region?: string } = {},
+        lease_ts = 'infinity',
+      }: { version_id?: string | null; mode?: string; region?: string; lease_ts?: string } = {},
     ): Promise<string> {
       const rows = await database.queries.execute<{ ticket: string }>(sql`
         insert into queued_finds (namespace_id, ticket, owner, lease_ts, client, seats, version_id, game_modes, regions, tags)
-        select namespace_id, gen_random_uuid(), ${OWNER}::uuid, 'infinity', '', ${seats},
+        select namespace_id, gen_random_uuid(), ${OWNER}::uuid, ${lease_ts}::timestamptz, '', ${seats},
           coalesce(${version_id}::uuid, version_id), array[${mode}], array[${region}], '{}'
         from namespaces where namespace_id = ${namespace_id} returning ticket`);
       return rows[0]?.ticket ?? '';
+    },
+    lobby_id,
+    game,
+    /** When the lobby became empty; null while it has players. */
+    async idleSince(): Promise<string | null | undefined> {
+      const rows = await database.queries.execute<{ idle_ts: string | null }>(sql`
+        select idle_ts::text from lobbies where lobby_id = ${lobby_id}`);
+      return rows[0]?.idle_ts;
     },
     async tickets(): Promise<string[]> {
       const rows = await database.queries.execute<{ ticket: string }>(sql`
@@ -172,4 +182,62 @@ test('a process that says that it is there keeps the places of those who wait wi
   const tickets = await renewLeases(database.queries, OWNER, muster.clock.now());
   expect(tickets.has(ticket)).toBe(true);
   expect((await renewLeases(database.queries, crypto.randomUUID(), muster.clock.now())).size).toBe(0);
+});
+
+test('deleteQueued: a process takes only its own waiters out of the queue', async () => {
+  const lobby = await makeLobby(2);
+  const ticket = await lobby.wait();
+  const { namespace_id } = lobby;
+  await deleteQueued(database.queries, { namespace_id, ticket, owner: crypto.randomUUID() });
+  expect(await lobby.tickets()).toEqual([ticket]);
+  await deleteQueued(database.queries, { namespace_id, ticket, owner: OWNER });
+  expect(await lobby.tickets()).toEqual([]);
+});
+
+test('deleteAbandoned: a waiter whose lease has ended loses its place, one whose lease runs keeps it', async () => {
+  const lobby = await makeLobby(2);
+  const now = muster.clock.now();
+  await lobby.wait(1, { lease_ts: new Date(now.getTime() - 1).toISOString() });
+  const living = await lobby.wait(1, { lease_ts: new Date(now.getTime() + 60_000).toISOString() });
+  expect(await deleteAbandoned(database.queries, lobby.namespace_id, now)).toBe(1);
+  expect(await lobby.tickets()).toEqual([living]);
+});
+
+test.each(['take', 'takeOfFew'] as const)(
+  '%s: a closed lobby takes joins, but neither finds nor parties',
+  async (take) => {
+    const lobby = await makeLobby(8);
+    await (await hostOf(muster, lobby.game, lobby.lobby_id)).setClosed(true);
+    const nobody = { player_count: undefined };
+    expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject(nobody);
+    expect(await lobby[take](lobby.seats(0, 'b', { count: 2, kind: 'party' }))).toMatchObject(nobody);
+    expect(await lobby[take](lobby.seats(0, 'c', { kind: 'join' }))).toMatchObject({ player_count: 2 });
+  },
+);
+
+test.each(['take', 'takeOfFew'] as const)('%s: an empty lobby that gets a player is idle no more', async (take) => {
+  const lobby = await makeLobby(8);
+  await database.queries.execute(sql`update lobbies set idle_ts = now() where lobby_id = ${lobby.lobby_id}`);
+  expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
+  expect(await lobby.idleSince()).toBeNull();
+});
+
+test('countLobby: an earlier waiter makes its lobby first, wherever it searches', async () => {
+  const { game, ...lobby } = await makeLobby(4);
+  const earlier = await lobby.wait(1, { region: 'far' });
+  const later = await lobby.wait();
+  const place = { game_mode: 'default', region: 'local', tags: {}, max_players_normal: 4, max_players_party: 4 };
+  const made = {
+    lobby_id: crypto.randomUUID(),
+    namespace_id: game.namespace_id,
+    version_id: game.version_id,
+    ...place,
+  };
+  const count = async (ticket: string) => {
+    const founder = { player_id: Bun.randomUUIDv7(), address: '', client: ticket, players_max: 4, party: 0, ticket };
+    return (await database.transact((tx) => countLobby(tx, made, [founder], 8))).changed;
+  };
+  expect(await count(later)).toBeUndefined();
+  expect(await count(earlier)).toBeGreaterThan(0);
+  expect(await count(later)).toBeGreaterThan(0);
 });

@@ -1,17 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { createAtlas } from '../../../src/features/lobbies/atlas.ts';
-import { createRounds } from '../../../src/features/lobbies/rounds.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/rules.ts';
 import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
-import { selectChanged, stopLobby } from '../../../src/features/lobbies/store.ts';
+import { selectAlive, selectChanged, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
 import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 import { copyLobbies } from '../../support/lobby-copies.ts';
-import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, hostOf, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
+import { countQueries, openQuietRounds, requestSeat, watchQueries } from '../../support/quiet-rounds.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -87,6 +86,24 @@ describe('a lobby with one player takes all of a round or nobody', () => {
   });
 });
 
+test('setReady: a lobby becomes ready once, and not after it has stopped', async () => {
+  const game = await makePuppetGame(muster, { is_ready: false });
+  const finding = find(muster, game);
+  const lobby_id = await onlyLobby(muster, game);
+  const [lobby] = await selectAlive(database.queries, [lobby_id]);
+  if (!lobby) throw new Error('the lobby runs');
+  const { now, deadline } = NOW();
+  const ready = async (tx: Tx) => (await setReady(tx, lobby, { now, deadline, ports: {} }))?.lobby_id;
+  expect(await tryOut(async (tx) => [await ready(tx), await ready(tx)])).toEqual([lobby_id, undefined]);
+  const after_stop = await tryOut(async (tx) => {
+    await stopLobby(tx, lobby, { reason: 'idle', now, only_if_empty: false });
+    return await ready(tx);
+  });
+  expect(after_stop).toBeUndefined();
+  await (await hostOf(muster, game, lobby_id)).ready();
+  await seatOf(finding);
+});
+
 describe('the changes of lobbies', () => {
   let lobby: { lobby_id: string; namespace_id: string };
   beforeAll(async () => {
@@ -143,54 +160,14 @@ async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result
   return await tried.promise;
 }
 
-/** The same database, and how often it is asked. */
-function countQueries(): { database: Database; counted: () => number } {
-  let count = 0;
-  const countIn = <Target extends object>(queries: Target) =>
-    new Proxy(queries, {
-      get(target, name) {
-        count += 1;
-        const value = Reflect.get(target, name);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
-  const counting = {
-    ...database,
-    queries: countIn(database.queries),
-    openLane: () => countIn(database.openLane()),
-    [Symbol.asyncDispose]: async () => {},
-  };
-  return { database: counting, counted: () => count };
-}
-
 describe('a machine that hears of no change', () => {
-  function openRounds(on = database) {
-    const feed = { subscribe: () => () => {}, learn() {}, async [Symbol.asyncDispose]() {} };
-    const atlas = createAtlas({ database: on, feed });
-    const founding = {
-      foundLobbies: async () => {
-        throw new Error('a lobby was made');
-      },
-    };
-    const { clock } = muster;
-    return createRounds({ database: on, clock, atlas, founding, seat_timeout_ms: 60_000 });
-  }
-
-  function request({ game_id, namespace_id }: TestGame, version_id: string, may_create: boolean): SeatRequest {
-    const place = { game_mode: 'default', region: 'local', tags: {} };
-    const maxima = { max_players_normal: 10, max_players_direct: 10, max_players_party: 10 };
-    const lobby = { ...place, ...maxima, publicity: null, lobby_config: undefined };
-    const creates = may_create ? lobby : undefined;
-    const search = { game_modes: ['default'], regions: ['local'], tags: {}, creates };
-    const player_id = Bun.randomUUIDv7();
-    return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', client: ANYBODY, search };
-  }
+  const openRounds = (on = database) => openQuietRounds({ database: on, clock: muster.clock });
 
   test('looks again before it makes a lobby: a seat that was given up is the next one to be found', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
     const [one, two] = [await seatOf(find(muster, game)), await seatOf(find(muster, game))];
     const rounds = openRounds();
-    const seat = (may_create: boolean) => rounds.seat(request(game, game.version_id, may_create));
+    const seat = (may_create: boolean) => rounds.seat(requestSeat(game, { may_create }));
     await expect(seat(false)).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
     await (await hostOf(muster, game, one.lobby_id)).disconnected(two.player_token);
     expect((await seat(true)).lobby_id).toBe(one.lobby_id);
@@ -199,9 +176,9 @@ describe('a machine that hears of no change', () => {
   test('gives a place that it remembers by one statement, and says no after two looks at the most', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
     await seatOf(find(muster, game));
-    const { database: counting, counted } = countQueries();
+    const { database: counting, counted } = countQueries(database);
     const rounds = openRounds(counting);
-    const seat = () => rounds.seat({ ...request(game, game.version_id, true), lobby_count_max: 1 } as SeatRequest);
+    const seat = () => rounds.seat({ ...requestSeat(game, { may_create: true }), lobby_count_max: 1 } as SeatRequest);
     await seat();
     const before = counted();
     await seat();
@@ -213,12 +190,12 @@ describe('a machine that hears of no change', () => {
   test('looks whether a client has too many players first when somebody had, and for some rounds', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 10 } } });
     await seatOf(find(muster, game));
-    const { database: counting, counted } = countQueries();
+    const { database: counting, counted } = countQueries(database);
     const rounds = openRounds(counting);
     const seat = async (name: string) => {
       const before = counted();
       const client = { name, players_max: 1 };
-      const seated = await rounds.seat({ ...request(game, game.version_id, false), client }).catch(({ code }) => code);
+      const seated = await rounds.seat({ ...requestSeat(game), client }).catch(({ code }) => code);
       return { outcome: typeof seated === 'string' ? seated : 'seated', statements: counted() - before };
     };
     await seat('someone who comes while nothing is remembered yet');
@@ -235,7 +212,7 @@ describe('a machine that hears of no change', () => {
     const { lobby_id } = await seatOf(find(muster, game));
     const host = await hostOf(muster, game, lobby_id);
     const rounds = openRounds();
-    const seat = () => rounds.seat(request(game, game.version_id, false));
+    const seat = () => rounds.seat(requestSeat(game));
     expect((await seat()).lobby_id).toBe(lobby_id);
     await host.setClosed(true);
     await expect(seat()).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
@@ -248,7 +225,7 @@ describe('a machine that hears of no change', () => {
     const other = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
-    const seat = (of: typeof game) => rounds.seat(request(of, of.version_id, false));
+    const seat = (of: typeof game) => rounds.seat(requestSeat(of));
     await seat(game);
     // On another machine six more are seated: eight of ten, where two are remembered.
     await takeSeats(database.queries, proposeSeats('find', 6, { lobby_id, namespace_id: game.namespace_id }), NOW());
@@ -257,21 +234,44 @@ describe('a machine that hears of no change', () => {
     expect(outcomes.slice(1).filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
   });
 
+  test('reads what another process changed between two of its own commits', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: {}, other: {} } });
+    const { lobby_id } = await seatOf(find(muster, game));
+    const rounds = openRounds();
+    expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
+    const elsewhere = await seatOf(find(muster, game, { game_modes: ['other'] }));
+    expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
+    expect((await rounds.seat(requestSeat(game, { game_mode: 'other' }))).lobby_id).toBe(elsewhere.lobby_id);
+  });
+
+  test('forgets the seats it planned when their commit fails: the places stay free', async () => {
+    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
+    const { lobby_id } = await seatOf(find(muster, game));
+    let fails = false;
+    const rounds = openRounds(
+      watchQueries(database, () => {
+        if (fails) throw new Error('the commit failed');
+      }),
+    );
+    await rounds.seat(requestSeat(game));
+    fails = true;
+    await expect(rounds.seat(requestSeat(game))).rejects.toThrow('the commit failed');
+    fails = false;
+    expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
+  });
+
   test('gives nobody a lobby whose server is to end, before anybody noticed', async () => {
     const game = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
-    const one = request(game, game.version_id, false);
+    const one = requestSeat(game);
     await rounds.seat(one);
     await database.queries.execute(sql`
       update servers set destroyed_at = now() where namespace_id = ${game.namespace_id}`);
     const { game_id, namespace_id, address, client } = one;
     const place = { game_id, namespace_id, address, client, lobby_id };
     const joining = { kind: 'join', ...place, player_id: Bun.randomUUIDv7() } as const;
-    const outcomes = await Promise.allSettled([
-      rounds.seat(request(game, game.version_id, false)),
-      rounds.seat(joining),
-    ]);
+    const outcomes = await Promise.allSettled([rounds.seat(requestSeat(game)), rounds.seat(joining)]);
     expect(outcomes).toMatchObject([
       { status: 'rejected', reason: { code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' } },
       { status: 'rejected', reason: { code: 'MATCHMAKER_LOBBY_STOPPED' } },

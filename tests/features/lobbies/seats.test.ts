@@ -12,7 +12,8 @@ const ROUNDS = IS_LONG ? 20 : 5;
 describe('many players at once', () => {
   let muster: TestService;
   beforeAll(async () => {
-    muster = await openTestService();
+    // On a busy machine twenty servers take a while to start.
+    muster = await openTestService({ MUSTER_REQUEST_TIMEOUT_MS: '240000' });
   });
   afterAll(async () => {
     await muster[Symbol.asyncDispose]();

@@ -64,6 +64,9 @@ describe('what players and developers see of lobbies', () => {
       player_count: 2,
       game_modes: { default: { player_count: 2, regions: { local: { player_count: 2 } } } },
     });
+    const { game: read } = await asDeveloper(`/cloud/games/${game.game_id}`);
+    expect(read.total_player_count).toBe(2);
+    expect((await asDeveloper('/cloud/games')).games).toMatchObject([{ total_player_count: 2 }]);
     const [live] = (await asDeveloper(`${namespace}/analytics/matchmaker/live`)).lobbies;
     expect(live).toEqual({
       lobby_id: lobby.lobby_id,
@@ -75,6 +78,7 @@ describe('what players and developers see of lobbies', () => {
       is_idle: false,
       is_closed: false,
       is_outdated: false,
+      server_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       max_players_normal: 2,
       max_players_direct: 2,
       max_players_party: 2,

@@ -1,13 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
+import { type PicturePaths, PNG, uploadPicture } from '../../support/pictures.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-
-/** A picture of one pixel. */
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 let opened: TestService;
 let game: TestGame;
@@ -19,14 +14,8 @@ afterAll(() => opened[Symbol.asyncDispose]());
 
 const prepare = (path: string, file: object, token = game.cloud_token) => opened.api.post(path, token, file);
 
-/** Prepares, sends and completes a picture. Gives the upload's id. */
-async function upload(paths: { prepare: string; complete: string }, token: string, name = 'me.png', content = PNG) {
-  const body = { path: name, content_length: content.length };
-  const { upload_id, presigned_request } = await opened.api.ok('POST', paths.prepare, { token, body });
-  expect((await fetch(presigned_request.url, { method: 'PUT', body: content })).status).toBe(200);
-  const complete = paths.complete.replace(':upload_id', upload_id);
-  return { upload_id, complete, answer: await opened.api.post(complete, token) };
-}
+const upload = (paths: PicturePaths, token: string, name = 'me.png', content = PNG) =>
+  uploadPicture(opened.api, token, paths, { name, content });
 
 const paths = (kind: string) => ({
   prepare: `/cloud/games/${game.game_id}/${kind}-upload/prepare`,

@@ -8,9 +8,9 @@ import { serversOf } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const KILLS = 3;
-/** Writes its number to the one stream, and every hundredth to the other. */
+/** Writes its number to the one stream, and every hundredth to the other: some 400 lines a second. */
 const COUNTING = `n=0; trap 'echo end; exit 0' TERM
-while :; do n=$((n+1)); echo $n; [ $((n % 100)) = 0 ] && echo $n >&2; [ $((n % 20)) = 0 ] && sleep 0.01; done`;
+while :; do n=$((n+1)); echo $n; [ $((n % 100)) = 0 ] && echo $n >&2; [ $((n % 4)) = 0 ] && sleep 0.01; done`;
 
 describe('the service is killed again and again while servers write', () => {
   const opened = new AsyncDisposableStack();

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { splitLines, takeLines } from '../../../src/features/servers/log-lines.ts';
+import { selectLines, takeLines } from '../../../src/features/servers/log-lines.ts';
 
 const MAX = 8;
 const take = (text: string, has_ended = false) => {
   const { content, ...counts } = takeLines(Buffer.from(text), MAX, has_ended);
   return { content: Buffer.from(content).toString(), ...counts };
 };
+
+const allOf = (content: Uint8Array) => selectLines(content, { skipped: 0, count: Number.POSITIVE_INFINITY });
 
 describe('whole lines of some output', () => {
   const CASES = [
@@ -40,6 +42,12 @@ describe('whole lines of some output', () => {
     expect(take('', true)).toEqual({ content: '', line_count: 0, consumed_bytes: 0 });
   });
 
+  test('are not copied where nothing has to be cut, however short they are', () => {
+    const output = Buffer.from('\n'.repeat(100_000));
+    const { content, line_count } = takeLines(output, MAX, false);
+    expect([content.buffer === output.buffer, content.length, line_count]).toEqual([true, 100_000, 100_000]);
+  });
+
   test('however the output is cut into pieces, the same lines come out, byte for byte', () => {
     const byte = fc.oneof(fc.constant(0x0a), fc.integer({ min: 0, max: 255 }));
     const pieces = fc.array(fc.uint8Array({ maxLength: 30 }).chain((bytes) => fc.tuple(fc.constant(bytes), byte)));
@@ -51,19 +59,33 @@ describe('whole lines of some output', () => {
         let lines = 0;
         for (let to = 0; to <= output.length; to += 1 + (to % 7)) {
           const one = takeLines(output.subarray(from, Math.max(from, to)), output.length, false);
-          taken.push(...splitLines(one.content));
+          taken.push(...allOf(one.content));
           lines += one.line_count;
           from += one.consumed_bytes;
         }
         const rest = takeLines(output.subarray(from), output.length, true);
-        taken.push(...splitLines(rest.content));
+        taken.push(...allOf(rest.content));
         expect(from + rest.consumed_bytes).toBe(output.length);
         expect(lines + rest.line_count).toBe(taken.length);
-        const all = splitLines(output);
+        const all = allOf(output);
         expect(taken.map((line) => Buffer.from(line).toString('hex'))).toEqual(
           all.map((line) => Buffer.from(line).toString('hex')),
         );
       }),
     );
+  });
+});
+
+describe('lines of a piece', () => {
+  const CASES = [
+    ['all of them', { skipped: 0, count: 9 }, ['a', '', 'b', 'c']],
+    ['the first', { skipped: 0, count: 2 }, ['a', '']],
+    ['those in the middle', { skipped: 1, count: 2 }, ['', 'b']],
+    ['the last', { skipped: 3, count: 9 }, ['c']],
+    ['none behind the end', { skipped: 4, count: 9 }, []],
+  ] as const;
+  test.each(CASES)('%s', (_, range, wanted) => {
+    const lines = selectLines(Buffer.from('a\n\nb\nc\n'), range);
+    expect(lines.map((line) => Buffer.from(line).toString())).toEqual([...wanted]);
   });
 });

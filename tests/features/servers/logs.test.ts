@@ -34,6 +34,8 @@ describe('what a server writes', () => {
     ['no stream', ''],
     ['a stream of another name', '?stream=stdout'],
     ['both streams', '?stream=std_out,std_err'],
+    ['two streams', '?stream=std_out&stream=std_err'],
+    ['two indexes', '?stream=std_out&watch_index=1&watch_index=2'],
     ['an index that is too long', `?stream=std_out&watch_index=${'1'.repeat(65)}`],
   ] as const;
   test.each(REFUSALS)('is not answered for %s', async (_, query) => {
@@ -44,7 +46,7 @@ describe('what a server writes', () => {
   test('is not for those who only have the token of a service', async () => {
     const server_id = await servers.run('exit 0');
     const answer = await muster.api.get(`${servers.path}/${server_id}/logs?stream=std_out`, game.service_token);
-    expect(outcomeOf(answer)).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
+    expect(outcomeOf(answer)).toBe('403 API_FORBIDDEN');
   });
 
   test('is answered by stream, old to new, each line with its time, also after the end', async () => {
@@ -185,7 +187,7 @@ test('a server that writes as fast as it can is limited, and holds nobody up', a
   await using database = openDatabase(muster.database_address, 1);
   const [kept] = await database.queries.execute<{ bytes: number; dropped: number }>(sql`
     select sum(length(content))::int as bytes,
-      sum((convert_from(content, 'utf8') ~ '^\\[muster\\] \\d+ bytes dropped')::int)::int as dropped
+      sum((convert_from(content, 'utf8') ~ '^\\[muster\\] at least \\d+ bytes dropped')::int)::int as dropped
     from server_log_chunks where server_id = ${loud}`);
   expect(kept?.bytes).toBeLessThanOrEqual(17 * 1024 ** 2);
   expect(kept?.dropped).toBeGreaterThan(0);

@@ -20,16 +20,16 @@ describe.each(RUNTIMES)('after a restart of ours, the runtime $name', (kind) => 
       const { process } = server;
       await waitFor(async () => (await opened.output(server)) !== '', 'its words');
       const runtime = await opened.again();
-      expect(runtime.observe(server)).toEqual({ is: 'running', process: identified(process) });
-      expect(runtime.observe({ ...server, process: undefined })).toEqual({
+      expect(await opened.observe(server, runtime)).toEqual({ is: 'running', process: identified(process) });
+      expect(await opened.observe({ ...server, process: undefined }, runtime)).toEqual({
         is: 'running',
         process: identified(process),
       });
       const again = await orderOf(opened.directory, 'echo twice', server);
       expect(await runtime.start(again)).toEqual(identified(process));
       expect(await opened.output(server)).toBe('once\n');
-      await runtime.kill(server);
-      expect(runtime.observe(server).is).toBe('ended');
+      await opened.kill(server, runtime);
+      expect((await opened.observe(server, runtime)).is).toBe('ended');
     });
 
     test(`knows how a server ${of} ended meanwhile, noted or not`, async () => {
@@ -37,8 +37,8 @@ describe.each(RUNTIMES)('after a restart of ours, the runtime $name', (kind) => 
       const end = await opened.endOf(server);
       expect(end).toEqual({ is: 'ended', exit_code: 9, exit_signal: null });
       const runtime = await opened.again();
-      expect(runtime.observe(server)).toEqual(end);
-      expect(runtime.observe({ ...server, process: undefined })).toEqual(end);
+      expect(await opened.observe(server, runtime)).toEqual(end);
+      expect(await opened.observe({ ...server, process: undefined }, runtime)).toEqual(end);
     });
   }
 
@@ -61,20 +61,20 @@ describe.each(RUNTIMES)('after a restart of ours, the runtime $name', (kind) => 
     const process = { ...identified(identifyProcess(stranger.pid)), ...difference };
     const noted = { ...server, process };
     const runtime = await opened.again();
-    expect(runtime.observe(noted)).toEqual({ is: 'ended', exit_code: 2, exit_signal: null });
+    expect(await opened.observe(noted, runtime)).toEqual({ is: 'ended', exit_code: 2, exit_signal: null });
     runtime.stop(noted);
-    await runtime.kill(noted);
-    await runtime.remove(noted);
+    await opened.kill(noted, runtime);
+    await opened.remove(noted, runtime);
     expect(identifyProcess(stranger.pid)).toBeDefined();
   });
 
   test('says that nobody saw the end of a server that the machine took with it', async () => {
     const server = await opened.run('exec sleep 600');
-    await opened.runtime.kill(server);
+    await opened.kill(server);
     const runtime = await opened.again();
-    expect(runtime.observe(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
-    await runtime.remove(server);
-    expect(runtime.observe({ ...server, process: undefined })).toEqual({ is: 'absent' });
+    expect(await opened.observe(server, runtime)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
+    await opened.remove(server, runtime);
+    expect(await opened.observe({ ...server, process: undefined }, runtime)).toEqual({ is: 'absent' });
   });
 });
 

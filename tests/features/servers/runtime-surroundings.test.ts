@@ -91,7 +91,7 @@ describe.each(RUNTIMES)('around a server by the runtime $name', (kind) => {
     const [shell = [], own = []] = open.sort((one, other) => other.length - one.length);
     expect(own).toEqual(streams);
     expect(shell).toEqual([...streams, join(folder, 'exit')]);
-    await opened.runtime.kill(server);
+    await opened.kill(server);
   });
 
   test('a session of its own, without a terminal: what is typed at ours is not for it', async () => {
@@ -100,7 +100,7 @@ describe.each(RUNTIMES)('around a server by the runtime $name', (kind) => {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
     const [, , group, session, terminal] = fields;
     expect([group, session, terminal]).toEqual([String(pid), String(pid), '0']);
-    await opened.runtime.kill(server);
+    await opened.kill(server);
   });
 
   describe.skipIf(!IS_ROOT)('where we are root', () => {
@@ -146,7 +146,7 @@ describe.each(RUNTIMES)('around a server by the runtime $name', (kind) => {
       const script = FORBIDDEN.map((attempt) => `(${attempt}) >/dev/null 2>&1 && echo '${attempt}'`).join('\n');
       const ALLOWED = 'echo x > $HOME/x && mkdir $TMPDIR/y && cat run.sh >/dev/null && echo allowed';
       expect(await tell(`${script}\n${ALLOWED}\n`, { user_id: nextUser() })).toBe('allowed\n');
-      await opened.runtime.kill(other);
+      await opened.kill(other);
     });
   });
 });

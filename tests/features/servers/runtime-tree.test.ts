@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServerHandle } from '../../../src/features/servers/runtimes/runtime.ts';
 import { identifyProcess } from '../../../src/platform/processes.ts';
@@ -47,10 +48,10 @@ describe.each(RUNTIMES)('the whole tree of a server by the runtime $name', (kind
   ])('as $as', ({ user, is_possible }) => {
     test.skipIf(!is_possible).each(TREES)('%s: nothing of it is left when it is killed', async (_, count, script) => {
       const { server, pids } = await grow(script, count, user());
-      await opened.runtime.kill(server);
+      await opened.kill(server);
       expect(alive(pids)).toEqual([]);
-      expect(opened.runtime.observe(server).is).toBe('ended');
-      expect(opened.runtime.observe({ ...server, process: undefined }).is).toBe('ended');
+      expect((await opened.observe(server)).is).toBe('ended');
+      expect((await opened.observe({ ...server, process: undefined })).is).toBe('ended');
     });
   });
 
@@ -61,9 +62,38 @@ describe.each(RUNTIMES)('the whole tree of a server by the runtime $name', (kind
   test.skipIf(!IS_ROOT).each(DISGUISES)('what %s is found by its user', async (_, disguise) => {
     const { server, pids } = await grow(`${disguise} setsid sleep 600 & echo $!`, 1, nextUser());
     expect(alive(pids)).toEqual(pids);
-    await opened.runtime.kill(server);
+    await opened.kill(server);
     expect(alive(pids)).toEqual([]);
   });
+
+  test('what hides its environment is found by its parent, where it has our user', async () => {
+    const { server, pids } = await grow('env -i setsid sleep 600 & echo $!; wait', 1);
+    await opened.kill(server);
+    expect(alive(pids)).toEqual([]);
+  });
+
+  test('servers are killed together, each with all of its own', async () => {
+    const trees = await Promise.all(
+      Array.from({ length: 12 }, () => grow('setsid sleep 600 & echo $! $$; wait', 2, nextUser())),
+    );
+    const bystander = await grow('sleep 600 & echo $! $$; wait', 2);
+    const gone = await opened.runtime.kill(trees.map(({ server }) => server));
+    expect([...gone].sort()).toEqual(trees.map(({ server }) => server.server_id).sort());
+    expect(alive(trees.flatMap(({ pids }) => pids))).toEqual([]);
+    expect(alive(bystander.pids)).toEqual(bystander.pids);
+  });
+
+  test.skipIf(!IS_ROOT || !Bun.which('prlimit'))(
+    'servers are killed together, also when one has all the processes that its user may have',
+    async () => {
+      const full = await grow('for n in 1 2 3 4 5 6 7 8; do sleep 600 & done; echo $$; wait', 1, nextUser());
+      const other = await grow('sleep 600 & echo $! $$; wait', 2, nextUser());
+      using _ = limitProcesses(4);
+      const gone = await opened.runtime.kill([full.server, other.server]);
+      expect([...gone].sort()).toEqual([full.server.server_id, other.server.server_id].sort());
+      expect(alive([...full.pids, ...other.pids])).toEqual([]);
+    },
+  );
 
   // Each of its processes ends as soon as the next is born: whoever lists them never sees one. After 5,000 it gives up, so
   // that a run which is cut short leaves nothing behind.
@@ -72,7 +102,7 @@ describe.each(RUNTIMES)('the whole tree of a server by the runtime $name', (kind
     const server = await opened.run(`cd $HOME; perl -e '${running}' & exec sleep 600`, { user_id: nextUser() });
     const counted = join(opened.directory, 'servers', server.server_id, 'work/count');
     await waitFor(() => Bun.file(counted).size > 5, 'it to run');
-    await opened.runtime.kill(server);
+    await opened.kill(server);
     const last = Bun.file(counted).size;
     for (let time = 0; time < 20; time += 1) await Bun.spawn(['true']).exited;
     expect(Bun.file(counted).size).toBe(last);
@@ -82,10 +112,18 @@ describe.each(RUNTIMES)('the whole tree of a server by the runtime $name', (kind
     const other = await grow('sleep 600 & echo $!; wait', 1);
     const one = await grow('sleep 600 & echo $!; wait', 1);
     await using stranger = Bun.spawn(['sleep', '600']);
-    await opened.runtime.remove(one.server);
+    await opened.remove(one.server);
     expect(alive(one.pids)).toEqual([]);
     expect(alive([stranger.pid, ...other.pids])).toEqual([stranger.pid, ...other.pids]);
-    expect(opened.runtime.observe(other.server).is).toBe('running');
+    expect((await opened.observe(other.server)).is).toBe('running');
+  });
+
+  test('it is asked to end when it can hear it, also while it is being started', async () => {
+    for (let time = 0; time < 20; time += 1) {
+      const server = await opened.run('exec sleep 600');
+      await waitFor(() => opened.runtime.stop(server), 'it to be asked');
+      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: 'SIGTERM' });
+    }
   });
 
   test('it is asked as one: every process of the group hears SIGTERM', async () => {
@@ -96,3 +134,12 @@ describe.each(RUNTIMES)('the whole tree of a server by the runtime $name', (kind
     expect((await opened.output(server)).split('\n').sort()).toEqual(['', '1', '2', 'child', 'parent']);
   });
 });
+
+/** Limits how many processes each user of what we start may have; root is exempt. */
+function limitProcesses(count: number): Disposable {
+  const setLimit = (limit: number | 'unlimited') =>
+    Bun.spawnSync(['prlimit', '--pid', String(process.pid), `--nproc=${limit}:`]);
+  const [, before = ''] = /^Max processes +(\w+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+  setLimit(count);
+  return { [Symbol.dispose]: () => void setLimit(before === 'unlimited' ? before : Number(before)) };
+}

@@ -13,9 +13,9 @@ describe.each(RUNTIMES)('a server by the runtime $name', (kind) => {
   });
   afterAll(() => opened[Symbol.asyncDispose]());
 
-  test('is absent until it is started', () => {
+  test('is absent until it is started', async () => {
     const stranger = { server_id: crypto.randomUUID(), process: undefined, user_id: nextUser() };
-    expect(opened.runtime.observe(stranger)).toEqual({ is: 'absent' });
+    expect(await opened.observe(stranger)).toEqual({ is: 'absent' });
   });
 
   test('cannot be started from a place that is not there; the reason is said', async () => {
@@ -24,9 +24,9 @@ describe.each(RUNTIMES)('a server by the runtime $name', (kind) => {
     const refusal = await rejectionOf(Error, opened.runtime.start({ ...order, build }));
     expect(refusal.message).toContain('ENOENT');
     const server = { server_id: order.server_id, process: undefined, user_id: undefined };
-    expect(opened.runtime.observe(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
-    await opened.runtime.remove(server);
-    expect(opened.runtime.observe(server)).toEqual({ is: 'absent' });
+    expect(await opened.observe(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
+    await opened.remove(server);
+    expect(await opened.observe(server)).toEqual({ is: 'absent' });
   });
 
   test('runs as the process that was said, and once however often it is started', async () => {
@@ -37,9 +37,9 @@ describe.each(RUNTIMES)('a server by the runtime $name', (kind) => {
     await waitFor(async () => (await opened.output(server)) !== '', 'its first words');
     expect(await opened.runtime.start(order)).toEqual(process);
     expect(await opened.runtime.start(order)).toEqual(process);
-    expect(opened.runtime.observe(server)).toEqual({ is: 'running', process });
+    expect(await opened.observe(server)).toEqual({ is: 'running', process });
     expect(await opened.output(server)).toMatch(/^started \d+\n$/);
-    await opened.runtime.remove(server);
+    await opened.remove(server);
   });
 
   const ENDS = [
@@ -96,10 +96,10 @@ describe.each(RUNTIMES)('a server by the runtime $name', (kind) => {
     await waitFor(async () => (await opened.output(server)) === 'ready\n', 'it to be ready');
     opened.runtime.stop(server);
     await waitFor(async () => (await opened.output(server)).includes('deaf'), 'it to have heard');
-    expect(opened.runtime.observe(server).is).toBe('running');
-    await opened.runtime.kill(server);
-    expect(opened.runtime.observe(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
-    await opened.runtime.kill(server);
+    expect((await opened.observe(server)).is).toBe('running');
+    await opened.kill(server);
+    expect(await opened.observe(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
+    await opened.kill(server);
   });
 
   test('stands in its build, is given its arguments as they are, and writes to two files', async () => {
@@ -131,9 +131,9 @@ describe.each(RUNTIMES)('a server by the runtime $name', (kind) => {
     await opened.endOf(ended);
     const never = { server_id: crypto.randomUUID(), process: undefined, user_id: nextUser() };
     for (const server of [running, ended, never, running]) {
-      await opened.runtime.remove(server);
+      await opened.remove(server);
       expect(existsSync(folder(server))).toBe(false);
-      expect(opened.runtime.observe({ ...server, process: undefined })).toEqual({ is: 'absent' });
+      expect(await opened.observe({ ...server, process: undefined })).toEqual({ is: 'absent' });
     }
   });
 });

@@ -173,6 +173,15 @@ describe('an upload of several parts', () => {
     ]);
   });
 
+  test('a part that is sent again replaces the object of the first', async () => {
+    const upload = await prepareSite([{ path: 'a', content_length: 3 }]);
+    const [request] = upload.requests;
+    if (!request) throw new Error('there is one part');
+    for (const content of ['one', 'two', 'six']) expect(await sendPart(request, content)).toBe('200 taken');
+    const objects = stored(upload, 0);
+    expect([objects.length, (await bytesOf(objects)).toString()]).toEqual([1, 'six']);
+  });
+
   test('a part does not count for another upload, nor for another file', async () => {
     const files = ['a', 'b'].map((path) => ({ path, content_length: 1 }));
     const [one, other] = [await prepareSite(files), await prepareSite(files)];

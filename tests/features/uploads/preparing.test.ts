@@ -30,6 +30,28 @@ async function prepare(kind: string, file: string) {
 const builds = async () =>
   (await muster.api.ok('GET', `/cloud/games/${game.game_id}/builds`, { token: game.cloud_token })).builds;
 
+describe('prepare: a content type that no header can hold is refused', () => {
+  for (const content_type of [
+    'text/html\r\nX-A: b',
+    'text/html\n',
+    'text/htmlä',
+    'text/\u{1f600}',
+    'a\u007f',
+    'a\tb',
+  ]) {
+    test(JSON.stringify(content_type), async () => {
+      const before = await builds();
+      const file = { path: 'a.js', content_length: 1, content_type };
+      expect(await prepare('javascript', JSON.stringify(file))).toEqual({
+        is: '400 UPLOAD_INVALID',
+        message:
+          'The upload is refused: the content_type of "a.js" may have printable ASCII characters only, like "text/html; charset=utf-8".',
+      });
+      expect(await builds()).toEqual(before);
+    });
+  }
+});
+
 describe('a length that is refused', () => {
   const WRONG = ['-1', '-0.5', '1.5', '"1"', 'null', 'true', '[1]', '1e400', '-1e400', '9007199254740992'];
   const HUGE = ['9223372036854775807', '18446744073709551615', '18446744073709551616', '1e300'];
@@ -112,7 +134,7 @@ describe('a path is a name and nothing else, whatever it looks like', () => {
       const objects = join(muster.config.data_directory, 'objects');
       const tree = Object.entries(await listTree(join(objects, upload_id)));
       expect(tree).toEqual([[expect.stringMatching(/^0\.0\.[0-9a-f-]{36}$/), 'file 600']]);
-      expect(readdirSync(objects).every((name) => /^[0-9a-f-]{36}$/.test(name))).toBe(true);
+      expect(readdirSync(objects).every((name) => /^(\.unfinished|[0-9a-f-]{36})$/.test(name))).toBe(true);
     });
   }
 });

@@ -84,6 +84,10 @@ describe('what a game’s own server is asked', () => {
     await find(muster, game);
     const lobby_id = await onlyLobby(muster, game);
     const host = await hostOf(muster, game, lobby_id);
+    // The same id wherever the region is named by one.
+    const region_id = host.environment.SERVICE_REGION_ID;
+    const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    expect(read.available_regions).toMatchObject([{ region_id }]);
     await host.setState({ round: 3, map: ['ü'] });
     provider.requests.length = 0;
     expect((await call('find', game.public_token, { game_modes: ['default'], players: 2 })).body.lobby.lobby_id).toBe(
@@ -93,7 +97,7 @@ describe('what a game’s own server is asked', () => {
     expect(body).toMatchObject({
       verification_data: null,
       game: {
-        lobby: { lobby_id, region_id: 'local', region_name_id: 'local', is_closed: false },
+        lobby: { lobby_id, region_id, region_name_id: 'local', is_closed: false },
         state: { round: 3, map: ['ü'] },
         config: null,
         tags: {},

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -147,6 +148,7 @@ describe('what breaks a rule is refused', () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => create(name, {})));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
     for (const { body } of answers.filter(({ status }) => status !== 200)) {
+      expect(body.message).toContain('another version of this game has that name, so choose another');
       expect(paths(body.metadata.errors)).toEqual(['display-name.not-unique']);
     }
     expect(paths((await validate(name, {})).body.errors)).toEqual(['display-name.not-unique']);
@@ -210,16 +212,33 @@ describe('a version', () => {
   });
 });
 
-test('a name is proposed that is free: the day and the number after those of the day', async () => {
+test('a name is reserved that is free: the day and the number after those of the day', async () => {
   game = await makeGame(muster.api, muster.administrator_token);
-  const propose = async () =>
-    (await muster.api.ok('POST', `${versionsOf(game)}/reserve-name`, { token: game.cloud_token })).version_display_name;
   const today = () => muster.clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
-  expect(await propose()).toBe(`${today()}-1`);
+  expect(await reserve(muster, game)).toBe(`${today()}-1`);
   for (const name of [`${today()}-1`, `${today()}-9`, `${today()}-99999999999`, `${today()}-x`]) {
     expect((await create(name, {})).status).toBe(200);
   }
-  expect(await propose()).toBe(`${today()}-10`);
+  expect(await reserve(muster, game)).toBe(`${today()}-10`);
   muster.clock.advance(DAY_MS);
-  expect(await propose()).toBe(`${today()}-1`);
+  expect(await reserve(muster, game)).toBe(`${today()}-1`);
 });
+
+test('a name is reserved once, whoever asks in which process; a version can have it', async () => {
+  const own = await makeGame(muster.api, muster.administrator_token);
+  const other = await makeGame(muster.api, muster.administrator_token);
+  await using beside = await openTestService({}, { beside: muster });
+  const names = await Promise.all(Array.from({ length: 20 }, (_, index) => reserve(index % 2 ? muster : beside, own)));
+  expect(new Set(names).size).toBe(20);
+  expect(names).not.toContain(await reserve(muster, own));
+  for (const display_name of names.slice(0, 2)) {
+    const body = { display_name, config: {} };
+    await muster.api.ok('POST', versionsOf(own), { token: own.cloud_token, body });
+  }
+  expect(await reserve(muster, other)).toEndWith('-1');
+});
+
+async function reserve({ api }: Pick<typeof muster, 'api'>, { cloud_token: token, ...of }: TestGame): Promise<string> {
+  const path = `${versionsOf({ ...of, cloud_token: token })}/reserve-name`;
+  return (await api.ok('POST', path, { token })).version_display_name;
+}

@@ -56,6 +56,23 @@ describe('loopback by another spelling is loopback', () => {
   }
 });
 
+test('outbound: a public address is refused at a port below 1024 that is not 80 or 443', async () => {
+  const outbound = open(async () => ['93.184.216.34']);
+  for (const port of [22, 25, 1023]) {
+    expect(await kindOf(outbound.post(`http://mail.example:${port}/`, REQUEST))).toBe('forbidden_address');
+  }
+});
+
+test('outbound: an address of this machine is refused, though it is a public one', async () => {
+  const address = '93.184.216.34';
+  const outbound = createOutbound({
+    allowed_private: [],
+    resolve: async () => [address],
+    isOwn: (one) => one === address,
+  });
+  expect(await kindOf(outbound.post('http://self.example/', REQUEST))).toBe('forbidden_address');
+});
+
 describe('what is no http or https is not asked', () => {
   for (const url of [
     'file:///etc/hostname',

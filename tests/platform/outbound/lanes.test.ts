@@ -90,6 +90,20 @@ describe('requests under way at one time', () => {
     expect(stuck.listener.connections).toBe(2);
   });
 
+  test('lanes: a request whose turn came after half of its time is too_busy, not the fault of its target', async () => {
+    await using stuck = await openGate();
+    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, rest_ms: 300 });
+    const leaving = new AbortController();
+    const first = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, signal: leaving.signal }));
+    await waitFor(() => stuck.waiting === 1, 'the first request');
+    const began = performance.now();
+    const late = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, timeout_ms: 2_000 }));
+    await waitFor(() => performance.now() - began > 1_100, 'more than half of the time of the second to be over');
+    leaving.abort();
+    await waitFor(() => stuck.waiting === 2, 'the turn of the second request');
+    expect([await first, await late]).toEqual(['cancelled', 'too_busy']);
+  });
+
   test('a place is free again, however a request ended', async () => {
     await using stuck = await openGate();
     const outbound = open({ in_all: 1, of_account: 1, to_target: 1, rest_ms: 300 });
@@ -135,6 +149,20 @@ describe('a target that fails', () => {
       'the target to be tried again',
     );
     expect((await Promise.all([send('first'), send('first')])).length).toBe(2);
+  });
+
+  const FAULTS = {
+    unreachable: onRequest((socket) => void socket.destroy()),
+    broken_answer: onRequest((socket) => void socket.end('this is no HTTP\r\n\r\n')),
+    timeout: onRequest(() => {}),
+  };
+  const KINDS = ['unreachable', 'broken_answer', 'timeout'] as const;
+  test.each(KINDS)('%s: a target that fails so eight times is left alone', async (kind) => {
+    await using target = await listenAt('127.0.0.1', FAULTS[kind]);
+    const outbound = open();
+    const send = () => kindOf(outbound.post(addressOf(target), { ...REQUEST, timeout_ms: 100 }));
+    for (let count = 0; count < 8; count += 1) expect(await send()).toBe(kind);
+    expect(await send()).toBe('resting');
   });
 
   test('by its statuses, by those who left, or by what may not be sent, does not rest', async () => {

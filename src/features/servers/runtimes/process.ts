@@ -1,23 +1,30 @@
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { chown, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { createPacer, forEachAtOnce } from '../../../platform/pacing.ts';
 import {
-  findProcessesByEnvironment,
-  findProcessesByUser,
   identifyProcess,
   isErrno,
   isRunning,
   type ProcessIdentity,
-  sessionOf,
+  readChildren,
+  readOpenFiles,
   signalProcess,
 } from '../../../platform/processes.ts';
+import { findSocketsAt } from '../../../platform/tcp-ports.ts';
 import type { LogStream } from '../tables.ts';
+import { createProcessTrees, MARK } from './process-trees.ts';
+import { createUsage } from './process-usage.ts';
 import type { Observation, Runtime, ServerHandle, StartOrder } from './runtime.ts';
 
 const SHELL = '/bin/sh';
 const SWEEPS_MAX = 20;
 const SWEEP_PAUSE_MS = 25;
+/** Each is a process of its own, which takes about a millisecond to start. */
+const KILLERS_AT_ONCE_MAX = 4;
+/** What a killer is to kill may stop it first. */
+const KILLER_TIMEOUT_MS = 1_000;
 
 /**
  * Stands between us and the server, so that how it ended is known even if we were not there: waits for it and writes its
@@ -26,9 +33,6 @@ const SWEEP_PAUSE_MS = 25;
  * differs from shell to shell.
  */
 const SHIM = 'trap : TERM INT HUP; "$@" 3>&-; echo $? >&3';
-
-/** The variable by which a server's processes are found again, however they were started. */
-const MARK = 'MUSTER_SERVER_ID';
 
 interface ProcessRuntimeOptions {
   /** One folder for each server. */
@@ -43,34 +47,39 @@ interface ProcessRuntimeOptions {
  */
 export async function createProcessRuntime({ directory, programs_directory }: ProcessRuntimeOptions): Promise<Runtime> {
   const bun = await findBun(programs_directory);
+  const readTrees = createProcessTrees();
+  const usage = createUsage();
   let tell = () => {};
 
   const folderOf = (server_id: string) => join(directory, server_id);
   const exitFile = (server_id: string) => join(folderOf(server_id), 'exit');
   const outputFile = (server_id: string, stream: LogStream) => join(folderOf(server_id), stream);
 
-  /** Its processes by every trace they leave: the mark in the environment and, where each has its own, the user. */
-  function findAll({ server_id, user_id }: Pick<ServerHandle, 'server_id' | 'user_id'>): number[] {
-    const of_user = user_id === undefined ? [] : findProcessesByUser(user_id);
-    return [...new Set([...findProcessesByEnvironment(`${MARK}=${server_id}`), ...of_user])];
-  }
-
-  function observe({ server_id, process: identity, user_id }: ServerHandle): Observation {
-    if (identity && isRunning(identity)) return { is: 'running', process: identity };
-    // Between its start and our note of it we may have been killed: then it is found by its mark.
-    if (!identity && !existsSync(exitFile(server_id))) return { is: 'absent' };
-    if (!identity) {
-      const leader = findAll({ server_id, user_id }).find((pid) => sessionOf(pid) === pid);
-      const found = leader === undefined ? undefined : identifyProcess(leader);
-      if (found) return { is: 'running', process: found };
+  async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
+    const pace = createPacer();
+    const observed = new Map<string, Observation>();
+    const unnoted: ServerHandle[] = [];
+    for (const server of servers) {
+      const { server_id, process: identity } = server;
+      if (identity && isRunning(identity)) observed.set(server_id, { is: 'running', process: identity });
+      else if (identity) observed.set(server_id, { is: 'ended', ...readExit(exitFile(server_id)) });
+      else if (!existsSync(exitFile(server_id))) observed.set(server_id, { is: 'absent' });
+      else unnoted.push(server);
+      await pace();
     }
-    return { is: 'ended', ...readExit(exitFile(server_id)) };
+    // Between its start and our note of it we may have been killed: then it is found by its traces.
+    for (const [server_id, tree] of await readTrees(unnoted)) {
+      const leader = tree.find(({ pid, session }) => session === pid);
+      const process = leader && identifyProcess(leader.pid);
+      observed.set(server_id, process ? { is: 'running', process } : { is: 'ended', ...readExit(exitFile(server_id)) });
+    }
+    return observed;
   }
 
   async function start(order: StartOrder): Promise<ProcessIdentity> {
     const { server_id, build, user_id } = order;
-    const seen = observe({ server_id, process: undefined, user_id });
-    if (seen.is === 'running') return seen.process;
+    const seen = (await observe([{ server_id, process: undefined, user_id }])).get(server_id);
+    if (seen?.is === 'running') return seen.process;
     const work = join(folderOf(server_id), 'work');
     mkdirSync(folderOf(server_id), { recursive: true, mode: 0o711 });
     await mkdir(work, { recursive: true, mode: 0o700 });
@@ -99,20 +108,37 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
     }
   }
 
-  async function kill(server: ServerHandle): Promise<void> {
-    // One that is just dying has no environment any more: all that were seen are waited for.
-    const doomed = [server.process, ...findAll(server).map(identifyProcess)];
-    if (server.process && isRunning(server.process)) signalProcess(-server.process.pid, 'SIGKILL');
-    if (server.user_id !== undefined) await killAllOf(server.user_id);
-    // What left the group is found by its traces; what was being born meanwhile, in the next sweep.
-    for (let sweep = 0; sweep < SWEEPS_MAX; sweep += 1) {
-      const left = findAll(server);
-      if (left.length === 0 && !doomed.some((one) => one && isRunning(one))) return;
-      doomed.push(...left.map(identifyProcess));
-      for (const pid of left) signalProcess(pid, 'SIGKILL');
-      await Bun.sleep(SWEEP_PAUSE_MS);
+  /** Whether the shim has started the server: a signal before would end the shim, or nothing. */
+  function hasStarted(server_id: string, shim: ProcessIdentity): boolean {
+    const children = readChildren(shim.pid);
+    // Until the child is the server it has the shim's exit file, and may have its traps too.
+    const exit = join(server_id, 'exit');
+    return !children || children.some((pid) => !readOpenFiles(pid).some((file) => file.endsWith(exit)));
+  }
+
+  async function kill(servers: readonly ServerHandle[]): Promise<Set<string>> {
+    const pace = createPacer();
+    // Read while parents run: a child that hides everything is known by its parent only.
+    await readTrees(servers);
+    for (const { process: identity } of servers) {
+      if (identity && isRunning(identity)) signalProcess(-identity.pid, 'SIGKILL');
+      await pace();
     }
-    throw new Error(`server ${server.server_id} has processes that do not die`);
+    const user_ids = servers.flatMap(({ user_id }) => user_id ?? []);
+    await forEachAtOnce(user_ids, KILLERS_AT_ONCE_MAX, killAllOf);
+    let left = servers;
+    for (let sweep = 0; sweep < SWEEPS_MAX && left.length > 0; sweep += 1) {
+      // What left the group is found by its traces; what was being born meanwhile, in the next sweep.
+      if (sweep > 0) await Bun.sleep(SWEEP_PAUSE_MS);
+      const trees = await readTrees(left);
+      left = left.filter(({ server_id }) => trees.get(server_id)?.length !== 0);
+      for (const { pid } of left.flatMap(({ server_id }) => trees.get(server_id) ?? [])) {
+        signalProcess(pid, 'SIGKILL');
+        await pace();
+      }
+    }
+    const left_ids = new Set(left.map(({ server_id }) => server_id));
+    return new Set(servers.flatMap(({ server_id }) => (left_ids.has(server_id) ? [] : server_id)));
   }
 
   return {
@@ -121,14 +147,33 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
     observe,
     kill,
     outputFile,
-    stop({ process: identity }) {
-      if (identity && isRunning(identity)) signalProcess(-identity.pid, 'SIGTERM');
+    stop({ server_id, process: identity }) {
+      if (!identity || !isRunning(identity)) return true;
+      if (!hasStarted(server_id, identity)) return false;
+      signalProcess(-identity.pid, 'SIGTERM');
+      return true;
     },
-    async remove(server) {
-      await kill(server);
-      await rm(folderOf(server.server_id), { recursive: true, force: true });
+    async readUsage(servers) {
+      return usage.add(await readTrees(servers));
     },
-    list: () => readdir(directory),
+    async findHolders(servers, port) {
+      const sockets = findSocketsAt(port);
+      const holders = new Set<string>();
+      for (const [server_id, tree] of await readTrees(servers)) {
+        const files = tree.flatMap(({ pid }) => readOpenFiles(pid));
+        if (files.some((file) => sockets.has(file))) holders.add(server_id);
+      }
+      return holders;
+    },
+    removeFiles: (server_id) => rm(folderOf(server_id), { recursive: true, force: true }),
+    async list() {
+      const ids = await readdir(directory);
+      return ids.map((server_id) => ({
+        server_id,
+        process: undefined,
+        user_id: ownerOf(join(folderOf(server_id), 'work')),
+      }));
+    },
     onChange(listener) {
       tell = listener;
     },
@@ -136,13 +181,25 @@ export async function createProcessRuntime({ directory, programs_directory }: Pr
 }
 
 /**
- * Kills everything of a user in one go: the kernel lets nothing be born meanwhile, where whoever goes through a list may
- * never see what ends as soon as its successor is there. Only as that user, or all would be meant: it is made sure of.
+ * Kills everything of a user in one go: the kernel lets nothing be born meanwhile, whereas a process that ends as soon as
+ * its successor is there may be in no list. Makes sure to run as that user, because anything else would kill everything.
  */
 async function killAllOf(user_id: number): Promise<void> {
-  const command = [SHELL, '-c', KILL_ALL, String(user_id)];
-  await Bun.spawn(command, { uid: user_id, gid: user_id, env: {}, cwd: '/', stdio: ['ignore', 'ignore', 'ignore'] })
-    .exited;
+  try {
+    const killer = Bun.spawn([SHELL, '-c', KILL_ALL, String(user_id)], {
+      uid: user_id,
+      gid: user_id,
+      env: {},
+      cwd: '/',
+      stdio: ['ignore', 'ignore', 'ignore'],
+      timeout: KILLER_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+    await killer.exited;
+  } catch (error) {
+    // The user or the machine has no room for one more process: there is some when those that are listed have been killed.
+    if (!isErrno(error, 'EAGAIN')) throw error;
+  }
 }
 
 const KILL_ALL =
@@ -152,6 +209,12 @@ function commandOf({ build, arguments: more }: StartOrder, bun: string): string[
   const command = [...build.command, ...more];
   // Neither packages from the network nor an .env that happens to lie there.
   return build.kind === 'javascript' ? [bun, 'run', '--no-install', '--no-env-file', ...command] : command;
+}
+
+/** The user that a folder belongs to; undefined when it is ours, or not there. */
+function ownerOf(folder: string): number | undefined {
+  const uid = statSync(folder, { throwIfNoEntry: false })?.uid;
+  return uid === process.getuid?.() ? undefined : uid;
 }
 
 /** What the shim wrote: a shell says 128 + n of what was ended by signal n. */

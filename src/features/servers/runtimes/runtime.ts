@@ -34,17 +34,22 @@ export interface Runtime {
   readonly kinds: readonly BuildKind[];
   /** Starts the server, unless it has been started; throws when that cannot be, with the reason in words. */
   start(order: StartOrder): Promise<ProcessIdentity>;
-  observe(server: ServerHandle): Observation;
-  /** Asks it to end. */
-  stop(server: ServerHandle): void;
-  /** Ends it and everything that it started. */
-  kill(server: ServerHandle): Promise<void>;
+  /** What is seen of each server, by its id. */
+  observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>>;
+  /** Asks it to end. Returns whether it was asked: one that is still being started could not hear it. */
+  stop(server: ServerHandle): boolean;
+  /** Ends servers and everything that they started. Gives the ids of those of which no process is left. */
+  kill(servers: readonly ServerHandle[]): Promise<Set<string>>;
+  /** Processor time that each server has used so far, its whole tree, in milliseconds; of those that have processes. */
+  readUsage(servers: readonly ServerHandle[]): Promise<Map<string, number>>;
+  /** The ids of those servers that have a TCP port of this machine, listening or connected, on any address. */
+  findHolders(servers: readonly ServerHandle[], port: number): Promise<Set<string>>;
   /** Where its output lies: a file that grows, whose beginning may be given back to the disk. */
   outputFile(server_id: string, stream: LogStream): string;
-  /** Makes sure that nothing of it is left: no process, no file. */
-  remove(server: ServerHandle): Promise<void>;
+  /** Removes the files of a server of which no process is left. */
+  removeFiles(server_id: string): Promise<void>;
   /** The servers of which something may be left. */
-  list(): Promise<string[]>;
+  list(): Promise<ServerHandle[]>;
   /** Calls when a server may have ended. */
   onChange(tell: () => void): void;
 }

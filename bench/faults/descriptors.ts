@@ -1,0 +1,43 @@
+import { commandOf } from '../../tests/support/program.ts';
+import { holdConnections, requestOf } from './connections.ts';
+import { CALM_S, calm, exactly, type Fault, failuresOf, holds } from './fault.ts';
+
+const ATTACKER = '127.0.0.9';
+const FILES_MAX = 256;
+const CONNECTIONS = 300;
+const SECONDS = 15;
+
+export const descriptors: Fault = {
+  name: 'descriptors',
+  title: `the service may open ${FILES_MAX} files, and one address opens ${CONNECTIONS} connections: half are silent, half send a byte a second`,
+  async run(trial) {
+    const command = ['/bin/sh', '-c', `ulimit -n ${FILES_MAX}; exec "$0" "$@"`, ...commandOf('executable')];
+    const subject = await trial.start({ command, is_fresh: true });
+    const { port, program } = subject;
+    await trial.phase(subject, 'new clients, calm', calm);
+    const attack = async () => {
+      const request = requestOf('POST', '/matchmaker/lobbies/find', {
+        host: `127.0.0.1:${port}`,
+        'content-type': 'application/json',
+        'content-length': '1000',
+        authorization: `Bearer ${subject.bystander.public_token}`,
+      });
+      const options = { port, count: CONNECTIONS / 2, address: ATTACKER, reads: true };
+      using attackers = await holdConnections({ ...options, request });
+      using silent = await holdConnections({ ...options, request: '' });
+      for (let second = 0; second < (trial.is_quick ? CALM_S : SECONDS); second += 1) {
+        for (const connection of attackers.all) if (!connection.is_closed) connection.write(' ');
+        await Bun.sleep(1_000);
+      }
+      return attackers.closedCount() + silent.closedCount();
+    };
+    const { live, find, result: closed } = await trial.phase(subject, 'new clients, meanwhile', attack);
+    trial.expect(exactly('new clients whose /health/live failed', 0, failuresOf(live)));
+    trial.expect(exactly('new clients whose find failed', 0, failuresOf(find)));
+    const lost = program.output().split('database_lost').length - 1;
+    trial.expect(exactly('false database_lost events', 0, lost));
+    trial.note('connections of the attacker that were closed', `${closed} of ${CONNECTIONS}`);
+    const after = await trial.phase(subject, 'new clients, afterwards', calm);
+    trial.expect(holds('as before afterwards', failuresOf(after.live) + failuresOf(after.find) === 0));
+  },
+};

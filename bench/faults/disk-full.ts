@@ -1,0 +1,112 @@
+import { mkdtemp, open, rmdir, statfs, unlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Api } from '../../tests/support/api.ts';
+import { makeGame, type TestGame } from '../../tests/support/game.ts';
+import { atMost, calm, type Fault, failuresOf, holds, secondsSince, type Trial } from './fault.ts';
+
+const DISK_MIB = 2_048;
+const MIB = 1024 ** 2;
+const UPLOAD_BYTES = 32 * MIB;
+/** More than the service keeps for its database, so that some uploads fit. */
+const FREE_BEFORE_BYTES = 800 * MIB;
+const UPLOADS_MAX = 40;
+const BACK_S_MAX = 30;
+const BACK_S_WAITED = 60;
+
+export const diskFull: Fault = {
+  name: 'disk',
+  title: 'uploads fill the disk of the data directory; then something else takes what is left',
+  obstacle: () => (process.getuid?.() === 0 ? undefined : 'not root: no small disk can be mounted'),
+  async run(trial) {
+    const disk = await mountDisk(trial);
+    const subject = await trial.start({ parent: disk });
+    const { api, administrator_token, url } = subject.program;
+    const game = await makeGame(api, administrator_token);
+    await trial.phase(subject, 'calm', calm);
+    const isReady = async () => (await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(15_000) })).status;
+    const ballast = join(disk, 'ballast');
+    await fill(ballast, (await freeBytes(disk)) - FREE_BEFORE_BYTES);
+
+    const upload = async () => {
+      for (let number = 0; number < UPLOADS_MAX; number += 1) {
+        const outcome = await sendBuild(api, game);
+        if (outcome !== '200') return outcome;
+      }
+      return '200';
+    };
+    const uploads = await trial.phase(subject, 'while uploads fill it', upload);
+    trial.note('uploads: ready; finds that failed', `${await isReady()}; ${failuresOf(uploads.find)}`);
+    const is_told = /^50[37] /.test(uploads.result);
+    trial.expect(holds('uploads: refused with 503 or 507', is_told, { figure: uploads.result }));
+    trial.note('uploads: left free', `${((await freeBytes(disk)) / MIB).toFixed(0)} MiB`);
+
+    const rest = join(disk, 'rest');
+    await fill(rest, Number.POSITIVE_INFINITY);
+    const full = await trial.phase(subject, 'when nothing is left', calm);
+    const ready = await isReady().catch(() => 0);
+    trial.note('full: finds that failed', String(failuresOf(full.find)));
+    trial.expect(holds('full: not ready', ready === 503, { figure: String(ready) }));
+
+    await unlink(rest);
+    await unlink(ballast);
+    const started = performance.now();
+    const back = async () => {
+      while (secondsSince(started) < BACK_S_WAITED) {
+        const body = { display_name: 'Written' };
+        const signal = AbortSignal.timeout(10_000);
+        const asked = api.call('POST', '/group/groups', { token: administrator_token, body, signal });
+        if (await asked.then(({ status }) => status === 200).catch(() => false)) break;
+        await Bun.sleep(100);
+      }
+      return secondsSince(started);
+    };
+    const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back, BACK_S_WAITED + 15);
+    trial.expect(atMost('writes succeed again, after there is room', BACK_S_MAX, back_s, 's'));
+    await trial.phase(subject, 'afterwards', calm);
+  },
+};
+
+/** Sends the file of a build. Gives the status, and the code of a refusal. */
+async function sendBuild(api: Api, { game_id, namespace_id, cloud_token: token }: TestGame): Promise<string> {
+  const body = { name: 'Large', kind: 'archive', command: ['./server'] };
+  const image_file = { path: 'server.tar', content_length: UPLOAD_BYTES };
+  const path = `/games/${game_id}/environments/${namespace_id}/builds/prepare`;
+  const prepared = await api.post(path, token, { ...body, image_file });
+  if (prepared.status !== 200) return `${prepared.status} ${prepared.body.code}`;
+  const content = new Uint8Array(UPLOAD_BYTES);
+  const sent = await fetch(prepared.body.image_presigned_request.url, { method: 'PUT', body: content });
+  const { code = '' } = await sent.json().catch(() => ({}));
+  return sent.ok ? String(sent.status) : `${sent.status} ${code}`;
+}
+
+/** A disk of its own in memory, which is gone with the trial. */
+async function mountDisk(trial: Trial): Promise<string> {
+  const disk = await mkdtemp(join(tmpdir(), 'muster-disk-'));
+  trial.opened.defer(() => rmdir(disk));
+  run('mount', '-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0711`, 'tmpfs', disk);
+  trial.opened.defer(() => run('umount', disk));
+  return disk;
+}
+
+function run(...command: string[]): void {
+  const { success, stderr } = Bun.spawnSync(command);
+  if (!success) throw new Error(`${command.join(' ')}: ${stderr}`);
+}
+
+async function freeBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
+}
+
+/** Writes a file of so many bytes, or of as many as there is room for. */
+async function fill(path: string, bytes: number): Promise<void> {
+  await using file = await open(path, 'w');
+  const chunk = new Uint8Array(MIB);
+  const wanted = Math.min(bytes, DISK_MIB * MIB);
+  for (let written = 0; written < wanted; ) {
+    const { bytesWritten } = await file.write(chunk).catch(() => ({ bytesWritten: 0 }));
+    if (bytesWritten === 0) return;
+    written += bytesWritten;
+  }
+}

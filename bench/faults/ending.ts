@@ -1,0 +1,109 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { makeGame } from '../../tests/support/game.ts';
+import { serversOf, uploadShell } from '../../tests/support/servers.ts';
+import { waitFor } from '../../tests/support/wait.ts';
+import { openDatabaseOf } from './database.ts';
+import { atMost, calm, exactly, type Fault, holds, inTurns, p99, secondsSince, type Trial } from './fault.ts';
+import { startAgain, stopBySignal } from './restarts.ts';
+import type { Subject } from './subject.ts';
+
+const AT_ONCE = 16;
+const GONE_S_MAX = 20;
+const GONE_S_WAITED = 90;
+const STARTED_S_WAITED = 120;
+const LIVE_MS_MAX = 100;
+/** Soon enough that most are still ending. */
+const RESTART_AFTER_MS = 200;
+const START_S_MAX = 20;
+
+export const ending: Fault = {
+  name: 'ending',
+  title: '150, then 500 game servers of one caller are deleted at once; then 150 again, and the service is restarted',
+  async run(trial) {
+    const [few, many] = trial.is_quick ? [50, 150] : [150, 500];
+    const subject = await trial.start({ settings: { MUSTER_SERVERS_MAX: String(many + 50) } });
+    const crowd = await makeCrowd(trial, subject);
+    for (const size of [few, many]) {
+      await crowd.grow(size);
+      await trial.phase(subject, `${size} servers, calm`, calm);
+      const name = `${size} servers end`;
+      void crowd.remove();
+      const { live, result } = await trial.phase(subject, name, () => crowd.end(), GONE_S_WAITED + 30);
+      trial.expect(atMost(`${size} servers gone, after`, GONE_S_MAX, result.seconds, 's'));
+      if (result.left > 0) trial.note(`servers left after ${GONE_S_WAITED} s`, `${result.left} of ${size}`);
+      trial.expect(p99(`p99 of live, ${size} servers`, live, LIVE_MS_MAX));
+      if (result.left > 0) break;
+    }
+    await crowd.grow(few);
+    const deleting = crowd.remove();
+    await Bun.sleep(RESTART_AFTER_MS);
+    await stopBySignal(trial, subject, 'SIGTERM');
+    await deleting;
+    const again = await startAgain(trial, subject, { command: subject.command }, 60);
+    trial.expect(holds('the next start succeeds', again.starts === 1 && again.program !== undefined));
+    if (again.starts > 1) trial.note('why the next start failed', again.why);
+    trial.expect(atMost('ready again, after', START_S_MAX, again.seconds, 's'));
+    if (!again.program) return;
+    // A deletion that the restart cut off is asked for again, as its caller would.
+    void crowd.remove();
+    const { result } = await trial.phase(subject, 'after the restart', () => crowd.end(), GONE_S_WAITED + 30);
+    trial.expect(atMost('servers gone after the restart', GONE_S_MAX, result.seconds, 's'));
+    trial.expect(exactly('processes of these servers at the end', 0, crowd.processes()));
+  },
+};
+
+/** Servers that do nothing, of a game of their own. */
+async function makeCrowd(trial: Trial, { home, program }: Subject) {
+  const database = trial.opened.use(openDatabaseOf(home));
+  const game = await makeGame(program.api, program.administrator_token);
+  const servers = serversOf(program, game);
+  const body = await servers.bodyOf(await uploadShell(program.api, game, 'exec sleep 1000000\n'));
+  const ids: string[] = [];
+
+  const countOf = (state: 'started_at' | 'ended_at'): Promise<number> =>
+    database.count(`select count(*) from servers where game_id = '${game.game_id}' and ${state} is not null`);
+  const countLeft = async () => ids.length - (await countOf('ended_at'));
+
+  return {
+    /** Adds servers until there are so many, and waits until all have started. */
+    async grow(size: number): Promise<void> {
+      const wanted = ids.length + size - (await countLeft());
+      const create = async () => {
+        const { server } = await program.api.ok('POST', servers.path, { token: game.cloud_token, body });
+        ids.push(server.id);
+      };
+      const missing = Array.from({ length: wanted - ids.length }, () => create);
+      await trial.within(STARTED_S_WAITED, 'the servers to be created', inTurns(missing, AT_ONCE));
+      const haveStarted = async () => (await countOf('started_at')) === ids.length;
+      await waitFor(haveStarted, 'the servers to start', STARTED_S_WAITED * 1_000);
+    },
+    /** How many processes run in the folder of their build, whatever the database says. */
+    processes: (): number => listProcesses().filter((pid) => folderOf(pid).includes(body.runtime.build)).length,
+    /** Asks for the end of all. What is not answered does not count: whether they end does. */
+    async remove(): Promise<void> {
+      const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
+      await inTurns(removals, AT_ONCE);
+    },
+    /** Waits until none is left. Gives how many are at the end, and after how long. */
+    async end(): Promise<{ left: number; seconds: number }> {
+      const started = performance.now();
+      const isOver = async () => (await countLeft()) === 0;
+      await waitFor(isOver, 'the servers to end', GONE_S_WAITED * 1_000).catch(() => {});
+      return { left: await countLeft(), seconds: secondsSince(started) };
+    },
+  };
+}
+
+const listProcesses = (): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+
+/** Where a process stands; empty when it has ended. */
+function folderOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return '';
+  }
+}

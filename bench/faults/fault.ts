@@ -1,0 +1,83 @@
+import type { Goal } from '../report.ts';
+import { percentile, type Samples } from '../samples.ts';
+import type { Latencies } from './probe.ts';
+import type { Subject, SubjectOptions } from './subject.ts';
+
+/** One way in which a tenant, a request or the machine hurts the service. */
+export interface Fault {
+  name: string;
+  /** What happens, in one line. */
+  title: string;
+  /** Why it cannot be tried on this machine, in one line. */
+  obstacle?(): string | undefined;
+  run(trial: Trial): Promise<void>;
+}
+
+/** What a fault is given to run. All that is opened here is closed when the fault is over, also when it fails. */
+export interface Trial {
+  is_quick: boolean;
+  opened: AsyncDisposableStack;
+  /** Starts the service with a game that the fault must not touch. */
+  start(options?: SubjectOptions): Promise<Subject>;
+  /** Measures the service for as long as the work takes. */
+  phase<Result>(
+    subject: Subject,
+    name: string,
+    work: () => Promise<Result>,
+    deadline_s?: number,
+  ): Promise<Phase<Result>>;
+  /** Waits for work, but no longer than its deadline. */
+  within<Result>(deadline_s: number, what: string, work: Promise<Result>): Promise<Result>;
+  /** Notes what the fault itself showed. */
+  note(what: string, figure: string): void;
+  /** The same for what has a limit. */
+  expect(goal: Goal): void;
+}
+
+export interface Phase<Result> {
+  result: Result;
+  live: Latencies;
+  find: Latencies;
+}
+
+/** How long a calm phase takes, and the phase after a fault. */
+export const CALM_S = 5;
+
+export const calm = async () => await Bun.sleep(CALM_S * 1_000);
+
+/** Seconds since a moment of `performance.now()`. */
+export const secondsSince = (started: number): number => (performance.now() - started) / 1_000;
+
+export function atMost(what: string, limit: number, figure: number, unit: string): Goal {
+  return { what, limit: `<= ${limit} ${unit}`, figure: `${round(figure)} ${unit}`, is_met: figure <= limit };
+}
+
+export function exactly(what: string, wanted: number, figure: number): Goal {
+  return { what, limit: String(wanted), figure: String(figure), is_met: figure === wanted };
+}
+
+export function holds(what: string, is_met: boolean, { figure = is_met ? 'yes' : 'no' } = {}): Goal {
+  return { what, limit: 'yes', figure, is_met };
+}
+
+export function p99(what: string, samples: Samples, limit_ms: number): Goal {
+  return atMost(what, limit_ms, percentile(samples, 0.99), 'ms');
+}
+
+function round(value: number): string {
+  return value.toFixed(value < 10 ? 1 : 0);
+}
+
+/** How many requests were not answered with 200. */
+export function failuresOf({ failures }: Latencies): number {
+  return Object.values(failures).reduce((sum, count) => sum + count, 0);
+}
+
+/** Does pieces of work, so many at a time. */
+export async function inTurns(work: (() => Promise<void>)[], at_once: number): Promise<void> {
+  const left = [...work];
+  const next = async () => {
+    for (let piece = left.shift(); piece; piece = left.shift()) await piece();
+  };
+  await Promise.all(Array.from({ length: at_once }, next));
+}

@@ -1,0 +1,39 @@
+import { makeGame } from '../../tests/support/game.ts';
+import { showSite, uploadSite } from '../../tests/support/site.ts';
+import { calm, type Fault, holds, p99 } from './fault.ts';
+import { stopBySignal } from './restarts.ts';
+
+const GLOB = `${'*a'.repeat(7)}*b`;
+const PATH = 'a'.repeat(1_000);
+const SECONDS = 15;
+
+export const glob: Fault = {
+  name: 'glob',
+  title: `a site's route has the glob ${GLOB}, and a file of 1,000 × "a" is asked for`,
+  async run(trial) {
+    const subject = await trial.start();
+    const { api, administrator_token, url } = subject.program;
+    await trial.phase(subject, 'calm', calm);
+    const game = await makeGame(api, administrator_token);
+    const { name_id } = (await api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token })).game;
+    const site_id = await uploadSite(api, game, { [PATH]: 'content' });
+    const headers = [{ name: 'X-Matched', value: 'yes' }];
+    const routes = [{ glob: GLOB, priority: 1, middlewares: [{ kind: { custom_headers: { headers } } }] }];
+    const refusal = await showSite(api, game, { site_id, routes }).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    if (refusal !== undefined) trial.note('the version is refused', refusal);
+    const read = async () => {
+      const signal = AbortSignal.timeout(SECONDS * 1_000);
+      const asked = fetch(`${url}/${PATH}`, { headers: { host: `${name_id}.sites.localhost` }, signal });
+      const status = await asked.then((response) => response.status).catch(() => 'no answer');
+      await Bun.sleep(2_000);
+      return status;
+    };
+    const { live, result } = await trial.phase(subject, 'while it is asked for', read);
+    trial.expect(holds('the file is answered', result !== 'no answer', { figure: String(result) }));
+    trial.expect(p99('p99 of live', live, 100));
+    await stopBySignal(trial, subject, 'SIGTERM');
+  },
+};

@@ -1,0 +1,85 @@
+import { makeGame } from '../../tests/support/game.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
+import { serversOf, uploadShell } from '../../tests/support/servers.ts';
+import { waitFor } from '../../tests/support/wait.ts';
+import { openDatabaseOf } from './database.ts';
+import { atMost, calm, exactly, type Fault, inTurns, secondsSince, type Trial } from './fault.ts';
+import type { Subject } from './subject.ts';
+
+const SERVERS_MAX = 16;
+const ASKED_FOR = 300;
+const AT_ONCE = 16;
+const LIFE_S = 4;
+const FIND_S_MAX = 10;
+const FIND_S_WAITED = 50;
+const END_MS_MAX = 40_000;
+
+export const machine: Fault = {
+  name: 'machine',
+  title: `a tenant asks for ${ASKED_FOR} servers of a machine that has room for ${SERVERS_MAX}, another game asks for one`,
+  async run(trial) {
+    // The bystander's lobby runs before; a third game is the one that asks.
+    const subject = await trial.start({ settings: { MUSTER_SERVERS_MAX: String(SERVERS_MAX) }, idle_lobbies: 0 });
+    const { program } = subject;
+    await trial.phase(subject, 'calm', calm);
+    for (const [what, life] of [
+      [`servers that end after ${LIFE_S} s`, String(LIFE_S)],
+      ['servers that never end', 'infinity'],
+    ] as const) {
+      const hog = await takeMachine(trial, subject, life);
+      const other = await makeRoomGame(program, { source: QUIET_SOURCE });
+      const find = async () => {
+        const started = performance.now();
+        const body = { game_modes: ['default'] };
+        const signal = AbortSignal.timeout(FIND_S_WAITED * 1_000);
+        const asked = program.api.call('POST', '/matchmaker/lobbies/find', { token: other.public_token, body, signal });
+        const outcome = await asked.then(
+          ({ status, body: answer }) => (status === 200 ? 'a lobby' : `${status} ${answer.code}`),
+          () => 'no answer',
+        );
+        return { outcome, seconds: secondsSince(started) };
+      };
+      const { result } = await trial.phase(subject, what, async () => (await Promise.all([find(), calm()]))[0]);
+      const goal = atMost(`${what}: a lobby for the other game, after`, FIND_S_MAX, result.seconds, 's');
+      const is_met = goal.is_met && result.outcome === 'a lobby';
+      trial.expect({ ...goal, figure: `${result.outcome} after ${goal.figure}`, is_met });
+      trial.note(`${what}: servers of the tenant that run`, String(await hog.running()));
+      await hog.end();
+    }
+  },
+};
+
+/** A game that asks for more servers than there is room for. */
+async function takeMachine(trial: Trial, { home, program }: Subject, life: string) {
+  const database = trial.opened.use(openDatabaseOf(home));
+  const game = await makeGame(program.api, program.administrator_token);
+  const servers = serversOf(program, game);
+  const body = await servers.bodyOf(await uploadShell(program.api, game, `exec sleep ${life}\n`));
+  const ids: string[] = [];
+  const refusals: Record<string, number> = {};
+  const create = async () => {
+    const answer = await servers.create(body);
+    const refusal = `${answer.status} ${answer.body.code}`;
+    if (answer.status === 200) ids.push(answer.body.server.id);
+    else refusals[refusal] = (refusals[refusal] ?? 0) + 1;
+  };
+  await inTurns(
+    Array.from({ length: ASKED_FOR }, () => create),
+    AT_ONCE,
+  );
+  if (Object.keys(refusals).length > 0) trial.note('servers refused to the tenant', JSON.stringify(refusals));
+  const of = `from servers where game_id = '${game.game_id}' and ended_at is null`;
+  const running = () => database.count(`select count(*) ${of} and started_at is not null`);
+  await waitFor(async () => (await running()) > 0, 'the servers to start', 30_000);
+  await Bun.sleep(2_000);
+  return {
+    running,
+    async end() {
+      const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
+      await inTurns(removals, AT_ONCE);
+      const left = () => database.count(`select count(*) ${of}`);
+      await waitFor(async () => (await left()) === 0, 'the servers to end', END_MS_MAX).catch(() => {});
+      trial.expect(exactly('servers left after their deletion', 0, await left()));
+    },
+  };
+}

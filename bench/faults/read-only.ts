@@ -1,0 +1,54 @@
+import { openDatabaseOf } from './database.ts';
+import { atMost, calm, type Fault, failuresOf, holds, secondsSince } from './fault.ts';
+
+const SECONDS = 5;
+const BACK_S_MAX = 15;
+const BACK_S_WAITED = 45;
+const OTHERS = "pid <> pg_backend_pid() and backend_type = 'client backend'";
+
+export const readOnly: Fault = {
+  name: 'read-only',
+  title: `PostgreSQL is read-only for ${SECONDS} s, and all connections are cut before, as in a failover to a replica`,
+  async run(trial) {
+    const subject = await trial.start();
+    const { api, administrator_token, url } = subject.program;
+    const database = trial.opened.use(openDatabaseOf(subject.home));
+    await trial.phase(subject, 'calm', calm);
+    const setReadOnly = async (is_read_only: boolean) => {
+      const change = is_read_only ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only';
+      await database.execute(`alter database postgres ${change}`);
+    };
+    const write = async () => {
+      const body = { display_name: 'Written' };
+      const signal = AbortSignal.timeout(15_000);
+      const { status } = await api.call('POST', '/group/groups', { token: administrator_token, body, signal });
+      return status === 200;
+    };
+    const isReady = async () => (await fetch(`${url}/health/ready`)).ok;
+    const during = async () => {
+      await setReadOnly(true);
+      await database.execute(`select pg_terminate_backend(pid) from pg_stat_activity where ${OTHERS}`);
+      await Bun.sleep((SECONDS - 1) * 1_000);
+      const is_ready = await isReady();
+      await Bun.sleep(1_000);
+      await setReadOnly(false);
+      return is_ready;
+    };
+    const { result: was_ready } = await trial.phase(subject, 'while it is read-only', during);
+    trial.expect(holds('not ready while nothing can be written', !was_ready));
+    const started = performance.now();
+    const back = async () => {
+      while (secondsSince(started) < BACK_S_WAITED) {
+        if (await write().catch(() => false)) break;
+        await Bun.sleep(100);
+      }
+      return secondsSince(started);
+    };
+    const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back);
+    trial.expect(atMost('writes succeed again, after', BACK_S_MAX, back_s, 's'));
+    const { find } = await trial.phase(subject, 'afterwards', calm);
+    const failed = failuresOf(find);
+    trial.expect(holds('all finds succeed afterwards', failed === 0, { figure: `${failed} failed` }));
+    trial.note('ready afterwards', String(await isReady()));
+  },
+};

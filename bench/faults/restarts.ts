@@ -1,0 +1,39 @@
+import type { Program } from '../../tests/support/program.ts';
+import { atMost, secondsSince, type Trial } from './fault.ts';
+import type { Subject } from './subject.ts';
+
+/** Requests under way have 10 s, and some time is left for the rest. */
+const STOP_S_MAX = 20;
+const STOP_S_WAITED = 30;
+
+/** Ends the service by a signal, and by SIGKILL when that has no effect. Notes how long it took. */
+export async function stopBySignal(trial: Trial, { program }: Pick<Subject, 'program'>, signal: 'SIGTERM' | 'SIGKILL') {
+  const started = performance.now();
+  await trial.within(STOP_S_WAITED, 'the service to end', program.stop(signal)).catch(async () => {
+    await program.stop('SIGKILL');
+  });
+  if (signal === 'SIGTERM') trial.expect(atMost('ended after SIGTERM', STOP_S_MAX, secondsSince(started), 's'));
+}
+
+/** Starts the service again, as a supervisor does that tries once a second. Gives the program and how often it was started. */
+export async function startAgain(
+  trial: Trial,
+  { home }: Pick<Subject, 'home'>,
+  settings: Parameters<Subject['home']['start']>[0],
+  deadline_s: number,
+): Promise<{ program: Program | undefined; starts: number; seconds: number; why: string }> {
+  const started = performance.now();
+  let why = '';
+  let starts = 0;
+  while (secondsSince(started) < deadline_s) {
+    starts += 1;
+    const left_s = deadline_s - secondsSince(started);
+    const program = await trial.within(left_s, 'the service to start', home.start(settings)).catch((error) => {
+      why = String(error instanceof Error ? error.message : error);
+      return undefined;
+    });
+    if (program) return { program, starts, seconds: secondsSince(started), why };
+    await Bun.sleep(1_000);
+  }
+  return { program: undefined, starts, seconds: secondsSince(started), why };
+}

@@ -1,0 +1,33 @@
+import { openDatabaseOf } from './database.ts';
+import { atMost, calm, type Fault, secondsSince } from './fault.ts';
+
+const SERVERS = 50;
+const PIECES_PER_MINUTE = 480;
+const PIECE_BYTES = 200;
+/** Old logs are looked for once a minute; the rest is time to forget them. */
+const GONE_S_MAX = 100;
+const GONE_S_WAITED = 150;
+
+export const retention: Fault = {
+  name: 'retention',
+  title: `what ${SERVERS} servers write in a minute, ${PIECES_PER_MINUTE} pieces of log each, becomes too old`,
+  async run(trial) {
+    const subject = await trial.start();
+    const database = trial.opened.use(openDatabaseOf(subject.home));
+    await trial.phase(subject, 'calm', calm);
+    const pieces = (trial.is_quick ? 10 : SERVERS) * PIECES_PER_MINUTE;
+    await database.execute(`
+      insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
+      select server_id, 'std_err', number, 1, now() - interval '4 days', number, number, repeat('x', ${PIECE_BYTES})::bytea
+      from (select server_id from servers limit 1) as writer, generate_series(1, ${pieces}) as number`);
+    const old = `select count(*) from server_log_chunks where ts < now() - interval '3 days' and length(content) > 0`;
+    const forget = async () => {
+      const started = performance.now();
+      while (secondsSince(started) < GONE_S_WAITED && (await database.count(old)) > 0) await Bun.sleep(250);
+      return { seconds: secondsSince(started), left: await database.count(old) };
+    };
+    const { result } = await trial.phase(subject, 'while they are forgotten', forget, GONE_S_WAITED + 10);
+    trial.expect(atMost('old pieces gone, after', GONE_S_MAX, result.seconds, 's'));
+    trial.note('pieces left', `${result.left} of ${pieces}`);
+  },
+};

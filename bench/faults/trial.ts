@@ -1,0 +1,123 @@
+import { type Goal, printTable } from '../report.ts';
+import { percentile } from '../samples.ts';
+import { type Fault, failuresOf, type Phase, type Trial } from './fault.ts';
+import type { Latencies } from './probe.ts';
+import { type Subject, type SubjectOptions, startSubject } from './subject.ts';
+
+const PHASE_S_MAX = 60;
+const START_S_MAX = 90;
+const END_S_MAX = 60;
+const FAULT_S_MAX = 420;
+const FIGURE_CHARACTERS_MAX = 80;
+
+/** Runs one fault and prints what it showed. Gives its goals; one that failed has a goal that was not met. */
+export async function runFault(fault: Fault, is_quick: boolean, interrupted: Promise<never>): Promise<Goal[]> {
+  console.log(`\n${fault.name}: ${fault.title}`);
+  const obstacle = fault.obstacle?.();
+  if (obstacle !== undefined) {
+    console.log(`  not tried: ${obstacle}`);
+    return [];
+  }
+  const opened = new AsyncDisposableStack();
+  const rows: string[][] = [];
+  const goals: Goal[] = [];
+  const figures: string[][] = [];
+  const expect = (measured: Goal) => {
+    const goal = { ...measured, figure: onOneLine(measured.figure) };
+    goals.push({ ...goal, what: `${fault.name}: ${goal.what}` });
+    figures.push([goal.what, goal.figure, `limit ${goal.limit}`, goal.is_met ? 'met' : 'NOT MET']);
+  };
+  const trial = createTrial({ is_quick, opened, rows, figures, expect });
+  let interruption: unknown;
+  try {
+    await within(FAULT_S_MAX, 'the fault', Promise.race([fault.run(trial), interrupted]));
+  } catch (error) {
+    if (error instanceof Interruption) interruption = error;
+    expect({ what: 'runs to its end', limit: 'yes', figure: describe(error), is_met: false });
+  }
+  await within(END_S_MAX, 'everything to be removed', opened.disposeAsync()).catch((error) => {
+    expect({ what: 'everything is removed', limit: 'yes', figure: describe(error), is_met: false });
+  });
+  if (rows.length > 0) printTable('  Latency', [['', 'n', 'not 200', 'p50 ms', 'p99 ms', 'max ms', ''], ...rows]);
+  if (figures.length > 0) printTable('  Figures', figures);
+  if (interruption) throw interruption;
+  return goals;
+}
+
+/** What ends a run from outside: ctrl-C, or SIGTERM. */
+export class Interruption extends Error {}
+
+interface TrialDependencies extends Pick<Trial, 'is_quick' | 'opened' | 'expect'> {
+  rows: string[][];
+  figures: string[][];
+}
+
+function createTrial({ is_quick, opened, rows, figures, expect }: TrialDependencies): Trial {
+  const is_fresh = new WeakMap<Subject, boolean>();
+
+  async function start(options: SubjectOptions = {}): Promise<Subject> {
+    // A start that is too late is still ended: what it opened is disposed of when it is there.
+    const starting = startSubject(options);
+    opened.defer(async () => await (await starting.catch(() => undefined))?.[Symbol.asyncDispose]());
+    const subject = await within(START_S_MAX, 'the service to start', starting);
+    is_fresh.set(subject, options.is_fresh ?? false);
+    // What runs for the first time is not measured.
+    await subject.probe.start({ port: subject.port, lines: subject.lines, is_fresh: false });
+    await Bun.sleep(1_000);
+    await subject.probe.stop();
+    return subject;
+  }
+
+  async function phase<Result>(
+    subject: Subject,
+    name: string,
+    work: () => Promise<Result>,
+    deadline_s = PHASE_S_MAX,
+  ): Promise<Phase<Result>> {
+    const { probe, port, lines } = subject;
+    await probe.start({ port, lines, is_fresh: is_fresh.get(subject) ?? false });
+    const worked = await within(deadline_s, name, work()).then(
+      (result) => ({ result }),
+      (error: unknown) => ({ error }),
+    );
+    const [live, find] = await probe.stop();
+    if (!live || !find) throw new Error('the probe measured nothing');
+    for (const latencies of [live, find]) rows.push(rowOf(name, latencies));
+    if ('error' in worked) throw worked.error;
+    return { result: worked.result, live, find };
+  }
+
+  return {
+    is_quick,
+    opened,
+    start,
+    phase,
+    within,
+    expect,
+    note: (what, figure) => void figures.push([what, onOneLine(figure), '', '']),
+  };
+}
+
+function rowOf(phase: string, latencies: Latencies): string[] {
+  const { name, milliseconds, failures } = latencies;
+  const failed = failuresOf(latencies);
+  const why = Object.entries(failures).map(([outcome, count]) => `${count} × ${outcome}`);
+  const figures = [percentile(latencies, 0.5), percentile(latencies, 0.99), Math.max(...milliseconds)];
+  const answered = milliseconds.length + failed - (failures['no answer'] ?? 0);
+  const shown = figures.map((value) => (Number.isFinite(value) ? value.toFixed(1) : '–'));
+  return [`${name}, ${phase}`, String(answered), String(failed), ...shown, why.join(', ')];
+}
+
+async function within<Result>(deadline_s: number, what: string, work: Promise<Result>): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`${what}: not done after ${deadline_s} s`)), deadline_s * 1_000);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const onOneLine = (text: string): string => text.trim().replaceAll(/\s+/g, ' ').slice(0, FIGURE_CHARACTERS_MAX);

@@ -1,0 +1,20 @@
+import { makeGame } from '../../tests/support/game.ts';
+import { serversOf } from '../../tests/support/servers.ts';
+import { calm, type Fault } from './fault.ts';
+
+const SECONDS = 15;
+
+export const yes: Fault = {
+  name: 'yes',
+  title: 'a game server prints many short lines without an end',
+  async run(trial) {
+    const subject = await trial.start();
+    await trial.phase(subject, 'calm', calm);
+    const game = await makeGame(subject.program.api, subject.program.administrator_token);
+    const servers = serversOf(subject.program, game);
+    const server_id = await servers.run('exec yes\n');
+    await servers.started(server_id);
+    await trial.phase(subject, 'while it prints', () => Bun.sleep((trial.is_quick ? 5 : SECONDS) * 1_000));
+    await servers.destroy(server_id);
+  },
+};

@@ -1,0 +1,1 @@
+ALTER TABLE "games" ADD COLUMN "tokens_not_before" timestamp (3) with time zone;

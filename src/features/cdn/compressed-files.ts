@@ -1,0 +1,112 @@
+import { createWriteStream } from 'node:fs';
+import { mkdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createBrotliCompress, createGzip, createZstdCompress } from 'node:zlib';
+import { LRUCache } from 'lru-cache';
+import type { Events } from '../../platform/events.ts';
+import type { Encoding } from './rules.ts';
+
+/** Of 11: about as fast as gzip, and smaller. */
+const BROTLI_QUALITY = 4;
+const FILES_MAX = 10_000;
+/** A request waits for the compression of a smaller file; a larger one is sent as it is meanwhile. */
+const WAITED_FOR_BYTES_MAX = 4 * 1024 ** 2;
+
+/** Its compressed form is no smaller, or larger than all that is kept. */
+const NOT_WORTH_IT = 'not worth it';
+
+/** A file of a complete upload, which never changes. */
+export interface Original {
+  upload_id: string;
+  file_number: number;
+  content_length: number;
+  read(): Promise<ReadableStream<Uint8Array>>;
+}
+
+/** A file as it is kept: where, and how long. */
+export interface CompressedFile {
+  path: string;
+  content_length: number;
+}
+
+interface CompressedFilesOptions {
+  /** Holds nothing else: it is emptied when it is opened. */
+  directory: string;
+  /** Of all files together; the least recently used go first. */
+  bytes_max: number;
+  /** Compressions under way at one time: each takes a thread and some 13 MB. */
+  at_once: number;
+  events: Events;
+}
+
+export interface CompressedFiles extends AsyncDisposable {
+  /** A file in an encoding. Undefined where it must be sent as it is: not compressed yet, or no smaller compressed. */
+  find(original: Original, encoding: Encoding): Promise<CompressedFile | undefined>;
+}
+
+/** Opens the compressed files of sites: each is made once, when it is first asked for, and kept on disk. */
+export async function openCompressedFiles(options: CompressedFilesOptions): Promise<CompressedFiles> {
+  const { directory, bytes_max, at_once, events } = options;
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const stopping = new AbortController();
+  const working = new Map<string, Promise<void>>();
+  const known = new LRUCache<string, CompressedFile | typeof NOT_WORTH_IT>({
+    max: FILES_MAX,
+    maxSize: bytes_max,
+    sizeCalculation: (file) => (file === NOT_WORTH_IT ? 1 : file.content_length),
+    // One that cannot be removed goes at the next start.
+    dispose: (file) => void (file !== NOT_WORTH_IT && rm(file.path, { force: true }).catch(() => {})),
+  });
+
+  async function make(name: string, original: Original, encoding: Encoding): Promise<void> {
+    // Another name each time: the one before may still be being removed.
+    const path = join(directory, `${name}.${crypto.randomUUID()}`);
+    try {
+      const output = createWriteStream(path, { mode: 0o600 });
+      await pipeline(await original.read(), createCompressor(encoding), output, { signal: stopping.signal });
+      const content_length = (await stat(path)).size;
+      const is_worth_it = content_length < original.content_length && content_length <= bytes_max;
+      known.set(name, is_worth_it ? { path, content_length } : NOT_WORTH_IT);
+      if (!is_worth_it) await rm(path, { force: true });
+    } catch (cause) {
+      await rm(path, { force: true });
+      if (!stopping.signal.aborted) events.emit({ event: 'file_not_compressed', upload_id: original.upload_id, cause });
+    } finally {
+      working.delete(name);
+    }
+  }
+
+  return {
+    async find(original, encoding) {
+      const name = `${original.upload_id}.${original.file_number}.${encoding}`;
+      if (!known.has(name) && !working.has(name) && working.size < at_once && !stopping.signal.aborted) {
+        working.set(name, make(name, original, encoding));
+      }
+      if (original.content_length <= WAITED_FOR_BYTES_MAX) await working.get(name);
+      const found = known.get(name);
+      if (!found || found === NOT_WORTH_IT) return undefined;
+      if (await Bun.file(found.path).exists()) return found;
+      // Another program removed it: it is made again.
+      known.delete(name);
+      return undefined;
+    },
+    async [Symbol.asyncDispose]() {
+      stopping.abort();
+      await Promise.all(working.values());
+    },
+  };
+}
+
+function createCompressor(encoding: Encoding): Transform {
+  switch (encoding) {
+    case 'zstd':
+      return createZstdCompress();
+    case 'br':
+      return createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } });
+    case 'gzip':
+      return createGzip();
+  }
+}

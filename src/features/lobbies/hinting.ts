@@ -1,0 +1,45 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Events } from '../../platform/events.ts';
+import type { Servers } from '../servers/servers.ts';
+import { READY_CALL } from './prefixes.ts';
+import type { LobbyRow } from './tables.ts';
+
+/** How long a server may run before its developer is told what it has not done. */
+export const HINT_AFTER_MS = 10_000;
+const LAST_LINES = 5;
+
+const HINT = `it has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so its players still wait: call that with SERVICE_TOKEN as the bearer token when the server takes players`;
+
+interface HintingDependencies {
+  clock: Clock;
+  events: Events;
+  servers: Servers;
+  /** This machine: each tells of the servers it runs. */
+  node_id: string;
+}
+
+/** Tells operators and developers, once, of a server that runs but has not called ready. */
+export function createHinting({ clock, events, servers, node_id }: HintingDependencies) {
+  const hinted = new Set<string>();
+
+  async function hint({ lobby_id, server_id }: LobbyRow): Promise<void> {
+    const last_lines = await servers.lastLinesOf(server_id, LAST_LINES);
+    await servers.addLogLine(server_id, HINT);
+    hinted.add(lobby_id);
+    events.emit({ event: 'lobby_not_ready', lobby_id, server_id, hint: HINT, last_lines });
+  }
+
+  return {
+    /** `unready`: all lobbies that are not ready after the time a hint takes. */
+    async hintAt(unready: LobbyRow[]): Promise<void> {
+      const ids = new Set(unready.map(({ lobby_id }) => lobby_id));
+      for (const lobby_id of hinted) if (!ids.has(lobby_id)) hinted.delete(lobby_id);
+      const silent = unready.filter(({ lobby_id }) => !hinted.has(lobby_id));
+      if (silent.length === 0) return;
+      const started_before = after(clock.now(), -HINT_AFTER_MS);
+      const server_ids = silent.map(({ server_id }) => server_id);
+      const running = await servers.selectRunningHere({ node_id, server_ids, started_before });
+      for (const lobby of silent) if (running.has(lobby.server_id)) await hint(lobby);
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { toServiceError } from '../../platform/database/failures.ts';
+import type { Events } from '../../platform/events.ts';
+import { forEachAtOnce } from '../../platform/pacing.ts';
+import type { LogSource } from './log-collector.ts';
+import type { Logs } from './logs.ts';
+import { handleOf, nextStep } from './rules.ts';
+import type { Runtime, ServerHandle } from './runtimes/runtime.ts';
+import * as store from './store.ts';
+import { LOG_STREAMS, type ServerRow } from './tables.ts';
+
+/** Servers whose output is read, or whose files are removed, at one time. */
+const AT_ONCE_MAX = 8;
+
+interface EndingDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  runtime: Runtime;
+  logs: Logs;
+}
+
+/** Ends servers of this machine together, so that many cost one scan of its processes and one transaction. */
+export function createEnding({ database, clock, events, runtime, logs }: EndingDependencies) {
+  /**
+   * Ends servers: no process of them is left, all they wrote is kept, then that is noted and their files are removed. Each
+   * part may be repeated. Gives the servers that have to be tried again.
+   */
+  async function end(servers: ServerRow[]): Promise<ServerRow[]> {
+    const failed = new Set<string>();
+    const fail = ({ server_id }: Pick<ServerRow, 'server_id'>, cause: unknown) => {
+      failed.add(server_id);
+      events.emit({ event: 'server_step_failed', server_id, step: 'finish', cause });
+    };
+    try {
+      const gone = await runtime.kill(servers.map(handleOf));
+      for (const server of servers.filter(({ server_id }) => !gone.has(server_id))) {
+        fail(server, new Error('the server has processes that do not die'));
+      }
+      const ends = await describeEnds(servers.filter(({ server_id }) => gone.has(server_id)));
+      await forEachAtOnce(ends, AT_ONCE_MAX, (end) => keepOutput(end).catch((cause: unknown) => fail(end, cause)));
+      const kept = ends.filter(({ server_id }) => !failed.has(server_id));
+      await noteEnds(kept, fail);
+      await removeFiles(kept.filter(({ server_id }) => !failed.has(server_id)));
+    } catch (cause) {
+      for (const server of servers) if (!failed.has(server.server_id)) fail(server, cause);
+    }
+    return servers.filter(({ server_id }) => failed.has(server_id));
+  }
+
+  async function describeEnds(servers: ServerRow[]): Promise<store.ServerEnd[]> {
+    const observed = await runtime.observe(servers.map(handleOf));
+    return servers.flatMap((server) => {
+      const seen = observed.get(server.server_id);
+      const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true });
+      return next?.do === 'finish' ? [{ ...server, ...next }] : [];
+    });
+  }
+
+  async function keepOutput({ server_id, failure }: store.ServerEnd): Promise<void> {
+    while (await collect({ server_id }));
+    if (failure !== null) await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${failure}`);
+  }
+
+  /** One that cannot be noted must not keep the others from it. */
+  async function noteEnds(ends: store.ServerEnd[], fail: (end: store.ServerEnd, cause: unknown) => void) {
+    if (ends.length === 0) return;
+    const note = (some: store.ServerEnd[]) => database.transact((tx) => store.setEnded(tx, some, clock.now()));
+    try {
+      await note(ends);
+    } catch (cause) {
+      if (ends.length === 1 || toServiceError(cause)) throw cause;
+      for (const end of ends) await note([end]).catch((cause_of_one: unknown) => fail(end, cause_of_one));
+    }
+  }
+
+  /** What cannot be removed now is removed as a leftover. */
+  async function removeFiles(ends: store.ServerEnd[]): Promise<void> {
+    await forEachAtOnce(ends, AT_ONCE_MAX, async ({ server_id, exit_code, exit_signal, failure }) => {
+      try {
+        await runtime.removeFiles(server_id);
+      } finally {
+        events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure });
+      }
+    });
+  }
+
+  const outputsOf = ({ server_id }: Pick<ServerRow, 'server_id'>): LogSource[] =>
+    LOG_STREAMS.map((stream) => ({ name: { server_id, stream }, file: runtime.outputFile(server_id, stream) }));
+
+  /** Moves one piece of each stream into the database. Returns whether there may be more. */
+  async function collect(server: Pick<ServerRow, 'server_id'>): Promise<boolean> {
+    const collected = await Promise.all(outputsOf(server).map(({ name, file }) => logs.collect(name, file, true)));
+    return collected.some(({ has_more }) => has_more);
+  }
+
+  return {
+    end,
+    /** Where a server writes. */
+    outputsOf,
+    /** Ends and removes what the database knows nothing of. */
+    async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
+      for (const server_id of await runtime.kill(leftovers)) {
+        await runtime.removeFiles(server_id);
+        events.emit({ event: 'server_leftover_removed', server_id });
+      }
+    },
+  };
+}

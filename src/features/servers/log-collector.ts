@@ -1,0 +1,51 @@
+import type { LogName } from './log-store.ts';
+import { type Logs, PIECE_BYTES_MAX } from './logs.ts';
+
+/** Moved in one round, which is a quarter of a second: what a machine's servers can write together without loss. */
+export const ROUND_BYTES_MAX = 8 * PIECE_BYTES_MAX;
+const COLLECTED_AT_ONCE = 4;
+/** Logs that are looked at between two turns of the event loop. */
+const LOGS_PER_TURN = 64;
+
+/** A log and the file that its server writes to. */
+export interface LogSource {
+  name: LogName;
+  file: string;
+}
+
+/**
+ * Returns a function that moves a round of output into the database: a piece of each log in turn, then another of those
+ * that have more, until the round's bytes are used up. The next round begins with the log that was not reached.
+ */
+export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promise<void> {
+  let begin_at: string | undefined;
+
+  return async function collectRound(sources) {
+    const start = Math.max(
+      sources.findIndex(({ file }) => file === begin_at),
+      0,
+    );
+    const waiting = [...sources.slice(start), ...sources.slice(0, start)];
+    let bytes_left = ROUND_BYTES_MAX;
+    let looked_at = 0;
+
+    async function work(): Promise<void> {
+      while (bytes_left >= PIECE_BYTES_MAX) {
+        const source = waiting.shift();
+        if (!source) return;
+        // Reserved before it is read, so that those at work together keep to the limit.
+        bytes_left -= PIECE_BYTES_MAX;
+        const { bytes, has_more } = await logs.collect(source.name, source.file, false);
+        bytes_left += PIECE_BYTES_MAX - bytes;
+        if (has_more) waiting.push(source);
+        looked_at += 1;
+        if (looked_at % LOGS_PER_TURN === 0) await new Promise(setImmediate);
+      }
+    }
+
+    const ends = await Promise.allSettled(Array.from({ length: COLLECTED_AT_ONCE }, work));
+    begin_at = waiting[0]?.file;
+    const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+    if (failures.length > 0) throw new AggregateError(failures, 'output of servers was not collected');
+  };
+}

@@ -1,0 +1,90 @@
+import type { WaitReason } from './tables.ts';
+
+/** A namespace with servers that wait for a machine. */
+export interface WaitingNamespace {
+  namespace_id: string;
+  /** The developer group that its game belongs to. */
+  group_id: string;
+  /** How many of its servers wait, counted up to what a machine takes at once. */
+  waiting: number;
+  /** Since when the first of them waits. */
+  since: Date;
+}
+
+interface Machine {
+  /** What it runs now. */
+  running: { namespace_id: string; group_id: string }[];
+  servers_max: number;
+  servers_per_group_max: number;
+  taken_at_once_max: number;
+}
+
+interface Turns {
+  /** How many servers of each namespace the machine takes. */
+  taken: Map<string, number>;
+  /** Why the machine takes none of a namespace that waits. */
+  held: Map<string, WaitReason>;
+}
+
+/**
+ * Shares the room of a machine. Each place goes to the namespace that has the fewest servers there; of several, to the one
+ * that has waited longest. No developer group gets more than its quota.
+ */
+export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns {
+  const { running, servers_max, servers_per_group_max, taken_at_once_max } = machine;
+  const of_namespace = new Counts(running.map(({ namespace_id }) => namespace_id));
+  const of_group = new Counts(running.map(({ group_id }) => group_id));
+  const taken = new Counts([]);
+  const has_quota_left = ({ group_id }: WaitingNamespace) => of_group.of(group_id) < servers_per_group_max;
+  const room = servers_max - running.length;
+  const oldest_first = waiting.toSorted((one, other) => one.since.getTime() - other.since.getTime());
+
+  for (let left = Math.min(room, taken_at_once_max); left > 0; left -= 1) {
+    const candidates = oldest_first.filter((one) => taken.of(one.namespace_id) < one.waiting && has_quota_left(one));
+    const [first, ...others] = candidates;
+    if (!first) break;
+    const next = others.reduce(
+      (least, one) => (of_namespace.of(one.namespace_id) < of_namespace.of(least.namespace_id) ? one : least),
+      first,
+    );
+    taken.add(next.namespace_id);
+    of_namespace.add(next.namespace_id);
+    of_group.add(next.group_id);
+  }
+
+  const is_full = room <= taken.sum;
+  const held = waiting.flatMap((one): [string, WaitReason][] => {
+    if (taken.of(one.namespace_id) > 0) return [];
+    if (!has_quota_left(one)) return [[one.namespace_id, 'group_quota']];
+    return is_full ? [[one.namespace_id, 'machine_full']] : [];
+  });
+  return { taken: taken.all, held: new Map(held) };
+}
+
+class Counts {
+  readonly all = new Map<string, number>();
+  sum = 0;
+
+  constructor(keys: string[]) {
+    for (const key of keys) this.add(key);
+  }
+
+  of(key: string): number {
+    return this.all.get(key) ?? 0;
+  }
+
+  add(key: string): void {
+    this.all.set(key, this.of(key) + 1);
+    this.sum += 1;
+  }
+}
+
+/** Says why a server waits, to its developer. */
+export function describeWait(reason: WaitReason): string {
+  switch (reason) {
+    case 'group_quota':
+      return "each machine of this region runs as many servers of your group's games as it may (MUSTER_SERVERS_PER_GROUP_MAX): end some, or ask the operator for more";
+    case 'machine_full':
+      return 'every machine of this region runs as many servers as it may (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
+  }
+}

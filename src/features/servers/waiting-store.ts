@@ -1,0 +1,127 @@
+import { and, asc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { type ServerRow, servers, type WaitReason } from './tables.ts';
+
+const NAMESPACES_MAX = 10_000;
+
+/** The servers of a namespace in a datacenter that wait for a machine, the oldest first: the index `servers_waiting`. */
+const queueOf = (datacenter_id: string, namespace_id: SQL) => sql`
+  from ${servers} as waiter
+  where waiter.datacenter_id = ${datacenter_id} and waiter.namespace_id = ${namespace_id}
+    and waiter.node_id is null and waiter.destroyed_at is null
+  order by waiter.created_at`;
+
+/** A namespace with servers that wait for a machine of a datacenter. */
+export interface WaitingRow {
+  namespace_id: string;
+  game_id: string;
+  /** The server that has waited longest. */
+  server_id: string;
+  since: Date;
+  wait_reason: WaitReason | null;
+  /** How many wait, counted up to a limit. */
+  waiting: number;
+}
+
+/** The namespaces whose servers wait. Steps from one to the next by the index, however many servers each of them has. */
+export async function selectWaiting(
+  queries: Queries,
+  datacenter_id: string,
+  counted_max: number,
+): Promise<WaitingRow[]> {
+  const nextAfter = (condition: SQL) => sql`
+    select namespace_id, game_id from ${servers}
+    where datacenter_id = ${datacenter_id} and node_id is null and destroyed_at is null ${condition}
+    order by namespace_id limit 1`;
+  const rows = await queries.execute<Omit<WaitingRow, 'since'> & { since_ms: number }>(sql`
+    with recursive queue as (
+      (${nextAfter(sql``)})
+      union all
+      select following.* from queue
+      cross join lateral (${nextAfter(sql`and namespace_id > queue.namespace_id`)}) as following
+    )
+    select queue.namespace_id, queue.game_id, first.server_id, first.wait_reason, counted.waiting,
+      (extract(epoch from first.created_at) * 1000)::float8 as since_ms
+    from queue
+    cross join lateral (
+      select server_id, created_at, wait_reason ${queueOf(datacenter_id, sql`queue.namespace_id`)} limit 1
+    ) as first
+    cross join lateral (
+      select count(*)::int as waiting
+      from (select 1 ${queueOf(datacenter_id, sql`queue.namespace_id`)} limit ${counted_max}) as queued
+    ) as counted
+    limit ${NAMESPACES_MAX}`);
+  return rows.map(({ since_ms, ...row }) => ({ ...row, since: new Date(since_ms) }));
+}
+
+/** Servers of a datacenter that are to end and that no machine has taken. */
+export async function selectEndingUnplaced(queries: Queries, datacenter_id: string, limit: number): Promise<string[]> {
+  const rows = await queries
+    .select({ server_id: servers.server_id })
+    .from(servers)
+    .where(
+      and(
+        eq(servers.datacenter_id, datacenter_id),
+        isNull(servers.node_id),
+        isNull(servers.ended_at),
+        isNotNull(servers.destroyed_at),
+      ),
+    )
+    .orderBy(asc(servers.destroyed_at))
+    .limit(limit);
+  return rows.map(({ server_id }) => server_id);
+}
+
+/** Locks so many servers of each namespace, those that have waited longest; what another machine has locked is left out. */
+export async function lockWaiting(
+  tx: Tx,
+  datacenter_id: string,
+  taken: ReadonlyMap<string, number>,
+): Promise<string[]> {
+  const rows = await tx.execute<{ server_id: string }>(sql`
+    select locked.server_id
+    from unnest(${sql.param([...taken.keys()])}::uuid[], ${sql.param([...taken.values()])}::int[]) as turn (namespace_id, count)
+    cross join lateral (
+      select waiter.server_id ${queueOf(datacenter_id, sql`turn.namespace_id`)}
+      limit turn.count for update of waiter skip locked
+    ) as locked`);
+  return rows.map(({ server_id }) => server_id);
+}
+
+/** Locks those of some servers that no machine has taken, the oldest first. */
+export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<ServerRow[]> {
+  return await tx
+    .select()
+    .from(servers)
+    .where(
+      and(
+        sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`,
+        isNull(servers.node_id),
+        isNull(servers.ended_at),
+      ),
+    )
+    .orderBy(asc(servers.created_at))
+    .for('update', { skipLocked: true });
+}
+
+/** Notes why servers wait. */
+export async function setWaitReasons(queries: Queries, reasons: ReadonlyMap<string, WaitReason>): Promise<void> {
+  await queries.execute(sql`
+    update ${servers} as waiter set wait_reason = noted.reason
+    from unnest(${sql.param([...reasons.keys()])}::uuid[], ${sql.param([...reasons.values()])}::text[]) as noted (server_id, reason)
+    where waiter.server_id = noted.server_id and waiter.node_id is null and waiter.destroyed_at is null`);
+}
+
+/** Why a server waits for a machine: what is noted of the one of its namespace that has waited longest. */
+export async function selectWaitReason(queries: Queries, server_id: string): Promise<WaitReason | undefined> {
+  const [row] = await queries.execute<{ wait_reason: WaitReason | null }>(sql`
+    select first.wait_reason from ${servers} as own
+    cross join lateral (
+      select waiter.wait_reason from ${servers} as waiter
+      where waiter.datacenter_id = own.datacenter_id and waiter.namespace_id = own.namespace_id
+        and waiter.node_id is null and waiter.destroyed_at is null
+      order by waiter.created_at limit 1
+    ) as first
+    where own.server_id = ${server_id} and own.node_id is null and own.destroyed_at is null`);
+  return row?.wait_reason ?? undefined;
+}

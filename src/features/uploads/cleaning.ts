@@ -1,0 +1,92 @@
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { type Loop, startLoop } from '../../platform/loop.ts';
+import type { Objects } from '../../platform/objects/objects.ts';
+import { refundQuota } from './quota-store.ts';
+import { quotaBytesOf } from './rules.ts';
+import * as store from './store.ts';
+import type { UploadRow } from './tables.ts';
+
+const ABANDONED_AFTER_MS = 24 * 3_600_000;
+const UPLOADS_AT_ONCE = 100;
+const CLEAN_UP_EVERY_MS = 10 * 60_000;
+
+type Unused = Pick<UploadRow, 'upload_id' | 'kind'>;
+
+interface CleaningDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  objects: Objects;
+  /** Does work while it alone may complete the upload. False when another has that right, or the upload is complete. */
+  alone(upload_id: string, work: () => Promise<void>): Promise<boolean>;
+  /** Removes what an upload of a kind left elsewhere. */
+  discardPurpose(unused: Unused): Promise<void>;
+}
+
+/** Removes uploads that were not completed within a day, and those that nothing refers to any more. */
+export function startCleaning(dependencies: CleaningDependencies, signal: AbortSignal): Loop {
+  const { database, clock, events, objects, alone, discardPurpose } = dependencies;
+
+  /** The objects go first and the row last: an interrupted removal is found again. */
+  async function remove({ upload_id }: Unused): Promise<void> {
+    await objects.removeFolder(upload_id);
+    await database.transact(async (tx) => {
+      const removed = await store.deleteUpload(tx, upload_id);
+      if (removed?.quota_scope) await refundQuota(tx, removed.quota_scope, quotaBytesOf(removed));
+    });
+  }
+
+  async function removeAbandoned(unused: Unused): Promise<void> {
+    const is_removed = await alone(unused.upload_id, async () => {
+      await discardPurpose(unused);
+      await remove(unused);
+    });
+    if (is_removed) events.emit({ event: 'upload_abandoned', upload_id: unused.upload_id });
+  }
+
+  /** Removes each; one that cannot be removed does not keep the others. Returns why some could not be. */
+  async function removeEach(uploads: Unused[], removeOne: (unused: Unused) => Promise<void>): Promise<unknown[]> {
+    const failures: unknown[] = [];
+    for (const upload of uploads) {
+      if (signal.aborted) break;
+      await removeOne(upload).catch((cause: unknown) => failures.push(cause));
+    }
+    return failures;
+  }
+
+  async function cleanAbandoned(): Promise<unknown[]> {
+    for (;;) {
+      const now = clock.now();
+      const wanted = { before: after(now, -ABANDONED_AFTER_MS), now, limit: UPLOADS_AT_ONCE };
+      const abandoned = await store.selectAbandoned(database.queries, wanted);
+      const failures = await removeEach(abandoned, removeAbandoned);
+      if (failures.length > 0 || abandoned.length < UPLOADS_AT_ONCE || signal.aborted) return failures;
+    }
+  }
+
+  async function cleanDiscarded(): Promise<unknown[]> {
+    const failures: unknown[] = [];
+    let last: string | undefined;
+    for (;;) {
+      const discarded = await store.selectDiscarded(database.queries, { after: last, limit: UPLOADS_AT_ONCE });
+      failures.push(...(await removeEach(discarded, remove)));
+      last = discarded.at(-1)?.upload_id;
+      if (discarded.length < UPLOADS_AT_ONCE || signal.aborted) return failures;
+    }
+  }
+
+  return startLoop({
+    name: 'abandoned-uploads',
+    every_ms: CLEAN_UP_EVERY_MS,
+    signal,
+    events,
+    async step() {
+      await objects.removeUnfinished(after(clock.now(), -ABANDONED_AFTER_MS));
+      const failures = [...(await cleanAbandoned()), ...(await cleanDiscarded())];
+      if (failures.length > 0) throw new AggregateError(failures, 'unused uploads cannot be removed');
+      return 0;
+    },
+  });
+}

@@ -1,0 +1,32 @@
+import { sql } from 'drizzle-orm';
+import type { Database } from './database.ts';
+
+/**
+ * Whether new connections may write is a setting of the role and the database; connections that are open keep what they
+ * were opened with. The order is the one in which PostgreSQL applies the settings (process_settings in postinit.c).
+ */
+const CHECK = sql`
+  select
+    pg_is_in_recovery() as is_standby,
+    current_setting('transaction_read_only')::bool or coalesce((
+      select split_part(setting, '=', 2)::bool
+      from pg_db_role_setting as settings, unnest(settings.setconfig) as setting
+      where setting like 'default_transaction_read_only=%'
+        and setdatabase in (0, (select oid from pg_database where datname = current_database()))
+        and setrole in (0, (select oid from pg_roles where rolname = session_user))
+      order by setrole <> 0 desc, setdatabase <> 0 desc
+      limit 1
+    ), false) as is_read_only`;
+
+/** Returns why the database cannot do its work, in words; undefined when it can. */
+export async function checkDatabase({ queries, isFull }: Database): Promise<string | undefined> {
+  try {
+    const [seen] = await queries.execute<{ is_standby: boolean; is_read_only: boolean }>(CHECK);
+    if (seen?.is_standby) return 'the database is a standby, which takes no writes';
+    if (seen?.is_read_only) return 'the database is read-only (default_transaction_read_only is on)';
+    if (await isFull()) return 'the disk of the database is full';
+    return undefined;
+  } catch {
+    return 'the database does not answer';
+  }
+}

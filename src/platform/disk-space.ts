@@ -1,0 +1,99 @@
+import { statfs } from 'node:fs/promises';
+import { ServiceError } from './errors.ts';
+import type { Events } from './events.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const LOOK_EVERY_MS = 10_000;
+/** Written between two looks: what several writers may take of the reserve, each. */
+const LOOK_EVERY_BYTES = 16 * 1024 ** 2;
+/** PostgreSQL ends itself when it cannot make its next file of the log of changes (WAL), which is as large. */
+const DATABASE_NEEDS_BYTES = 16 * 1024 ** 2;
+/** Space comes back when an operator acts. */
+const RETRY_AFTER_MS = 30_000;
+
+/** The free space of a file system, of which a reserve is kept for the database. */
+export interface DiskSpace {
+  /** Throws STORAGE_FULL when storing so many bytes would leave less than the reserve. */
+  assertRoom(bytes: number): Promise<void>;
+  /** Whether less than the reserve is free. */
+  isLow(): Promise<boolean>;
+  /** Returns a function to call with the length of each write before it: throws STORAGE_FULL at the reserve. */
+  createMeter(): (bytes: number) => Promise<void>;
+  /** Returns why a database on this file system cannot work, in words; undefined when it can. */
+  check(): Promise<string | undefined>;
+}
+
+/** Where nothing is kept free. */
+export const UNLIMITED_SPACE: DiskSpace = {
+  assertRoom: async () => {},
+  isLow: async () => false,
+  createMeter: () => async () => {},
+  check: async () => undefined,
+};
+
+interface DiskSpaceOptions {
+  /** Any directory of the file system. */
+  directory: string;
+  /** Bytes to keep free. */
+  reserve_bytes: number;
+  events: Events;
+}
+
+/** Keeps a reserve of a file system free. */
+export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceOptions) {
+  async function assertRoom(bytes: number): Promise<void> {
+    if ((await readFreeBytes(directory)) - bytes >= reserve_bytes) return;
+    throw storageFull();
+  }
+  const space: DiskSpace = {
+    assertRoom,
+    isLow: async () => (await readFreeBytes(directory)) < reserve_bytes,
+    createMeter() {
+      let unseen_bytes = LOOK_EVERY_BYTES;
+      return async (bytes) => {
+        unseen_bytes += bytes;
+        if (unseen_bytes < LOOK_EVERY_BYTES) return;
+        await assertRoom(bytes);
+        unseen_bytes = 0;
+      };
+    },
+    async check() {
+      const free_bytes = await readFreeBytes(directory);
+      if (free_bytes >= DATABASE_NEEDS_BYTES) return undefined;
+      return `the disk of the data directory is full (${free_bytes} bytes are free)`;
+    },
+  };
+
+  /** Tells operators when less than the reserve is free, and when it is again. */
+  function startWatching(signal: AbortSignal): Loop {
+    let was_low = false;
+    return startLoop({
+      name: 'disk-space',
+      every_ms: LOOK_EVERY_MS,
+      signal,
+      events,
+      async step() {
+        const free_bytes = await readFreeBytes(directory);
+        const is_low = free_bytes < reserve_bytes;
+        if (is_low !== was_low) {
+          events.emit({ event: is_low ? 'disk_space_low' : 'disk_space_regained', free_bytes, reserve_bytes });
+        }
+        was_low = is_low;
+        return 0;
+      },
+    });
+  }
+
+  return { ...space, startWatching };
+}
+
+/** The refusal of what no space is left for. */
+export function storageFull(cause?: unknown): ServiceError<'STORAGE_FULL'> {
+  return new ServiceError('STORAGE_FULL', {}, { cause, retry_after_ms: RETRY_AFTER_MS });
+}
+
+/** What users other than root may still write. */
+async function readFreeBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
+}

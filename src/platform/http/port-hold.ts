@@ -1,0 +1,158 @@
+import { dlopen, FFIType, ptr, read } from 'bun:ffi';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { assert } from '../errors.ts';
+import { parseAddress } from '../networks.ts';
+import {
+  identifyProcess,
+  isRunning,
+  listProcesses,
+  type ProcessIdentity,
+  readUserIds,
+  readVariable,
+  signalProcess,
+} from '../processes.ts';
+
+/** A port that stays ours while the service is away. */
+export interface PortHold {
+  /** Gives it up. */
+  release(): void;
+}
+
+interface Held {
+  process: ProcessIdentity;
+  addresses: string[];
+  port: number;
+}
+
+interface HoldOptions {
+  addresses: string[];
+  port: number;
+  /** Where the holder is noted. */
+  file: string;
+}
+
+/**
+ * Holds a port for our user beyond the end of this process: a small process has it bound, without listening. Any other
+ * program that binds or listens there, on these addresses, is refused; a server of the same user may listen beside it with SO_REUSEPORT.
+ * Undefined when another program has the port. Of use only where game servers run as other users.
+ */
+export function holdPort({ addresses, port, file }: HoldOptions): PortHold | undefined {
+  const held = readHeld(file);
+  const release = () => {
+    for (const holder of findHolders(file)) endHolder(holder);
+    rmSync(file, { force: true });
+  };
+  if (held && held.port === port && held.addresses.join() === addresses.join()) return { release };
+  release();
+  const sockets: number[] = [];
+  try {
+    for (const address of addresses) {
+      const socket = bindSocket(address, port);
+      if (socket === 'taken') return undefined;
+      if (socket !== 'no such address') sockets.push(socket);
+    }
+    const holder = startHolder(sockets, file);
+    writeFileSync(file, JSON.stringify({ process: holder, addresses, port } satisfies Held), { mode: 0o600 });
+    return { release };
+  } finally {
+    for (const socket of sockets) libc.close(socket);
+  }
+}
+
+/** The holder that was noted, if it runs. */
+function readHeld(file: string): Held | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const held: Held = JSON.parse(readFileSync(file, 'utf8'));
+    return isRunning(held.process) ? held : undefined;
+  } catch {
+    // Cut off by a power failure, which ended the holder too.
+    return undefined;
+  }
+}
+
+/** The holders of a file, also one that was never noted: the service was killed before, or the disk was full. */
+function findHolders(file: string): ProcessIdentity[] {
+  const own_id = process.getuid?.();
+  return listProcesses()
+    .filter((pid) => readUserIds(pid).every((user_id) => user_id === own_id) && readVariable(pid, HOLD_MARK) === file)
+    .flatMap((pid) => identifyProcess(pid) ?? []);
+}
+
+/** Waits for its end: until then the port is taken. */
+function endHolder(holder: ProcessIdentity): void {
+  signalProcess(holder.pid, 'SIGKILL');
+  for (let look = 0; look < ENDING_LOOKS_MAX && isRunning(holder); look += 1) Bun.sleepSync(1);
+}
+
+const ENDING_LOOKS_MAX = 1_000;
+/** The variable by which a holder is found again, by us and by those who look who has the port. */
+const HOLD_MARK = 'MUSTER_PORT_HOLD';
+/** As long as there can be: 68 years. */
+const SLEEP = 'exec sleep 2147483647';
+
+/** Starts a process that has the sockets and does nothing. */
+function startHolder(sockets: number[], file: string): ProcessIdentity {
+  const child = Bun.spawn(['/bin/sh', '-c', SLEEP], {
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin', [HOLD_MARK]: file },
+    detached: true,
+    stdio: ['ignore', 'ignore', 'ignore', ...sockets],
+  });
+  child.unref();
+  const holder = identifyProcess(child.pid);
+  assert(holder !== undefined, 'the holder of the port runs');
+  return holder;
+}
+
+const { symbols: libc } = dlopen('libc.so.6', {
+  socket: { args: [FFIType.i32, FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+  setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
+  bind: { args: [FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
+  close: { args: [FFIType.i32], returns: FFIType.i32 },
+  __errno_location: { args: [], returns: FFIType.ptr },
+});
+
+const [AF_INET, AF_INET6, SOCK_STREAM, SOCK_CLOEXEC] = [2, 10, 1, 0o2000000];
+const [SOL_SOCKET, SO_REUSEADDR, SO_REUSEPORT] = [1, 2, 15];
+const EADDRINUSE = 98;
+
+/** A socket that is bound and does not listen; only sockets of our user can listen beside it. */
+function bindSocket(address: string, port: number): number | 'taken' | 'no such address' {
+  const name = nameOf(address, port);
+  const socket = libc.socket(name.length === IPV4_NAME_BYTES ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return 'no such address';
+  // Connections of before that the kernel still remembers are no reason against it.
+  setOption(socket, SO_REUSEADDR, 1);
+  if (libc.bind(socket, ptr(name), name.length) !== 0) {
+    const location = libc.__errno_location();
+    const error = location === null ? 0 : read.i32(location, 0);
+    libc.close(socket);
+    return error === EADDRINUSE ? 'taken' : 'no such address';
+  }
+  // Not before it is bound: so a second one, of another Muster, is refused.
+  setOption(socket, SO_REUSEADDR, 0);
+  setOption(socket, SO_REUSEPORT, 1);
+  return socket;
+}
+
+function setOption(socket: number, option: number, value: number): void {
+  libc.setsockopt(socket, SOL_SOCKET, option, ptr(new Int32Array([value])), 4);
+}
+
+const IPV4_NAME_BYTES = 16;
+const IPV6_NAME_BYTES = 28;
+
+/** A socket's name as bind(2) takes it: struct sockaddr_in or sockaddr_in6. */
+function nameOf(address: string, port: number): Uint8Array {
+  const parsed = parseAddress(address);
+  assert(parsed !== undefined, 'what is held is an address');
+  const is_ipv4 = parsed.kind() === 'ipv4';
+  const name = new Uint8Array(is_ipv4 ? IPV4_NAME_BYTES : IPV6_NAME_BYTES);
+  const view = new DataView(name.buffer);
+  // In the order of the machine, which is little-endian on x64 and arm64.
+  view.setUint16(0, is_ipv4 ? AF_INET : AF_INET6, true);
+  view.setUint16(2, port);
+  name.set(parsed.toByteArray(), is_ipv4 ? 4 : 8);
+  return name;
+}

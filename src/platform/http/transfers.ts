@@ -1,0 +1,100 @@
+import { ServiceError } from '../errors.ts';
+import { networkOf } from '../networks.ts';
+import { Places } from '../watch/places.ts';
+
+/** Of one address; IPv6 by /64. Many may play behind it, and a browser has a few for each. */
+const PER_ADDRESS_MAX = 256;
+
+interface TransferSettings {
+  transfers_max: number;
+  /** Undefined: files lie on the disk. */
+  s3: object | undefined;
+  limits: { is_on: boolean; scale: number };
+}
+
+/** Ends a transfer. Calling it again is harmless. */
+type EndTransfer = () => void;
+
+/**
+ * Limits the downloads and uploads that are under way. A client that does not read, or sends slowly, keeps a request to
+ * the object storage or a file open for as long, so clients of one address must not have them all.
+ */
+export interface Transfers {
+  /**
+   * Begins a transfer. It also ends when its client goes away. Throws TOO_MANY_TRANSFERS for an address that has as many
+   * as it may, and TRANSFERS_BUSY when all together do.
+   */
+  begin(address: string, client: AbortSignal): EndTransfer;
+  /** Gives what `open` gives, as one transfer that ends with it: when it has been read, failed, or is not read any more. */
+  download(
+    address: string,
+    client: AbortSignal,
+    open: () => Promise<ReadableStream<Uint8Array>>,
+  ): Promise<ReadableStream<Uint8Array>>;
+}
+
+export function createTransfers({ transfers_max, s3, limits }: TransferSettings): Transfers {
+  const per_address = limits.is_on ? PER_ADDRESS_MAX * limits.scale : Number.POSITIVE_INFINITY;
+  const places = new Places(per_address);
+  let under_way = 0;
+
+  function begin(address: string, client: AbortSignal): EndTransfer {
+    if (under_way >= transfers_max) throw new ServiceError('TRANSFERS_BUSY', {});
+    const network = networkOf(address);
+    if (!places.take(network)) {
+      throw new ServiceError('TOO_MANY_TRANSFERS', { limit: per_address }, { retry_after_ms: 1_000 });
+    }
+    under_way += 1;
+    let has_ended = false;
+    const end = () => {
+      if (has_ended) return;
+      has_ended = true;
+      under_way -= 1;
+      places.leave(network);
+      client.removeEventListener('abort', end);
+    };
+    if (client.aborted) end();
+    else client.addEventListener('abort', end);
+    return end;
+  }
+
+  return {
+    begin,
+    async download(address, client, open) {
+      // A file on the disk takes no fetch, and Bun sends it with its length only as the stream that it made itself.
+      if (!s3) return await open();
+      const end = begin(address, client);
+      try {
+        return endWith(await open(), end);
+      } catch (error) {
+        end();
+        throw error;
+      }
+    },
+  };
+}
+
+/** The same content, which calls `end` when it has been read, failed, or is not read any more. */
+function endWith(content: ReadableStream<Uint8Array>, end: EndTransfer): ReadableStream<Uint8Array> {
+  const reader = content.getReader();
+  return new ReadableStream(
+    {
+      async pull(sink) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return sink.enqueue(value);
+          end();
+          sink.close();
+        } catch (error) {
+          end();
+          throw error;
+        }
+      },
+      async cancel(reason) {
+        end();
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+
+const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
+
+/** The sockets that have a TCP port of this machine on any address, listening or connected, as `readOpenFiles` names them. */
+export function findSocketsAt(port: number): Set<string> {
+  const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const sockets = new Set<string>();
+  for (const table of TABLES) {
+    for (const line of readLines(table).slice(1)) {
+      const fields = line.trim().split(/\s+/);
+      const [local = '', inode = '0'] = [fields[1], fields[9]];
+      if (local.endsWith(ending) && inode !== '0') sockets.add(`socket:[${inode}]`);
+    }
+  }
+  return sockets;
+}
+
+function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, 'utf8').split('\n');
+  } catch {
+    // A machine without IPv6 has no table of it.
+    return [];
+  }
+}

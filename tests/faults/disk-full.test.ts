@@ -1,0 +1,72 @@
+import { afterAll, expect, test } from 'bun:test';
+import type { Answer } from '../support/api.ts';
+import { type TestGame, uploadScript } from '../support/game.ts';
+import { makeHome, type Program } from '../support/program.ts';
+import { makeRoomGame, QUIET_SOURCE } from '../support/room.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
+import { outcomeOf } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+const DISK_MB = 640;
+const RESERVE_MB = 128;
+
+const disk = await mountSmallDisk(DISK_MB);
+afterAll(async () => {
+  if (!disk) console.log('Not tried, because this user may not mount: a disk that is full.');
+  await disk?.[Symbol.asyncDispose]();
+});
+
+test('what CI must have is there', () => {
+  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(disk).toBeDefined();
+});
+
+test.skipIf(!disk)(
+  'a full disk: uploads are refused at the reserve, all else at the end, and everything goes on when there is space',
+  async () => {
+    if (!disk) return;
+    await using home = await makeHome({ MUSTER_DISK_RESERVE_MB: String(RESERVE_MB) }, { parent: disk.directory });
+    const program = await home.start();
+    const { api } = program;
+    const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 100 });
+    expect(outcomeOf(await find(program, game))).toBe('200');
+
+    // Below the reserve: uploads are refused, and players get seats.
+    await disk.fillUntil((RESERVE_MB - 28) * 1024 ** 2);
+    expect(await outcomeOfUpload(program, game)).toBe('503 STORAGE_FULL');
+    expect(outcomeOf(await find(program, game))).toBe('200');
+    expect((await api.get('/health/ready')).status).toBe(200);
+    await waitFor(() => program.output().includes('disk_space_low'), 'the operator to be told');
+
+    // Nothing more fits: the service says so, and no answer is a fault of ours.
+    await disk.fillUntil(0);
+    const unready = await waitFor(async () => {
+      const found = outcomeOf(await find(program, game));
+      expect(found).toMatch(/^200$|^503 (STORAGE_FULL|DATABASE_UNAVAILABLE|DATABASE_BUSY|MATCHMAKER_\w+)$/);
+      const answer = await api.get('/health/ready');
+      return answer.status === 503 && answer;
+    }, 'the service not to be ready');
+    expect(unready.body.metadata.reasons.join()).toMatch(/disk/);
+    expect(await outcomeOfUpload(program, game)).toMatch(/^503 (STORAGE_FULL|DATABASE_UNAVAILABLE)$/);
+
+    await disk.empty();
+    await waitFor(async () => (await api.get('/health/ready')).status === 200, 'the service to be ready');
+    await waitFor(async () => outcomeOf(await find(program, game)) === '200', 'a find to get a seat');
+    await uploadScript(api, game, QUIET_SOURCE);
+  },
+  180_000,
+);
+
+const find = ({ api }: Program, game: TestGame): Promise<Answer> =>
+  api.post('/matchmaker/lobbies/find', game.public_token, { game_modes: ['default'] });
+
+/** What the first request of an upload is answered with that is refused. */
+async function outcomeOfUpload({ api }: Program, { game_id, namespace_id, cloud_token }: TestGame): Promise<string> {
+  const content = Buffer.alloc(1_000_000, 1);
+  const path = `/games/${game_id}/environments/${namespace_id}/builds/prepare`;
+  const image_file = { path: 'server.ts', content_length: content.length };
+  const prepared = await api.post(path, cloud_token, { name: 'Test build', kind: 'javascript', image_file });
+  if (prepared.status !== 200) return outcomeOf(prepared);
+  const response = await fetch(prepared.body.image_presigned_request.url, { method: 'PUT', body: content });
+  const body = await response.json();
+  return outcomeOf({ status: response.status, body, headers: response.headers });
+}

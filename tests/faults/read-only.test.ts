@@ -1,0 +1,41 @@
+import { expect, test } from 'bun:test';
+import { find, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { openOperator } from '../support/read-only.ts';
+import { openTestService } from '../support/service.ts';
+import { outcomeOf } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
+
+test('a database that was read-only for a moment: not ready meanwhile, and then finds get seats again', async () => {
+  await using service = await openTestService();
+  await using operator = await openOperator(service.database_address);
+  const game = await makePuppetGame(service, { max_players: 100 });
+  await seatOf(find(service, game));
+
+  await operator.forbidWrites('database');
+  await waitFor(async () => outcomeOf(await find(service, game)) === '503 DATABASE_UNAVAILABLE', 'finds to be refused');
+  const unready = await waitFor(async () => {
+    const answer = await service.api.get('/health/ready');
+    return answer.status !== 200 && answer;
+  }, 'the service to notice');
+  expect(unready.body).toMatchObject({
+    code: 'SERVICE_NOT_READY',
+    metadata: { reasons: ['the database is read-only (default_transaction_read_only is on)'] },
+  });
+
+  await operator.allowWrites('database');
+  await waitFor(async () => (await service.api.get('/health/ready')).status === 200, 'the service to be ready');
+  await waitFor(async () => (await find(service, game)).status === 200, 'finds to get seats', 20_000);
+}, 90_000);
+
+test('connections that can write hide nothing: a database that is set read-only makes the service not ready', async () => {
+  await using service = await openTestService();
+  await using operator = await openOperator(service.database_address);
+  await operator.setReadOnly('role in database');
+  const answer = await service.api.get('/health/ready');
+  expect([answer.status, answer.body.metadata?.reasons]).toEqual([
+    503,
+    ['the database is read-only (default_transaction_read_only is on)'],
+  ]);
+  await operator.allowWrites('role in database');
+  expect((await service.api.get('/health/ready')).status).toBe(200);
+}, 90_000);

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'bun:test';
+import { connect, type Socket } from 'node:net';
+import { makeGame, type TestGame } from '../support/game.ts';
+import { type Home, makeHome, type Program } from '../support/program.ts';
+import { showSite, uploadSite } from '../support/site.ts';
+import { openSmallS3, type SmallS3 } from '../support/small-s3.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** More than Bun's own number of fetches. */
+const READERS = 300;
+/** More than the sockets in between hold. */
+const LARGE_BYTES = 24 * 1024 ** 2;
+const FROM_ELSEWHERE = '127.0.0.2';
+
+/** A program with a site in a bucket, and clients that do not read. */
+interface Stage extends AsyncDisposable {
+  s3: SmallS3;
+  program: Program;
+  game: TestGame;
+  host: string;
+  /** Asks for the large file, reads the beginning of the answer and nothing more. Gives the status. */
+  askAndStop(local_address?: string): Promise<number>;
+  get(path: string): Promise<Response>;
+  /** One of those clients goes away. */
+  leaveOne(): void;
+}
+
+async function openStage(settings: Record<string, string>): Promise<Stage> {
+  await using opened = new AsyncDisposableStack();
+  const s3 = opened.use(await openSmallS3());
+  const home: Home = opened.use(await makeHome({ ...s3.settings, ...settings }));
+  const program = await home.start();
+  const game = await makeGame(program.api, program.administrator_token);
+  const { game: seen } = await program.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+  const host = `${seen.name_id}.sites.localhost`;
+  const site_id = await uploadSite(program.api, game, {
+    'index.html': 'small',
+    'large.bin': new Uint8Array(LARGE_BYTES),
+  });
+  await showSite(program.api, game, { site_id });
+  const sockets: Socket[] = [];
+  opened.defer(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const everything = opened.move();
+  return {
+    s3,
+    program,
+    game,
+    host,
+    leaveOne: () => void sockets[0]?.destroy(),
+    get: (path) => fetch(`${program.url}/${path}`, { headers: { host } }),
+    askAndStop(localAddress = '127.0.0.1') {
+      const { hostname, port } = new URL(program.url);
+      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      const socket = connect({ host: hostname, port: Number(port), localAddress });
+      sockets.push(socket);
+      socket.on('error', reject);
+      socket.once('data', (bytes: Buffer) => {
+        socket.pause();
+        resolve(Number(bytes.toString('latin1').split(' ')[1]));
+      });
+      socket.write(`GET /large.bin HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      return promise;
+    },
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+describe('readers that do not read', () => {
+  test('300 of them leave sites, uploads and the API to the others', async () => {
+    await using stage = await openStage({});
+    const { s3, program, game } = stage;
+    const statuses = await Promise.all(Array.from({ length: READERS }, () => stage.askAndStop()));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(s3.under_way).toBe(READERS);
+    expect(await (await stage.get('')).text()).toBe('small');
+    await uploadSite(program.api, game, { 'index.html': 'another' });
+    expect((await program.api.get('/health/ready')).status).toBe(200);
+  });
+
+  test('of one address have their number, and no more than that; other addresses go on', async () => {
+    await using stage = await openStage({ MUSTER_LIMITS_SCALE: '1' });
+    for (let number = 0; number < 256; number += 1) expect(await stage.askAndStop(FROM_ELSEWHERE)).toBe(200);
+    expect(await stage.askAndStop(FROM_ELSEWHERE)).toBe(429);
+    const answer = await stage.get('');
+    expect([answer.status, await answer.text()]).toEqual([200, 'small']);
+  });
+
+  test('all together have a number: beyond it there is a 503, until one has gone', async () => {
+    await using stage = await openStage({ BUN_CONFIG_MAX_HTTP_REQUESTS: '20' });
+    const { s3, program } = stage;
+    for (let number = 0; number < 10; number += 1) expect(await stage.askAndStop()).toBe(200);
+    const refused = await stage.get('');
+    expect([refused.status, (await refused.json()).code, refused.headers.get('retry-after')]).toEqual([
+      503,
+      'TRANSFERS_BUSY',
+      '1',
+    ]);
+    expect((await program.api.get('/health/ready')).status).toBe(200);
+    stage.leaveOne();
+    await waitFor(() => s3.under_way === 9, 'the storage to be left too');
+    expect((await stage.get('')).status).toBe(200);
+  });
+});

@@ -1,0 +1,22 @@
+import { expect, test } from 'bun:test';
+import { postgresOf } from '../support/processes.ts';
+import { makeHome } from '../support/program.ts';
+
+test('stop: SIGTERM ends the service in half a minute, also while its database stands still', async () => {
+  await using home = await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error' });
+  const program = await home.start();
+  const postgres = postgresOf(home.data_directory);
+  for (const pid of home.processes()) if (pid !== program.pid) process.kill(pid, 'SIGSTOP');
+  const exit_code = await program.stop('SIGTERM');
+  process.kill(postgres, 'SIGCONT');
+  expect(exit_code).toBe(1);
+  expect(program.output()).toContain('"event":"service_stopped_late"');
+}, 90_000);
+
+test('stop: SIGHUP, of a terminal that is closed, is a graceful stop', async () => {
+  await using home = await makeHome({ MUSTER_LOG: 'info' });
+  const program = await home.start();
+  expect(await program.stop('SIGHUP')).toBe(0);
+  expect(program.output()).toContain('service_stopping');
+  expect(home.processes()).toEqual([]);
+}, 90_000);

@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type CompressedFiles, openCompressedFiles } from '../../../src/features/cdn/compressed-files.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const BYTES_MAX = 100_000;
+/** More than what a request waits for. */
+const LARGE = 5 * 1024 ** 2;
+
+let directory: string;
+let files: CompressedFiles;
+let emitted: ServiceEvent[];
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'muster-compressed-'));
+  await Bun.write(join(directory, 'left.gzip'), 'of an earlier start');
+  emitted = [];
+  const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
+  files = await openCompressedFiles({ directory, bytes_max: BYTES_MAX, at_once: 1, events });
+});
+afterEach(async () => {
+  await files[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** A file of a site, and how often it was read. */
+function makeOriginal(bytes: Uint8Array<ArrayBuffer>) {
+  const original = {
+    ...{ upload_id: crypto.randomUUID(), file_number: 0, content_length: bytes.length, reads: 0 },
+    async read() {
+      original.reads += 1;
+      return new Blob([bytes]).stream();
+    },
+  };
+  return original;
+}
+
+const text = (length: number) => new TextEncoder().encode('abc'.repeat(Math.ceil(length / 3))).slice(0, length);
+/** Half as long when it is compressed. */
+const digits = (length: number) => new TextEncoder().encode(Buffer.from(random(length / 2)).toString('hex'));
+
+function random(length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  for (let start = 0; start < length; start += 65_536) crypto.getRandomValues(bytes.subarray(start, start + 65_536));
+  return bytes;
+}
+
+async function bytesOnDisk(): Promise<number> {
+  // One that is being removed may be gone already.
+  const sizeOf = (name: string) =>
+    stat(join(directory, name)).then(
+      ({ size }) => size,
+      () => 0,
+    );
+  const sizes = await Promise.all((await readdir(directory)).map(sizeOf));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+describe('compressed files', () => {
+  test('compressed files: what an earlier start left is removed', async () => {
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  test('compressed files: one is made once, for all who ask at once and later', async () => {
+    const original = makeOriginal(text(50_000));
+    const asked = await Promise.all(Array.from({ length: 20 }, () => files.find(original, 'gzip')));
+    const [first] = asked;
+    expect(asked.every((found) => found?.path === first?.path)).toBe(true);
+    expect(await files.find(original, 'gzip')).toEqual(first);
+    expect(original.reads).toBe(1);
+    const bytes = await Bun.file(first?.path ?? '').bytes();
+    expect(bytes.length).toBe(first?.content_length ?? 0);
+    expect(Bun.gunzipSync(bytes)).toEqual(text(50_000));
+    expect((await files.find(original, 'zstd'))?.path).not.toBe(first?.path);
+  });
+
+  test('compressed files: a large one is sent as it is until it is there', async () => {
+    const original = makeOriginal(text(LARGE));
+    expect(await files.find(original, 'br')).toBeUndefined();
+    const found = await waitFor(() => files.find(original, 'br'), 'the file to be compressed');
+    expect(found.content_length).toBeLessThan(BYTES_MAX);
+    expect(original.reads).toBe(1);
+  });
+
+  test('compressed files: while as many are made as may be at once, others are sent as they are', async () => {
+    const hanging = makeOriginal(text(LARGE));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const read = async () => {
+      await promise;
+      return new Blob([text(LARGE)]).stream();
+    };
+    expect(await files.find({ ...hanging, read }, 'gzip')).toBeUndefined();
+    const other = makeOriginal(text(50_000));
+    expect(await files.find(other, 'gzip')).toBeUndefined();
+    expect(other.reads).toBe(0);
+    resolve();
+    await waitFor(() => files.find(other, 'gzip'), 'its turn');
+  });
+
+  test('compressed files: together they take no more bytes than they may, the least used go', async () => {
+    const originals = Array.from({ length: 8 }, () => makeOriginal(digits(50_000)));
+    const [first, ...others] = originals;
+    if (!first) throw new Error('there are some');
+    await files.find(first, 'gzip');
+    for (const original of others) {
+      expect((await files.find(original, 'gzip'))?.content_length).toBeGreaterThan(20_000);
+      await files.find(first, 'gzip');
+    }
+    expect(first.reads).toBe(1);
+    await waitFor(async () => (await bytesOnDisk()) <= BYTES_MAX, 'the others to be removed');
+  });
+
+  test('compressed files: one that is no smaller, or larger than all that is kept, is sent as it is', async () => {
+    for (const bytes of [random(50_000), digits(400_000)]) {
+      const original = makeOriginal(bytes);
+      for (let time = 0; time < 2; time += 1) expect(await files.find(original, 'gzip')).toBeUndefined();
+      expect(original.reads).toBe(1);
+    }
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  test('compressed files: one that another program removed is made again', async () => {
+    const original = makeOriginal(text(50_000));
+    const found = await files.find(original, 'gzip');
+    await rm(found?.path ?? '');
+    expect(await files.find(original, 'gzip')).toBeUndefined();
+    expect(await files.find(original, 'gzip')).toBeDefined();
+  });
+
+  test('compressed files: a failure is told of, leaves nothing, and is tried again', async () => {
+    const original = makeOriginal(text(50_000));
+    const failing = {
+      ...original,
+      read: async () =>
+        new ReadableStream<Uint8Array>({ pull: (sink) => sink.error(new Error('the storage is not there')) }),
+    };
+    expect(await files.find(failing, 'gzip')).toBeUndefined();
+    expect(emitted.map(({ event }) => event)).toEqual(['file_not_compressed']);
+    expect(await readdir(directory)).toEqual([]);
+    expect(await files.find(original, 'gzip')).toBeDefined();
+  });
+});

@@ -1,0 +1,89 @@
+import { expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { deleteEndedInvites } from '../../../src/features/groups/store.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
+import { makeGame } from '../../support/game.ts';
+import { makeGuest } from '../../support/people.ts';
+import { countScans } from '../../support/scans.ts';
+import { openTestService } from '../../support/service.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const MEMBERS_MAX = 256;
+
+const muster = shareService();
+
+test('a closed group that is opened takes in those who asked until it is full; the others go on waiting', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const group = `/group/groups/${game.group_id}`;
+  const owner = { token: muster.administrator_token };
+  const [one, two] = [await makeGuest(muster.api, game), await makeGuest(muster.api, game)];
+  for (const { token } of [one, two]) await muster.api.ok('POST', `${group}/join-request`, { token, body: {} });
+  await muster.api.ok('POST', `${group}/profile`, { ...owner, body: { publicity: 'closed' } });
+  await using database = openDatabase(muster.database_address, 1);
+  // All places but one are taken.
+  await database.queries.execute(sql`
+    with people as (
+      insert into identities (identity_id, display_name, account_number, is_registered, is_admin, create_ts)
+      select gen_random_uuid(), 'Guest', 0, false, false, now() from generate_series(1, ${MEMBERS_MAX - 2}::int)
+      returning identity_id
+    )
+    insert into group_members (group_id, identity_id, join_ts)
+    select ${game.group_id}::uuid, identity_id, now() from people`);
+  const opened = await muster.api.post(`${group}/profile`, muster.administrator_token, { publicity: 'open' });
+  expect(outcomeOf(opened)).toBe('200');
+  const { group: seen } = await muster.api.ok('GET', `${group}/summary`, owner);
+  expect(seen).toMatchObject({ publicity: 'open', member_count: MEMBERS_MAX });
+  const { join_requests } = await muster.api.ok('GET', `${group}/join-requests`, owner);
+  expect(join_requests).toHaveLength(1);
+});
+
+test('invites are removed 30 days after they ended; those that have not ended stay', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const invite = async (body: object): Promise<string> =>
+    (await muster.api.ok('POST', `/group/groups/${game.group_id}/invites`, { token: muster.administrator_token, body }))
+      .code;
+  const { token } = await makeGuest(muster.api, game);
+  const [short, used, lasting] = [await invite({ ttl: 1_000 }), await invite({ use_count: 1 }), await invite({})];
+  await muster.api.ok('POST', `/group/invites/${used}/consume`, { token });
+  await using database = openDatabase(muster.database_address, 1);
+  const isThere = async (code: string) =>
+    (await database.queries.execute(sql`select code from group_invites where code = ${code}`)).length > 0;
+  // Another process on the database removes what has ended when it starts.
+  const refreshed = await muster.api.call('POST', '/auth/tokens/identity', {
+    body: {},
+    headers: { origin: muster.config.public_url },
+  });
+  const countTokens = async () =>
+    (await database.queries.execute(sql`select from refresh_tokens where identity_id = ${refreshed.body.identity_id}`))
+      .length;
+  expect(await countTokens()).toBe(1);
+  muster.clock.advance(91 * DAY_MS);
+  await using beside = await openTestService({}, { beside: muster });
+  expect(beside.administrator_token).toBeString();
+  await waitFor(async () => !(await isThere(short)) && !(await isThere(used)), 'ended invites to be removed');
+  expect(await isThere(lasting)).toBe(true);
+  await waitFor(async () => (await countTokens()) === 0, 'expired refresh tokens to be removed');
+});
+
+test('invites that have ended are found by an index', async () => {
+  await using test_database = await openTestDatabase();
+  await using database = openDatabase(test_database.address, 1);
+  const { queries } = database;
+  await queries.execute(sql`
+    with person as (
+      insert into identities (identity_id, display_name, account_number, is_registered, is_admin, create_ts)
+      values (gen_random_uuid(), 'Guest', 0, false, false, now()) returning identity_id
+    ), founded as (
+      insert into groups (group_id, display_name, owner_identity_id, create_ts)
+      select gen_random_uuid(), 'Group', identity_id, now() from person returning group_id
+    )
+    insert into group_invites (code, group_id, create_ts, expire_ts, uses_left)
+    select code::text, group_id, now(), now() + interval '1 hour', 1 from founded, generate_series(1, 20000) as code`);
+  await queries.execute(sql`analyze group_invites`);
+  const before = await countScans(queries, 'group_invites');
+  expect(await deleteEndedInvites(queries, new Date())).toBe(0);
+  expect(await countScans(queries, 'group_invites')).toBe(before);
+});

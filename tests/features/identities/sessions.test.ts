@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'bun:test';
+import type { Answer } from '../../support/api.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+
+const COOKIE = 'rivet_user_refresh_token';
+const GRACE_MS = 30_000;
+
+const muster = shareService();
+
+const refresh = (cookie?: string, body: object = {}, origin: string | undefined = muster.config.public_url) =>
+  muster.api.call('POST', '/auth/tokens/identity', {
+    body,
+    headers: { ...(origin ? { origin } : {}), ...(cookie ? { cookie } : {}) },
+  });
+const cookieIn = (answer: { headers: Headers }) => answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+const identitiesIn = (answers: Answer[]) => new Set(answers.map(({ body }) => body.identity_id));
+
+describe('sessions: a refresh', () => {
+  test('is for pages of the service itself only', async () => {
+    const elsewhere = await refresh(undefined, {}, 'https://elsewhere.example');
+    expect(outcomeOf(elsewhere)).toBe('403 API_CORS_ORIGIN_NOT_ALLOWED');
+    expect(outcomeOf(await refresh(undefined, {}, ''))).toBe('400 API_MISSING_HEADER');
+  });
+
+  test('gives the same person a new token and a new cookie', async () => {
+    const first = await refresh();
+    expect(first.body).toEqual({ token: expect.any(String), exp: expect.any(String), identity_id: expect.any(String) });
+    expect(first.headers.get('set-cookie')).toMatch(/HttpOnly/i);
+    const second = await refresh(cookieIn(first));
+    expect(second.body.identity_id).toBe(first.body.identity_id);
+    expect(cookieIn(second)).not.toBe(cookieIn(first));
+  });
+
+  test('whose answer was lost can be repeated for 30 s, with the same outcome', async () => {
+    const first = await refresh();
+    const lost = await refresh(cookieIn(first));
+    muster.clock.advance(GRACE_MS - 10_000);
+    const repeated = await refresh(cookieIn(first));
+    expect(repeated.body.identity_id).toBe(first.body.identity_id);
+    expect(cookieIn(repeated)).toBe(cookieIn(lost));
+    muster.clock.advance(GRACE_MS);
+    expect(outcomeOf(await refresh(cookieIn(first)))).toBe('403 TOKEN_REVOKED');
+    expect((await refresh(cookieIn(repeated))).body.identity_id).toBe(first.body.identity_id);
+  });
+
+  test('with a cookie whose successor was used is refused at once: its answer was not lost', async () => {
+    const first = await refresh();
+    const second = await refresh(cookieIn(first));
+    await refresh(cookieIn(second));
+    expect(outcomeOf(await refresh(cookieIn(first)))).toBe('403 TOKEN_REVOKED');
+  });
+
+  test('by several tabs at once gives all of them one session', async () => {
+    const first = await refresh();
+    const answers = await Promise.all(Array.from({ length: 6 }, () => refresh(cookieIn(first))));
+    expect(answers.map(outcomeOf)).toEqual(answers.map(() => '200'));
+    expect(identitiesIn(answers)).toEqual(new Set([first.body.identity_id]));
+    expect(new Set(answers.map(cookieIn)).size).toBe(1);
+  });
+
+  test('that is refused deletes the cookie, so that the browser can begin anew', async () => {
+    const unknown = await refresh(`${COOKIE}=usr_rf.nonsense`);
+    expect(outcomeOf(unknown)).toBe('403 TOKEN_REFRESH_NOT_FOUND');
+    expect(unknown.headers.get('set-cookie')).toMatch(new RegExp(`^${COOKIE}=;.*Max-Age=0`, 'i'));
+  });
+});
+
+describe('sessions: a logout', () => {
+  test('ends the session, without grace', async () => {
+    const first = await refresh();
+    const out = await refresh(cookieIn(first), { logout: true });
+    expect(out.body.identity_id).not.toBe(first.body.identity_id);
+    expect(outcomeOf(await refresh(cookieIn(first)))).toBe('403 TOKEN_REVOKED');
+  });
+
+  test('with a cookie whose refresh was lost ends the next session too', async () => {
+    const first = await refresh();
+    const lost = await refresh(cookieIn(first));
+    await refresh(cookieIn(first), { logout: true });
+    for (const cookie of [cookieIn(first), cookieIn(lost)]) {
+      expect(outcomeOf(await refresh(cookie))).toBe('403 TOKEN_REVOKED');
+    }
+  });
+});

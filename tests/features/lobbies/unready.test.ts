@@ -1,0 +1,100 @@
+import { expect, test } from 'bun:test';
+import type { Answer } from '../../support/api.ts';
+import { listServers, type TestGame } from '../../support/game.ts';
+import { find, hostOf, makePuppetGame, onlyLobby } from '../../support/puppet.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+/** Its requests may take a few seconds only. */
+const impatient = shareService({ MUSTER_REQUEST_TIMEOUT_MS: '4000', MUSTER_WATCH_HOLD_MS: '1000' });
+
+const SILENT = "console.error('waiting for the map'); setInterval(() => {}, 1000);";
+
+/** What servers wrote to stderr, as text. */
+async function readErrors({ game_id, namespace_id, cloud_token }: TestGame, server_id: string): Promise<string> {
+  const path = `/games/${game_id}/environments/${namespace_id}/servers/${server_id}/logs?stream=std_err`;
+  const { lines } = await muster.api.ok('GET', path, { token: cloud_token });
+  return lines.map(atob).join('\n');
+}
+
+test('unready: after 10 s the operator and the log of the server name lobbies/ready and what it wrote last, once', async () => {
+  const game = await makePuppetGame(muster, { source: SILENT });
+  const leaving = new AbortController();
+  const finding = find(muster, game, {}, leaving.signal).catch(() => undefined);
+  const lobby_id = await onlyLobby(muster, game);
+  const [server] = await listServers(muster, game);
+  const hints = () => muster.events.filter((one) => one.event === 'lobby_not_ready' && one.lobby_id === lobby_id);
+  await waitFor(async () => (await readErrors(game, server.id)).includes('the map'), 'its first line');
+  expect(hints()).toEqual([]);
+
+  muster.clock.advance(11_000);
+  const [hint] = await waitFor(() => hints().length > 0 && hints(), 'the hint');
+  expect(hint).toMatchObject({ server_id: server.id, last_lines: ['waiting for the map'] });
+  expect(hint).toMatchObject({ hint: expect.stringContaining('POST /matchmaker/lobbies/ready') });
+  expect(await readErrors(game, server.id)).toMatch(
+    /^waiting for the map\n\[muster\] .*POST \/matchmaker\/lobbies\/ready/,
+  );
+
+  // What ends every lobby of a second has looked at this one again by then.
+  const other = await makePuppetGame(muster, { source: 'process.exit(0);' });
+  await find(muster, other);
+  expect(hints()).toHaveLength(1);
+  leaving.abort();
+  await finding;
+});
+
+test('unready: a server that calls ready in time is told nothing', async () => {
+  const game = await makePuppetGame(muster);
+  const { body } = await find(muster, game);
+  const host = await hostOf(muster, game, body.lobby.lobby_id);
+  muster.clock.advance(11_000);
+  const silent = await makePuppetGame(muster, { source: SILENT });
+  const leaving = new AbortController();
+  const finding = find(muster, silent, {}, leaving.signal).catch(() => undefined);
+  const lobby_id = await onlyLobby(muster, silent);
+  await waitFor(async () => (await listServers(muster, silent))[0]?.started_at, 'the silent server to start');
+  muster.clock.advance(11_000);
+  const hinted = () => muster.events.flatMap((one) => (one.event === 'lobby_not_ready' ? [one.lobby_id] : []));
+  await waitFor(() => hinted().includes(lobby_id), 'the hint of the silent one');
+  expect(hinted()).not.toContain(host.lobby_id);
+  leaving.abort();
+  await finding;
+});
+
+test('unready: a find whose time is over says that the server has not called ready, and where its log is', async () => {
+  const game = await makePuppetGame(impatient, { source: SILENT });
+  const answer = await find(impatient, game);
+  expect(outcomeOf(answer)).toBe('503 MATCHMAKER_LOBBY_NOT_READY');
+  const [server] = await listServers(impatient, game, { include_destroyed: true });
+  expect(answer.body.message).toBe(
+    `The lobby was not ready within 4000 ms: its server runs, but has not called POST /matchmaker/lobbies/ready. The log of server ${server.id} says more.`,
+  );
+  expect(answer.body.metadata).toEqual({ server_id: server.id });
+});
+
+/** How a server ends before it is ready, and what its players are told of it. */
+const ENDS: [string, string, object][] = [
+  ["console.error('no map'); process.exit(3);", 'its server ended with exit code 3 before it called', { exit_code: 3 }],
+  ['process.exit(0);', 'its server ended with exit code 0 before it called', { exit_code: 0 }],
+  [
+    "process.kill(process.pid, 'SIGKILL');",
+    'its server was ended by SIGKILL before it called',
+    { exit_signal: 'SIGKILL' },
+  ],
+];
+
+test.each(ENDS)(
+  'unready: a find whose server ends at once (%s) says how, and not to find another',
+  async (source, reason, end) => {
+    const game = await makePuppetGame(muster, { source });
+    const answer: Answer = await find(muster, game);
+    expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+    expect(answer.body.message).toStartWith(`The lobby has stopped: ${reason} POST /matchmaker/lobbies/ready.`);
+    expect(answer.body.message).not.toMatch(/find another|try again/i);
+    // Players read it: what the server wrote is for its developer.
+    expect(answer.body.message).not.toContain('no map');
+    const [server] = await listServers(muster, game, { include_destroyed: true });
+    expect(answer.body.metadata).toEqual({ server_id: server.id, exit_code: null, exit_signal: null, ...end });
+  },
+);

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { createSocket } from 'node:dgram';
+import { hostname } from 'node:os';
+import { sql } from 'drizzle-orm';
+import { createReservedHosts } from '../../../src/features/namespaces/domain-rules.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import type { Answer } from '../../support/api.ts';
+import { type NameServer, openNameServer } from '../../support/name-server.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { makeShownSite, type ShownSite } from '../../support/site-visits.ts';
+
+/** Published TXT records, by name. */
+const records = new Map<string, string[]>();
+let name_server: NameServer;
+let opened: TestService;
+let site: ShownSite;
+let other: ShownSite;
+beforeAll(async () => {
+  name_server = await openNameServer((name, type) => (type === 'TXT' ? records.get(name) : undefined));
+  opened = await openTestService({
+    MUSTER_SERVER_HOST: 'rooms.example.com',
+    MUSTER_OWN_HOSTS: 'api.example.net, Old-Name.example.net',
+    MUSTER_DOMAINS_ALLOW: '*.free.example, once.example, example.com, *.example.net',
+    MUSTER_NAME_SERVERS: name_server.address,
+  });
+  [site, other] = [await makeSite(), await makeSite()];
+});
+afterAll(async () => {
+  await opened[Symbol.asyncDispose]();
+  name_server[Symbol.dispose]();
+});
+beforeEach(() => records.clear());
+
+const makeSite = () => makeShownSite(opened, { 'index.html': crypto.randomUUID() });
+const localUrl = () => opened.config.local_url;
+const add = (to: ShownSite, domain: string, { local_url } = opened.config) =>
+  opened.api.call('POST', `${local_url}${to.namespace}/domains`, { token: to.cloud_token, body: { domain } });
+const codeOf = ({ status, body }: Answer) => (status === 200 ? '200' : `${status} ${body.code}`);
+const prove = (domain: string, namespace_id: string) =>
+  records.set(`_muster.${domain}`, ['other text', `muster-namespace=${namespace_id}`]);
+/** What is shown under a domain: the site, or the API. */
+const show = async (domain: string) => {
+  const response = await fetch(`${localUrl()}/`, { headers: { host: domain } });
+  return response.headers.get('content-type')?.includes('json') ? 'API' : await response.text();
+};
+const indexOf = async ({ visit }: ShownSite) => await (await visit('/')).text();
+const domainsOf = async ({ namespace, cloud_token: token }: ShownSite) => {
+  const answer = await opened.api.call('GET', `${localUrl()}${namespace}`, { token });
+  return answer.body.namespace.config.cdn.domains.map(({ domain }: { domain: string }) => domain);
+};
+/** Gives a domain away as releases did that asked for no proof. */
+async function store(domain: string, { namespace_id }: ShownSite): Promise<void> {
+  await using database = openDatabase(opened.database_address, 1);
+  await database.queries.execute(
+    sql`insert into namespace_domains (domain, namespace_id, create_ts) values (${domain}, ${namespace_id}, now())`,
+  );
+}
+
+describe("domains: the service's own names are nobody's, also where the operator allows them or they are proven", () => {
+  const OWN = [
+    'rooms.example.com',
+    'sites.localhost',
+    'x.sites.localhost',
+    'api.example.net',
+    'old-name.example.net',
+    'site.localhost',
+    `${hostname().split('.')[0]}.local`,
+    '203.0.113.1',
+  ];
+  for (const domain of OWN) {
+    test(domain, async () => {
+      prove(domain.toLowerCase(), site.namespace_id);
+      expect(codeOf(await add(site, domain))).toBe('400 CDN_INVALID_DOMAIN');
+    });
+  }
+
+  test('domains: of the public address, of what is listened on, and below the domain of sites', () => {
+    const { isReserved, isOwn } = createReservedHosts({
+      public_url: 'https://play.example.com',
+      local_url: 'http://node1.example.com:8080',
+      host: 'node1.example.com',
+      server_host: 'rooms.example.com',
+      own_hosts: [],
+      sites_domain: 'example.net',
+    });
+    for (const name of ['play.example.com', 'PLAY.example.com.', 'node1.example.com', hostname()]) {
+      expect([isReserved(name), isOwn(name)]).toEqual([true, true]);
+    }
+    for (const name of ['example.net', 'any.example.net', '[::1]', '127.0.0.1', 'localhost', 'name']) {
+      expect([isReserved(name), isOwn(name)]).toEqual([true, false]);
+    }
+    for (const name of ['example.com', 'x.play.example.com', 'myexample.net']) expect(isReserved(name)).toBe(false);
+  });
+
+  test('domains: one that an older release gave away is the service again', async () => {
+    await store('api.example.net', site);
+    const headers = { host: 'api.example.net' };
+    expect((await fetch(`${localUrl()}/health/live`, { headers })).status).toBe(200);
+    const find = await opened.api.call('POST', `${localUrl()}/matchmaker/lobbies/find`, {
+      headers: { origin: 'https://api.example.net' },
+      body: { game_modes: ['default'] },
+    });
+    expect(codeOf(find)).toBe('401 API_UNAUTHORIZED');
+  });
+});
+
+describe('domains: a proof by DNS', () => {
+  test('domains: without one a domain is refused, with the record to add', async () => {
+    const refused = await add(site, 'mine.example.org');
+    const record = { name: '_muster.mine.example.org', type: 'TXT', value: `muster-namespace=${site.namespace_id}` };
+    expect(codeOf(refused)).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+    expect(refused.body.metadata).toEqual({ record });
+    expect(refused.body.message).toContain(`${record.name} of type TXT with the text ${record.value}`);
+    expect([await show('mine.example.org'), await domainsOf(site)]).not.toContain('mine.example.org');
+
+    prove('mine.example.org', other.namespace_id);
+    expect(codeOf(await add(site, 'mine.example.org'))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+
+    records.set(record.name, [record.value]);
+    expect(codeOf(await add(site, 'Mine.example.org'))).toBe('200');
+    expect(await show('mine.example.org')).toBe(await indexOf(site));
+    // Once it is there nothing is asked again.
+    records.clear();
+    expect(codeOf(await add(site, 'mine.example.org'))).toBe('200');
+  });
+
+  test('domains: one of another namespace is taken over by a proof only', async () => {
+    await store('old.free.example', other);
+    const refused = await add(site, 'old.free.example');
+    expect(codeOf(refused)).toBe('400 CLOUD_HOSTNAME_TAKEN');
+    expect(refused.body.metadata.record.name).toBe('_muster.old.free.example');
+    expect(await show('old.free.example')).toBe(await indexOf(other));
+
+    prove('old.free.example', site.namespace_id);
+    expect(codeOf(await add(site, 'old.free.example'))).toBe('200');
+    expect(await show('old.free.example')).toBe(await indexOf(site));
+    expect([await domainsOf(site), await domainsOf(other)].map((of) => of.includes('old.free.example'))).toEqual([
+      true,
+      false,
+    ]);
+  });
+
+  test('domains: of two that take one over at once, it belongs to one', async () => {
+    const third = await makeSite();
+    await store('wanted.example.org', other);
+    const both = [`muster-namespace=${site.namespace_id}`, `muster-namespace=${third.namespace_id}`];
+    records.set('_muster.wanted.example.org', both);
+    await Promise.all([add(site, 'wanted.example.org'), add(third, 'wanted.example.org')]);
+    const holders = (await Promise.all([site, other, third].map(domainsOf))).flat();
+    expect(holders.filter((domain) => domain === 'wanted.example.org')).toHaveLength(1);
+    expect(await show('wanted.example.org')).not.toBe(await indexOf(other));
+  });
+
+  test('domains: where no name server answers, a domain is neither added nor called unproven', async () => {
+    const silent = createSocket('udp4');
+    await new Promise<void>((resolve) => silent.bind(0, '127.0.0.1', resolve));
+    const settings = { MUSTER_NAME_SERVERS: `127.0.0.1:${silent.address().port}`, MUSTER_DOMAINS_ALLOW: 'x.example' };
+    {
+      await using deaf = await openTestService(settings, { beside: opened });
+      const answer = await add(site, 'quiet.example.org', deaf.config);
+      expect(codeOf(answer)).toBe('503 CDN_DOMAIN_NOT_CHECKED');
+      expect(answer.headers.get('retry-after')).not.toBeNull();
+    }
+    silent.close();
+  });
+});
+
+describe("domains: the operator's word", () => {
+  test('domains: one that is allowed needs no proof, and belongs to who comes first', async () => {
+    for (const domain of ['a.free.example', 'b.c.free.example', 'once.example']) {
+      expect(codeOf(await add(site, domain))).toBe('200');
+      expect(codeOf(await add(other, domain))).toBe('400 CLOUD_HOSTNAME_TAKEN');
+    }
+    for (const domain of ['free.example', 'notfree.example', 'x.once.example']) {
+      expect(codeOf(await add(site, domain))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+    }
+  });
+
+  test('domains: one that is given to a namespace is taken over by it, and by no other', async () => {
+    await store('given.example.org', other);
+    const settings = {
+      MUSTER_NAME_SERVERS: name_server.address,
+      MUSTER_DOMAINS_ALLOW: `given.example.org=${site.namespace_id.toUpperCase()}, *.given.example=${site.namespace_id}`,
+    };
+    await using giving = await openTestService(settings, { beside: opened });
+    expect(codeOf(await add(other, 'x.given.example', giving.config))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+    expect(codeOf(await add(site, 'given.example.org', giving.config))).toBe('200');
+    expect(await show('given.example.org')).toBe(await indexOf(site));
+  });
+});

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+/** More than are started at one time. */
+const ENDING = 70;
+
+let muster: TestService;
+let game: TestGame;
+let servers: ReturnType<typeof serversOf>;
+beforeAll(async () => {
+  muster = await openTestService();
+  game = await makeGame(muster.api, muster.administrator_token);
+  servers = serversOf(muster, game);
+}, 90_000);
+afterAll(() => muster[Symbol.asyncDispose](), 90_000);
+
+test('ending: servers that take long to end keep no other from starting', async () => {
+  await using database = openDatabase(muster.database_address, 2);
+  const run = (statement: string) => database.queries.execute(sql.raw(statement));
+  const body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
+  const other_game = await makeGame(muster.api, muster.administrator_token);
+  const other = serversOf(muster, other_game);
+  const other_body = await other.bodyOf(await uploadShell(muster.api, other_game, 'exec sleep 600'));
+  const ids: string[] = [];
+  for (let index = 0; index < ENDING; index += 1) ids.push((await servers.create(body)).body.server.id);
+  for (const id of ids) await servers.started(id);
+  // Ends wait for the lock, at most as long as the database lets them.
+  await run(`create function wait_for_lock() returns trigger language plpgsql as $$ begin
+    if new.ended_at is not null then perform pg_advisory_xact_lock(7); end if; return new;
+  end $$`);
+  await run('create trigger wait_for_lock before update on servers for each row execute function wait_for_lock()');
+  const release = Promise.withResolvers<void>();
+  const holding = database.transact(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(7)`);
+    await release.promise;
+  });
+  await run('update servers set destroyed_at = now(), kill_at = now()');
+  await waitFor(async () => {
+    const waiting = await run(`select from pg_locks where locktype = 'advisory' and not granted`);
+    return waiting.length > 0;
+  }, 'a round of ends to wait');
+  await other.started((await other.create(other_body)).body.server.id);
+  expect(muster.events.filter(({ event }) => event === 'server_step_failed')).toEqual([]);
+  release.resolve();
+  await holding;
+  for (const id of ids) await endOf(muster, id);
+}, 90_000);

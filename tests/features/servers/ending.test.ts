@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+/** With three processes each. */
+const TOGETHER = 60;
+/** Processor time, so that a busy machine makes no difference. Each server by itself took this much on the event loop. */
+const WITHOUT_A_TURN_MS_MAX = 400;
+
+let muster: TestService;
+let game: TestGame;
+let servers: ReturnType<typeof serversOf>;
+beforeAll(async () => {
+  muster = await openTestService();
+  game = await makeGame(muster.api, muster.administrator_token);
+  servers = serversOf(muster, game);
+}, 90_000);
+afterAll(() => muster[Symbol.asyncDispose](), 90_000);
+
+test('ending: servers that end together leave the event loop its turns, and all are gone', async () => {
+  const body = await servers.bodyOf(await uploadShell(muster.api, game, '(setsid sleep 600 &); sleep 600 & wait'));
+  const ids: string[] = [];
+  for (let index = 0; index < TOGETHER; index += 1) ids.push((await servers.create(body)).body.server.id);
+  for (const id of ids) await servers.started(id);
+  const longest = watchTurns();
+  await muster.service.stopServers();
+  for (const id of ids) expect(await endOf(muster, id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
+  expect(longest.stop()).toBeLessThan(WITHOUT_A_TURN_MS_MAX);
+  expect(ids.flatMap(findProcessesOf)).toEqual([]);
+}, 90_000);
+
+test('ending: the line that says why is written once, also when the end could not be noted the first time', async () => {
+  await using database = openDatabase(muster.database_address, 1);
+  const server_id = await servers.run('echo up; exec sleep 600');
+  await servers.lines(server_id, 1);
+  // A sequence counts on when a transaction is rolled back.
+  await database.queries.execute(sql.raw('create sequence ends_refused'));
+  await database.queries.execute(
+    sql.raw(`create function refuse_once() returns trigger language plpgsql as $$ begin
+      if new.ended_at is not null and nextval('ends_refused') <= 1 then raise 'refused once'; end if; return new;
+    end $$`),
+  );
+  await database.queries.execute(
+    sql.raw('create trigger refuse_once before update on servers for each row execute function refuse_once()'),
+  );
+  for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
+  const { failure } = await endOf(muster, server_id);
+  expect(muster.events).toContainEqual(
+    expect.objectContaining({ event: 'server_step_failed', server_id, step: 'finish' }),
+  );
+  const lines = await servers.linesOf(server_id, 'std_err');
+  expect(lines).toEqual([`[muster] ${failure}`]);
+  await database.queries.execute(sql.raw('drop trigger refuse_once on servers'));
+}, 90_000);
+
+test('metering: what leaves the session of its server is counted', async () => {
+  await using database = openDatabase(muster.database_address, 1);
+  const burn = 'n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; times; exec sleep 600';
+  const server_id = await servers.run(`setsid sh -c '${burn}' & exec sleep 600`);
+  const [, own = ''] = await servers.lines(server_id, 2).then((lines) => ['', lines[0]]);
+  const used_ms = Math.floor(1_000 * Number(/^0m([\d.]+)s/.exec(own)?.[1]));
+  expect(used_ms).toBeGreaterThan(50);
+  const metered = await waitFor(async () => {
+    const [row] = await database.queries.execute<{ cpu_ms: string }>(
+      sql`select cpu_ms from server_meters where server_id = ${server_id}`,
+    );
+    return row !== undefined && Number(row.cpu_ms) >= used_ms && Number(row.cpu_ms);
+  }, 'all of it to be counted');
+  expect(metered).toBeLessThan(20 * used_ms);
+}, 90_000);
+
+/** Measures the most processor time that this process used between two turns of its event loop. */
+function watchTurns(): { stop(): number } {
+  let longest_ms = 0;
+  let before = process.cpuUsage();
+  const timer = setInterval(() => {
+    const { user, system } = process.cpuUsage(before);
+    longest_ms = Math.max(longest_ms, (user + system) / 1_000);
+    before = process.cpuUsage();
+  }, 1);
+  return {
+    stop() {
+      clearInterval(timer);
+      return longest_ms;
+    },
+  };
+}
+
+test('ending: all that a server wrote before its end is kept, however many pieces that is', async () => {
+  const server_id = await servers.run('seq 1 400000');
+  await endOf(muster, server_id);
+  expect((await servers.linesOf(server_id)).at(-1)).toBe('400000');
+}, 90_000);

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { makeGame } from '../../support/game.ts';
+import { endOf, serversOf } from '../../support/servers.ts';
+import { makeDataDirectory, openTestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const MIB = 1024 ** 2;
+const DAY_MS = 24 * 3_600_000;
+const PIECES_PER_LOG = 1_000;
+const muster = shareService();
+let database: Database;
+let server_id: string;
+beforeAll(async () => {
+  database = openDatabase(muster.database_address, 4);
+  const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
+  server_id = await servers.run('exit 0');
+  await endOf(muster, server_id);
+});
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+});
+
+/** Writes pieces of a line each into the logs of so many servers like ours. Returns their ids. */
+async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise<string[]> {
+  const rows = await database.queries.execute<{ server_id: string }>(sql`
+    with copied as (
+      insert into servers
+      select (jsonb_populate_record(one, jsonb_build_object('server_id', gen_random_uuid()))).*
+      from servers as one cross join generate_series(1, ${servers}::int) where server_id = ${server_id}
+      returning server_id
+    ),
+    filled as (
+      insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
+      select server_id, 'std_out', line, 1, ${ts.toISOString()}::timestamptz + line * interval '1 ms', 5 * line, 5 * line, convert_to(E'line\\n', 'utf8')
+      from copied cross join generate_series(0, ${PIECES_PER_LOG - 1}::int) as line
+      returning 1
+    )
+    select server_id from copied where (select count(*) from filled) > 0`);
+  return rows.map((row) => row.server_id);
+}
+
+/** How many pieces with lines there are. */
+async function countPieces(server_ids: string[]): Promise<number> {
+  const [row] = await database.queries.execute<{ pieces: number }>(sql`
+    select count(*)::int as pieces from server_log_chunks
+    where octet_length(content) > 0 and server_id = any(${sql.param(server_ids)}::uuid[])`);
+  return row?.pieces ?? 0;
+}
+
+const threeDaysAgo = () => new Date(muster.clock.now().getTime() - 3 * DAY_MS - 3_600_000);
+
+describe('log retention:', () => {
+  test('all that is too old goes at once, however much it is, and what is young stays', async () => {
+    const old = await fillLogs({ servers: 50, ts: threeDaysAgo() });
+    const young = await fillLogs({ servers: 1, ts: muster.clock.now() });
+    // A process looks when it starts, then once a minute.
+    await using _ = await openTestService({}, { beside: muster });
+    await waitFor(async () => (await countPieces(old)) === 0, 'all old pieces to go');
+    expect(await countPieces(young)).toBe(PIECES_PER_LOG);
+  }, 90_000);
+
+  test('several processes share the work', async () => {
+    const old = await fillLogs({ servers: 10, ts: threeDaysAgo() });
+    const forget = async () => {
+      const logs = createLogs({ database, clock: muster.clock });
+      let sum = 0;
+      for (let count = -1; count !== 0; sum += count) count = await logs.forgetOld();
+      return sum;
+    };
+    const counts = await Promise.all([forget(), forget(), forget()]);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(old.length * PIECES_PER_LOG);
+    expect(await countPieces(old)).toBe(0);
+  }, 90_000);
+
+  test('each stream of a log keeps its last piece as a mark', async () => {
+    const [id = ''] = await fillLogs({ servers: 1, ts: threeDaysAgo() });
+    await database.queries.execute(sql`
+      insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
+      values (${id}, 'std_err', 5, 1, ${threeDaysAgo().toISOString()}, 5, 5, 'line')`);
+    const logs = createLogs({ database, clock: muster.clock });
+    while ((await logs.forgetOld()) > 0);
+    const marks = await database.queries.execute<{ stream: string; first_line: number }>(sql`
+      select stream, first_line::int from server_log_chunks where server_id = ${id} order by stream`);
+    expect([...marks]).toEqual([
+      { stream: 'std_err', first_line: 5 },
+      { stream: 'std_out', first_line: PIECES_PER_LOG - 1 },
+    ]);
+  });
+
+  test('a piece that another transaction holds keeps nothing else', async () => {
+    const [held = '', ...others] = await fillLogs({ servers: 3, ts: threeDaysAgo() });
+    const logs = createLogs({ database, clock: muster.clock });
+    await database.transact(async (tx) => {
+      await tx.execute(sql`select from server_log_chunks where server_id = ${held} and first_line = 0 for update`);
+      while ((await logs.forgetOld()) > 0);
+      expect(await countPieces(others)).toBe(0);
+      expect(await countPieces([held])).toBe(1);
+    });
+    await logs.forgetOld();
+    expect(await countPieces([held])).toBe(0);
+  }, 90_000);
+
+  test('a large piece pushes out all the small ones that it leaves no room for', async () => {
+    const [id = ''] = await fillLogs({ servers: 1, ts: muster.clock.now() });
+    const name = { server_id: id, stream: 'std_out' as const };
+    const directory = await makeDataDirectory();
+    const file = join(directory, 'output');
+    // It goes on where the pieces end, 5 bytes before the end of the last.
+    writeFileSync(file, '\n'.repeat(5 * PIECES_PER_LOG - 5 + 8 * MIB));
+    const logs = createLogs({ database, clock: muster.clock });
+    while ((await logs.collect(name, file, false)).has_more);
+    expect(await countPieces([id])).toBe(PIECES_PER_LOG + (8 * MIB) / PIECE_BYTES_MAX);
+    for (let round = 0; round < 2; round += 1) {
+      appendFileSync(file, '\n'.repeat(8 * MIB));
+      while ((await logs.collect(name, file, false)).has_more);
+    }
+    expect(await countPieces([id])).toBe((16 * MIB) / PIECE_BYTES_MAX);
+    await rm(directory, { recursive: true });
+  }, 90_000);
+});

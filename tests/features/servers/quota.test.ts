@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeGame } from '../../support/game.ts';
+import { find, makePuppetGame } from '../../support/puppet.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const TIMEOUT_MS = 90_000;
+
+/** A game with a build that runs until it is ended, and the ids of servers in the order in which they started. */
+async function makeTenant(muster: TestService) {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const servers = serversOf(muster, game);
+  const body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
+  return {
+    ...servers,
+    game,
+    create: async (): Promise<string> => (await servers.create(body)).body.server.id,
+  };
+}
+
+type Tenant = Awaited<ReturnType<typeof makeTenant>>;
+const createMany = async ({ create }: Tenant, count: number): Promise<string[]> => {
+  const ids: string[] = [];
+  for (let number = 0; number < count; number += 1) ids.push(await create());
+  return ids;
+};
+const startedBy = ({ events }: TestService, ids: string[]) =>
+  events.flatMap((event) =>
+    event.event === 'server_started' && ids.includes(event.server_id) ? [event.server_id] : [],
+  );
+
+describe('quota: of four servers that a machine runs', () => {
+  let muster: TestService;
+  let greedy: Tenant;
+  let ids: string[];
+  beforeAll(async () => {
+    muster = await openTestService({
+      MUSTER_SERVERS_MAX: '4',
+      MUSTER_REQUEST_TIMEOUT_MS: '4000',
+      MUSTER_WATCH_HOLD_MS: '1000',
+    });
+    greedy = await makeTenant(muster);
+    ids = await createMany(greedy, 6);
+  }, TIMEOUT_MS);
+  afterAll(() => muster[Symbol.asyncDispose](), TIMEOUT_MS);
+
+  test(
+    'one group gets three, and the operator and the log of the next server say why it waits',
+    async () => {
+      const waits = await waitFor(() => muster.events.find(({ event }) => event === 'server_waits'), 'the event');
+      expect(waits).toMatchObject({ reason: 'group_quota', namespace_id: greedy.game.namespace_id });
+      await waitFor(() => startedBy(muster, ids).length === 3, 'three to start');
+      const waiting = ids.find((id) => !startedBy(muster, ids).includes(id)) ?? '';
+      const [line] = await greedy.lines(waiting, 1, 'std_err');
+      expect(line).toStartWith(
+        "[muster] it waits: each machine of this region runs as many servers of your group's games",
+      );
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    'another group gets the fourth, though it came last',
+    async () => {
+      const modest = await makeTenant(muster);
+      const server_id = await modest.create();
+      await modest.started(server_id);
+      expect(startedBy(muster, ids)).toHaveLength(3);
+      await modest.destroy(server_id, '?override_kill_timeout=0');
+      await endOf(muster, server_id);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    'a find that waited in vain for a place of the machine is told so',
+    async () => {
+      const game = await makePuppetGame(muster, { game_modes: { default: {}, other: {}, third: {}, fourth: {} } });
+      const occupant = await makeTenant(muster);
+      // The last place of the machine.
+      await occupant.started(await occupant.create());
+      const { status, body } = await find(muster, game);
+      expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
+      expect(body.message).toContain(
+        'every machine of this region runs as many servers as it may (MUSTER_SERVERS_MAX)',
+      );
+    },
+    TIMEOUT_MS,
+  );
+});
+
+test(
+  'quota: a find of a group at its quota is told so',
+  async () => {
+    await using muster = await openTestService({
+      MUSTER_SERVERS_PER_GROUP_MAX: '1',
+      MUSTER_REQUEST_TIMEOUT_MS: '4000',
+      MUSTER_WATCH_HOLD_MS: '1000',
+    });
+    const game = await makePuppetGame(muster, { game_modes: { default: {}, other: {} } });
+    expect((await find(muster, game)).status).toBe(200);
+    const { status, body } = await find(muster, game, { game_modes: ['other'] });
+    expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
+    expect(body.message).toContain(
+      "runs as many servers of your group's games as it may (MUSTER_SERVERS_PER_GROUP_MAX)",
+    );
+  },
+  TIMEOUT_MS,
+);
+
+describe('fair turns:', () => {
+  test(
+    'the place that becomes free goes to the namespace with the fewest servers, not to the one that asked first',
+    async () => {
+      await using muster = await openTestService({ MUSTER_SERVERS_MAX: '2', MUSTER_SERVERS_PER_GROUP_MAX: '2' });
+      const early = await makeTenant(muster);
+      const ids = await createMany(early, 5);
+      await waitFor(() => startedBy(muster, ids).length === 2, 'two to start');
+      const late = await makeTenant(muster);
+      const its = await late.create();
+      const [first = ''] = startedBy(muster, ids);
+      await early.destroy(first, '?override_kill_timeout=0');
+      await late.started(its);
+      expect(startedBy(muster, ids)).toHaveLength(2);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    'two machines on one database each keep to the quota, and start each server once',
+    async () => {
+      const settings = { MUSTER_SERVERS_PER_GROUP_MAX: '2' };
+      await using one = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '23000-23499' });
+      await using other = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '23500-23999' }, { beside: one });
+      const greedy = await makeTenant(one);
+      const modest = await makeTenant(one);
+      // A machine keeps what was uploaded to it to itself.
+      const objectsOf = ({ config }: TestService) => join(config.data_directory, 'objects');
+      await cp(objectsOf(one), objectsOf(other), { recursive: true });
+      const ids = await createMany(greedy, 12);
+      const its = await createMany(modest, 2);
+      await Promise.all(its.map(modest.settled));
+      const holdsBack = ({ events }: TestService) => events.some(({ event }) => event === 'server_waits');
+      await waitFor(() => holdsBack(one) && holdsBack(other), 'both to be at the quota');
+      await waitFor(() => [one, other].every((machine) => startedBy(machine, ids).length === 2), 'both to start two');
+      const started = [...startedBy(one, ids), ...startedBy(other, ids)];
+      expect(new Set(started).size).toBe(4);
+      for (const server_id of its) expect((await modest.get(server_id)).started_at).toBeDefined();
+    },
+    TIMEOUT_MS,
+  );
+});

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createLogs } from '../../../src/features/servers/logs.ts';
+import { createStarting } from '../../../src/features/servers/starting.ts';
+import { insertServer, selectOfNode } from '../../../src/features/servers/store.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { openTestRuntime, RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { openServiceTokens } from '../../support/service-tokens.ts';
+import { shareService } from '../../support/suite.ts';
+
+const muster = shareService();
+const opened = new AsyncDisposableStack();
+let database: Database;
+let game: TestGame;
+let build_id: string;
+let machine: TestRuntime;
+beforeAll(async () => {
+  database = opened.use(openDatabase(muster.database_address, 2));
+  game = await makeGame(muster.api, muster.administrator_token);
+  build_id = await uploadScript(muster.api, game, '');
+  machine = opened.use(await openTestRuntime(RUNTIMES[0]));
+});
+afterAll(() => opened.disposeAsync());
+
+/** A machine whose builds cannot be read, and a server that waits to be started on it. */
+async function openMachine(failure: Error) {
+  const node_id = crypto.randomUUID();
+  const now = muster.clock.now();
+  await database.transact((tx) =>
+    insertServer(tx, {
+      ...{ server_id: crypto.randomUUID(), game_id: game.game_id, namespace_id: game.namespace_id, build_id },
+      ...{ datacenter_id: crypto.randomUUID(), node_id, network_mode: 'bridge', cpu: 100, memory: 64 },
+      ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, ports: {}, token_caller: null },
+      ...{
+        kill_timeout_ms: 0,
+        created_at: now,
+        started_at: null,
+        user_id: null,
+        wait_reason: null,
+        process: null,
+        destroyed_at: null,
+      },
+      ...{ kill_at: null, ended_at: null, exit_code: null, exit_signal: null, failure: null },
+    }),
+  );
+  const read = async () => {
+    const [server] = await selectOfNode(database.queries, node_id);
+    return server;
+  };
+  const server = await read();
+  if (!server) throw new Error('the server waits');
+  const { clock, database_address } = muster;
+  const starting = createStarting({
+    ...{ database, clock, events: { emit() {} }, runtime: machine.runtime, logs: createLogs({ database, clock }) },
+    tokens: await openServiceTokens({ database_address, clock }),
+    builds: { unpacked: () => Promise.reject(failure) },
+    node: { api_url: 'http://127.0.0.1:8080' },
+  });
+  return { start: () => starting.start(server), read };
+}
+
+describe('starting: a server whose build cannot be read', () => {
+  test('waits for the next try when that may be better then', async () => {
+    const busy = new ServiceError('DATABASE_BUSY', {});
+    const { start, read } = await openMachine(busy);
+    await expect(start()).rejects.toBe(busy);
+    expect(await read()).toMatchObject({ failure: null, destroyed_at: null, started_at: null });
+  });
+
+  test('has failed, and says why, when it never will be', async () => {
+    const { start, read } = await openMachine(new ServiceError('BUILDS_BUILD_NOT_FOUND', {}));
+    await start();
+    expect((await read())?.failure).toBeString();
+  });
+});

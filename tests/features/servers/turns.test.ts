@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { shareRoom, type WaitingNamespace } from '../../../src/features/servers/turns.ts';
+
+const machine = { servers_max: 10, servers_per_group_max: 100, taken_at_once_max: 32 };
+/** So many servers of a namespace that is its group's only one. */
+const run = (namespace_id: string, count: number) =>
+  Array.from({ length: count }, () => ({ namespace_id, group_id: `group of ${namespace_id}` }));
+const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespace => ({
+  namespace_id,
+  group_id: `group of ${namespace_id}`,
+  waiting,
+  since: new Date(since),
+});
+
+describe('turns: room goes', () => {
+  const CASES = [
+    ['to nobody when nobody waits', [], run('a', 3), {}, {}],
+    ['to all who wait when there is enough', [wait('a', 3), wait('b', 2)], [], { a: 3, b: 2 }, {}],
+    ['in equal parts, whoever came first', [wait('a', 30), wait('b', 30, 5)], [], { a: 5, b: 5 }, {}],
+    ['to those who have the least', [wait('a', 30), wait('b', 30, 5)], run('a', 6), { b: 4 }, { a: 'machine_full' }],
+    [
+      'to a newcomer before the one who has much',
+      [wait('a', 30), wait('b', 1, 5)],
+      run('a', 9),
+      { b: 1 },
+      { a: 'machine_full' },
+    ],
+    [
+      'to nobody when there is none',
+      [wait('a', 1), wait('b', 1)],
+      run('a', 10),
+      {},
+      { a: 'machine_full', b: 'machine_full' },
+    ],
+  ] as const;
+  test.each(CASES)('%s', (_, waiting, running, taken, held) => {
+    const turns = shareRoom([...waiting], { ...machine, running: [...running] });
+    expect(Object.fromEntries(turns.taken)).toEqual({ ...taken });
+    expect(Object.fromEntries(turns.held)).toEqual({ ...held });
+  });
+
+  test('to a group up to its quota, whichever of its namespaces the servers are of', () => {
+    const waiting = ['a', 'b'].map((namespace_id) => ({ ...wait(namespace_id, 30), group_id: 'one' }));
+    const running = [{ namespace_id: 'a', group_id: 'one' }];
+    const turns = shareRoom([...waiting, wait('c', 1, 9)], { ...machine, servers_per_group_max: 4, running });
+    expect(Object.fromEntries(turns.taken)).toEqual({ a: 1, b: 2, c: 1 });
+    const full = { ...machine, servers_per_group_max: 1, running };
+    expect(Object.fromEntries(shareRoom(waiting, full).held)).toEqual({ a: 'group_quota', b: 'group_quota' });
+  });
+
+  test('never beyond the room, the quota and what waits, and none stays empty that could be used', () => {
+    const namespace = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+    const numbers = fc.record({
+      servers_max: fc.nat(12),
+      servers_per_group_max: fc.nat(6),
+      taken_at_once_max: fc.nat(9),
+    });
+    const queue = fc.uniqueArray(fc.tuple(namespace, fc.integer({ min: 1, max: 9 }), fc.nat(9)), {
+      selector: ([name]) => name,
+    });
+    fc.assert(
+      fc.property(numbers, queue, fc.array(namespace, { maxLength: 12 }), (limits, queued, running_names) => {
+        const groupOf = (name: string) => (name < 'c' ? 'first' : 'second');
+        const waiting = queued.map(([name, count, since]) => ({
+          ...wait(name, count, since),
+          group_id: groupOf(name),
+        }));
+        const running = running_names.map((name) => ({ namespace_id: name, group_id: groupOf(name) }));
+        const { taken } = shareRoom(waiting, { ...limits, running });
+        const takenOf = (group: string) =>
+          [...taken].reduce((sum, [name, count]) => sum + (groupOf(name) === group ? count : 0), 0);
+        const runningOf = (group: string) => running.filter(({ group_id }) => group_id === group).length;
+        const sum = [...taken.values()].reduce((all, count) => all + count, 0);
+        const room = Math.max(Math.min(limits.servers_max - running.length, limits.taken_at_once_max), 0);
+        expect(sum).toBeLessThanOrEqual(room);
+        for (const { namespace_id, group_id, waiting: count } of waiting) {
+          const own = taken.get(namespace_id) ?? 0;
+          expect(own).toBeLessThanOrEqual(count);
+          const has_quota = runningOf(group_id) + takenOf(group_id) < limits.servers_per_group_max;
+          if (own > 0)
+            expect(runningOf(group_id) + takenOf(group_id)).toBeLessThanOrEqual(limits.servers_per_group_max);
+          if (own < count && has_quota) expect(sum).toBe(room);
+        }
+      }),
+    );
+  });
+});

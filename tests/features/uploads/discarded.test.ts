@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createUploads, type Uploads } from '../../../src/features/uploads/uploads.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
+import type { Objects } from '../../../src/platform/objects/objects.ts';
+import { createPresigner } from '../../../src/platform/objects/presign.ts';
+import { openS3Objects } from '../../../src/platform/objects/s3.ts';
+import { createMovedClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+import { rejectionOf } from '../../support/refusal.ts';
+import { listBucket, openTestBucket, TEST_S3 } from '../../support/s3.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const KIND = 'identity_avatar';
+const DAY_MS = 24 * 3_600_000;
+const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
+
+/** Where objects lie, and how to see of which uploads there are any. */
+interface Storage {
+  objects: Objects;
+  folders(): Promise<string[]>;
+}
+
+async function openDisk(opened: AsyncDisposableStack): Promise<Storage> {
+  const directory = await mkdtemp(join(tmpdir(), 'muster-objects-'));
+  opened.defer(() => rm(directory, { recursive: true }));
+  // What is being stored lies in a folder of its own.
+  const folders = async () => (await readdir(directory)).filter((name) => name !== '.unfinished');
+  return { objects: createDiskObjects(directory), folders };
+}
+
+async function openBucket(): Promise<Storage> {
+  const { parsed } = await openTestBucket();
+  const folders = async () => (await listBucket(parsed)).map((name) => name.split('/')[0] ?? '');
+  return { objects: await openS3Objects(parsed), folders };
+}
+
+for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
+  describe(`discarded uploads (${where})`, () => {
+    const clock = createMovedClock();
+    let opened: AsyncDisposableStack;
+    let database: Database;
+    let storage: Storage;
+    let removeFolder: Objects['removeFolder'];
+    let events: ServiceEvent[];
+    let uploads: Uploads;
+    let scope: string;
+    beforeAll(async () => {
+      opened = new AsyncDisposableStack();
+      database = opened.use(openDatabase(opened.use(await openTestDatabase()).address, 4));
+      storage = where === 'disk' ? await openDisk(opened) : await openBucket();
+    });
+    afterAll(() => opened.disposeAsync());
+    beforeEach(() => {
+      scope = crypto.randomUUID();
+      events = [];
+      removeFolder = storage.objects.removeFolder;
+      uploads = createUploads({
+        database,
+        clock,
+        events: { emit: (event) => void events.push(event) },
+        objects: { ...storage.objects, removeFolder: (folder) => removeFolder(folder) },
+        presigner: createPresigner(key, clock, 'http://here'),
+      });
+      uploads.setPurpose(KIND, { async inspect() {}, async complete() {} });
+    });
+
+    /** Sends an upload of some bytes, within a quota of 1 MiB in all. */
+    async function send(content_length: number): Promise<string> {
+      const limits = { day_bytes_max: 1_024 ** 3, kept_bytes_max: 1_024 ** 2 };
+      const { upload_id, presigned_requests } = await database.transact((tx) =>
+        uploads.prepare(tx, { kind: KIND, is_multipart: false }, [{ path: 'a.png', content_length }], {
+          scope,
+          limits,
+        }),
+      );
+      for (const { url } of presigned_requests)
+        await uploads.receive(url, new Blob(['x'.repeat(content_length)]).stream());
+      return upload_id;
+    }
+
+    async function sendAndDiscard(content_length = 1): Promise<string> {
+      const upload_id = await send(content_length);
+      await uploads.complete(upload_id);
+      await database.transact((tx) => uploads.discard(tx, upload_id));
+      return upload_id;
+    }
+
+    /** Cleans up until a condition holds. */
+    async function cleanUntil(what: string, isDone: () => Promise<boolean> | boolean): Promise<void> {
+      const stop = new AbortController();
+      const cleaning = uploads.startCleaning(stop.signal);
+      await waitFor(isDone, what);
+      stop.abort();
+      await cleaning.stopped;
+    }
+
+    const isGone = async (upload_ids: string[]) => {
+      const folders = new Set(await storage.folders());
+      return upload_ids.every((upload_id) => !folders.has(upload_id));
+    };
+    const refusalOf = async (work: Promise<unknown>) => (await rejectionOf(ServiceError, work)).code;
+
+    test('are not found from then on, and lose their bytes; others keep theirs', async () => {
+      const kept = await send(1);
+      await uploads.complete(kept);
+      const discarded = await sendAndDiscard();
+      expect(await refusalOf(uploads.get(discarded))).toBe('UPLOAD_NOT_FOUND');
+      expect(await refusalOf(uploads.complete(discarded))).toBe('UPLOAD_NOT_FOUND');
+      await cleanUntil('the bytes to be removed', () => isGone([discarded]));
+      expect(await new Response(await uploads.read(kept, 0)).text()).toBe('x');
+    });
+
+    test('that are not complete yet are not discarded: whoever completes them finds them', async () => {
+      const upload_id = await send(1);
+      await database.transact((tx) => uploads.discard(tx, upload_id));
+      expect(await uploads.complete(upload_id)).toBe(true);
+    });
+
+    test('give their bytes back to the quota once they are removed; abandoned ones as well', async () => {
+      const half = 512 * 1_024;
+      const [discarded] = [await sendAndDiscard(half), await send(half)];
+      expect(await refusalOf(send(1))).toBe('UPLOAD_QUOTA_REACHED');
+      await cleanUntil('the bytes to be removed', () => isGone([discarded]));
+      await waitFor(
+        () =>
+          send(half).then(
+            () => true,
+            () => false,
+          ),
+        'room in the quota',
+      );
+      expect(await refusalOf(send(1))).toBe('UPLOAD_QUOTA_REACHED');
+      clock.advance(DAY_MS + 60_000);
+      const abandoned = () => events.filter(({ event }) => event === 'upload_abandoned').length;
+      await cleanUntil('both abandoned uploads to be removed', () => abandoned() >= 2);
+      await send(half);
+      await send(half);
+    });
+
+    test('are all removed, however many, although one of them cannot be; that one is removed later', async () => {
+      const discarded: string[] = [];
+      for (let count = 0; count < 103; count += 1) {
+        scope = crypto.randomUUID();
+        discarded.push(await sendAndDiscard());
+      }
+      const stubborn = discarded.toSorted()[0] ?? '';
+      const others = discarded.filter((upload_id) => upload_id !== stubborn);
+      let is_stubborn = true;
+      removeFolder = async (folder) => {
+        if (folder === stubborn && is_stubborn) throw new Error('it does not go');
+        await storage.objects.removeFolder(folder);
+      };
+      const isReported = () => events.some(({ event }) => event === 'loop_failed');
+      await cleanUntil('the others to be removed', async () => isReported() && (await isGone(others)));
+      expect(await isGone([stubborn])).toBe(false);
+      is_stubborn = false;
+      await cleanUntil('the last to be removed', () => isGone([stubborn]));
+    }, 90_000);
+  });
+}

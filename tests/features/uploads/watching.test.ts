@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { shareService } from '../../support/suite.ts';
+import { prepareScript, sendPart } from '../../support/uploads.ts';
+
+const muster = shareService();
+let game: TestGame;
+let database: Database;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  database = openDatabase(muster.database_address, 1);
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+const seen = async (upload_id: string) =>
+  (await muster.api.ok('GET', `/cloud/games/${game.game_id}/uploads/${upload_id}`, { token: game.cloud_token })).upload;
+
+test('upload: who watches it reads none of its files, however many parts come', async () => {
+  const { requests, upload_id } = await prepareScript(muster, game, { content_length: 3 });
+  for (const request of requests) expect(await sendPart(request, '1+1')).toBe('200 taken');
+  await database.transact(async (tx) => {
+    await tx.execute(sql`lock table upload_files in access exclusive mode`);
+    expect(await seen(upload_id)).toMatchObject({ received_length: 3, complete: false });
+  });
+});
+
+test('upload: a part that is sent again counts once, also when it comes twice at one time', async () => {
+  const { requests, upload_id } = await prepareScript(muster, game, { content_length: 3 });
+  const [request] = requests;
+  if (!request) throw new Error('a file has a request');
+  await Promise.all(Array.from({ length: 6 }, () => sendPart(request, '1+1')));
+  expect(await seen(upload_id)).toMatchObject({ received_length: 3, complete: false });
+});

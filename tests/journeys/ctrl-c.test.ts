@@ -1,0 +1,84 @@
+import { expect, test } from 'bun:test';
+import { signalProcess } from '../../src/platform/processes.ts';
+import { createApi } from '../support/api.ts';
+import { postgresOf } from '../support/processes.ts';
+import { type Home, makeHome } from '../support/program.ts';
+import { openTerminal, readmeStartCommand, waitForOutput } from '../support/terminal.ts';
+import { waitFor } from '../support/wait.ts';
+
+const ROUNDS = 20;
+
+/** Asks for a seat in the demo, so that a game server runs. */
+async function findInDemo(url: string): Promise<void> {
+  const page = await (await fetch(`${url}/demo`)).text();
+  const token = /const token = '([^']+)'/.exec(page)?.[1];
+  await createApi(url).ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
+}
+
+/** All that the program started ends, a little after `npx` gave the terminal back. */
+async function expectNothingLeft(home: Home): Promise<void> {
+  await waitFor(() => home.processes().length === 0, 'PostgreSQL and all game servers to end');
+}
+
+test(`ctrl-C: one press in a terminal, by the command of the README, leaves nothing running, ${ROUNDS} times of ${ROUNDS}`, async () => {
+  await using home = await makeHome();
+  const command = await readmeStartCommand();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const terminal = openTerminal(command, home.environment);
+    await waitForOutput(terminal, 'service_started');
+    await findInDemo(home.url);
+    terminal.pressCtrlC();
+    await terminal.exited;
+    await expectNothingLeft(home);
+    expect(terminal.output()).toContain('Stopping, game servers too.');
+  }
+}, 600_000);
+
+test('ctrl-C: signals that one press sends several times are one request', async () => {
+  await using home = await makeHome();
+  const { url, pid, exited } = await home.start();
+  await findInDemo(url);
+  // Apart from each other, or the kernel would deliver them as one.
+  for (let sent = 0; sent < 10; sent += 1) {
+    signalProcess(pid, 'SIGINT');
+    await Bun.sleep(2);
+  }
+  expect(await exited).toBe(0);
+  expect(home.processes()).toEqual([]);
+}, 90_000);
+
+test('ctrl-C: a press while the program starts leaves no PostgreSQL behind', async () => {
+  await using home = await makeHome();
+  const launched = home.launch();
+  await waitFor(() => hasPostgres(home), 'PostgreSQL to start');
+  expect(await launched.stop('SIGINT')).toBe(0);
+  expect(home.processes()).toEqual([]);
+}, 90_000);
+
+test('ctrl-C: a second press leaves at once, and the next start takes over what still runs', async () => {
+  await using home = await makeHome();
+  const { pid, output, exited } = await home.start();
+  const postmaster = postgresOf(home.data_directory);
+  // A postmaster that is stopped cannot end, so the program would wait for it for a long while.
+  process.kill(postmaster, 'SIGSTOP');
+  try {
+    process.kill(pid, 'SIGINT');
+    await waitForOutput({ output }, 'Press ctrl-C again');
+    const presses = setInterval(() => process.kill(pid, 'SIGINT'), 300);
+    expect(await exited.finally(() => clearInterval(presses))).toBe(130);
+  } finally {
+    process.kill(postmaster, 'SIGCONT');
+  }
+  const next = await home.start();
+  expect(await next.stop('SIGINT')).toBe(0);
+  expect(home.processes()).toEqual([]);
+}, 90_000);
+
+/** Whether a postmaster runs that would outlive the program. */
+function hasPostgres({ data_directory }: Home): boolean {
+  try {
+    return postgresOf(data_directory) > 0;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { unpackArchive } from '../../src/features/builds/unpack.ts';
+import { createDiskSpace } from '../../src/platform/disk-space.ts';
+import { syncPath } from '../../src/platform/durable.ts';
+import { ServiceError } from '../../src/platform/errors.ts';
+import { createDiskObjects } from '../../src/platform/objects/disk.ts';
+import { piecesOf } from '../support/pieces.ts';
+import { rejectionOf } from '../support/refusal.ts';
+import { packTar } from '../support/tar.ts';
+
+const GIBIBYTE = 1024 ** 3;
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'muster-space-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** A space whose reserve is so many bytes less than what is free. */
+async function openSpace(room_bytes: number) {
+  const { bavail, bsize } = await statfs(directory);
+  return createDiskSpace({ directory, reserve_bytes: bavail * bsize - room_bytes, events: { emit() {} } });
+}
+
+const codeOf = async (work: Promise<unknown>) => (await rejectionOf(ServiceError, work)).code;
+
+test('disk space: what fits above the reserve is taken, what does not is refused', async () => {
+  const space = await openSpace(GIBIBYTE);
+  await space.assertRoom(1_000);
+  expect(await space.isLow()).toBe(false);
+  expect(await codeOf(space.assertRoom(2 * GIBIBYTE))).toBe('STORAGE_FULL');
+  const full = await openSpace(-GIBIBYTE);
+  expect(await full.isLow()).toBe(true);
+  expect(await codeOf(full.assertRoom(0))).toBe('STORAGE_FULL');
+});
+
+test('disk space: a meter refuses the first write below the reserve, and any later one when the space is used up', async () => {
+  const takeRoom = (await openSpace(GIBIBYTE)).createMeter();
+  await takeRoom(1_000);
+  expect(await codeOf(takeRoom(2 * GIBIBYTE))).toBe('STORAGE_FULL');
+  expect(await codeOf((await openSpace(-GIBIBYTE)).createMeter()(1))).toBe('STORAGE_FULL');
+});
+
+test('objects on disk: one that would use the reserve is refused before its first byte, and leaves nothing', async () => {
+  const objects = createDiskObjects(directory, await openSpace(-GIBIBYTE));
+  const content = piecesOf('abc');
+  const refusal = await rejectionOf(ServiceError, objects.put('a/0', content, 3));
+  expect([refusal.code, refusal.status, refusal.retry_after_ms]).toEqual(['STORAGE_FULL', 503, 30_000]);
+  expect(content.taken).toBe(0);
+  expect(await readdir(directory)).toEqual([]);
+});
+
+test('unpacking: an archive that would use the reserve is refused, however small it is packed', async () => {
+  const archive = gzipSync(await packTar([{ name: 'large', content: Buffer.alloc(1_000_000) }]));
+  const takeRoom = (await openSpace(-GIBIBYTE)).createMeter();
+  const unpacking = unpackArchive(new Blob([new Uint8Array(archive)]).stream(), directory, { takeRoom });
+  expect(await codeOf(unpacking)).toBe('STORAGE_FULL');
+});
+
+test('fsync that fails leaves no file open', async () => {
+  const openFiles = async () => (await readdir('/proc/self/fd')).length;
+  const before = await openFiles();
+  // A file system without a disk: it can be opened, and not be synced.
+  for (let time = 0; time < 50; time += 1) await rejectionOf(Error, syncPath('/proc/self'));
+  expect(await openFiles()).toBeLessThan(before + 10);
+});

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { waitFor } from '../support/wait.ts';
+
+let place: PostgresPlace;
+beforeAll(async () => {
+  place = await makePostgresPlace();
+  await using server = await place.open();
+  await query(server, 'create table kept (word text)', `insert into kept values ('muster')`);
+}, 90_000);
+afterAll(() => place[Symbol.asyncDispose]());
+
+const statusOf = () => readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').split('\n');
+
+test('the embedded PostgreSQL is waited for as long as it recovers, and operators are told that it does', async () => {
+  // A recovery that lasts as long as a file is there.
+  const hold = join(place.directory, 'hold');
+  writeFileSync(hold, '');
+  appendFileSync(
+    join(place.cluster, 'postgresql.auto.conf'),
+    `restore_command = 'while [ -e ${hold} ]; do sleep 0.02; done; false'\n`,
+  );
+  writeFileSync(join(place.cluster, 'recovery.signal'), '');
+  place.events.length = 0;
+  const opening = place.open({ starts_within_ms: 300, progress_every_ms: 200 });
+  const recovering = () => place.events.filter(({ event }) => event === 'database_recovering');
+  // Far longer than it may take to say that it starts.
+  await Promise.race([opening, waitFor(() => recovering().length >= 5, 'the recovery to be told of')]);
+  expect(recovering()[0]).toMatchObject({ for_ms: expect.any(Number), last_line: expect.any(String) });
+  const [pid, , , , , , , status] = statusOf();
+  expect(status?.trim()).toBe('starting');
+  rmSync(hold);
+  await using server = await opening;
+  expect(statusOf()[0]).toBe(pid);
+  expect(await query(server, 'select word from kept')).toEqual([{ word: 'muster' }]);
+}, 90_000);

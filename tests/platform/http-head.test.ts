@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { route } from '../../src/platform/http/route.ts';
+import { openTestApp } from '../support/http-app.ts';
+import { fillPath, listOperations } from '../support/operations.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { openTestService, type TestService } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
+
+let opened: TestService;
+beforeAll(async () => {
+  opened = await openTestService();
+});
+afterAll(() => opened[Symbol.asyncDispose]());
+
+const PAGES = ['/openapi.json', '/asyncapi.json', '/swagger', '/swagger/ui.js', '/client.js', '/docs/errors', '/watch'];
+/** Differ from one request to the next. */
+const ITS_OWN = ['rvt-ray-id', 'ratelimit-remaining', 'ratelimit-reset'];
+
+const send = (base_url: string, method: string, path: string, token = '') =>
+  sendRaw(
+    base_url,
+    `${method} ${path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+  );
+
+/** All headers of an answer that are the same each time; of its date only that it has one. */
+function readHeaders(headers: Headers): Record<string, unknown> {
+  const entries = [...headers].filter(([name]) => !ITS_OWN.includes(name));
+  return { ...Object.fromEntries(entries), date: headers.has('date') };
+}
+
+test('HEAD: every path that takes GET gives the status and headers of GET, and no body', async () => {
+  const { api, administrator_token } = opened;
+  const operations = (await listOperations(api)).filter(({ method }) => method === 'GET');
+  expect(operations.length).toBeGreaterThan(40);
+  for (const path of [...operations.map((operation) => fillPath(operation)), ...PAGES, '/nothing']) {
+    const of_get = await send(api.base_url, 'GET', path, administrator_token);
+    const of_head = await send(api.base_url, 'HEAD', path, administrator_token);
+    expect({ path, ...of_head, headers: readHeaders(of_head.headers) }).toEqual({
+      ...{ path, status: of_get.status, body: '' },
+      headers: readHeaders(of_get.headers),
+    });
+  }
+});
+
+test('HEAD: a long poll waits for the next change', async () => {
+  const { api, administrator_token: token } = opened;
+  const { watch, groups } = await api.ok('GET', '/cloud/games', { token });
+  const answer = send(api.base_url, 'HEAD', `/cloud/games?watch_index=${watch.index}`, token);
+  const body = { name_id: 'head', display_name: 'Head', developer_group_id: groups[0].group_id };
+  await api.ok('POST', '/cloud/games', { token, body });
+  const { status, body: text, headers } = await answer;
+  expect([status, text]).toEqual([200, '']);
+  const changed = await send(api.base_url, 'GET', '/cloud/games', token);
+  expect(headers.get('content-length')).toBe(changed.headers.get('content-length'));
+});
+
+test('HEAD: a body that is streamed is cancelled, not read', async () => {
+  let is_cancelled = false;
+  const endless = () =>
+    new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new Uint8Array(1_000)),
+      cancel: () => {
+        is_cancelled = true;
+      },
+    });
+  const answer = async () => new Response(endless(), { headers: { vary: 'Accept-Language', 'x-own': 'yes' } });
+  await using app = await openTestApp([route('GET', '/endless', { summary: 'For a test.', allow: 'anyone' }, answer)]);
+  const { status, body, headers } = await send(app.api.base_url, 'HEAD', '/endless');
+  expect([status, body, headers.get('x-own')]).toEqual([200, '', 'yes']);
+  await waitFor(() => is_cancelled, 'the end of the body');
+});
+
+test('Vary: a name of the route is kept, and Origin is added once', async () => {
+  const varies = (path: `/${string}`, vary: string) =>
+    route(
+      'GET',
+      path,
+      { summary: 'For a test.', allow: 'anyone' },
+      async () => new Response('', { headers: { vary } }),
+    );
+  await using app = await openTestApp([varies('/language', 'Accept-Language'), varies('/origin', 'accept, origin')]);
+  expect((await app.api.get('/language')).headers.get('vary')).toBe('Accept-Language, Origin');
+  expect((await app.api.get('/origin')).headers.get('vary')).toBe('accept, origin');
+});

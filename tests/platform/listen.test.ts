@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { listenAddresses } from '../../src/platform/http/listen.ts';
+import { holdPort } from '../../src/platform/http/port-hold.ts';
+import { isRunning, readOpenFiles } from '../../src/platform/processes.ts';
+import { findSocketsAt } from '../../src/platform/tcp-ports.ts';
+import { findFreePort, makeDataDirectory } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
+
+const ADDRESSES: [string, string[]][] = [
+  ['127.0.0.1', ['127.0.0.1', '::1']],
+  ['0.0.0.0', ['0.0.0.0', '::1']],
+  ['localhost', ['127.0.0.1', '::1']],
+  ['::1', ['::1', '127.0.0.1']],
+  ['::', ['::']],
+  ['10.0.0.7', ['10.0.0.7']],
+  ['play.example.com', ['play.example.com']],
+];
+test.each(ADDRESSES)('listening: %s is also the loopback address that belongs to it', (host, addresses) => {
+  expect(listenAddresses(host)).toEqual(addresses);
+});
+
+describe('a held port', () => {
+  let directory: string;
+  beforeAll(async () => {
+    directory = await makeDataDirectory();
+  });
+  afterAll(() => rmSync(directory, { recursive: true }));
+
+  const hold = (port: number, name = 'hold', addresses = ['127.0.0.1', '::1']) =>
+    holdPort({ addresses, port, file: join(directory, name) });
+  const noted = (name = 'hold') => JSON.parse(readFileSync(join(directory, name), 'utf8'));
+  const serve = (port: number, reusePort: boolean) =>
+    Bun.serve({ hostname: '127.0.0.1', port, reusePort, fetch: () => new Response('ok') });
+
+  test('is for those who know of it: others are refused, and what knocks there too', async () => {
+    const port = findFreePort();
+    const held = hold(port);
+    expect(() => serve(port, false)).toThrow('in use');
+    expect(hold(port, 'another')).toBeUndefined();
+    expect(await fetch(`http://127.0.0.1:${port}`).catch((error) => error.code)).toBe('ECONNREFUSED');
+    const server = serve(port, true);
+    expect(await (await fetch(server.url)).text()).toBe('ok');
+    await server.stop(true);
+    held?.release();
+    await waitFor(() => !isListed(port), 'the port to be free');
+    expect(existsSync(join(directory, 'hold'))).toBe(false);
+    await serve(port, false).stop(true);
+  });
+
+  test('is held by one process, however often that is asked for, and by another for another port', () => {
+    const [port, other] = [findFreePort(), findFreePort()];
+    hold(port);
+    const first = noted();
+    hold(port);
+    expect(noted()).toEqual(first);
+    const held = hold(other);
+    expect(noted().port).toBe(other);
+    held?.release();
+    expect(isRunning(first.process)).toBe(false);
+  });
+
+  test('is given back by a holder that was never noted: we were killed before, or the disk was full', async () => {
+    const port = findFreePort();
+    hold(port);
+    const unnoted = noted();
+    rmSync(join(directory, 'hold'));
+    // While a shell becomes another program its environment cannot be read.
+    await waitFor(() => readFileSync(`/proc/${unnoted.process.pid}/comm`, 'utf8') === 'sleep\n', 'the holder to rest');
+    const held = hold(port);
+    expect(held).toBeDefined();
+    expect(isRunning(unnoted.process)).toBe(false);
+    held?.release();
+  });
+
+  test('is not held where another program listens', async () => {
+    const server = serve(0, false);
+    expect(hold(server.port ?? 0)).toBeUndefined();
+    expect(existsSync(join(directory, 'hold'))).toBe(false);
+    await server.stop(true);
+  });
+
+  /** A bound port is in no table of the kernel: only trying tells. */
+  function isListed(port: number): boolean {
+    try {
+      void serve(port, false).stop(true);
+      return false;
+    } catch {
+      return true;
+    }
+  }
+});
+
+test('sockets at a port: found with the process that has them, on any address', async () => {
+  await using server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('ok') });
+  const sockets = findSocketsAt(server.port ?? 0);
+  expect(sockets.size).toBe(1);
+  const hasSocket = (pid: number) => readOpenFiles(pid).some((file) => sockets.has(file));
+  expect(hasSocket(process.pid)).toBe(true);
+  await using other = Bun.spawn(['sleep', '60']);
+  expect(hasSocket(other.pid)).toBe(false);
+  expect(hasSocket(2 ** 22 + 1)).toBe(false);
+  expect(findSocketsAt(findFreePort())).toEqual(new Set());
+});

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { type Database, openDatabase } from '../../src/platform/database/database.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { type Operator, openOperator, outcomeOfWrite, type ReadOnlySetting } from '../support/read-only.ts';
+import { waitFor } from '../support/wait.ts';
+
+const POOL = 5;
+const SETTINGS: ReadOnlySetting[] = ['database', 'role in database'];
+const REFUSED = 'DATABASE_UNAVAILABLE';
+/** A connection that was read-only is used for half an hour or more where nothing replaces it. */
+const REPLACED_WITHIN_MS = 20_000;
+
+/** Ways to write, each over connections of its own. Each gives what became of as many writes as it has connections. */
+const WRITERS: { name: string; open(database: Database): () => Promise<string[]> }[] = [
+  {
+    name: 'statements of the pool',
+    open:
+      ({ queries }) =>
+      () =>
+        Promise.all(Array.from({ length: POOL }, () => outcomeOfWrite(queries))),
+  },
+  {
+    name: 'transactions',
+    open: (database) => () =>
+      Promise.all(
+        Array.from({ length: POOL }, () =>
+          outcomeOfWrite({ execute: (statement) => database.transact((tx) => tx.execute(statement)) as never }),
+        ),
+      ),
+  },
+  {
+    name: 'a lane',
+    open(database) {
+      const lane = database.openLane();
+      return async () => [await outcomeOfWrite(lane)];
+    },
+  },
+];
+
+describe('a database that was read-only for a moment', () => {
+  let opened: Awaited<ReturnType<typeof openTestDatabase>>;
+  let operator: Operator;
+  beforeAll(async () => {
+    opened = await openTestDatabase();
+    operator = await openOperator(opened.address);
+    await operator.database.queries.execute(sql`create table notes (note text)`);
+  });
+  afterAll(async () => {
+    await operator[Symbol.asyncDispose]();
+    await opened[Symbol.asyncDispose]();
+  });
+
+  for (const setting of SETTINGS) {
+    for (const { name, open } of WRITERS) {
+      test(`${name}: writes succeed again on every connection (set on the ${setting})`, async () => {
+        await using database = openDatabase(opened.address, POOL);
+        const write = open(database);
+        expect(new Set(await write())).toEqual(new Set(['written']));
+        await operator.forbidWrites(setting);
+        await waitFor(async () => (await write()).every((outcome) => outcome === REFUSED), 'writes to be refused');
+        await operator.allowWrites(setting);
+        await waitFor(
+          async () => (await write()).every((outcome) => outcome === 'written'),
+          'writes on every connection',
+          REPLACED_WITHIN_MS,
+        );
+      }, 90_000);
+    }
+  }
+});

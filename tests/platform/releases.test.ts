@@ -1,0 +1,77 @@
+import { expect, test } from 'bun:test';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { $ } from 'bun';
+import { sql } from 'drizzle-orm';
+import { versionOf } from '../../.ci/version.ts';
+import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
+import manifest from '../../package.json' with { type: 'json' };
+import { findAsset } from '../../src/platform/assets.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { migrateDatabase } from '../../src/platform/database/migrate.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+
+const PROGRAM = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+
+/** A directory that is removed at the end. */
+async function makeDirectory() {
+  const path = await mkdtemp(join(tmpdir(), 'muster-releases-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** The migrations of a release that comes after this one. */
+async function writeNextRelease(folder: string): Promise<void> {
+  await cp(findAsset('drizzle'), folder, { recursive: true });
+  const last = journal.entries.at(-1);
+  if (!last) throw new Error('there are migrations');
+  const next = { ...last, idx: last.idx + 1, when: last.when + 1, tag: '9999_next' };
+  await writeFile(join(folder, `${next.tag}.sql`), 'create table of_the_next_release (id int);');
+  await writeFile(
+    join(folder, 'meta/_journal.json'),
+    JSON.stringify({ ...journal, entries: [...journal.entries, next] }),
+  );
+}
+
+test('migrations: an older program refuses a database of a newer one, names both, and changes nothing', async () => {
+  await using external = await openExternalDatabase();
+  await using folder = await makeDirectory();
+  await using database = openDatabase({ url: external.url }, 2);
+  await migrateDatabase(database);
+  await writeNextRelease(folder.path);
+  await migrateDatabase(database, { version: '98.7.6', folder: folder.path });
+  const before = await database.queries.execute(sql`select id, created_at, release from migrations order by id`);
+  expect(before.map(({ release }) => release)).toEqual([...journal.entries.map(() => manifest.version), '98.7.6']);
+
+  await using home = await makeHome({ DATABASE_URL: external.url });
+  for (const command of ['serve', 'migrate']) {
+    const { exit_code, output } = await home.run({ command: [...PROGRAM, command] });
+    expect({ command, exit_code }).toEqual({ command, exit_code: 1 });
+    expect(output).toMatch(
+      /^The database was changed by Muster 98\.7\.6, and this is the older Muster \S+: start 98\.7\.6 or a later one, or restore a backup from before\.$/m,
+    );
+  }
+  expect([
+    ...(await database.queries.execute(sql`select id, created_at, release from migrations order by id`)),
+  ]).toEqual([...before]);
+}, 90_000);
+
+test('a build: its version is that of the tag, else the release with the commit, else the release', async () => {
+  await using directory = await makeDirectory();
+  const { path } = directory;
+  expect(await versionOf(path, '')).toBe(manifest.version);
+  expect(await versionOf(path, '1.2.3')).toBe('1.2.3');
+  await expect(versionOf(path, 'newest')).rejects.toThrow('expected a version like 1.2.0');
+
+  const git = (...command: string[]) =>
+    $`git -c user.name=tests -c user.email=tests@localhost ${command}`.cwd(path).quiet();
+  await git('init');
+  await git('commit', '--allow-empty', '-m', 'first');
+  const commit = (await git('rev-parse', '--short=8', 'HEAD')).stdout.toString().trim();
+  expect(await versionOf(path, '')).toBe(`${manifest.version}-dev.g${commit}`);
+  await git('tag', 'v2.0.0-rc.1');
+  expect(await versionOf(path, '')).toBe('2.0.0-rc.1');
+  await writeFile(join(path, 'new'), '');
+  expect(await versionOf(path, '')).toBe(`${manifest.version}-dev.g${commit}.changed`);
+});

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { selectIdentities } from '../../src/features/identities/store.ts';
+import { selectStandings } from '../../src/features/lobbies/queue-store.ts';
+import { insertReceipts } from '../../src/features/lobbies/receipts-store.ts';
+import { selectAlive } from '../../src/features/lobbies/store.ts';
+import { selectUsage } from '../../src/features/servers/usage-store.ts';
+import { type Database, openDatabase, type Queries } from '../../src/platform/database/database.ts';
+import { readVersions, touch } from '../../src/platform/watch/versions.ts';
+import { openTestDatabase } from '../support/database.ts';
+
+const uuids = (count: number) => Array.from({ length: count }, () => crypto.randomUUID());
+const NOW = new Date();
+const WINDOW = { start: NOW, end: NOW };
+
+/** Queries that take a list, each run for so many of its values. */
+const QUERIES: { name: string; run(queries: Queries, count: number): Promise<unknown> }[] = [
+  { name: 'identities by their ids', run: (queries, count) => selectIdentities(queries, uuids(count)) },
+  { name: 'lobbies that run', run: (queries, count) => selectAlive(queries, uuids(count)) },
+  { name: 'usage of games', run: (queries, count) => selectUsage(queries, uuids(count), WINDOW) },
+  {
+    name: 'places in the queue',
+    run: (queries, count) =>
+      selectStandings(
+        queries,
+        uuids(count).map((ticket) => ({ ticket, namespace_id: crypto.randomUUID() })),
+      ),
+  },
+  {
+    name: 'new receipts',
+    run: (queries, count) =>
+      insertReceipts(
+        queries,
+        uuids(count).map((ray_id) => ({ ray_id, namespace_id: crypto.randomUUID(), create_ts: NOW, receipt: {} })),
+      ),
+  },
+  { name: 'versions of topics', run: (queries, count) => readVersions(queries, uuids(count)) },
+  { name: 'changed topics', run: (queries, count) => touch(queries, uuids(count)) },
+];
+
+describe('a query that takes a list is one statement, however long the list is:', () => {
+  let opened: Awaited<ReturnType<typeof openTestDatabase>>;
+  let database: Database;
+  beforeAll(async () => {
+    opened = await openTestDatabase();
+    // One connection, which keeps all prepared statements.
+    database = openDatabase(opened.address, 1);
+  });
+  afterAll(async () => {
+    await database[Symbol.asyncDispose]();
+    await opened[Symbol.asyncDispose]();
+  });
+
+  async function countStatements(): Promise<number> {
+    const [row] = await database.queries.execute<{ count: number }>(
+      sql`select count(*)::int as count from pg_prepared_statements`,
+    );
+    return row?.count ?? 0;
+  }
+
+  for (const { name, run } of QUERIES) {
+    test(name, async () => {
+      await run(database.queries, 1);
+      const before = await countStatements();
+      for (const count of [2, 3, 5, 8]) await run(database.queries, count);
+      expect(await countStatements()).toBe(before);
+    });
+  }
+});

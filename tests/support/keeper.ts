@@ -1,0 +1,63 @@
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DatabaseAddress } from '../../src/platform/database/database.ts';
+
+/** The machine's own directory for temporary files, whatever the run has set since. */
+export const MACHINE_TMP = tmpdir();
+
+/** Outlives the tests: it holds what they share, and cleans up after a run that was cut short. */
+interface Keeper extends AsyncDisposable {
+  /** A database on the PostgreSQL of the run, which starts with the first call. */
+  addressOf(database: string): Promise<DatabaseAddress>;
+}
+
+let keeper: Keeper | undefined;
+
+/**
+ * Starts the keeper of this run as a process of its own, once. Everything that the run writes lies in one temporary
+ * directory from then on. Started before the first test: Bun ends each process that was spawned while tests ran when one
+ * of them times out, and the PostgreSQL of the files after it must stay.
+ */
+export function startKeeper(): Keeper {
+  keeper ??= spawnKeeper();
+  return keeper;
+}
+
+/** Ends the keeper of this run, if there is one, with all that is left of the run. */
+export async function stopKeeper(): Promise<void> {
+  await keeper?.[Symbol.asyncDispose]();
+  keeper = undefined;
+}
+
+function spawnKeeper(): Keeper {
+  const directory = mkdtempSync(join(MACHINE_TMP, 'muster-run-'));
+  chmodSync(directory, 0o711);
+  process.env.TMPDIR = directory;
+  const command = [process.execPath, join(import.meta.dir, 'keeper-process.ts'), directory, MACHINE_TMP];
+  const child = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' });
+  // A run that does not close it is not kept alive by it.
+  child.unref();
+  let connection: Promise<object> | undefined;
+
+  async function openDatabase(): Promise<object> {
+    child.stdin.write('database\n');
+    await child.stdin.flush();
+    child.ref();
+    const { value } = await child.stdout.getReader().read();
+    child.unref();
+    if (value === undefined) throw new Error('the PostgreSQL of the tests did not start');
+    return JSON.parse(new TextDecoder().decode(value));
+  }
+
+  return {
+    async addressOf(database) {
+      connection ??= openDatabase();
+      return { ...(await connection), database } as DatabaseAddress;
+    },
+    async [Symbol.asyncDispose]() {
+      await child.stdin.end();
+      await child.exited;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { createAtlas } from '../../src/features/lobbies/atlas.ts';
+import { createRounds } from '../../src/features/lobbies/rounds.ts';
+import type { SeatRequest } from '../../src/features/lobbies/rules.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+import type { Database } from '../../src/platform/database/database.ts';
+import type { TestGame } from './game.ts';
+import { ANYBODY } from './game-limits.ts';
+
+/** The rounds of a process that gets no notification: it knows only its own commits and what it reads. */
+export function openQuietRounds({ database, clock }: { database: Database; clock: Clock }) {
+  const feed = { subscribe: () => () => {}, learn() {}, async [Symbol.asyncDispose]() {} };
+  const atlas = createAtlas({ database, feed });
+  const founding = {
+    foundLobbies: async () => {
+      throw new Error('a lobby was made');
+    },
+  };
+  return createRounds({ database, clock, atlas, founding, seat_timeout_ms: 60_000 });
+}
+
+/** A find of one player in one game mode, as the rounds get it. */
+export function requestSeat(
+  { game_id, namespace_id, version_id }: TestGame & { version_id: string },
+  { may_create = false, game_mode = 'default' } = {},
+): SeatRequest {
+  const maxima = { max_players_normal: 10, max_players_direct: 10, max_players_party: 10 };
+  const lobby = { game_mode, region: 'local', tags: {}, ...maxima, publicity: null, lobby_config: undefined };
+  const creates = may_create ? lobby : undefined;
+  const search = { game_modes: [game_mode], regions: ['local'], tags: {}, creates };
+  const player_id = Bun.randomUUIDv7();
+  return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', client: ANYBODY, search };
+}
+
+/** The same database; `onQuery` is called before each query, and may throw. */
+export function watchQueries(database: Database, onQuery: () => void): Database {
+  const watch = <Target extends object>(queries: Target) =>
+    new Proxy(queries, {
+      get(target, name) {
+        onQuery();
+        const value = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  return {
+    ...database,
+    queries: watch(database.queries),
+    openLane: () => watch(database.openLane()),
+    [Symbol.asyncDispose]: async () => {},
+  };
+}
+
+/** The same database, and how many queries it has answered. */
+export function countQueries(database: Database): { database: Database; counted: () => number } {
+  let count = 0;
+  const counting = watchQueries(database, () => {
+    count += 1;
+  });
+  return { database: counting, counted: () => count };
+}

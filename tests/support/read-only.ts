@@ -1,0 +1,57 @@
+import { sql } from 'drizzle-orm';
+import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import { toServiceError } from '../../src/platform/database/failures.ts';
+import type { Lane } from '../../src/platform/database/lane.ts';
+
+/** Ways to make new connections read-only; a connection keeps what it was opened with. */
+export type ReadOnlySetting = 'database' | 'role in database';
+
+/** An operator of a database, whose own connection can always write. */
+export interface Operator extends AsyncDisposable {
+  database: Database;
+  /** Makes new connections read-only; those there are stay as they are. */
+  setReadOnly(setting: ReadOnlySetting): Promise<void>;
+  /** Makes new connections read-only and ends those there are. */
+  forbidWrites(setting: ReadOnlySetting): Promise<void>;
+  /** Lets new connections write; those there are stay as they are. */
+  allowWrites(setting: ReadOnlySetting): Promise<void>;
+}
+
+/** Opens an operator of the database at an address. */
+export async function openOperator(address: DatabaseAddress): Promise<Operator> {
+  const database = openDatabase(address, 1);
+  const run = (statement: string) => database.queries.execute(sql.raw(statement));
+  const [names] = await database.queries.execute<{ role: string; name: string }>(
+    sql`select quote_ident(current_user) as role, quote_ident(current_database()) as name`,
+  );
+  const targets: Record<ReadOnlySetting, string> = {
+    database: `database ${names?.name}`,
+    'role in database': `role ${names?.role} in database ${names?.name}`,
+  };
+  async function setReadOnly(setting: ReadOnlySetting): Promise<void> {
+    await run(`alter ${targets[setting]} set default_transaction_read_only = on`);
+  }
+  return {
+    database,
+    setReadOnly,
+    async forbidWrites(setting) {
+      await setReadOnly(setting);
+      await run(
+        `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+        where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`,
+      );
+    },
+    async allowWrites(setting) {
+      await run(`alter ${targets[setting]} reset default_transaction_read_only`);
+    },
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  };
+}
+
+/** What becomes of a statement: 'written', or the code of its failure. */
+export async function outcomeOfWrite(queries: Lane): Promise<string> {
+  return await queries.execute(sql`insert into notes values ('written')`).then(
+    () => 'written',
+    (error: unknown) => toServiceError(error)?.code ?? String(error),
+  );
+}

@@ -1,0 +1,12 @@
+import { sql } from 'drizzle-orm';
+import type { Queries } from '../../src/platform/database/database.ts';
+
+/** How often a table was read from its first row to its last. One connection must ask, and have done the reading. */
+export async function countScans(queries: Queries, table: string): Promise<number> {
+  // The figures of the statements before are part of the next snapshot.
+  await queries.execute(sql`select pg_stat_force_next_flush()`);
+  await queries.execute(sql`select pg_stat_clear_snapshot()`);
+  const [row] = await queries.execute<{ scans: string }>(sql`
+    select seq_scan::text as scans from pg_stat_user_tables where relname = ${table}`);
+  return Number(row?.scans);
+}

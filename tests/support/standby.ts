@@ -1,0 +1,81 @@
+import { appendFile, chmod, chown, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type EmbeddedPostgres, POSTGRES_USER } from '../../src/platform/database/embedded.ts';
+import { unpackPostgres } from '../../src/platform/database/postgres-files.ts';
+import { sharedFiles } from './database.ts';
+import { makePostgresPlace, type PostgresPlace, query } from './embedded.ts';
+import { waitFor } from './wait.ts';
+
+/** A primary PostgreSQL and a standby that follows it, as two servers of a cluster. */
+export interface ReplicatedPostgres extends AsyncDisposable {
+  primary: EmbeddedPostgres['connection'];
+  standby: EmbeddedPostgres['connection'];
+  /** Makes the standby a primary of its own. */
+  promote(): Promise<void>;
+}
+
+/** Opens both. `prepare` are statements that the primary runs before the standby is made of it. */
+export async function openReplicated(...prepare: string[]): Promise<ReplicatedPostgres> {
+  await using opened = new AsyncDisposableStack();
+  const place = opened.use(await makePostgresPlace());
+  const template = await place.open();
+  await query(template, ...prepare);
+  await template[Symbol.asyncDispose]();
+  const { cluster, sockets } = await copyCluster(place);
+  const { connection: primary } = opened.use(await place.open());
+  await appendFile(
+    join(cluster, 'postgresql.auto.conf'),
+    `primary_conninfo = 'host=${dirname(primary.path)} user=${primary.user}'\n`,
+  );
+  await writeFile(join(cluster, 'standby.signal'), '');
+  await giveAway(cluster);
+  await startPostgres(cluster, sockets);
+  const standby = { ...primary, path: join(sockets, '.s.PGSQL.5432') };
+  await waitFor(async () => (await stateOf(cluster)) === 'ready', 'the standby to take connections');
+  const everything = opened.move();
+  return {
+    primary,
+    standby,
+    async promote() {
+      await query({ connection: standby }, 'select pg_promote()');
+    },
+    // The place ends every process in its directory, the standby too.
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+async function copyCluster(place: PostgresPlace): Promise<{ cluster: string; sockets: string }> {
+  const cluster = join(place.directory, 'standby');
+  const sockets = join(place.directory, 'standby-socket');
+  await cp(place.cluster, cluster, { recursive: true });
+  await chmod(cluster, 0o700);
+  await mkdir(sockets, { mode: 0o700 });
+  await giveAway(sockets);
+  return { cluster, sockets };
+}
+
+async function startPostgres(cluster: string, sockets: string): Promise<void> {
+  const programs = await unpackPostgres(await sharedFiles());
+  const as_user = process.getuid?.() === 0 ? POSTGRES_USER : {};
+  Bun.spawn([join(programs, 'bin/postgres'), '-D', cluster, '-h', '', '-k', sockets, '-c', 'fsync=off', '-N', '120'], {
+    ...as_user,
+    cwd: '/',
+    env: { PGDATA: cluster, LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C' },
+    stdio: ['ignore', 'ignore', 'ignore'],
+  }).unref();
+}
+
+/** What a postmaster notes of itself in its file. */
+async function stateOf(cluster: string): Promise<string | undefined> {
+  const lines = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
+  return lines.split('\n')[7]?.trim();
+}
+
+/** Gives a directory with all it holds to the user that PostgreSQL runs as where we are root. */
+async function giveAway(directory: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const within = await readdir(directory, { recursive: true });
+  for (const path of [directory, ...within.map((name) => join(directory, name))]) {
+    await chown(path, POSTGRES_USER.uid, POSTGRES_USER.gid);
+  }
+}

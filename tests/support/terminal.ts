@@ -1,0 +1,52 @@
+import { resolve } from 'node:path';
+import { waitFor } from './wait.ts';
+
+const CTRL_C = '\x03';
+
+/** A program in the foreground of a terminal of its own. */
+interface Terminal {
+  output(): string;
+  /** Presses ctrl-C once: the kernel signals every process of the foreground group. */
+  pressCtrlC(): void;
+  /** The exit code; null when a signal ended it. */
+  exited: Promise<number | null>;
+}
+
+/** Opens a pseudo-terminal with a command in the project's root. */
+export function openTerminal(command: string[], environment: Record<string, string>): Terminal {
+  const decoder = new TextDecoder();
+  let output = '';
+  const child = Bun.spawn(command, {
+    cwd: resolve(import.meta.dir, '../..'),
+    env: environment,
+    terminal: {
+      cols: 200,
+      rows: 50,
+      data: (_, bytes) => {
+        output += decoder.decode(bytes, { stream: true });
+      },
+    },
+  });
+  return {
+    output: () => output,
+    pressCtrlC: () => {
+      child.terminal?.write(CTRL_C);
+    },
+    exited: child.exited.then(() => child.exitCode),
+  };
+}
+
+/** The command that the README starts with, or what of it this machine can run. */
+export async function readmeStartCommand(): Promise<string[]> {
+  const readme = await Bun.file(resolve(import.meta.dir, '../../README.md')).text();
+  const line = /^npx .* run start$/m.exec(readme)?.[0];
+  if (line === undefined) throw new Error('the README names no command that ends in "run start"');
+  if (Bun.which('npx')) return line.split(' ');
+  console.warn('npx is not on PATH: tried "bun run start" instead of the command of the README');
+  return [process.execPath, 'run', 'start'];
+}
+
+/** Waits until a program has printed something. */
+export async function waitForOutput({ output }: Pick<Terminal, 'output'>, text: string): Promise<void> {
+  await waitFor(() => output().includes(text), `the program to print "${text}", which printed:\n${output()}`);
+}
