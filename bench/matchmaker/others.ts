@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair } from 'jose';
-import { Places } from '../../src/features/lobbies/places.ts';
-import { planSeats, type SeatRequest } from '../../src/features/lobbies/rules.ts';
+import { Places } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { planSeats, type SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
 import { takeSeats } from '../../src/features/lobbies/seats-store.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createTokens } from '../../src/platform/tokens/tokens.ts';

@@ -1,5 +1,5 @@
-import { Places } from '../../src/features/lobbies/places.ts';
-import type { SeatRequest } from '../../src/features/lobbies/rules.ts';
+import { Places } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
 
 /** A request that waits to be decided. */
 export interface Waiting {

@@ -1,5 +1,10 @@
-import type { OpenLobby, Places } from '../../src/features/lobbies/places.ts';
-import { type FindRequest, membersOf, type PlannedLobby, type SeatRequest } from '../../src/features/lobbies/rules.ts';
+import type { OpenLobby, Places } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import {
+  type FindRequest,
+  membersOf,
+  type PlannedLobby,
+  type SeatRequest,
+} from '../../src/features/lobbies/matchmaking/planner.ts';
 import type { Chance } from './chance.ts';
 import { isAwaited } from './lobby-line.ts';
 import { type LobbyWorld, maximumFor, type WorldLobby } from './lobby-world.ts';

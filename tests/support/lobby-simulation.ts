@@ -1,5 +1,5 @@
-import { unsureAfter } from '../../src/features/lobbies/rounds.ts';
-import { type PlannedLobby, planSeats, type SeatRequest } from '../../src/features/lobbies/rules.ts';
+import { type PlannedLobby, planSeats, type SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
+import { unsureAfter } from '../../src/features/lobbies/matchmaking/rounds.ts';
 import type { Chance } from './chance.ts';
 import { createMachine, type Machine, type Waiting } from './lobby-machine.ts';
 import { asRow, drawSearch, freeFor, leastFree, MODES, newLobby, REGIONS, withSome } from './lobby-requests.ts';

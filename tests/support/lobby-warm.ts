@@ -1,4 +1,4 @@
-import type { Places } from '../../src/features/lobbies/places.ts';
+import type { Places } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { missingLobbies } from '../../src/features/lobbies/rules.ts';
 import { newLobby } from './lobby-requests.ts';
 import type { LobbyWorld, WorldLobby } from './lobby-world.ts';

@@ -1,12 +1,12 @@
-import type { OpenLobby } from '../../src/features/lobbies/places.ts';
+import type { OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import {
   type Founder,
   membersOf,
   type Plan,
   type PlannedLobby,
   type SeatRequest,
-  surplusLobbies,
-} from '../../src/features/lobbies/rules.ts';
+} from '../../src/features/lobbies/matchmaking/planner.ts';
+import { surplusLobbies } from '../../src/features/lobbies/rules.ts';
 import { isAwaited, WorldLine } from './lobby-line.ts';
 
 /** A lobby as the one truth has it. */

@@ -1,6 +1,6 @@
-import { createAtlas } from '../../src/features/lobbies/atlas.ts';
-import { createRounds } from '../../src/features/lobbies/rounds.ts';
-import type { SeatRequest } from '../../src/features/lobbies/rules.ts';
+import { createAtlas } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
+import { createRounds } from '../../src/features/lobbies/matchmaking/rounds.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';

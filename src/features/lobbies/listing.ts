@@ -15,9 +15,9 @@ import {
   toListedLobby,
   toRegion,
 } from './listing-wire.ts';
+import { requireNamespace } from './matchmaking/current-version.ts';
 import { lobbyStopped } from './refusals.ts';
 import { listedLobbies } from './rules.ts';
-import { requireNamespace } from './settling.ts';
 import * as store from './views-store.ts';
 
 export interface ListingDependencies {

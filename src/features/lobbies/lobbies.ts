@@ -1,20 +1,20 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Verification } from '../verification/verification.ts';
-import { createAtlas } from './atlas.ts';
 import { createEnding, type EndingDependencies } from './ending.ts';
-import { createFounding } from './founding.ts';
+import { createHosting, type HostingDependencies } from './game-server-api.ts';
 import { createHistory, type HistoryDependencies } from './history.ts';
-import { createHosting, type HostingDependencies } from './hosting.ts';
-import { createKnownLobbies } from './known-lobbies.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
-import { createMock } from './mock.ts';
-import { createQueue, type QueueDependencies } from './queue.ts';
-import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
-import { createRounds } from './rounds.ts';
-import { createSeating, type SeatingDependencies } from './seating.ts';
+import { createFounding } from './matchmaking/create-lobbies.ts';
+import { createMock } from './matchmaking/development-answers.ts';
+import { createKnownLobbies } from './matchmaking/known-lobbies.ts';
+import { createAtlas } from './matchmaking/lobby-cache.ts';
+import { createQueue, type QueueDependencies } from './matchmaking/queue.ts';
+import { createReceipts, type ReceiptsDependencies } from './matchmaking/receipts.ts';
+import { createRounds } from './matchmaking/rounds.ts';
+import { createSeating, type SeatingDependencies } from './matchmaking/seating.ts';
+import { createVerifying } from './matchmaking/verify.ts';
 import { selectLobby, selectPlayersOf } from './store.ts';
-import { createVerifying } from './verifying.ts';
 
 export type { ExportedLobby } from './history.ts';
 

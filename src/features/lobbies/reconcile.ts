@@ -9,13 +9,13 @@ import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { createEnding } from './ending.ts';
-import { createFounding } from './founding.ts';
-import { createHinting, HINT_AFTER_MS } from './hinting.ts';
+import { createFounding } from './matchmaking/create-lobbies.ts';
+import { createWarming } from './matchmaking/warm-pool.ts';
+import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
 import * as playersStore from './players-store.ts';
 import { isUntouched, surplusLobbies } from './rules.ts';
 import * as store from './store.ts';
 import type { LobbyRow, RemoveReason } from './tables.ts';
-import { createWarming } from './warming.ts';
 
 const EVERY_MS = 1_000;
 

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import type { Refusal } from './rules.ts';
+import type { Refusal } from './matchmaking/planner.ts';
 
 export function lobbyStopped(): ServiceError {
   return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason: 'find another one' });

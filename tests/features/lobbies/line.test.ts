@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { type OpenLobby, Places } from '../../../src/features/lobbies/places.ts';
-import { type FindRequest, planSeats, type SeatRequest } from '../../../src/features/lobbies/rules.ts';
+import { type OpenLobby, Places } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { type FindRequest, planSeats, type SeatRequest } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { freeDirectPlaces, freePlaces, hasTags, type OpenLobby, Places } from '../../../src/features/lobbies/places.ts';
-import { planSeats, type SeatRequest, surplusLobbies } from '../../../src/features/lobbies/rules.ts';
+import {
+  freeDirectPlaces,
+  freePlaces,
+  hasTags,
+  type OpenLobby,
+  Places,
+} from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { planSeats, type SeatRequest } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 
 const NAMES = ['red', 'blue'] as const;

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { type OpenLobby, Places } from '../../../src/features/lobbies/places.ts';
+import { type OpenLobby, Places } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import {
   type FindRequest,
   type JoinRequest,
   planSeats,
   type SeatRequest,
-} from '../../../src/features/lobbies/rules.ts';
+} from '../../../src/features/lobbies/matchmaking/planner.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 
 const NAMESPACE = 'namespace';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { checkCreate, checkFind, orderRegions } from '../../../src/features/lobbies/requests.ts';
+import { checkCreate, checkFind, orderRegions } from '../../../src/features/lobbies/matchmaking/requests.ts';
 import type { Whereabouts } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 

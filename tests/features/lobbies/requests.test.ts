@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { checkFind } from '../../../src/features/lobbies/requests.ts';
+import { checkFind } from '../../../src/features/lobbies/matchmaking/requests.ts';
 import type { FindBody } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 

@@ -1,11 +1,11 @@
-import { after, type Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import type { Events } from '../../platform/events.ts';
-import { startForgetting, startLoop } from '../../platform/loop.ts';
-import { given } from './asking.ts';
-import * as store from './receipts-store.ts';
-import { type Considered, type Receipt, toReceipt } from './receipts-wire.ts';
+import { after, type Clock } from '../../../platform/clock.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { Events } from '../../../platform/events.ts';
+import { startForgetting, startLoop } from '../../../platform/loop.ts';
+import * as store from '../receipts-store.ts';
+import { type Considered, type Receipt, toReceipt } from '../receipts-wire.ts';
+import { given } from './request-context.ts';
 
 const KEPT_FOR_MS = 3_600_000;
 const WRITE_EVERY_MS = 1_000;

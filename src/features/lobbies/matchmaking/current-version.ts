@@ -1,10 +1,10 @@
-import { ServiceError } from '../../platform/errors.ts';
-import { type Soon, whenThere } from '../../platform/soon.ts';
-import type { Captcha } from '../captcha/captcha.ts';
-import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
-import type { Asking } from './asking.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import { type Soon, whenThere } from '../../../platform/soon.ts';
+import type { Captcha } from '../../captcha/captcha.ts';
+import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
+import type { FindBody } from '../wire.ts';
 import type { Draft } from './receipts.ts';
-import type { FindBody } from './wire.ts';
+import type { Asking } from './request-context.ts';
 
 /** The namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
 export function requireNamespace(namespaces: Namespaces, namespace_id: string): Soon<NamespaceRow> {

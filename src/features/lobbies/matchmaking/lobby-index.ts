@@ -1,4 +1,4 @@
-import type { QueuedFind } from './tables.ts';
+import type { QueuedFind } from '../tables.ts';
 
 /** A running lobby as far as seats are concerned. */
 export interface OpenLobby {

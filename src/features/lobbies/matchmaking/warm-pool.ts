@@ -1,13 +1,14 @@
-import { after, type Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import type { Events } from '../../platform/events.ts';
-import type { Datacenters } from '../datacenters/datacenters.ts';
-import type { Namespaces } from '../namespaces/namespaces.ts';
-import type { GameModeSettings, Versions } from '../versions/versions.ts';
-import type { Founding } from './founding.ts';
-import { missingLobbies, type PlannedLobby, type WantedShelf } from './rules.ts';
-import * as store from './warm-store.ts';
+import { after, type Clock } from '../../../platform/clock.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { Events } from '../../../platform/events.ts';
+import type { Datacenters } from '../../datacenters/datacenters.ts';
+import type { Namespaces } from '../../namespaces/namespaces.ts';
+import type { GameModeSettings, Versions } from '../../versions/versions.ts';
+import { missingLobbies, type WantedShelf } from '../rules.ts';
+import * as store from '../warm-store.ts';
+import type { Founding } from './create-lobbies.ts';
+import type { PlannedLobby } from './planner.ts';
 
 /** How long a lobby that ended by itself keeps others from being made in its place; longer with each, to a minute. */
 const FAILURES_COUNT_FOR_MS = 10 * 60_000;

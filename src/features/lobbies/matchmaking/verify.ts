@@ -1,17 +1,17 @@
-import type { Database } from '../../platform/database/database.ts';
-import type { Patience } from '../../platform/http/time-limits.ts';
-import type { Soon } from '../../platform/soon.ts';
-import { type Datacenters, UNKNOWN_REGION } from '../datacenters/datacenters.ts';
-import { refuseUnverified, type SeenLobby, type Verification } from '../verification/verification.ts';
-import { type ActionConfig, type GameModeSettings, verificationOf } from '../versions/versions.ts';
-import type { Atlas } from './atlas.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import type { Patience } from '../../../platform/http/time-limits.ts';
+import type { Soon } from '../../../platform/soon.ts';
+import { type Datacenters, UNKNOWN_REGION } from '../../datacenters/datacenters.ts';
+import { refuseUnverified, type SeenLobby, type Verification } from '../../verification/verification.ts';
+import { type ActionConfig, type GameModeSettings, verificationOf } from '../../versions/versions.ts';
+import { lobbyStopped } from '../refusals.ts';
+import * as store from '../store.ts';
+import type { LobbyRow } from '../tables.ts';
+import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
+import type { Atlas } from './lobby-cache.ts';
+import { findSeat } from './planner.ts';
 import type { Draft } from './receipts.ts';
-import { lobbyStopped } from './refusals.ts';
 import { checkFind, type NewLobby, type Search } from './requests.ts';
-import { findSeat } from './rules.ts';
-import * as store from './store.ts';
-import type { LobbyRow } from './tables.ts';
-import type { CreateBody, FindBody, JoinBody } from './wire.ts';
 
 /** Who asks for seats, and where. */
 export interface Verified {

@@ -1,13 +1,13 @@
-import type { Database } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import { readCode } from '../codes.ts';
-import type { NamespaceRow } from '../namespaces/namespaces.ts';
-import type { Versions } from '../versions/versions.ts';
-import type { Atlas } from './atlas.ts';
-import { lobbyStopped } from './refusals.ts';
-import * as store from './store.ts';
-import type { LobbyRow } from './tables.ts';
-import type { JoinBody } from './wire.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import { readCode } from '../../codes.ts';
+import type { NamespaceRow } from '../../namespaces/namespaces.ts';
+import type { Versions } from '../../versions/versions.ts';
+import { lobbyStopped } from '../refusals.ts';
+import * as store from '../store.ts';
+import type { LobbyRow } from '../tables.ts';
+import type { JoinBody } from '../wire.ts';
+import type { Atlas } from './lobby-cache.ts';
 
 interface KnownLobbiesDependencies {
   database: Database;

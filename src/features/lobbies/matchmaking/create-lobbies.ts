@@ -1,11 +1,11 @@
-import type { Clock } from '../../platform/clock.ts';
-import type { Database, Tx } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import type { Events } from '../../platform/events.ts';
-import { makeCode } from '../codes.ts';
-import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
-import type { Namespaces } from '../namespaces/namespaces.ts';
-import type { ServerPort, Servers } from '../servers/servers.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import type { Database, Tx } from '../../../platform/database/database.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { Events } from '../../../platform/events.ts';
+import { makeCode } from '../../codes.ts';
+import type { Datacenter, Datacenters } from '../../datacenters/datacenters.ts';
+import type { Namespaces } from '../../namespaces/namespaces.ts';
+import type { ServerPort, Servers } from '../../servers/servers.ts';
 import {
   DEFAULT_TIER,
   type PortSettings,
@@ -13,13 +13,13 @@ import {
   TIERS,
   type Tier,
   type Versions,
-} from '../versions/versions.ts';
-import type { Claim, Crowded } from './admission-store.ts';
-import { countLobby, foresee, insertLobby } from './founding-store.ts';
-import { type Founder, membersOf, type PlannedLobby } from './rules.ts';
-import * as store from './store.ts';
-import type { LobbyRow } from './tables.ts';
-import { countIdle } from './warm-store.ts';
+} from '../../versions/versions.ts';
+import type { Claim, Crowded } from '../admission-store.ts';
+import { countLobby, foresee, insertLobby } from '../founding-store.ts';
+import * as store from '../store.ts';
+import type { LobbyRow } from '../tables.ts';
+import { countIdle } from '../warm-store.ts';
+import { type Founder, membersOf, type PlannedLobby } from './planner.ts';
 
 /** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is somebody's. */
 const CODE_LENGTH = 8;

@@ -1,5 +1,5 @@
-import { hasTags, type OpenLobby } from './places.ts';
-import type { QueuedFind } from './tables.ts';
+import type { QueuedFind } from '../tables.ts';
+import { hasTags, type OpenLobby } from './lobby-index.ts';
 
 /** A lobby as far as it matters who waits for it. */
 export type AwaitedLobby = Pick<

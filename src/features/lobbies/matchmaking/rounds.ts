@@ -1,17 +1,17 @@
-import { after, type Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { isRefusedBy } from '../../platform/database/failures.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import { sizeOfRound } from '../../platform/rounds.ts';
-import { type Crowded, selectOver } from './admission-store.ts';
-import type { Atlas } from './atlas.ts';
-import type { Founding } from './founding.ts';
-import { Places } from './places.ts';
+import { after, type Clock } from '../../../platform/clock.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { isRefusedBy } from '../../../platform/database/failures.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import { sizeOfRound } from '../../../platform/rounds.ts';
+import { type Crowded, selectOver } from '../admission-store.ts';
+import { refusalOf } from '../refusals.ts';
+import * as store from '../seats-store.ts';
+import type { LobbyRow } from '../tables.ts';
+import type { Founding } from './create-lobbies.ts';
+import type { Atlas } from './lobby-cache.ts';
+import { Places } from './lobby-index.ts';
+import { membersOf, type Plan, type PlannedLobby, planSeats, type SeatRequest } from './planner.ts';
 import type { Draft } from './receipts.ts';
-import { refusalOf } from './refusals.ts';
-import { membersOf, type Plan, type PlannedLobby, planSeats, type SeatRequest } from './rules.ts';
-import * as store from './seats-store.ts';
-import type { LobbyRow } from './tables.ts';
 
 /** How many requests are decided together at the most, and how many may wait for that. */
 const ROUND_MAX = 512;

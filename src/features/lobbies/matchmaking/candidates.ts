@@ -1,7 +1,7 @@
-import type { Awaited, Line } from './line.ts';
-import { admissionOf, freePlaces, hasTags, type OpenLobby, type Places } from './places.ts';
-import type { Considered } from './receipts-wire.ts';
-import type { FindRequest } from './rules.ts';
+import type { Considered } from '../receipts-wire.ts';
+import { admissionOf, freePlaces, hasTags, type OpenLobby, type Places } from './lobby-index.ts';
+import type { FindRequest } from './planner.ts';
+import type { Awaited, Line } from './queue-order.ts';
 
 /** Lobbies that a receipt names. */
 const CONSIDERED_MAX = 16;

@@ -1,20 +1,20 @@
-import { after, type Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { isTaken } from '../../platform/database/failures.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import type { Events } from '../../platform/events.ts';
-import type { Patience } from '../../platform/http/time-limits.ts';
-import { startLoop } from '../../platform/loop.ts';
-import type { Soon } from '../../platform/soon.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
-import type { Namespaces } from '../namespaces/namespaces.ts';
-import { topics } from '../topics.ts';
-import * as store from './queue-store.ts';
-import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
+import { after, type Clock } from '../../../platform/clock.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { isTaken } from '../../../platform/database/failures.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { Events } from '../../../platform/events.ts';
+import type { Patience } from '../../../platform/http/time-limits.ts';
+import { startLoop } from '../../../platform/loop.ts';
+import type { Soon } from '../../../platform/soon.ts';
+import type { Watchable } from '../../../platform/watch/sights.ts';
+import type { Watch } from '../../../platform/watch/watch.ts';
+import type { Namespaces } from '../../namespaces/namespaces.ts';
+import { topics } from '../../topics.ts';
+import * as store from '../queue-store.ts';
+import { type QueuePlace, toQueuePlace } from '../queue-wire.ts';
+import { type FindRequest, membersOf } from './planner.ts';
 import type { Draft } from './receipts.ts';
 import { type Rounds, type Seat, tooManyOf } from './rounds.ts';
-import { type FindRequest, membersOf } from './rules.ts';
 
 /** How long those of a process that has crashed keep others waiting, and how often one that lives says so. */
 const LEASE_MS = 10_000;

@@ -1,31 +1,20 @@
-import type { AddressClasses } from '../../platform/address-classes.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import type { Patience } from '../../platform/http/time-limits.ts';
-import { networkOf } from '../../platform/networks.ts';
-import { type Soon, whenThere } from '../../platform/soon.ts';
-import type { CallerOf } from '../../platform/tokens/caller.ts';
-import type { Tokens } from '../../platform/tokens/tokens.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
-import type { Captcha } from '../captcha/captcha.ts';
-import { coordinatesOf } from '../coordinates.ts';
-import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
-import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
-import type { Servers } from '../servers/servers.ts';
-import type { Versions } from '../versions/versions.ts';
-import { type Asking, countOf, given, nameMembers } from './asking.ts';
-import type { Founding } from './founding.ts';
-import type { KnownLobbies } from './known-lobbies.ts';
-import * as playersStore from './players-store.ts';
-import type { Queue } from './queue.ts';
-import { createReadiness } from './readiness.ts';
-import type { Draft, Receipts } from './receipts.ts';
-import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
-import { type Rounds, type Seat, tooManyOf, toSeat } from './rounds.ts';
-import { type Client, type FindRequest, membersOf, playersMaxOf, type SeatRequest } from './rules.ts';
-import { createSettling, requireNamespace } from './settling.ts';
-import type { Verifying } from './verifying.ts';
+import type { AddressClasses } from '../../../platform/address-classes.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { Patience } from '../../../platform/http/time-limits.ts';
+import { networkOf } from '../../../platform/networks.ts';
+import { type Soon, whenThere } from '../../../platform/soon.ts';
+import type { CallerOf } from '../../../platform/tokens/caller.ts';
+import type { Tokens } from '../../../platform/tokens/tokens.ts';
+import type { Watch } from '../../../platform/watch/watch.ts';
+import type { Captcha } from '../../captcha/captcha.ts';
+import { coordinatesOf } from '../../coordinates.ts';
+import type { Datacenter, Datacenters } from '../../datacenters/datacenters.ts';
+import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
+import type { Servers } from '../../servers/servers.ts';
+import type { Versions } from '../../versions/versions.ts';
+import * as playersStore from '../players-store.ts';
 import {
   type CreateBody,
   type FindBody,
@@ -34,7 +23,18 @@ import {
   toJoinAnswer,
   toPorts,
   type Whereabouts,
-} from './wire.ts';
+} from '../wire.ts';
+import type { Founding } from './create-lobbies.ts';
+import { createSettling, requireNamespace } from './current-version.ts';
+import type { KnownLobbies } from './known-lobbies.ts';
+import { type Client, type FindRequest, membersOf, playersMaxOf, type SeatRequest } from './planner.ts';
+import type { Queue } from './queue.ts';
+import type { Draft, Receipts } from './receipts.ts';
+import { type Asking, countOf, given, nameMembers } from './request-context.ts';
+import { checkAction, checkCreate, checkFind, orderRegions } from './requests.ts';
+import { type Rounds, type Seat, tooManyOf, toSeat } from './rounds.ts';
+import type { Verifying } from './verify.ts';
+import { createReadiness } from './wait-until-ready.ts';
 
 export interface SeatingDependencies {
   database: Database;

@@ -1,13 +1,13 @@
-import type { Database } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
-import type { Patience } from '../../platform/http/time-limits.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
-import type { Outcome, Servers } from '../servers/servers.ts';
-import { topics } from '../topics.ts';
-import { READY_CALL } from './prefixes.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { Patience } from '../../../platform/http/time-limits.ts';
+import type { Watch } from '../../../platform/watch/watch.ts';
+import type { Outcome, Servers } from '../../servers/servers.ts';
+import { topics } from '../../topics.ts';
+import { READY_CALL } from '../prefixes.ts';
+import * as store from '../store.ts';
+import type { LobbyRow } from '../tables.ts';
 import type { Seat } from './rounds.ts';
-import * as store from './store.ts';
-import type { LobbyRow } from './tables.ts';
 
 /** Part of a request's time that is kept to read why the lobby is not ready, and the most of it. */
 const EXPLAINING_SHARE = 0.25;

@@ -1,4 +1,4 @@
-import type { Patience } from '../../platform/http/time-limits.ts';
+import type { Patience } from '../../../platform/http/time-limits.ts';
 
 /** Who asks, besides what he asks. */
 export interface Asking {

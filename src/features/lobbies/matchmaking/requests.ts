@@ -1,7 +1,7 @@
-import { ServiceError } from '../../platform/errors.ts';
-import { type Coordinates, kilometersBetween } from '../coordinates.ts';
-import type { ActionConfig, GameModeSettings } from '../versions/versions.ts';
-import type { CreateBody, FindBody, Whereabouts } from './wire.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import { type Coordinates, kilometersBetween } from '../../coordinates.ts';
+import type { ActionConfig, GameModeSettings } from '../../versions/versions.ts';
+import type { CreateBody, FindBody, Whereabouts } from '../wire.ts';
 
 const TAGS_MAX = 8;
 const TAG_NAME_BYTES_MAX = 128;

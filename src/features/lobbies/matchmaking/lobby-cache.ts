@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache';
-import type { Database } from '../../platform/database/database.ts';
-import { type Feed, subscribeAll } from '../../platform/watch/feed.ts';
-import { readVersions } from '../../platform/watch/versions.ts';
-import { topics } from '../topics.ts';
-import { type OpenLobby, Places } from './places.ts';
-import { selectQueue } from './queue-store.ts';
-import * as store from './store.ts';
-import type { LobbyRow } from './tables.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { type Feed, subscribeAll } from '../../../platform/watch/feed.ts';
+import { readVersions } from '../../../platform/watch/versions.ts';
+import { topics } from '../../topics.ts';
+import { selectQueue } from '../queue-store.ts';
+import * as store from '../store.ts';
+import type { LobbyRow } from '../tables.ts';
+import { type OpenLobby, Places } from './lobby-index.ts';
 
 const NAMESPACES_MAX = 10_000;
 
