@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
 
 const ROOT = resolve(import.meta.dir, '..');
-const LINES_MAX = 300;
+/** Longer files are listed as advice: two ideas may be in one. */
+const LINES_ADVISED_MAX = 300;
 /** Names that say nothing of what a file holds. */
 const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.ts$/;
 
@@ -80,10 +81,6 @@ describe('the house is tidy', () => {
     expect(elysia.filter(({ from }) => !from.startsWith('src/platform/http/'))).toEqual([]);
   });
 
-  test(`no file is longer than ${LINES_MAX} lines`, () => {
-    expect(files.filter((path) => read(path).trimEnd().split('\n').length > LINES_MAX)).toEqual([]);
-  });
-
   test('every file says by its name what it holds', () => {
     expect(files.filter((path) => VAGUE_NAMES.test(basename(path)))).toEqual([]);
     expect(files.filter((path) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.d)?\.ts$/.test(basename(path)))).toEqual([]);
@@ -95,6 +92,13 @@ describe('the house is tidy', () => {
     expect(pages.filter((page) => !/^\d{4}-[a-z0-9-]+\.md$/.test(page))).toEqual([]);
     expect(new Set(pages.map((page) => page.slice(0, 4))).size).toBe(pages.length);
   });
+});
+
+afterAll(() => {
+  for (const path of files) {
+    const lines = read(path).trimEnd().split('\n').length;
+    if (lines > LINES_ADVISED_MAX) console.info(`advice: ${path} has ${lines} lines. Does it hold two ideas?`);
+  }
 });
 
 const LAYERS = ['main', 'commands', 'service', 'features', 'config', 'settings', 'platform'];
