@@ -10,6 +10,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { createDiskObjects } from '../../src/platform/objects/disk.ts';
 import { piecesOf } from '../support/pieces.ts';
 import { rejectionOf } from '../support/refusal.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
 import { packTar } from '../support/tar.ts';
 
 const GIBIBYTE = 1024 ** 3;
@@ -68,3 +69,19 @@ test('fsync that fails leaves no file open', async () => {
   for (let time = 0; time < 50; time += 1) await rejectionOf(Error, syncPath('/proc/self'));
   expect(await openFiles()).toBeLessThan(before + 10);
 });
+
+const disk = await mountSmallDisk(32);
+afterAll(() => disk?.[Symbol.asyncDispose]());
+
+test.skipIf(!disk)(
+  'disk space: a database with no room for its next log file cannot work, and the reason says so',
+  async () => {
+    if (!disk) return;
+    const space = createDiskSpace({ directory: disk.directory, reserve_bytes: 0, events: { emit() {} } });
+    expect(await space.check()).toBeUndefined();
+    await disk.fillUntil(8 * 1024 ** 2);
+    expect(await space.check()).toMatch(/^the disk of the data directory is full \(\d+ bytes are free\)$/);
+    await disk.empty();
+    expect(await space.check()).toBeUndefined();
+  },
+);
