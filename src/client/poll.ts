@@ -28,7 +28,7 @@ export async function poll(
     return was_held ? { kind: 'body', body } : { kind: 'trouble', retry_after_ms: 0 };
   }
   if (status === 200 && body !== undefined) {
-    const error = { code: 'WATCH_NOT_WATCHABLE', message: 'The path exists, but it cannot be watched.' };
+    const error = { code: 'WATCH_NOT_WATCHABLE', message: 'This path cannot be watched.' };
     return { kind: 'refusal', error, is_for_token: false };
   }
   if (status >= 400 && status < 500 && status !== 429 && isRefusal(body)) {

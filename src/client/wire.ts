@@ -17,7 +17,7 @@ export interface Refusal {
 /** What the service would say of a frame that is too long, if it did not close the socket. */
 export const FRAME_TOO_LONG: Refusal = {
   code: 'WATCH_BAD_FRAME',
-  message: 'The frame is not as expected: with this path it has more than 16 KiB.',
+  message: 'The frame is invalid: with this path it is larger than 16 KiB.',
 };
 
 export const SUBPROTOCOL = 'muster.watch.v1';

@@ -141,7 +141,7 @@ export const RULE_ROWS: RuleRow[] = [
     operation: `POST ${NAMESPACE}/auth-user`,
     place: ['password'],
     good: [hash('04'), hash('12')],
-    bad: [hash('03'), hash('13'), `${hash('04')}x`, ''].map((password) => [password, 'password must be']),
+    bad: [hash('03'), hash('13'), `${hash('04')}x`, ''].map((password) => [password, 'password is not']),
   },
   {
     operation: `POST ${NAMESPACE}/domains`,
@@ -149,7 +149,7 @@ export const RULE_ROWS: RuleRow[] = [
     good: ['x.x', `${text(63)}.${text(63)}.${text(63)}.${text(63)}`],
     bad: ['', 'x', `${text(64)}.x`, `${text(62)}.${text(63)}.${text(63)}.${text(63)}.x`].map((domain) => [
       domain,
-      'No site can have this domain',
+      'The domain is invalid or belongs to this service',
     ]),
   },
   {
@@ -167,11 +167,11 @@ export const RULE_ROWS: RuleRow[] = [
     place: ['tags'],
     good: [map(8, () => ''), { [text(128)]: text(512) }, { [wide(64)]: wide(256) }],
     bad: [
-      [map(9, () => ''), 'At most 8 tags'],
-      [{ [text(129)]: '' }, 'name may have at most 128 bytes'],
-      [{ [wide(65)]: '' }, 'name may have at most 128 bytes'],
-      [{ x: text(513) }, 'value may have at most 512 bytes'],
-      [{ x: wide(257) }, 'value may have at most 512 bytes'],
+      [map(9, () => ''), 'more than 8 tags'],
+      [{ [text(129)]: '' }, 'name is longer than 128 bytes'],
+      [{ [wide(65)]: '' }, 'name is longer than 128 bytes'],
+      [{ x: text(513) }, 'value is longer than 512 bytes'],
+      [{ x: wide(257) }, 'value is longer than 512 bytes'],
     ],
   },
   {

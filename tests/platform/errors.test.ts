@@ -81,13 +81,13 @@ describe('an error of the catalogue', () => {
       parameter: '$& {error}',
       error: "$1 {parameter} $'",
     });
-    expect(message).toBe(`The query parameter "$& {error}" is not as expected: $1 {parameter} $'.`);
+    expect(message).toBe(`The query parameter "$& {error}" is invalid: $1 {parameter} $'.`);
   });
 
   test('has what was said of it, and says when to come back only if that is of use', () => {
     const plain = new ServiceError('GROUP_FULL', { max: 7 });
     expect(plain).toMatchObject({ code: 'GROUP_FULL', status: 400, metadata: undefined, retry_after_ms: undefined });
-    expect(plain.message).toBe('The group has 7 members, which is the most.');
+    expect(plain.message).toBe('The group already has the maximum of 7 members. Remove one first.');
     expect(new ServiceError('DATABASE_BUSY', {}).retry_after_ms).toBe(1_000);
     expect(new ServiceError('DATABASE_BUSY', {}, { retry_after_ms: 9 }).retry_after_ms).toBe(9);
     const cause = new Error('why');

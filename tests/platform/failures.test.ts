@@ -124,7 +124,7 @@ test('nothing of the statement, its parameters or the server is in what the call
   const busy = plain('DATABASE_BUSY', 'The database is too busy to answer in time. Try again.', 'database-busy');
   const full = plain(
     'STORAGE_FULL',
-    "The service's disk is full. Try again when its operator has freed space.",
+    "The service's disk is full. Try again after its operator has freed space.",
     'storage-full',
   );
   expect(bodies.slice(2)).toEqual([busy, full]);

@@ -97,7 +97,7 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     async (_shown, body, error) => {
       const answer = await post(body);
       expect([answer.status, answer.body.code]).toEqual([400, 'API_BAD_BODY']);
-      const [, said = ''] = /^The request body is not as expected: (.*)\.$/.exec(answer.body.message) ?? [];
+      const [, said = ''] = /^The request body is invalid: (.*)\.$/.exec(answer.body.message) ?? [];
       expect(said).toMatch(error);
     },
   );
@@ -116,7 +116,7 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
       expect([answer.status, answer.body.code, answer.body.message]).toEqual([
         400,
         'API_BAD_BODY',
-        'The request body is not as expected: it is not UTF-8.',
+        'The request body is invalid: it is not UTF-8.',
       ]);
     }
   });
@@ -164,7 +164,7 @@ describe('a body that is too large is refused with API_BODY_TOO_LARGE', () => {
     expect([status, body.code, body.message]).toEqual([
       413,
       'API_BODY_TOO_LARGE',
-      'The request body is larger than 1048576 bytes. Send less.',
+      'The request body is larger than 1048576 bytes. Send a smaller one.',
     ]);
 
   test('by one byte', async () => {

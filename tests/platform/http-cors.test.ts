@@ -62,7 +62,7 @@ describe('pages of other origins', () => {
         const { status, body, headers } = await ask(method, path, { origin });
         expect([origin, status, body.code]).toEqual([origin, 403, 'API_CORS_ORIGIN_NOT_ALLOWED']);
         expect(body.message).toBe(
-          `Pages of this origin may not call this path from a browser. Call it from a server, or from ${OWN}, ${LOCAL}.`,
+          `Browsers may not call this path from this origin. Call it from a server, or from ${OWN}, ${LOCAL}.`,
         );
         expect(allowed(headers)).toEqual({ vary: 'Origin' });
       }

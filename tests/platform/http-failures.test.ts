@@ -30,7 +30,7 @@ const EXPECTED: Record<
     status: 400,
     body: {
       code: 'MATCHMAKER_LOBBY_FULL',
-      message: 'The lobby is full.',
+      message: 'The lobby is full. Find another one.',
       documentation: 'https://play.example.com/docs/errors#matchmaker-lobby-full',
     },
     retry_after: null,
@@ -40,7 +40,7 @@ const EXPECTED: Record<
     status: 403,
     body: {
       code: 'API_FORBIDDEN',
-      message: 'This is not allowed: it is night.',
+      message: 'This request is not allowed: it is night.',
       documentation: 'https://play.example.com/docs/errors#api-forbidden',
       metadata: { until: 7 },
     },
@@ -51,7 +51,7 @@ const EXPECTED: Record<
     status: 404,
     body: {
       code: 'API_NOT_FOUND',
-      message: 'There is nothing at this path. Check its spelling and that ids are UUIDs.',
+      message: 'No route matches this path. Check its spelling, and that ids are UUIDs.',
       documentation: 'https://play.example.com/docs/errors#api-not-found',
       metadata: 0,
     },
@@ -72,7 +72,7 @@ const EXPECTED: Record<
     status: 503,
     body: {
       code: 'DATABASE_UNAVAILABLE',
-      message: 'The database cannot be reached at the moment. Try again.',
+      message: 'The database is unavailable. Try again.',
       documentation: 'https://play.example.com/docs/errors#database-unavailable',
     },
     retry_after: '1',
@@ -120,7 +120,7 @@ describe('a failure that nobody expected is answered with ERROR, and what happen
       expect(answer.status).toBe(500);
       expect(answer.body).toEqual({
         code: 'ERROR',
-        message: 'Something went wrong on our side. Tell the host the ray id of this answer.',
+        message: "The service failed to handle the request. Give the ray id of this answer to the service's operator.",
         ray_id,
         documentation: 'https://play.example.com/docs/errors#error',
       });

@@ -63,7 +63,7 @@ describe('who has had enough', () => {
     expect(status).toBe(429);
     expect(body).toEqual({
       code: 'API_RATE_LIMIT',
-      message: 'That was more than 3 requests of this kind. Try again in 48 s.',
+      message: 'The limit of 3 requests of this kind is exceeded. Try again in 48 s.',
       ray_id: expect.any(String),
       documentation: 'https://play.example.com/docs/errors#api-rate-limit',
       metadata: { reset_ts: BEGIN + 60_000, limit: 3 },

@@ -96,7 +96,7 @@ describe('a path that exists', () => {
     expect([status, body.code, body.message]).toEqual([
       400,
       'API_METHOD_NOT_ALLOWED',
-      `The path exists, but not for the method ${method}. It takes ${allowed}.`,
+      `This path does not support the method ${method}. Use one of: ${allowed}.`,
     ]);
   });
 
@@ -148,7 +148,7 @@ describe('a query is refused, by the name of what is wrong in it:', () => {
   test.each(BAD)('%s', async (query, parameter) => {
     const { status, body } = await ask('GET', `/things?${query}`);
     expect([status, body.code]).toEqual([400, 'API_BAD_QUERY_PARAMETER']);
-    expect(body.message).toStartWith(`The query parameter "${parameter}" is not as expected: `);
+    expect(body.message).toStartWith(`The query parameter "${parameter}" is invalid: `);
   });
 });
 

@@ -64,8 +64,8 @@ test('the operations that take no token are these, and no others', () => {
 });
 
 describe('every other operation refuses', () => {
-  const NO_TOKEN = '401 API_UNAUTHORIZED: This needs a token. Send the header "Authorization: Bearer <token>".';
-  const INVALID = '401 TOKEN_INVALID: The token cannot be read or was not signed by this service.';
+  const NO_TOKEN = '401 API_UNAUTHORIZED: The request has no token. Send the header "Authorization: Bearer <token>".';
+  const INVALID = '401 TOKEN_INVALID: The token is malformed or was not signed by this service. Get a new one.';
   const EXPIRED = '401 CLAIMS_ENTITLEMENT_EXPIRED: The token has expired. Get a new one.';
 
   test('whoever has no token', async () => {
@@ -129,8 +129,8 @@ describe('every other operation refuses', () => {
       const is_of_environment = kind === 'service' && operation.path.includes('environment_id');
       const kinds = operation.kinds.join(', ');
       const wanted = is_of_environment
-        ? `403 API_FORBIDDEN: This is not allowed: a service token is not enough for it; use one of: ${kinds}.`
-        : `401 CLAIMS_MISSING_ENTITLEMENT: This is not for tokens of this kind. Use one of: ${kinds}.`;
+        ? `403 API_FORBIDDEN: This request is not allowed: a service token is not enough for it; use one of: ${kinds}.`
+        : `401 CLAIMS_MISSING_ENTITLEMENT: This route does not accept tokens of this kind. Use one of: ${kinds}.`;
       expect(await findOther(wanted, [{ operation, headers }])).toEqual([]);
     }
   });

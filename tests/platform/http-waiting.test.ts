@@ -56,7 +56,7 @@ describe('a request whose time is over', () => {
     expect(status).toBe(503);
     expect(body).toMatchObject({
       code: 'API_REQUEST_TIMEOUT',
-      message: 'The answer was not ready within 50 ms. Try again.',
+      message: 'The request was not answered within 50 ms. Try again.',
     });
     expect(headers.get('retry-after')).toBe('1');
     expect(waiting.map(({ signal }) => signal.aborted)).toEqual([true]);

@@ -70,7 +70,7 @@ const WAYS: [name: string, use: (objects: Objects) => Promise<unknown>][] = [
 async function failureOf(work: Promise<unknown>): Promise<string> {
   const error = await rejectionOf(ServiceError, work);
   expect(error).toMatchObject({ code: 'OBJECTS_UNAVAILABLE', status: 503, retry_after_ms: 1_000 });
-  expect(error.message).toBe('The object storage cannot be used at the moment. Try again.');
+  expect(error.message).toBe('The object storage is unavailable. Try again.');
   for (const secret of [SECRET, 'X-Amz', '127.0.0.1']) expect(inspect(error, { depth: 10 })).not.toContain(secret);
   return error.cause instanceof Error ? error.cause.message : '';
 }

@@ -72,7 +72,7 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it is le
     expect(error).toMatchObject({
       code: 'UPLOAD_LENGTH_MISMATCH',
       status: 400,
-      message: `Expected ${length} bytes, as was said when the upload was prepared. Send exactly these.`,
+      message: `The body does not have the ${length} bytes announced when the upload was prepared. Send exactly that many.`,
     });
     expect(content.is_closed).toBe(true);
     expect(await files()).toEqual([]);

@@ -122,7 +122,7 @@ describe('a token that comes in a body', () => {
       expect({ code, status }).toEqual({ code: 'TOKEN_ERROR', status: 400 });
       return message;
     };
-    const said = (reason: string) => `A token within the request cannot be used: ${reason}. Get a new one.`;
+    const said = (reason: string) => `A token in the request is invalid: ${reason}. Get a new one.`;
     const token = await tokens.issue(makeCaller('player'));
     expect(await reasonOf('')).toBe(said('it was not signed by this service'));
     expect(await reasonOf(await others.issue(makeCaller('player')))).toBe(said('it was not signed by this service'));

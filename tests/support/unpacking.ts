@@ -30,7 +30,7 @@ export interface Unpacked {
 
 export const UNTOUCHED = { note: 'untouched' };
 
-const BEGINNING = 'The build cannot be used: ';
+const BEGINNING = 'The build is invalid: ';
 const LARGE_BYTES = 65_536;
 
 /** Unpacks an archive and looks at it; fails when it is refused by anything but BUILDS_BUILD_INVALID. */

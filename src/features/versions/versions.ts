@@ -165,7 +165,7 @@ const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 /** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
 function refuseUnavailable({ matchmaker }: VersionConfig): void {
   const unavailable: [boolean, string][] = [
-    [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes'],
+    [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes instead'],
   ];
   for (const [is_asked_for, feature] of unavailable) {
     if (is_asked_for) throw new ServiceError('FEATURE_DISABLED', { feature });

@@ -53,7 +53,7 @@ describe('an archive that is refused leaves nothing, and its build is not comple
     const { build_id, complete } = await deliver(archive);
     const { status, body } = await complete();
     expect([status, body.code]).toEqual([400, 'BUILDS_BUILD_INVALID']);
-    expect(body.message).toStartWith(`The build cannot be used: ${error}`);
+    expect(body.message).toStartWith(`The build is invalid: ${error}`);
     expect(body.message).not.toContain(muster.config.data_directory);
     expect(await isComplete(build_id)).toBe(false);
     expect(readdirSync(directory())).toEqual(before);
@@ -67,7 +67,7 @@ describe('an archive that is refused leaves nothing, and its build is not comple
     const { build_id, send, complete } = await deliver(damaged);
     for (const time of ['once', 'twice']) {
       expect(`${time}: ${(await complete()).body.message}`).toBe(
-        `${time}: The build cannot be used: "./server" is there twice.`,
+        `${time}: The build is invalid: "./server" is there twice.`,
       );
     }
     await send(new Uint8Array(whole));
@@ -100,7 +100,7 @@ describe("an archive's command", () => {
     expect([status, body.code, body.message]).toEqual([
       400,
       'BUILDS_BUILD_INVALID',
-      `The build cannot be used: the command ${JSON.stringify(command)} ${problem}.`,
+      `The build is invalid: the command ${JSON.stringify(command)} ${problem}.`,
     ]);
     expect(await isComplete(build_id)).toBe(false);
     expect(existsSync(unpacked(build_id))).toBe(false);

@@ -26,11 +26,11 @@ async function prepare({ name, ...members }: Partial<typeof ARCHIVE> & object) {
 describe('a build is refused, and not listed,', () => {
   const NOT_AVAILABLE = (kind: string) => ({
     code: 'BUILDS_KIND_NOT_AVAILABLE',
-    message: `No runtime of this service can run builds of kind "${kind}". It can run: archive, javascript.`,
+    message: `This service cannot run builds of kind "${kind}". Use one of: archive, javascript.`,
   });
   const INVALID = (error: string) => ({
     code: 'BUILDS_BUILD_INVALID',
-    message: `The build cannot be used: ${error}.`,
+    message: `The build is invalid: ${error}.`,
   });
   const UNNAMED = (problem: string) => ({
     code: 'VALIDATION_ERROR',

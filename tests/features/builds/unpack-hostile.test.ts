@@ -5,7 +5,7 @@ import { PACKINGS, UNTOUCHED, unpack } from '../../support/unpacking.ts';
 interface Hostile {
   what: string;
   tar: Buffer;
-  /** The whole sentence that refuses it, after "The build cannot be used: ". */
+  /** The whole sentence that refuses it, after "The build is invalid: ". */
   refusal: string;
 }
 

@@ -61,8 +61,8 @@ describe('the distance between two places', () => {
 
 describe('where a query says that a client is', () => {
   const HALVES = [
-    [{ latitude: 0 }, '"longitude" is not as expected: expected together with "latitude"'],
-    [{ longitude: 0 }, '"latitude" is not as expected: expected together with "longitude"'],
+    [{ latitude: 0 }, '"longitude" is invalid: expected together with "latitude"'],
+    [{ longitude: 0 }, '"latitude" is invalid: expected together with "longitude"'],
   ] as const;
   test.each(HALVES)('%j is half of it, and refused', (query, said) => {
     const { code, message } = refusalOf(ServiceError, () => readCoordinates(query));

@@ -46,7 +46,7 @@ describe('a client that has as many players as it may is refused', () => {
     await seatOf(join(near, game, lobby_id));
     const refused = await find(near, game);
     expect(outcomeOf(refused)).toBe(TOO_MANY);
-    expect(refused.body.message).toContain('may have 2 players');
+    expect(refused.body.message).toContain('limit of 2 players');
     expect(outcomeOf(await join(near, game, lobby_id))).toBe(TOO_MANY);
     expect(outcomeOf(await create(near, game))).toBe(TOO_MANY);
     // Nobody has a lobby made who may not come there.

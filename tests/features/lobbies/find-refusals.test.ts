@@ -35,7 +35,7 @@ const REFUSALS: Refusal[] = [
     promise: 'no game mode',
     body: { game_modes: [] },
     outcome: '400 MATCHMAKER_NO_GAME_MODE_PROVIDED',
-    message: 'Name at least one game mode in game_modes.',
+    message: 'The list game_modes is empty. Name at least one game mode.',
   },
   {
     promise: 'a game mode that there is not',
@@ -47,19 +47,19 @@ const REFUSALS: Refusal[] = [
     promise: 'a ninth tag',
     body: { game_modes: ['tagged'], tags: { ...eight_tags, ninth: '' } },
     outcome: '400 MATCHMAKER_TOO_MANY_TAGS',
-    message: 'At most 8 tags may be given.',
+    message: 'The request has more than 8 tags. Send fewer.',
   },
   {
     promise: 'a tag whose name has more than 128 bytes',
     body: { game_modes: ['tagged'], tags: { [`${'é'.repeat(64)}a`]: '' } },
     outcome: '400 MATCHMAKER_TAG_NAME_TOO_LONG',
-    message: 'at most 128 bytes',
+    message: 'longer than 128 bytes',
   },
   {
     promise: 'a tag of more than 512 bytes',
     body: { game_modes: ['tagged'], tags: { map: `${'é'.repeat(256)}a` } },
     outcome: '400 MATCHMAKER_TAG_TOO_LONG',
-    message: 'at most 512 bytes',
+    message: 'longer than 512 bytes',
   },
   {
     promise: 'tags that are not texts',
@@ -116,7 +116,7 @@ const REFUSALS: Refusal[] = [
     promise: 'a game mode that is offered nowhere, even if nothing is to be created',
     body: { game_modes: ['nowhere'], prevent_auto_create_lobby: true },
     outcome: '400 MATCHMAKER_AUTO_CREATE_FAILED',
-    message: 'None of the game modes',
+    message: 'None of the requested game modes',
   },
   {
     promise: 'a game mode that nobody may find',

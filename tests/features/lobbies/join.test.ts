@@ -31,7 +31,7 @@ describe('join is refused', () => {
       promise: 'into a lobby that there is not',
       body: { lobby_id: crypto.randomUUID() },
       outcome: '404 MATCHMAKER_LOBBY_NOT_FOUND',
-      message: 'There is no such lobby.',
+      message: 'This namespace has no such lobby. Find another one.',
     },
   ])('$promise', async ({ body, outcome, message }) => {
     const answer = await muster.api.post('/matchmaker/lobbies/join', game.public_token, body);

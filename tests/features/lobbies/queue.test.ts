@@ -61,7 +61,7 @@ describe('a find is refused', () => {
     await stranger.wait(game, soon(), { count: 1_000 });
     const answer = await find(near, game, { wait_ms: 45_000 });
     expect(outcomeOf(answer)).toBe('503 MATCHMAKER_QUEUE_FULL');
-    expect(answer.body.message).toContain('(1000)');
+    expect(answer.body.message).toContain('maximum of 1000');
     await stranger.leave(game);
   });
 

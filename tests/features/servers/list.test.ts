@@ -46,7 +46,7 @@ describe('servers are listed', () => {
       game.cloud_token,
     );
     expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
-    expect(answer.body.message).toStartWith(`The query parameter "${parameter}" is not as expected: `);
+    expect(answer.body.message).toStartWith(`The query parameter "${parameter}" is invalid: `);
   });
 
   test('the newest first', async () => {

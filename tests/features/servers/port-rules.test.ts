@@ -65,7 +65,8 @@ describe('what is wrong with a server before it is made', () => {
       const server = serverWith({ game: { protocol, routing: { host: {} } } });
       expect(refusalOf(ServiceError, () => checkServer(server))).toMatchObject({
         code: 'SERVERS_UNSUPPORTED_HOST_PROTOCOL',
-        message: 'The port "game" is routed by host, which only tcp and udp can be.',
+        message:
+          'The port "game" uses host routing, which supports only tcp and udp. Change its protocol or its routing.',
       });
     },
   );

@@ -45,7 +45,7 @@ describe('free ports of a machine', () => {
 
 describe('a service with few ports', () => {
   const PORTS = 6;
-  const NO_PORTS = 'This machine has no free game server port left. Try again.';
+  const NO_PORTS = 'No port for game servers is free on this machine. Try again.';
   let muster: TestService;
   let foreign: ReturnType<typeof listen>;
   let servers: ReturnType<typeof serversOf>;

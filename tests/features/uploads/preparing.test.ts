@@ -45,7 +45,7 @@ describe('prepare: a content type that no header can hold is refused', () => {
       expect(await prepare('javascript', JSON.stringify(file))).toEqual({
         is: '400 UPLOAD_INVALID',
         message:
-          'The upload is refused: the content_type of "a.js" may have printable ASCII characters only, like "text/html; charset=utf-8".',
+          'The upload is invalid: the content_type of "a.js" may have printable ASCII characters only, like "text/html; charset=utf-8".',
       });
       expect(await builds()).toEqual(before);
     });
@@ -79,7 +79,7 @@ describe('a length that is refused', () => {
         const before = await builds();
         expect(await prepare(kind, `{"path":"a.js","content_length":${content_length}}`)).toEqual({
           is: '400 UPLOAD_TOO_LARGE',
-          message: `The upload is larger than ${most} bytes, which is the most.`,
+          message: `The upload is larger than ${most} bytes. Upload a smaller file.`,
         });
         expect(await builds()).toEqual(before);
       });

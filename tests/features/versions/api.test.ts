@@ -35,14 +35,18 @@ const withMode = (mode: object, general: object = {}) => ({
 
 describe('what this release does not do yet is refused, not ignored', () => {
   const CASES: [string, () => unknown, string][] = [
-    ['lobby groups', () => ({ matchmaker: { lobby_groups: [] } }), 'config.matchmaker.lobby_groups; use game_modes'],
+    [
+      'lobby groups',
+      () => ({ matchmaker: { lobby_groups: [] } }),
+      'config.matchmaker.lobby_groups; use game_modes instead',
+    ],
   ];
   for (const [what, config, feature] of CASES) {
     test(what, async () => {
       const name = anyName();
       expect(await create(name, config())).toMatchObject({
         status: 400,
-        body: { code: 'FEATURE_DISABLED', message: `This release cannot do that yet: ${feature}.` },
+        body: { code: 'FEATURE_DISABLED', message: `This release does not support ${feature}.` },
       });
       expect(await listNames()).not.toContain(name);
     });
