@@ -6,7 +6,7 @@ const LONGITUDE_LIMITS = { minimum: -180, maximum: 180 };
 
 export const Coordinates = Type.Object(
   { latitude: Type.Number(LATITUDE_LIMITS), longitude: Type.Number(LONGITUDE_LIMITS) },
-  { description: 'A place on Earth, in degrees.' },
+  { title: 'Coordinates', description: 'A place on Earth, in degrees.' },
 );
 export type Coordinates = Static<typeof Coordinates>;
 

@@ -7,13 +7,26 @@ const FILE = '/client.ts';
 
 /** Uses operations and shapes by their names; each line marked as an error must be one. */
 const PROGRAM = `
-type Server = components['schemas']['Server'];
+type Schemas = components['schemas'];
+type Server = Schemas['Server'];
 type Found = operations['findLobby']['responses'][200]['content']['application/json'];
 type Refused = components['responses']['TooManyRequests']['content']['application/json'];
 const wanted: operations['findLobby']['requestBody']['content']['application/json'] = { game_modes: ['room'] };
 export const lobbyOf = (found: Found): string => found.lobby.lobby_id;
 export const idOf = (server: Server): string => server.id;
 export const codeOf = (refused: Refused): string => refused.code;
+export const nouns = (
+  lobby: Schemas['Lobby'], game: Schemas['Game'], namespace: Schemas['Namespace'], version: Schemas['Version'],
+  config: Schemas['VersionConfig'], region: Schemas['Region'], receipt: Schemas['Receipt'], captcha: Schemas['Captcha'],
+) => [
+  lobby.lobby_id, game.name_id, namespace.config.cdn.auth_type, version.config.matchmaker, config.matchmaker?.game_modes,
+  region.region_id, receipt.outcome.code, captcha.hcaptcha?.client_response,
+];
+export const protocolsOf = ({ network }: Server): Schemas['Protocol'][] =>
+  Object.values(network.ports).map(({ protocol }) => protocol);
+export const udp: Schemas['Protocol'] = 'udp';
+// @ts-expect-error: no protocol.
+export const carrierPigeon: Schemas['Protocol'] = 'carrier-pigeon';
 // @ts-expect-error: a list.
 const wrong: operations['findLobby']['requestBody']['content']['application/json'] = { game_modes: 'room' };
 // @ts-expect-error: no member of a server.

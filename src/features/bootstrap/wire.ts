@@ -1,12 +1,16 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { oneOf } from '../../platform/http/shapes.ts';
 
 /** Specification: Bootstrap response. `deploy_hash` is what the field's clients read besides. */
 export const BootstrapAnswer = Type.Object({
-  cluster: Type.Union([Type.Literal('enterprise'), Type.Literal('oss')]),
-  access: Type.Union([Type.Literal('public'), Type.Literal('private'), Type.Literal('development')]),
+  cluster: oneOf('ClusterKind', ['enterprise', 'oss']),
+  access: oneOf('ClusterAccess', ['public', 'private', 'development']),
   domains: Type.Object({ cdn: Type.String(), job: Type.String(), main: Type.String() }),
   origins: Type.Object({ hub: Type.String() }),
-  captcha: Type.Object({ turnstile: Type.Optional(Type.Object({ site_key: Type.String() })) }),
+  captcha: Type.Object(
+    { turnstile: Type.Optional(Type.Object({ site_key: Type.String() })) },
+    { title: 'SharedCaptcha' },
+  ),
   login_methods: Type.Object({ email: Type.Boolean(), access_token: Type.Boolean() }),
   deploy_hash: Type.String(),
 });

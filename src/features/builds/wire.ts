@@ -1,16 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Text, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { oneOf, Text, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import { TAG_NAME_LENGTH_MAX, TAGS_MAX, TagsPatch } from '../tags.ts';
 import { PrepareFile, PresignedRequest } from '../uploads/wire.ts';
 import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
-const Kind = Type.Union(
-  BUILD_KINDS.map((kind) => Type.Literal(kind)),
-  {
-    description:
-      'archive: a tar (plain, gzip or zstd) and a command; javascript: one .js or .ts file; the others need a container runtime. Left out, the name of the file tells: .js, .ts and their like, or .tar and its like; with an image_tag and no command it is a docker_image.',
-  },
-);
+const Kind = oneOf('BuildKind', BUILD_KINDS, {
+  description:
+    'archive: a tar (plain, gzip or zstd) and a command; javascript: one .js or .ts file; the others need a container runtime. Left out, the name of the file tells: .js, .ts and their like, or .tar and its like; with an image_tag and no command it is a docker_image.',
+});
 
 const PrepareMembers = {
   image_tag: Type.Optional(Type.String({ maxLength: 256 })),
@@ -18,10 +15,9 @@ const PrepareMembers = {
   multipart_upload: Type.Optional(Type.Boolean({ default: false })),
   kind: Type.Optional(Kind),
   compression: Type.Optional(
-    Type.Union(
-      ['none', 'lz4', 'gzip', 'zstd'].map((name) => Type.Literal(name)),
-      { description: 'Of containers. What an archive is compressed by is read from its first bytes.' },
-    ),
+    oneOf('Compression', ['none', 'lz4', 'gzip', 'zstd'], {
+      description: 'Of containers. What an archive is compressed by is read from its first bytes.',
+    }),
   ),
   command: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {

@@ -1,23 +1,30 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { oneOf } from '../../platform/http/shapes.ts';
 
 const CLIENT_RESPONSE_LENGTH_MAX = 8_192;
-const ClientResponse = Type.Object({
-  client_response: Type.String({
-    maxLength: CLIENT_RESPONSE_LENGTH_MAX,
-    description: 'What the provider gave to the client for solving it.',
-  }),
-});
+const ClientResponse = Type.Object(
+  {
+    client_response: Type.String({
+      maxLength: CLIENT_RESPONSE_LENGTH_MAX,
+      description: 'What the provider gave to the client for solving it.',
+    }),
+  },
+  { title: 'CaptchaClientResponse' },
+);
 
 /** The providers, the one that clients are told of first. */
 export const PROVIDERS = ['hcaptcha', 'turnstile', 'pow'] as const;
 export type ProviderName = (typeof PROVIDERS)[number];
 
 /** A captcha that was solved, as it comes with a request for seats. */
-export const Captcha = Type.Object({
-  hcaptcha: Type.Optional(ClientResponse),
-  turnstile: Type.Optional(ClientResponse),
-  pow: Type.Optional(ClientResponse),
-});
+export const Captcha = Type.Object(
+  {
+    hcaptcha: Type.Optional(ClientResponse),
+    turnstile: Type.Optional(ClientResponse),
+    pow: Type.Optional(ClientResponse),
+  },
+  { title: 'Captcha' },
+);
 export type Captcha = Static<typeof Captcha>;
 
 /** What a captcha came to, as a receipt says it. */
@@ -32,12 +39,15 @@ export const CaptchaDecision = Type.Object(
         Type.Literal('refused', { description: 'The provider, or something that is checked here, says no.' }),
         Type.Literal('unavailable', { description: 'The provider could not be asked.' }),
       ],
-      { description: 'Why there was a seat, or none.' },
+      { title: 'CaptchaOutcome', description: 'Why there was a seat, or none.' },
     ),
-    provider: Type.Optional(Type.Union(PROVIDERS.map((name) => Type.Literal(name)))),
+    provider: Type.Optional(oneOf('CaptchaProvider', PROVIDERS)),
     reasons: Type.Optional(Type.Array(Type.String(), { description: "The provider's codes, or what was wrong here." })),
   },
-  { description: 'Not there when the version asks for no captcha, or another refusal came first.' },
+  {
+    title: 'CaptchaDecision',
+    description: 'Not there when the version asks for no captcha, or another refusal came first.',
+  },
 );
 export type CaptchaDecision = Static<typeof CaptchaDecision>;
 

@@ -1,11 +1,12 @@
 import { Type } from '@sinclair/typebox';
 import { route } from '../../platform/http/route.ts';
 import { ANY_U64 } from '../../platform/http/shapes.ts';
+import { LogStream } from '../servers/wire.ts';
 import type { Exports } from './exports.ts';
 
 const LOBBIES = '/cloud/games/:game_id/matchmaker/lobbies';
 const HistoryBody = Type.Object({ query_start: ANY_U64, query_end: ANY_U64 });
-const LogsBody = Type.Object({ stream: Type.Union([Type.Literal('std_out'), Type.Literal('std_err')]) });
+const LogsBody = Type.Object({ stream: LogStream });
 const LinkAnswer = Type.Object({ url: Type.String({ description: 'Of a CSV file; good for an hour.' }) });
 
 export function exportRoutes(exports: Exports) {

@@ -22,68 +22,80 @@ export const CreateGameBody = Type.Object({
 });
 export const CreateGameAnswer = Type.Object({ game_id: Uuid });
 
-const RegionSummary = Type.Object({
-  region_id: Uuid,
-  region_name_id: Type.String(),
-  provider: Type.String(),
-  universal_region: Type.String(),
-  provider_display_name: Type.String(),
-  region_display_name: Type.String(),
-});
+const RegionSummary = Type.Object(
+  {
+    region_id: Uuid,
+    region_name_id: Type.String(),
+    provider: Type.String(),
+    universal_region: Type.String(),
+    provider_display_name: Type.String(),
+    region_display_name: Type.String(),
+  },
+  { title: 'GameRegion' },
+);
 
-export const Game = Type.Object({
-  game_id: Uuid,
-  create_ts: Timestamp,
-  name_id: Type.String(),
-  display_name: Type.String(),
-  developer_group_id: Uuid,
-  total_player_count: PlayerCount,
-  logo_url: Type.Optional(Type.String()),
-  banner_url: Type.Optional(Type.String()),
-  namespaces: Type.Array(NamespaceSummary),
-  versions: Type.Array(VersionSummary),
-  available_regions: Type.Array(RegionSummary),
-});
+export const Game = Type.Object(
+  {
+    game_id: Uuid,
+    create_ts: Timestamp,
+    name_id: Type.String(),
+    display_name: Type.String(),
+    developer_group_id: Uuid,
+    total_player_count: PlayerCount,
+    logo_url: Type.Optional(Type.String()),
+    banner_url: Type.Optional(Type.String()),
+    namespaces: Type.Array(NamespaceSummary),
+    versions: Type.Array(VersionSummary),
+    available_regions: Type.Array(RegionSummary),
+  },
+  { title: 'Game' },
+);
 export const GameAnswer = Type.Object({ game: Game });
 
-const GameSummary = Type.Object({
-  game_id: Uuid,
-  name_id: Type.String(),
-  display_name: Type.String(),
-  logo_url: Type.Optional(Type.String()),
-  banner_url: Type.Optional(Type.String()),
-  url: Type.String(),
-  developer: GroupHandle,
-  total_player_count: PlayerCount,
-});
+const GameSummary = Type.Object(
+  {
+    game_id: Uuid,
+    name_id: Type.String(),
+    display_name: Type.String(),
+    logo_url: Type.Optional(Type.String()),
+    banner_url: Type.Optional(Type.String()),
+    url: Type.String(),
+    developer: GroupHandle,
+    total_player_count: PlayerCount,
+  },
+  { title: 'GameSummary' },
+);
 export const GamesAnswer = Type.Object({
   games: Type.Array(GameSummary),
   groups: Type.Array(GroupSummary),
 });
 
-const GameProfile = Type.Object({
-  game_id: Uuid,
-  name_id: Type.String(),
-  display_name: Type.String(),
-  logo_url: Type.Optional(Type.String()),
-  banner_url: Type.Optional(Type.String()),
-  url: Type.String(),
-  developer: GroupSummary,
-  tags: Type.Array(Type.String()),
-  description: Type.String(),
-  platforms: Type.Array(Type.Unknown()),
-  recommended_groups: Type.Array(GroupSummary),
-  identity_leaderboard_categories: Type.Array(Type.Unknown()),
-  group_leaderboard_categories: Type.Array(Type.Unknown()),
-});
+const GameProfile = Type.Object(
+  {
+    game_id: Uuid,
+    name_id: Type.String(),
+    display_name: Type.String(),
+    logo_url: Type.Optional(Type.String()),
+    banner_url: Type.Optional(Type.String()),
+    url: Type.String(),
+    developer: GroupSummary,
+    tags: Type.Array(Type.String()),
+    description: Type.String(),
+    platforms: Type.Array(Type.Unknown()),
+    recommended_groups: Type.Array(GroupSummary),
+    identity_leaderboard_categories: Type.Array(Type.Unknown()),
+    group_leaderboard_categories: Type.Array(Type.Unknown()),
+  },
+  { title: 'GameProfile' },
+);
 export const GameProfileAnswer = Type.Object({ game: GameProfile });
 
 export const TokenAnswer = Type.Object({ token: Type.String() });
 
 export const InspectAnswer = Type.Object({
   agent: Type.Union([
-    Type.Object({ identity: Type.Object({ identity_id: Uuid }) }),
-    Type.Object({ game_cloud: Type.Object({ game_id: Uuid }) }),
+    Type.Object({ identity: Type.Object({ identity_id: Uuid }) }, { title: 'IdentityAgent' }),
+    Type.Object({ game_cloud: Type.Object({ game_id: Uuid }) }, { title: 'GameAgent' }),
   ]),
 });
 

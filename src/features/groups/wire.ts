@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
+import { oneOf, Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import type { IdentityRow } from '../identities/identities.ts';
 import { IdentityHandle, toHandle } from '../identities/wire.ts';
 import type { CountedGroup } from './tables.ts';
@@ -7,9 +7,9 @@ import type { CountedGroup } from './tables.ts';
 export const CreateGroupBody = Type.Object({ display_name: Text });
 export const CreateGroupAnswer = Type.Object({ group_id: Uuid });
 
-const External = Type.Object({ profile: Type.String() });
+const External = Type.Object({ profile: Type.String() }, { title: 'GroupLinks' });
 
-const Publicity = Type.Union([Type.Literal('open'), Type.Literal('closed')]);
+const Publicity = oneOf('GroupPublicity', ['open', 'closed']);
 
 /** How others show a group. */
 export const GroupHandle = Type.Object(
@@ -43,9 +43,9 @@ export type GroupSummary = Static<typeof GroupSummary>;
 export const GroupSummaryAnswer = Type.Object({ group: GroupSummary });
 export const SuggestedAnswer = Type.Object({ groups: Type.Array(GroupSummary) });
 
-const Member = Type.Object({ identity: IdentityHandle });
-const JoinRequest = Type.Object({ identity: IdentityHandle, ts: Timestamp });
-const Banned = Type.Object({ identity: IdentityHandle, ban_ts: Timestamp });
+const Member = Type.Object({ identity: IdentityHandle }, { title: 'GroupMember' });
+const JoinRequest = Type.Object({ identity: IdentityHandle, ts: Timestamp }, { title: 'JoinRequest' });
+const Banned = Type.Object({ identity: IdentityHandle, ban_ts: Timestamp }, { title: 'BannedIdentity' });
 
 const GroupProfile = Type.Object(
   {

@@ -2,7 +2,10 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { I32, QueryList, Text, Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import type { IdentityRow } from './tables.ts';
 
-const External = Type.Object({ profile: Type.String(), settings: Type.Optional(Type.String()) });
+const External = Type.Object(
+  { profile: Type.String(), settings: Type.Optional(Type.String()) },
+  { title: 'IdentityLinks' },
+);
 
 const HandleMembers = {
   identity_id: Uuid,
@@ -28,7 +31,7 @@ const NO_FOLLOWING = { following: false, is_following_me: false, is_mutual_follo
 const IdentitySummary = Type.Object({ ...HandleMembers, ...FollowingMembers }, { title: 'IdentitySummary' });
 
 /** A group as a profile names it; its shape is the groups' business. */
-const GroupOfProfile = Type.Object({ group: Type.Unknown() });
+const GroupOfProfile = Type.Object({ group: Type.Unknown() }, { title: 'IdentityGroup' });
 
 export const IdentityProfile = Type.Object(
   {

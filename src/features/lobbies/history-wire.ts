@@ -5,39 +5,47 @@ import { UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import type { Outcome } from '../servers/servers.ts';
 import type { LobbyRow } from './tables.ts';
 
-const LiveLobby = Type.Object({
-  lobby_id: Uuid,
-  lobby_group_id: Uuid,
-  lobby_group_name_id: Type.String({ description: 'Name id of the game mode.' }),
-  region_id: Uuid,
-  server_id: Uuid,
-  create_ts: Timestamp,
-  is_ready: Type.Boolean(),
-  is_idle: Type.Boolean(),
-  is_closed: Type.Boolean(),
-  is_outdated: Type.Boolean(),
-  max_players_normal: Type.Integer(),
-  max_players_direct: Type.Integer(),
-  max_players_party: Type.Integer(),
-  total_player_count: Type.Integer({ description: 'Players who have a seat.' }),
-  registered_player_count: Type.Integer({ description: 'Those of them who have connected.' }),
-});
+const LiveLobby = Type.Object(
+  {
+    lobby_id: Uuid,
+    lobby_group_id: Uuid,
+    lobby_group_name_id: Type.String({ description: 'Name id of the game mode.' }),
+    region_id: Uuid,
+    server_id: Uuid,
+    create_ts: Timestamp,
+    is_ready: Type.Boolean(),
+    is_idle: Type.Boolean(),
+    is_closed: Type.Boolean(),
+    is_outdated: Type.Boolean(),
+    max_players_normal: Type.Integer(),
+    max_players_direct: Type.Integer(),
+    max_players_party: Type.Integer(),
+    total_player_count: Type.Integer({ description: 'Players who have a seat.' }),
+    registered_player_count: Type.Integer({ description: 'Those of them who have connected.' }),
+  },
+  { title: 'LiveLobby' },
+);
 export type LiveLobby = Static<typeof LiveLobby>;
 export const LiveAnswer = Type.Object({ lobbies: Type.Array(LiveLobby) });
 
-const PastLobbySummary = Type.Object({
-  lobby_id: Uuid,
-  namespace_id: Uuid,
-  lobby_group_name_id: Type.String(),
-  region_id: Uuid,
-  create_ts: Timestamp,
-  start_ts: Type.Optional(Timestamp),
-  ready_ts: Type.Optional(Timestamp),
-  status: Type.Object({
-    running: Type.Object({}, { description: 'Always there: the field has it so. Look whether it has stopped.' }),
-    stopped: Type.Optional(Type.Object({ stop_ts: Timestamp, failed: Type.Boolean(), exit_code: Type.Integer() })),
-  }),
-});
+const PastLobbySummary = Type.Object(
+  {
+    lobby_id: Uuid,
+    namespace_id: Uuid,
+    lobby_group_name_id: Type.String(),
+    region_id: Uuid,
+    create_ts: Timestamp,
+    start_ts: Type.Optional(Timestamp),
+    ready_ts: Type.Optional(Timestamp),
+    status: Type.Object({
+      running: Type.Object({}, { description: 'Always there: the field has it so. Look whether it has stopped.' }),
+      stopped: Type.Optional(
+        Type.Object({ stop_ts: Timestamp, failed: Type.Boolean(), exit_code: Type.Integer() }, { title: 'LobbyStop' }),
+      ),
+    }),
+  },
+  { title: 'PastLobby' },
+);
 export type PastLobbySummary = Static<typeof PastLobbySummary>;
 
 export const HistoryQuery = Type.Object({

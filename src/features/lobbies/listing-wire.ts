@@ -1,28 +1,40 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { type Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
+import { Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
 import type { SeenLobby } from './views-store.ts';
 
-const Region = Type.Object({
-  region_id: Type.String({ description: 'Slug of the datacenter.' }),
-  provider_display_name: Type.String(),
-  region_display_name: Type.String(),
-  datacenter_coord: Type.Object({ latitude: Type.Number(), longitude: Type.Number() }),
-  datacenter_distance_from_client: Type.Object({ kilometers: Type.Number(), miles: Type.Number() }),
-});
+const Region = Type.Object(
+  {
+    region_id: Type.String({ description: 'Slug of the datacenter.' }),
+    provider_display_name: Type.String(),
+    region_display_name: Type.String(),
+    datacenter_coord: Coordinates,
+    datacenter_distance_from_client: Type.Object(
+      { kilometers: Type.Number(), miles: Type.Number() },
+      { title: 'Distance' },
+    ),
+  },
+  { title: 'Region' },
+);
 
-const ListedLobby = Type.Object({
-  region_id: Type.String(),
-  game_mode_id: Type.String(),
-  lobby_id: Type.String({ format: 'uuid' }),
-  max_players_normal: Type.Integer(),
-  max_players_direct: Type.Integer(),
-  max_players_party: Type.Integer(),
-  total_player_count: Type.Integer({ description: 'Players who have connected.' }),
-  state: Type.Optional(Type.Unknown()),
-});
+const ListedLobby = Type.Object(
+  {
+    region_id: Type.String(),
+    game_mode_id: Type.String(),
+    lobby_id: Type.String({ format: 'uuid' }),
+    max_players_normal: Type.Integer(),
+    max_players_direct: Type.Integer(),
+    max_players_party: Type.Integer(),
+    total_player_count: Type.Integer({ description: 'Players who have connected.' }),
+    state: Type.Optional(Type.Unknown()),
+  },
+  { title: 'ListedLobby' },
+);
 
-const KnownLobby = Type.Object({ ...ListedLobby.properties, is_closed: Type.Boolean(), is_ready: Type.Boolean() });
+const KnownLobby = Type.Object(
+  { ...ListedLobby.properties, is_closed: Type.Boolean(), is_ready: Type.Boolean() },
+  { title: 'Lobby' },
+);
 export type KnownLobby = Static<typeof KnownLobby>;
 export const LobbyAnswer = Type.Object({ lobby: KnownLobby });
 
@@ -31,7 +43,7 @@ export const ListQuery = Type.Object({
   ...CoordinatesQuery.properties,
 });
 export const Listing = Type.Object({
-  game_modes: Type.Array(Type.Object({ game_mode_id: Type.String() })),
+  game_modes: Type.Array(Type.Object({ game_mode_id: Type.String() }, { title: 'ListedGameMode' })),
   regions: Type.Array(Region),
   lobbies: Type.Array(ListedLobby),
 });
@@ -40,14 +52,15 @@ export type Listing = Static<typeof Listing>;
 export const RegionsAnswer = Type.Object({ regions: Type.Array(Region) });
 export type Regions = Static<typeof RegionsAnswer>;
 
-const Count = Type.Object({ player_count: Type.Integer() });
+const RegionStatistics = Type.Object({ player_count: Type.Integer() }, { title: 'RegionStatistics' });
+const GameModeStatistics = Type.Object(
+  { player_count: Type.Integer(), regions: Type.Record(Type.String(), RegionStatistics) },
+  { title: 'GameModeStatistics' },
+);
 export const StatisticsQuery = Type.Object({ exclude_outdated: Type.Optional(Type.Boolean()) });
 export const Statistics = Type.Object({
   player_count: Type.Integer({ description: 'Players who have a seat.' }),
-  game_modes: Type.Record(
-    Type.String(),
-    Type.Object({ player_count: Type.Integer(), regions: Type.Record(Type.String(), Count) }),
-  ),
+  game_modes: Type.Record(Type.String(), GameModeStatistics),
 });
 export type Statistics = Static<typeof Statistics>;
 

@@ -1,8 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { I32, named, Text, Uuid } from '../../platform/http/shapes.ts';
+import { I32, named, oneOf, Text, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import { Captcha } from '../captcha/wire.ts';
 import { Coordinates } from '../coordinates.ts';
+import { PortRange } from '../ports.ts';
 import type { ServerPort } from '../servers/servers.ts';
 
 const NAME_LENGTH_MAX = 64;
@@ -76,7 +77,7 @@ export type FindBody = Static<typeof FindBody>;
 export const CreateBody = Type.Object({
   game_mode: Type.String({ maxLength: NAME_LENGTH_MAX }),
   region: Type.Optional(Type.String({ maxLength: NAME_LENGTH_MAX })),
-  publicity: Type.Optional(Type.Union([Type.Literal('public'), Type.Literal('private')])),
+  publicity: Type.Optional(oneOf('LobbyPublicity', ['public', 'private'])),
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
   lobby_config: Type.Optional(Type.Unknown({ description: 'Any JSON; the lobby finds it as SERVICE_LOBBY_CONFIG.' })),
@@ -95,25 +96,33 @@ export const JoinBody = Type.Object({
 });
 export type JoinBody = Static<typeof JoinBody>;
 
-const Port = Type.Object({
-  hostname: Type.String(),
-  host: Type.Union([Type.String(), Type.Null()]),
-  port: Type.Union([Type.Integer(), Type.Null()]),
-  port_range: Type.Optional(Type.Object({ min: Type.Integer(), max: Type.Integer() })),
-  is_tls: Type.Boolean(),
-});
+const Port = Type.Object(
+  {
+    hostname: Type.String(),
+    host: Type.Union([Type.String(), Type.Null()]),
+    port: Type.Union([Type.Integer(), Type.Null()]),
+    port_range: Type.Optional(PortRange),
+    is_tls: Type.Boolean(),
+  },
+  { title: 'JoinPort' },
+);
 const Ports = Type.Record(Type.String(), Port);
-const Player = Type.Object({ token: Type.String() });
+const Player = Type.Object({ token: Type.String() }, { title: 'JoinPlayer' });
+
+const JoinLobby = Type.Object(
+  {
+    lobby_id: Uuid,
+    code: Type.Optional(Type.String({ description: 'By which others who are told it can join.' })),
+    region: Type.Object({ region_id: Type.String(), display_name: Type.String() }, { title: 'JoinRegion' }),
+    ports: Ports,
+    player: Player,
+  },
+  { title: 'JoinLobby' },
+);
 
 /** Specification: Lobby, player and ports. `lobby.ports` and `lobby.player` are what old clients read. */
 export const JoinAnswer = Type.Object({
-  lobby: Type.Object({
-    lobby_id: Uuid,
-    code: Type.Optional(Type.String({ description: 'By which others who are told it can join.' })),
-    region: Type.Object({ region_id: Type.String(), display_name: Type.String() }),
-    ports: Ports,
-    player: Player,
-  }),
+  lobby: JoinLobby,
   ports: Ports,
   player: Player,
   players: Type.Optional(Type.Array(Player, { description: 'Of players who come together: a token for each.' })),

@@ -10,14 +10,17 @@ export const PreparePictureBody = Type.Object({
 });
 export const PreparePictureAnswer = Type.Object({ upload_id: Uuid, presigned_request: PresignedRequest });
 
-const CustomAvatar = Type.Object({
-  upload_id: Uuid,
-  display_name: Type.String(),
-  create_ts: Timestamp,
-  url: Type.Optional(Type.String()),
-  content_length: U64,
-  complete: Type.Boolean(),
-});
+const CustomAvatar = Type.Object(
+  {
+    upload_id: Uuid,
+    display_name: Type.String(),
+    create_ts: Timestamp,
+    url: Type.Optional(Type.String()),
+    content_length: U64,
+    complete: Type.Boolean(),
+  },
+  { title: 'CustomAvatar' },
+);
 export const CustomAvatarsAnswer = Type.Object({ custom_avatars: Type.Array(CustomAvatar) });
 
 export function toCustomAvatar(

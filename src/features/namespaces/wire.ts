@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { named, Text, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
-import { type DevelopmentPort, PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
+import { Empty, named, oneOf, Text, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
+import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
+import { PortRange, Protocol } from '../ports.ts';
 import type { DomainRow, NamespaceRow, NamespaceVersionRow } from './tables.ts';
 
 export const NamespaceNames = Type.Object({ display_name: Text, name_id: Text });
@@ -23,44 +24,48 @@ export const NamespaceSummary = Type.Object(
   { title: 'NamespaceSummary' },
 );
 
-const AuthType = Type.Union([Type.Literal('none'), Type.Literal('basic')]);
+const AuthType = oneOf('CdnAuthType', ['none', 'basic']);
 
-const Domain = Type.Object({
-  domain: Type.String(),
-  create_ts: Timestamp,
-  verification_status: Type.Union([Type.Literal('active'), Type.Literal('pending'), Type.Literal('failed')]),
-  verification_method: Type.Object({ http: Type.Object({ cname_record: Type.String() }) }),
-  verification_errors: Type.Array(Type.String()),
-});
+const Domain = Type.Object(
+  {
+    domain: Type.String(),
+    create_ts: Timestamp,
+    verification_status: oneOf('DomainStatus', ['active', 'pending', 'failed']),
+    verification_method: Type.Object({ http: Type.Object({ cname_record: Type.String() }) }),
+    verification_errors: Type.Array(Type.String()),
+  },
+  { title: 'Domain' },
+);
 
-const Cdn = Type.Object({
-  enable_domain_public_auth: Type.Boolean(),
-  domains: Type.Array(Domain),
-  auth_type: AuthType,
-  auth_user_list: Type.Array(Type.Object({ user: Type.String() })),
-});
+const Cdn = Type.Object(
+  {
+    enable_domain_public_auth: Type.Boolean(),
+    domains: Type.Array(Domain),
+    auth_type: AuthType,
+    auth_user_list: Type.Array(Type.Object({ user: Type.String() }, { title: 'CdnUser' })),
+  },
+  { title: 'NamespaceCdn' },
+);
 
-const MatchmakerLimits = Type.Object({
-  lobby_count_max: Type.Integer(),
-  max_players_per_client: Type.Integer(),
-  max_players_per_client_vpn: Type.Integer(),
-  max_players_per_client_proxy: Type.Integer(),
-  max_players_per_client_tor: Type.Integer(),
-  max_players_per_client_hosting: Type.Integer(),
-});
+const MatchmakerLimits = Type.Object(
+  {
+    lobby_count_max: Type.Integer(),
+    max_players_per_client: Type.Integer(),
+    max_players_per_client_vpn: Type.Integer(),
+    max_players_per_client_proxy: Type.Integer(),
+    max_players_per_client_tor: Type.Integer(),
+    max_players_per_client_hosting: Type.Integer(),
+  },
+  { title: 'MatchmakerLimits' },
+);
+
+const NamespaceConfig = Type.Object(
+  { cdn: Cdn, matchmaker: MatchmakerLimits, kv: Empty, identity: Empty },
+  { title: 'NamespaceConfig' },
+);
 
 export const NamespaceAnswer = Type.Object({
-  namespace: Type.Composite([
-    NamespaceSummary,
-    Type.Object({
-      config: Type.Object({
-        cdn: Cdn,
-        matchmaker: MatchmakerLimits,
-        kv: Type.Object({}),
-        identity: Type.Object({}),
-      }),
-    }),
-  ]),
+  namespace: Type.Object({ ...NamespaceSummary.properties, config: NamespaceConfig }, { title: 'Namespace' }),
 });
 
 /** Specification: u32 both. What is too much of one is content, which the rules say by its path. */
@@ -77,7 +82,9 @@ export const VersionHistoryQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
 });
 export const VersionHistoryAnswer = Type.Object({
-  versions: Type.Array(Type.Object({ namespace_id: Uuid, version_id: Uuid, deploy_ts: Timestamp })),
+  versions: Type.Array(
+    Type.Object({ namespace_id: Uuid, version_id: Uuid, deploy_ts: Timestamp }, { title: 'NamespaceVersion' }),
+  ),
 });
 
 /** Above the limit of the rules, which say by name what is too many. */
@@ -86,20 +93,26 @@ const LISTED_PORTS_MAX = 256;
 const Port = Type.Integer({ minimum: 0, maximum: 65_535 });
 
 /** Specification: Development token port configuration. */
-const DevelopmentPortBody = Type.Object({
-  protocol: Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol))),
-  port: Type.Optional(Port),
-  port_range: Type.Optional(Type.Object({ min: U32, max: U32 })),
-});
+const DevelopmentPortBody = Type.Object(
+  {
+    protocol: Protocol,
+    port: Type.Optional(Port),
+    port_range: Type.Optional(PortRange),
+  },
+  { title: 'DevelopmentPort' },
+);
 
 /** The old way to list ports. */
 const LobbyPorts = Type.Array(
-  Type.Object({
-    label: Text,
-    target_port: Type.Optional(Port),
-    port_range: Type.Optional(Type.Object({ min: U32, max: U32 })),
-    proxy_protocol: Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol))),
-  }),
+  Type.Object(
+    {
+      label: Text,
+      target_port: Type.Optional(Port),
+      port_range: Type.Optional(PortRange),
+      proxy_protocol: Protocol,
+    },
+    { title: 'DevelopmentLobbyPort' },
+  ),
   { maxItems: LISTED_PORTS_MAX },
 );
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
-import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
+import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { NetworkMode, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
 import type { LogLines } from './logs.ts';
 import { LOG_STREAMS, type ServerPort, type ServerRow } from './tables.ts';
@@ -9,54 +9,66 @@ const PORTS_MAX = 8;
 const ARGUMENTS_MAX = 64;
 const VARIABLES_MAX = 64;
 
-const Protocol = Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol)));
-const Mode = Type.Union([Type.Literal('bridge'), Type.Literal('host')]);
-const Routing = Type.Object({ game_guard: Type.Optional(Type.Object({})), host: Type.Optional(Type.Object({})) });
-const PortRange = { minimum: 1, maximum: 65_535 };
-const PortNumber = Type.Integer(PortRange);
-const Resources = Type.Object({
-  cpu: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Thousandths of a core.' }),
-  memory: Type.Integer({ minimum: 1, maximum: 16_777_216, description: 'Megabytes.' }),
-});
+const Routing = Type.Object({ game_guard: Type.Optional(Empty), host: Type.Optional(Empty) }, { title: 'PortRouting' });
+const PORT_LIMITS = { minimum: 1, maximum: 65_535 };
+const PortNumber = Type.Integer(PORT_LIMITS);
+const Resources = Type.Object(
+  {
+    cpu: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Thousandths of a core.' }),
+    memory: Type.Integer({ minimum: 1, maximum: 16_777_216, description: 'Megabytes.' }),
+  },
+  { title: 'Resources' },
+);
 /** Two hours, the field's limit. */
 const KillTimeout = Type.Integer({ minimum: 0, maximum: 7_199_999, description: 'Milliseconds.' });
 
 export const CreateServerBody = Type.Object({
   datacenter: Uuid,
   tags: Tags,
-  runtime: Type.Object({
-    build: Uuid,
-    arguments: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: '^[^\\0]*$' }), { maxItems: ARGUMENTS_MAX }),
-    ),
-    environment: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: '^(?!(SERVICE|RIVET|PORT)_|BUN_BE_BUN$|MUSTER_)[A-Za-z_][A-Za-z0-9_]{0,255}$' }),
-        Type.String({ maxLength: 1_024, pattern: '^[^\\0]*$' }),
-        { maxProperties: VARIABLES_MAX, additionalProperties: false },
+  runtime: Type.Object(
+    {
+      build: Uuid,
+      arguments: Type.Optional(
+        Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: '^[^\\0]*$' }), { maxItems: ARGUMENTS_MAX }),
       ),
-    ),
-  }),
-  network: Type.Object({
-    mode: Type.Optional(Mode),
-    ports: Type.Record(
-      Type.String({ pattern: '^[A-Za-z0-9]([A-Za-z0-9_-]{0,14}[A-Za-z0-9])?$' }),
-      Type.Object({
-        protocol: Protocol,
-        internal_port: Type.Optional(
-          Type.Integer({
-            ...PortRange,
-            description:
-              'The port that the program would like to listen on. All servers of a machine share its ports, so each listens on the one that PORT_<label> says, and answers have that one.',
-          }),
+      environment: Type.Optional(
+        Type.Record(
+          Type.String({ pattern: '^(?!(SERVICE|RIVET|PORT)_|BUN_BE_BUN$|MUSTER_)[A-Za-z_][A-Za-z0-9_]{0,255}$' }),
+          Type.String({ maxLength: 1_024, pattern: '^[^\\0]*$' }),
+          { maxProperties: VARIABLES_MAX, additionalProperties: false },
         ),
-        routing: Type.Optional(Routing),
-      }),
-      { maxProperties: PORTS_MAX, additionalProperties: false },
-    ),
-  }),
+      ),
+    },
+    { title: 'CreateServerRuntime' },
+  ),
+  network: Type.Object(
+    {
+      mode: Type.Optional(NetworkMode),
+      ports: Type.Record(
+        Type.String({ pattern: '^[A-Za-z0-9]([A-Za-z0-9_-]{0,14}[A-Za-z0-9])?$' }),
+        Type.Object(
+          {
+            protocol: Protocol,
+            internal_port: Type.Optional(
+              Type.Integer({
+                ...PORT_LIMITS,
+                description:
+                  'The port that the program would like to listen on. All servers of a machine share its ports, so each listens on the one that PORT_<label> says, and answers have that one.',
+              }),
+            ),
+            routing: Type.Optional(Routing),
+          },
+          { title: 'CreateServerPort' },
+        ),
+        { maxProperties: PORTS_MAX, additionalProperties: false },
+      ),
+    },
+    { title: 'CreateServerNetwork' },
+  ),
   resources: Resources,
-  lifecycle: Type.Optional(Type.Object({ kill_timeout: Type.Optional(KillTimeout) })),
+  lifecycle: Type.Optional(
+    Type.Object({ kill_timeout: Type.Optional(KillTimeout) }, { title: 'CreateServerLifecycle' }),
+  ),
 });
 export type CreateServer = Static<typeof CreateServerBody>;
 
@@ -70,31 +82,40 @@ const Server = Type.Object(
     started_at: Type.Optional(U64),
     destroyed_at: Type.Optional(U64),
     tags: Type.Record(Type.String(), Type.String()),
-    lifecycle: Type.Object({ kill_timeout: Type.Optional(U64) }),
-    network: Type.Object({
-      mode: Type.Optional(Mode),
-      ports: Type.Record(
-        Type.String(),
-        Type.Object({
-          protocol: Protocol,
-          internal_port: Type.Optional(
-            Type.Integer({
-              ...PortRange,
-              description: 'The port that it listens on, as PORT_<label> says; from its start.',
-            }),
+    lifecycle: Type.Object({ kill_timeout: Type.Optional(U64) }, { title: 'ServerLifecycle' }),
+    network: Type.Object(
+      {
+        mode: Type.Optional(NetworkMode),
+        ports: Type.Record(
+          Type.String(),
+          Type.Object(
+            {
+              protocol: Protocol,
+              internal_port: Type.Optional(
+                Type.Integer({
+                  ...PORT_LIMITS,
+                  description: 'The port that it listens on, as PORT_<label> says; from its start.',
+                }),
+              ),
+              public_hostname: Type.Optional(Type.String()),
+              public_port: Type.Optional(PortNumber),
+              routing: Routing,
+            },
+            { title: 'ServerPort' },
           ),
-          public_hostname: Type.Optional(Type.String()),
-          public_port: Type.Optional(PortNumber),
-          routing: Routing,
-        }),
-      ),
-    }),
+        ),
+      },
+      { title: 'ServerNetwork' },
+    ),
     resources: Resources,
-    runtime: Type.Object({
-      build: Uuid,
-      arguments: Type.Optional(Type.Array(Type.String())),
-      environment: Type.Optional(Type.Record(Type.String(), Type.String())),
-    }),
+    runtime: Type.Object(
+      {
+        build: Uuid,
+        arguments: Type.Optional(Type.Array(Type.String())),
+        environment: Type.Optional(Type.Record(Type.String(), Type.String())),
+      },
+      { title: 'ServerRuntime' },
+    ),
   },
   { title: 'Server' },
 );
@@ -109,7 +130,8 @@ export const ListServersQuery = Type.Object({
 
 export const DestroyServerQuery = Type.Object({ override_kill_timeout: Type.Optional(KillTimeout) });
 
-export const LogsQuery = Type.Object({ stream: Type.Union(LOG_STREAMS.map((stream) => Type.Literal(stream))) });
+export const LogStream = oneOf('LogStream', LOG_STREAMS);
+export const LogsQuery = Type.Object({ stream: LogStream });
 export const LogsAnswer = Type.Object({
   lines: Type.Array(Type.String({ description: 'The bytes of a line, in base64.' })),
   timestamps: Type.Array(Timestamp),

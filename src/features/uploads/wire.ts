@@ -1,13 +1,16 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import { UPLOAD_KINDS, type UploadRow } from './tables.ts';
 
 /** A file that a client is about to send. */
-export const PrepareFile = Type.Object({
-  path: Type.String({ minLength: 1, maxLength: 1_024, description: 'Name of the file.' }),
-  content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Printable ASCII characters.' })),
-  content_length: U64,
-});
+export const PrepareFile = Type.Object(
+  {
+    path: Type.String({ minLength: 1, maxLength: 1_024, description: 'Name of the file.' }),
+    content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Printable ASCII characters.' })),
+    content_length: U64,
+  },
+  { title: 'PrepareFile' },
+);
 export type PrepareFile = Static<typeof PrepareFile>;
 
 /** Send the file, or this part of it, by HTTP PUT to `url`. */
@@ -25,7 +28,7 @@ export type PresignedRequest = Static<typeof PresignedRequest>;
 const Upload = Type.Object(
   {
     upload_id: Uuid,
-    kind: Type.Union(UPLOAD_KINDS.map((kind) => Type.Literal(kind))),
+    kind: oneOf('UploadKind', UPLOAD_KINDS),
     create_ts: Timestamp,
     content_length: Type.Integer({ minimum: 0, description: 'Bytes of all files together.' }),
     received_length: Type.Integer({ minimum: 0, description: 'Bytes of the parts that have come.' }),

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { I32, named, U32, Uuid } from '../../platform/http/shapes.ts';
-import { PORT_PROTOCOLS } from '../../platform/tokens/caller.ts';
+import { Empty, I32, named, oneOf, U32, Uuid } from '../../platform/http/shapes.ts';
+import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 
 /** Above every limit of the rules, which say by name what is too many; what is far beyond is not even looked at. */
 const ENTRIES_MAX = 256;
@@ -11,66 +11,75 @@ const record = <Shape extends TSchema>(shape: Shape) => named(shape, ENTRIES_MAX
 const list = <Shape extends TSchema>(shape: Shape) => Type.Array(shape, { maxItems: ENTRIES_MAX });
 const Text = Type.String({ maxLength: TEXT_LENGTH_MAX });
 
-export const PortRange = Type.Object({ min: U32, max: U32 });
-export const Protocol = Type.Union(PORT_PROTOCOLS.map((protocol) => Type.Literal(protocol)));
+const IdleLobbies = Type.Object({ min: U32, max: U32 }, { title: 'IdleLobbies' });
 
-const IdleLobbies = Type.Object({ min: U32, max: U32 });
-
-const Region = Type.Object({ tier: optional(Text), idle_lobbies: optional(IdleLobbies) });
+const Region = Type.Object({ tier: optional(Text), idle_lobbies: optional(IdleLobbies) }, { title: 'RegionConfig' });
 export type RegionConfig = Static<typeof Region>;
 
-const Port = Type.Object({
-  port: optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
-  port_range: optional(PortRange),
-  protocol: optional(Protocol),
-  proxy: optional(Type.Union([Type.Literal('none'), Type.Literal('game_guard')])),
-  dev_port: optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
-  dev_port_range: optional(PortRange),
-  dev_protocol: optional(Protocol),
-});
+const Port = Type.Object(
+  {
+    port: optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+    port_range: optional(PortRange),
+    protocol: optional(Protocol),
+    proxy: optional(oneOf('PortProxy', ['none', 'game_guard'])),
+    dev_port: optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
+    dev_port_range: optional(PortRange),
+    dev_protocol: optional(Protocol),
+  },
+  { title: 'PortConfig' },
+);
 export type PortConfig = Static<typeof Port>;
 
 /** The build to run and how. The name is the contract's; any kind of build is named by `image_id`. */
-const Docker = Type.Object({
-  dockerfile: optional(Text),
-  build_args: optional(record(Text)),
-  image: optional(Text),
-  image_id: optional(Uuid),
-  args: optional(list(Text)),
-  env: optional(record(Text)),
-  network_mode: optional(Type.Union([Type.Literal('bridge'), Type.Literal('host')])),
-  ports: optional(record(Port)),
-});
+const Docker = Type.Object(
+  {
+    dockerfile: optional(Text),
+    build_args: optional(record(Text)),
+    image: optional(Text),
+    image_id: optional(Uuid),
+    args: optional(list(Text)),
+    env: optional(record(Text)),
+    network_mode: optional(NetworkMode),
+    ports: optional(record(Port)),
+  },
+  { title: 'DockerConfig' },
+);
 export type DockerConfig = Static<typeof Docker>;
 
-const Verification = Type.Object({
-  url: Text,
-  headers: optional(record(Text)),
-  secret: optional(
-    Type.String({
-      maxLength: TEXT_LENGTH_MAX,
-      description: 'Signs the requests, as Standard Webhooks say: "whsec_" and 24 to 64 bytes in base64.',
-    }),
-  ),
-});
+const Verification = Type.Object(
+  {
+    url: Text,
+    headers: optional(record(Text)),
+    secret: optional(
+      Type.String({
+        maxLength: TEXT_LENGTH_MAX,
+        description: 'Signs the requests, as Standard Webhooks say: "whsec_" and 24 to 64 bytes in base64.',
+      }),
+    ),
+  },
+  { title: 'VerificationConfig' },
+);
 export type VerificationConfig = Static<typeof Verification>;
 
 const ActionMembers = {
   enabled: Type.Boolean(),
-  identity_requirement: optional(Type.Union([Type.Literal('none'), Type.Literal('guest'), Type.Literal('registered')])),
+  identity_requirement: optional(oneOf('IdentityRequirement', ['none', 'guest', 'registered'])),
   // The specification's name, and the contract's.
   verification_config: optional(Verification),
   verification: optional(Verification),
 };
-const Action = Type.Object(ActionMembers);
+const Action = Type.Object(ActionMembers, { title: 'ActionConfig' });
 export type ActionConfig = Static<typeof Action>;
 
-const CreateAction = Type.Object({
-  ...ActionMembers,
-  enable_public: optional(Type.Boolean()),
-  enable_private: optional(Type.Boolean()),
-  max_lobbies_per_identity: optional(U32),
-});
+const CreateAction = Type.Object(
+  {
+    ...ActionMembers,
+    enable_public: optional(Type.Boolean()),
+    enable_private: optional(Type.Boolean()),
+    max_lobbies_per_identity: optional(U32),
+  },
+  { title: 'CreateActionConfig' },
+);
 
 export type CreateActionConfig = Static<typeof CreateAction>;
 
@@ -87,13 +96,21 @@ const SharedMembers = {
   idle_lobbies: optional(IdleLobbies),
 };
 
-const GameMode = Type.Object({
-  ...SharedMembers,
-  listable: optional(Type.Boolean()),
-  taggable: optional(Type.Boolean()),
-  allow_dynamic_max_players: optional(Type.Boolean()),
-  actions: optional(Type.Object({ find: optional(Action), join: optional(Action), create: optional(CreateAction) })),
-});
+const GameMode = Type.Object(
+  {
+    ...SharedMembers,
+    listable: optional(Type.Boolean()),
+    taggable: optional(Type.Boolean()),
+    allow_dynamic_max_players: optional(Type.Boolean()),
+    actions: optional(
+      Type.Object(
+        { find: optional(Action), join: optional(Action), create: optional(CreateAction) },
+        { title: 'ActionsConfig' },
+      ),
+    ),
+  },
+  { title: 'GameModeConfig' },
+);
 export type GameModeConfig = Static<typeof GameMode>;
 
 const Hostnames = Type.Array(Type.String({ maxLength: 253 }), {
@@ -101,68 +118,88 @@ const Hostnames = Type.Array(Type.String({ maxLength: 253 }), {
   description:
     'Where a captcha may have been solved: hosts and what is below them. Wherever the provider allows if it says nothing.',
 });
-const Captcha = Type.Object({
-  requests_before_reverify: U32,
-  verification_ttl: U32,
-  hcaptcha: optional(
-    Type.Object({
-      // Older: the provider's keys, of which the service has its own.
-      level: optional(Text),
-      site_key: optional(Text),
-      secret_key: optional(Text),
-      hostnames: optional(Hostnames),
-    }),
-  ),
-  turnstile: optional(
-    Type.Object({
-      site_key: optional(Text),
-      secret_key: optional(Text),
-      // Older: a key for each domain that the game is played on.
-      domains: optional(record(Type.Object({ secret_key: Text }))),
-      hostnames: optional(Hostnames),
-    }),
-  ),
-  pow: optional(
-    Type.Object({
-      difficulty: optional({
-        ...U32,
-        description: 'Keys of PBKDF2 with 5,000 rounds that a client derives on average; 500 if it says nothing.',
-      }),
-    }),
-  ),
-});
+const Captcha = Type.Object(
+  {
+    requests_before_reverify: U32,
+    verification_ttl: U32,
+    hcaptcha: optional(
+      Type.Object(
+        {
+          // Older: the provider's keys, of which the service has its own.
+          level: optional(Text),
+          site_key: optional(Text),
+          secret_key: optional(Text),
+          hostnames: optional(Hostnames),
+        },
+        { title: 'HcaptchaConfig' },
+      ),
+    ),
+    turnstile: optional(
+      Type.Object(
+        {
+          site_key: optional(Text),
+          secret_key: optional(Text),
+          // Older: a key for each domain that the game is played on.
+          domains: optional(record(Type.Object({ secret_key: Text }, { title: 'TurnstileDomain' }))),
+          hostnames: optional(Hostnames),
+        },
+        { title: 'TurnstileConfig' },
+      ),
+    ),
+    pow: optional(
+      Type.Object(
+        {
+          difficulty: optional({
+            ...U32,
+            description: 'Keys of PBKDF2 with 5,000 rounds that a client derives on average; 500 if it says nothing.',
+          }),
+        },
+        { title: 'ProofOfWorkConfig' },
+      ),
+    ),
+  },
+  { title: 'CaptchaConfig' },
+);
 export type CaptchaConfig = Static<typeof Captcha>;
 
-const Matchmaker = Type.Object({
-  ...SharedMembers,
-  game_modes: optional(record(GameMode)),
-  captcha: optional(Captcha),
-  dev_hostname: optional(Text),
-  lobby_groups: optional(list(Type.Unknown())),
-});
+const Matchmaker = Type.Object(
+  {
+    ...SharedMembers,
+    game_modes: optional(record(GameMode)),
+    captcha: optional(Captcha),
+    dev_hostname: optional(Text),
+    lobby_groups: optional(list(Type.Unknown())),
+  },
+  { title: 'MatchmakerConfig' },
+);
 export type MatchmakerConfig = Static<typeof Matchmaker>;
 
-const CdnRoute = Type.Object({
-  glob: Text,
-  priority: I32,
-  middlewares: list(
-    Type.Object({
-      kind: Type.Object({
-        custom_headers: optional(Type.Object({ headers: list(Type.Object({ name: Text, value: Text })) })),
-      }),
-    }),
-  ),
-});
+const CustomHeaders = Type.Object(
+  { headers: list(Type.Object({ name: Text, value: Text }, { title: 'CustomHeader' })) },
+  { title: 'CustomHeaders' },
+);
+const CdnMiddlewareKind = Type.Object({ custom_headers: optional(CustomHeaders) }, { title: 'CdnMiddlewareKind' });
+const CdnRoute = Type.Object(
+  {
+    glob: Text,
+    priority: I32,
+    middlewares: list(Type.Object({ kind: CdnMiddlewareKind }, { title: 'CdnMiddleware' })),
+  },
+  { title: 'CdnRoute' },
+);
 export type CdnRoute = Static<typeof CdnRoute>;
 
 /** Which site the version's namespaces show, and with which headers. */
-const Cdn = Type.Object({
-  build_command: optional(Text),
-  build_output: optional(Text),
-  build_env: optional(record(Text)),
-  site_id: optional(Uuid),
-  routes: optional(list(CdnRoute)),
-});
+const Cdn = Type.Object(
+  {
+    build_command: optional(Text),
+    build_output: optional(Text),
+    build_env: optional(record(Text)),
+    site_id: optional(Uuid),
+    routes: optional(list(CdnRoute)),
+  },
+  { title: 'CdnConfig' },
+);
 export type CdnConfig = Static<typeof Cdn>;
 
 const EXAMPLE = {
@@ -189,9 +226,9 @@ export const VersionConfig = Type.Object(
     engine: optional(Type.Unknown()),
     cdn: optional(Cdn),
     matchmaker: optional(Matchmaker),
-    kv: optional(Type.Object({})),
+    kv: optional(Empty),
     identity: optional(Type.Unknown()),
   },
-  { examples: [EXAMPLE] },
+  { title: 'VersionConfig', examples: [EXAMPLE] },
 );
 export type VersionConfig = Static<typeof VersionConfig>;

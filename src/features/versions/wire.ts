@@ -9,15 +9,21 @@ export const CreateVersionAnswer = Type.Object({ version_id: Uuid });
 export const ReserveNameAnswer = Type.Object({ version_display_name: Type.String() });
 
 export const VersionAnswer = Type.Object({
-  version: Type.Object({
-    version_id: Uuid,
-    create_ts: Timestamp,
-    display_name: Type.String(),
-    config: VersionConfig,
-  }),
+  version: Type.Object(
+    {
+      version_id: Uuid,
+      create_ts: Timestamp,
+      display_name: Type.String(),
+      config: VersionConfig,
+    },
+    { title: 'Version' },
+  ),
 });
 
-export const VersionSummary = Type.Object({ version_id: Uuid, create_ts: Timestamp, display_name: Type.String() });
+export const VersionSummary = Type.Object(
+  { version_id: Uuid, create_ts: Timestamp, display_name: Type.String() },
+  { title: 'VersionSummary' },
+);
 
 /** Secrets are there, and empty: whoever sends a version as he read it is told which are missing. */
 export function toVersion({ version_id, create_ts, display_name, config }: VersionRow) {
@@ -40,16 +46,19 @@ export function toVersionSummary(row: Pick<VersionRow, 'version_id' | 'create_ts
   return { version_id: row.version_id, create_ts: row.create_ts.toISOString(), display_name: row.display_name };
 }
 
-const TierShape = Type.Object({
-  tier_name_id: Type.String(),
-  rivet_cores_numerator: Type.Integer(),
-  rivet_cores_denominator: Type.Integer(),
-  cpu: Type.Integer({ description: 'Thousandths of a core.' }),
-  memory: Type.Integer({ description: 'Megabytes.' }),
-  disk: Type.Integer({ description: 'Megabytes.' }),
-  bandwidth: Type.Integer({ description: 'Kilobytes per second.' }),
-  price_per_second: Type.Integer(),
-});
+const TierShape = Type.Object(
+  {
+    tier_name_id: Type.String(),
+    rivet_cores_numerator: Type.Integer(),
+    rivet_cores_denominator: Type.Integer(),
+    cpu: Type.Integer({ description: 'Thousandths of a core.' }),
+    memory: Type.Integer({ description: 'Megabytes.' }),
+    disk: Type.Integer({ description: 'Megabytes.' }),
+    bandwidth: Type.Integer({ description: 'Kilobytes per second.' }),
+    price_per_second: Type.Integer(),
+  },
+  { title: 'Tier' },
+);
 export const TiersAnswer = Type.Object({ tiers: Type.Array(TierShape) });
 
 /** The field's disk and bandwidth of a whole core (field-behaviour 7.6); nothing here costs anything. */

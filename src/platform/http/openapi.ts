@@ -7,7 +7,7 @@ import { ErrorBody } from './answers.ts';
 import { type Examples, exampleOf } from './examples.ts';
 import { namesEnvironment, type Route } from './route.ts';
 import { registerFormats, Uuid } from './shapes.ts';
-import { NamedShapes, type Part } from './shared-parts.ts';
+import { NamedShapes, type Part, writePlainly } from './shared-parts.ts';
 
 // The generator brings formats of zod's: its UUIDs are fewer than ours, and take fifty times as long to check.
 registerFormats();
@@ -53,7 +53,7 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string, ex
   for (const route of routes) {
     const path = references[route.path] ?? {};
     references[route.path] = path;
-    path[route.method.toLowerCase()] = shapesOf(route);
+    path[route.method.toLowerCase()] = writePlainly(shapesOf(route));
   }
   const { paths } = toOpenAPISchema(app, undefined, references);
   const operations = dropOtherContent(paths) as Record<string, Record<string, Operation>>;
@@ -148,7 +148,7 @@ interface Content {
 
 /** The parts of an operation that examples stand in. */
 interface Operation {
-  parameters?: { name: string; example?: unknown }[];
+  parameters?: { name: string; schema?: Part; example?: unknown }[];
   requestBody?: { content: Record<string, Content> };
   responses: Record<string, { $ref: string; description: string } | { content?: Record<string, Content> }>;
 }
@@ -170,6 +170,7 @@ function addExamples(
     for (const parameter of operation.parameters ?? []) {
       const shape = parameters[parameter.name];
       if (shape) parameter.example = exampleOf(shape, examples, { name: parameter.name });
+      if (parameter.schema) parameter.schema = named.moveTitled(parameter.schema);
     }
     const sent = operation.requestBody?.content[JSON_TYPE];
     // Both addresses of the matchmaker take and give the same.

@@ -1,4 +1,4 @@
-import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { FormatRegistry, type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -23,7 +23,7 @@ export const I32 = Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_64
 /** A text whose feature has rules for it. Above every limit of those, which say by name what is too long. */
 export const Text = Type.String({ maxLength: 1_024 });
 export const Empty = Type.Object({});
-export const WatchIndex = Type.Object({ index: Type.String() });
+export const WatchIndex = Type.Object({ index: Type.String() }, { title: 'WatchIndex' });
 export const WatchQuery = Type.Object({
   watch_index: Type.Optional(
     Type.String({ maxLength: 64, description: 'The index of an earlier answer: waits for the next change.' }),
@@ -34,6 +34,12 @@ const LIST = 'x-list';
 export const QueryList = (options: { maxLength: number; description: string }) =>
   Type.String({ ...options, [LIST]: true });
 export const isList = (shape: TSchema): boolean => shape[LIST] === true;
+/** One of some texts, by a name of its own in the API document. */
+export const oneOf = <const Value extends string>(title: string, values: readonly Value[], options?: SchemaOptions) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    { ...options, title },
+  );
 /** Any names of up to 1,024 letters, with values of a shape. */
 export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) =>
   Type.Record(Type.String({ pattern: '^[\\s\\S]{0,1024}$' }), shape, {
@@ -41,7 +47,10 @@ export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) 
     additionalProperties: false,
   });
 /** Where in a request the content is wrong (specification: Validation error). */
-export const ValidationErrors = Type.Object({ errors: Type.Array(Type.Object({ path: Type.Array(Type.String()) })) });
+export const ValidationErrors = Type.Object(
+  { errors: Type.Array(Type.Object({ path: Type.Array(Type.String()) }, { title: 'ValidationError' })) },
+  { title: 'ValidationErrors' },
+);
 
 /** What is wrong with a value, and where in it. */
 export interface ShapeProblem {

@@ -15,6 +15,12 @@ export class NamedShapes {
     return shape.type === 'object' ? this.#add(String(title), moved) : moved;
   }
 
+  /** Returns a shape with a reference in the place of every one that has a title, itself too. */
+  moveTitled({ title, ...shape }: Part): Part {
+    const moved = this.#moveInside(shape);
+    return typeof title === 'string' ? this.#add(title, moved) : moved;
+  }
+
   #moveInside(shape: Part): Part {
     const entries = Object.entries(shape).map(([name, value]) => [name, this.#moveValue(value)]);
     return Object.fromEntries(entries);
@@ -23,10 +29,9 @@ export class NamedShapes {
   #moveValue(value: unknown): unknown {
     if (Array.isArray(value)) return value.map((item) => this.#moveValue(item));
     if (!isPart(value)) return value;
-    const { title, ...rest } = value;
+    const { title } = value;
     // A member that is called "title" is a shape, not a text.
-    if (typeof title !== 'string') return this.#moveInside(value);
-    return this.#add(title, this.#moveInside(rest));
+    return typeof title === 'string' ? this.moveTitled(value) : this.#moveInside(value);
   }
 
   #add(title: string, shape: Part): Part {
@@ -36,5 +41,31 @@ export class NamedShapes {
     return { $ref: `#/components/schemas/${title}` };
   }
 }
+
+/** The pattern that TypeBox gives to maps whose keys may be any texts. */
+const ANY_KEY = '^(.*)$';
+
+/**
+ * Writes shapes as generators of clients understand them: unions of texts as lists of texts (`enum`), maps by the shape of
+ * their values (`additionalProperties`). Elysia's generator writes some unions so, and drops their titles.
+ */
+export function writePlainly<Shape>(shape: Shape): Shape;
+export function writePlainly(shape: unknown): unknown {
+  if (Array.isArray(shape)) return shape.map(writePlainly);
+  if (!isPart(shape)) return shape;
+  const { anyOf, patternProperties, ...rest } = shape;
+  const texts = Array.isArray(anyOf) ? anyOf.map((one) => one.const) : [undefined];
+  if (texts.every((text) => typeof text === 'string')) return { ...rest, type: 'string', enum: texts };
+  if (isPart(patternProperties) && ANY_KEY in patternProperties) {
+    return { ...rest, additionalProperties: writePlainly(patternProperties[ANY_KEY]) };
+  }
+  return mapMembers(shape, writePlainly);
+}
+
+/** Keeps the symbols by which TypeBox knows its shapes. */
+const mapMembers = (shape: Part, map: (value: unknown) => unknown): Part => ({
+  ...shape,
+  ...Object.fromEntries(Object.entries(shape).map(([name, value]) => [name, map(value)])),
+});
 
 const isPart = (value: unknown): value is Part => typeof value === 'object' && value !== null;
