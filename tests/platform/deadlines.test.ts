@@ -111,7 +111,7 @@ describe('nobody waits for the database for ever', () => {
   test('a lane whose connection is dead without a word goes on over another one', async () => {
     await using middle = await openProxied(address);
     await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 1_000 });
-    const lane = database.openLane();
+    const lane = database.openDedicatedConnection();
     const pidOf = async () => {
       const [row] = await lane.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
       return row?.pid;

@@ -26,7 +26,7 @@ describe('a database with a standby', () => {
     const proxy = opened.use(await openTcpProxy(servers.primary));
     const { user, database: name } = servers.primary;
     const database = opened.use(openDatabase({ url: `postgres://${user}@127.0.0.1:${proxy.port}/${name}` }, POOL));
-    const lane = database.openLane();
+    const lane = database.openDedicatedConnection();
     const heard: string[] = [];
     await database.listen(
       'news',

@@ -32,7 +32,7 @@ const WRITERS: { name: string; open(database: Database): () => Promise<string[]>
   {
     name: 'a lane',
     open(database) {
-      const lane = database.openLane();
+      const lane = database.openDedicatedConnection();
       return async () => [await outcomeOfWrite(lane)];
     },
   },

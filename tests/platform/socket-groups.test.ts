@@ -1,22 +1,22 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { ServiceError } from '../../src/platform/errors.ts';
 import { createGroups, type Groups, type Member } from '../../src/platform/socket/groups.ts';
-import type { Channel, Shown } from '../../src/platform/watch/channels.ts';
-import type { Sight } from '../../src/platform/watch/sights.ts';
+import type { Channel, Snapshot } from '../../src/platform/watch/channels.ts';
+import type { View } from '../../src/platform/watch/views.ts';
 import { waitFor } from '../support/wait.ts';
 
-const SIGHT: Sight = { kind: 'state', name: 'it', topics: [], read: async () => ({}) };
+const SIGHT: View = { kind: 'state', name: 'it', topics: [], read: async () => ({}) };
 
 /** A question to the channel that a test answers when it likes. */
 interface Asked {
   number: number | undefined;
-  answer(shown: Shown | undefined): void;
+  answer(shown: Snapshot | undefined): void;
   fail(error: Error): void;
 }
 
-const shown = (after: number, number: number): Shown => ({ number, after, text: `"${after} to ${number}"` });
+const shown = (after: number, number: number): Snapshot => ({ number, after, text: `"${after} to ${number}"` });
 /** One that is long enough for the group to look who reads. */
-const long = (after: number, number: number): Shown => ({
+const long = (after: number, number: number): Snapshot => ({
   ...shown(after, number),
   text: `"${after} to ${number}${' '.repeat(70_000)}"`,
 });
@@ -29,7 +29,7 @@ beforeEach(() => {
   asked = [];
   followers = new Map();
   const ask = (number: number | undefined) => {
-    const { promise, resolve, reject } = Promise.withResolvers<Shown | undefined>();
+    const { promise, resolve, reject } = Promise.withResolvers<Snapshot | undefined>();
     asked.push({ number, answer: resolve, fail: reject });
     return promise;
   };
@@ -85,7 +85,7 @@ async function waitForQuestion(): Promise<Asked> {
   return first;
 }
 
-async function answer(question: number | undefined, what: Shown | undefined): Promise<void> {
+async function answer(question: number | undefined, what: Snapshot | undefined): Promise<void> {
   await settle();
   const place = asked.findIndex(({ number }) => number === question);
   if (place < 0) throw new Error(`nobody asked for ${question}, but for ${asked.map(({ number }) => number)}`);

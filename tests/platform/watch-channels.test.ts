@@ -1,11 +1,16 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import type { Queries } from '../../src/platform/database/database.ts';
-import { type ChannelTools, type ChannelWork, createChannels, type Shown } from '../../src/platform/watch/channels.ts';
+import {
+  type ChannelTools,
+  type ChannelWork,
+  createChannels,
+  type Snapshot,
+} from '../../src/platform/watch/channels.ts';
 import type { Feed } from '../../src/platform/watch/feed.ts';
 import { createGrowthChannel } from '../../src/platform/watch/growth-channel.ts';
 import { createSharedReads } from '../../src/platform/watch/shared-reads.ts';
-import type { Pieces, Sight } from '../../src/platform/watch/sights.ts';
 import { createStateChannel } from '../../src/platform/watch/state-channel.ts';
+import type { LogPage, View } from '../../src/platform/watch/views.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
 /** A question to the database that a test answers when it likes. */
@@ -39,7 +44,11 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-const show = (body: object, number: number, after?: number): Shown => ({ number, after, text: JSON.stringify(body) });
+const show = (body: object, number: number, after?: number): Snapshot => ({
+  number,
+  after,
+  text: JSON.stringify(body),
+});
 
 describe('the channel of a state', () => {
   let versions: ReturnType<typeof makeDatabase<number>>;
@@ -53,7 +62,7 @@ describe('the channel of a state', () => {
       share: createSharedReads(),
       show,
     };
-    const sight: Sight & { kind: 'state' } = {
+    const sight: View & { kind: 'state' } = {
       kind: 'state',
       name: 'it',
       topics: ['topic'],
@@ -128,14 +137,14 @@ describe('the channel of a state', () => {
 });
 
 describe('the channel of what grows', () => {
-  let pieces: ReturnType<typeof makeDatabase<Pieces<object>>>;
-  let ends: ReturnType<typeof makeDatabase<Pieces<object>>>;
+  let pieces: ReturnType<typeof makeDatabase<LogPage<object>>>;
+  let ends: ReturnType<typeof makeDatabase<LogPage<object>>>;
   let channel: ChannelWork;
   beforeEach(() => {
     pieces = makeDatabase();
     ends = makeDatabase();
-    const sight: Sight & { kind: 'growth' } = {
-      kind: 'growth',
+    const sight: View & { kind: 'log' } = {
+      kind: 'log',
       name: 'it',
       topics: ['topic'],
       last: () => ends.ask(),
@@ -143,7 +152,7 @@ describe('the channel of what grows', () => {
     };
     channel = createGrowthChannel(sight, { readVersions: async () => new Map(), share: createSharedReads(), show });
   });
-  const upTo = (next: number): Pieces<object> => ({ view: { next }, next });
+  const upTo = (next: number): LogPage<object> => ({ content: { next }, next });
 
   /** Stands at its end, which is 5. */
   async function openAtFive(): Promise<void> {
@@ -230,12 +239,12 @@ test('channels: those that nobody listens to end their subscriptions when there 
       subscribed.add(topic);
       return () => subscribed.delete(topic);
     },
-    learn() {},
+    observe() {},
     async [Symbol.asyncDispose]() {},
   };
   const channels = createChannels({} as Queries, feed, 'epoch');
   const listener = { onNews() {} };
-  const sightOf = (name: string): Sight => ({ kind: 'state', name, topics: [name], read: async () => ({}) });
+  const sightOf = (name: string): View => ({ kind: 'state', name, topics: [name], read: async () => ({}) });
   channels.listen(sightOf('kept'), listener);
   for (let number = 0; number < 5_000; number += 1) {
     const sight = sightOf(`word ${number}`);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Growing } from '../../src/platform/watch/sights.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
+import type { AppendOnlyLog } from '../../src/platform/watch/views.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { followingOf, openWatchingNode, type Watched, type WatchingNode } from '../support/watching.ts';
 
@@ -25,13 +25,13 @@ function makeLog() {
   const pieces: string[] = [];
   const topic = `log:${crypto.randomUUID()}`;
   const cut = (first: number) => {
-    const view = pieces.slice(first, first + PIECES_MAX);
-    return { view, next: first + view.length };
+    const content = pieces.slice(first, first + PIECES_MAX);
+    return { content, next: first + content.length };
   };
-  const growing: Growing<string, string[]> = {
+  const growing: AppendOnlyLog<string, string[]> = {
     topics: () => [topic],
     last: async () => cut(Math.max(0, pieces.length - PIECES_MAX)),
-    from: async (_, number) => (number <= pieces.length ? cut(number) : { view: [], next: number }),
+    from: async (_, number) => (number <= pieces.length ? cut(number) : { content: [], next: number }),
   };
   return {
     growing,

@@ -62,7 +62,7 @@ function makeFeed(): { feed: Feed; tell(topic: string): void; subscribed(): stri
         listeners.set(listener, topic);
         return () => void listeners.delete(listener);
       },
-      learn() {},
+      observe() {},
       async [Symbol.asyncDispose]() {},
     },
     tell(topic) {

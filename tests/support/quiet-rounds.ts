@@ -8,7 +8,7 @@ import { ANYBODY } from './game-limits.ts';
 
 /** The rounds of a process that gets no notification: it knows only its own commits and what it reads. */
 export function openQuietRounds({ database, clock }: { database: Database; clock: Clock }) {
-  const feed = { subscribe: () => () => {}, learn() {}, async [Symbol.asyncDispose]() {} };
+  const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
   const atlas = createAtlas({ database, feed });
   const founding = {
     foundLobbies: async () => {
@@ -44,7 +44,7 @@ export function watchQueries(database: Database, onQuery: () => void): Database 
   return {
     ...database,
     queries: watch(database.queries),
-    openLane: () => watch(database.openLane()),
+    openDedicatedConnection: () => watch(database.openDedicatedConnection()),
     [Symbol.asyncDispose]: async () => {},
   };
 }

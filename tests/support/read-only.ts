@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
+import type { DedicatedConnection } from '../../src/platform/database/dedicated-connection.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
-import type { Lane } from '../../src/platform/database/lane.ts';
 
 /** Ways to make new connections read-only; a connection keeps what it was opened with. */
 export type ReadOnlySetting = 'database' | 'role in database';
@@ -49,7 +49,7 @@ export async function openOperator(address: DatabaseAddress): Promise<Operator> 
 }
 
 /** What becomes of a statement: 'written', or the code of its failure. */
-export async function outcomeOfWrite(queries: Lane): Promise<string> {
+export async function outcomeOfWrite(queries: DedicatedConnection): Promise<string> {
   return await queries.execute(sql`insert into notes values ('written')`).then(
     () => 'written',
     (error: unknown) => toServiceError(error)?.code ?? String(error),

@@ -16,8 +16,8 @@ import { createSockets } from '../../src/platform/socket/sockets.ts';
 import type { Caller } from '../../src/platform/tokens/caller.ts';
 import { createTokens, type Tokens } from '../../src/platform/tokens/tokens.ts';
 import { openFeed } from '../../src/platform/watch/feed.ts';
-import { follow, see } from '../../src/platform/watch/sights.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
+import { watchLog, watchState } from '../../src/platform/watch/views.ts';
 import { openWatch } from '../../src/platform/watch/watch.ts';
 import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
@@ -114,24 +114,29 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     },
     async from(name: string, number: number) {
       const end = await wordOf(database, name);
-      const view = Array.from({ length: Math.max(0, Math.min(end - number, LINES_MAX)) }, (_, line) => number + line);
-      return { view, next: number + view.length };
+      const content = Array.from(
+        { length: Math.max(0, Math.min(end - number, LINES_MAX)) },
+        (_, line) => number + line,
+      );
+      return { content, next: number + content.length };
     },
   };
   const reading = { summary: 'A word.', allow: ['identity'], free_params: ['name'], response: WORD } as const;
   const toBody = (word: number) => ({ word, filling });
   const routes = [
-    watched('/matchmaker/words/:name', reading, ({ params }) => see(words, params.name, toBody)),
+    watched('/matchmaker/words/:name', reading, ({ params }) => watchState(words, params.name, toBody)),
     watched('/matchmaker/rare/:name', { ...reading, limit: inOneMinute('rare', 3) }, ({ params }) =>
-      see(words, params.name, toBody),
+      watchState(words, params.name, toBody),
     ),
-    watched('/cloud/words/:name', reading, ({ params }) => see(words, params.name, toBody)),
+    watched('/cloud/words/:name', reading, ({ params }) => watchState(words, params.name, toBody)),
     watched('/cloud/games/:game_id/words/:name', { ...reading, access: 'read' }, ({ params }) =>
-      see(words, params.name, toBody),
+      watchState(words, params.name, toBody),
     ),
-    watched('/matchmaker/open/:name', { ...reading, allow: 'anyone' }, ({ params }) => see(words, params.name, toBody)),
+    watched('/matchmaker/open/:name', { ...reading, allow: 'anyone' }, ({ params }) =>
+      watchState(words, params.name, toBody),
+    ),
     watched('/matchmaker/lines/:name', { ...reading, response: LINES }, ({ params }) =>
-      follow(lines, params.name, (view) => ({ lines: view })),
+      watchLog(lines, params.name, (view) => ({ lines: view })),
     ),
   ];
 

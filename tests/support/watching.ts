@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { type Feed, openFeed } from '../../src/platform/watch/feed.ts';
-import { follow, type Growing, type Sight, see, type Watchable } from '../../src/platform/watch/sights.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
+import { type AppendOnlyLog, type View, type Watchable, watchLog, watchState } from '../../src/platform/watch/views.ts';
 import { openWatch, type Watch } from '../../src/platform/watch/watch.ts';
 
 /** What one process on a database has to watch with. */
@@ -70,7 +70,7 @@ export async function answerOf<Key, View>(
 ): Promise<Watched<View>> {
   return await ask(
     watch,
-    see(watchable, key, (view) => ({ view })),
+    watchState(watchable, key, (view) => ({ view })),
     asking,
   );
 }
@@ -78,18 +78,18 @@ export async function answerOf<Key, View>(
 /** The same for what grows. */
 export async function followingOf<Key, View>(
   { watch }: Pick<WatchingNode, 'watch'>,
-  growing: Growing<Key, View>,
+  growing: AppendOnlyLog<Key, View>,
   key: Key,
   asking: Asking,
 ): Promise<Watched<View>> {
   return await ask(
     watch,
-    follow(growing, key, (view) => ({ view })),
+    watchLog(growing, key, (view) => ({ view })),
     asking,
   );
 }
 
-async function ask(watch: Watch, sight: Sight, { watch_index, ...waiting }: Asking) {
+async function ask(watch: Watch, sight: View, { watch_index, ...waiting }: Asking) {
   return JSON.parse(await watch.answer(sight, { number: watch.readIndex(watch_index), ...waiting }));
 }
 

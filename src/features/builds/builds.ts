@@ -6,7 +6,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';

@@ -1,7 +1,7 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import { parseTags, TagsQuery } from '../tags.ts';
 import type { Builds } from './builds.ts';
 import * as wire from './wire.ts';
@@ -44,7 +44,7 @@ export function buildRoutes(builds: Builds) {
         errors: ENVIRONMENT_ERRORS,
       },
       ({ params, query }) =>
-        see(builds.many, { ...inEnvironment(params), tags: parseTags(query.tags_json) }, (rows) => ({
+        watchState(builds.many, { ...inEnvironment(params), tags: parseTags(query.tags_json) }, (rows) => ({
           builds: rows.map(wire.toBuild),
         })),
     ),
@@ -61,9 +61,13 @@ export function buildRoutes(builds: Builds) {
         errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],
       },
       ({ params: { build_id, ...environment }, query }) =>
-        see(builds.one, { ...inEnvironment(environment), build_id, tags: parseTags(query.tags_json) }, (row) => ({
-          build: wire.toBuild(row),
-        })),
+        watchState(
+          builds.one,
+          { ...inEnvironment(environment), build_id, tags: parseTags(query.tags_json) },
+          (row) => ({
+            build: wire.toBuild(row),
+          }),
+        ),
     ),
     route(
       'POST',
@@ -150,7 +154,8 @@ export function buildRoutes(builds: Builds) {
         response: wire.GameBuildsAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      ({ params }) => see(builds.many, { ...params, tags: {} }, (rows) => ({ builds: rows.map(wire.toBuildSummary) })),
+      ({ params }) =>
+        watchState(builds.many, { ...params, tags: {} }, (rows) => ({ builds: rows.map(wire.toBuildSummary) })),
     ),
   ];
 }

@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { captchaWindows, usedCaptchas } from './tables.ts';
 
 const DELETED_AT_ONCE_MAX = 5_000;
@@ -23,7 +23,7 @@ export async function countRequest(
   const rows = await queries.execute(sql`
     update ${captchaWindows} set request_count = request_count + 1
     where namespace_id = ${namespace_id} and connection = ${connection}
-      and verify_ts > ${at(solved_after)} and request_count < ${requests_max}
+      and verify_ts > ${timestamptz(solved_after)} and request_count < ${requests_max}
     returning 1`);
   return rows.length > 0;
 }
@@ -61,12 +61,12 @@ export async function deleteOver(queries: Queries, before: Date): Promise<number
   const windows = await queries.execute(sql`
     delete from ${captchaWindows} where (namespace_id, connection) in (
       select namespace_id, connection from ${captchaWindows}
-      where expire_ts < ${at(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
-    ) and expire_ts < ${at(before)} returning 1`);
+      where expire_ts < ${timestamptz(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
+    ) and expire_ts < ${timestamptz(before)} returning 1`);
   const captchas = await queries.execute(sql`
     delete from ${usedCaptchas} where captcha_id in (
       select captcha_id from ${usedCaptchas}
-      where expire_ts < ${at(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
+      where expire_ts < ${timestamptz(before)} order by expire_ts limit ${DELETED_AT_ONCE_MAX}
     ) returning 1`);
   return windows.length + captchas.length;
 }

@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import type { Games } from '../games/games.ts';
 import { topics } from '../topics.ts';
 import { insertLink, selectLink } from './store.ts';

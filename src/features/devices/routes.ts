@@ -2,7 +2,7 @@ import { findAsset } from '../../platform/assets.ts';
 import { htmlPage } from '../../platform/http/answers.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import type { Devices } from './devices.ts';
 import { CompleteBody, DeviceLink, LinkQuery, PreparedLink } from './wire.ts';
 
@@ -32,7 +32,7 @@ export function deviceRoutes(devices: Devices) {
       },
       async ({ query }) => {
         const { device_link_id } = await devices.readToken(query.device_link_token);
-        return see(devices.link, device_link_id, (link) => link);
+        return watchState(devices.link, device_link_id, (link) => link);
       },
     ),
     route(

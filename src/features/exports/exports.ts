@@ -60,7 +60,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     for (let next = 0; ; ) {
       const found = await servers.log.from({ server_id, stream }, next);
       if (found.next === next) return;
-      yield found.view.map(({ bytes, ts }) => [ts.toISOString(), Buffer.from(bytes).toString()]);
+      yield found.content.map(({ bytes, ts }) => [ts.toISOString(), Buffer.from(bytes).toString()]);
       next = found.next;
     }
   }

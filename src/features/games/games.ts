@@ -6,7 +6,7 @@ import type { Tenants } from '../../platform/http/pipeline.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Groups } from '../groups/groups.ts';
 import { toGroupSummary } from '../groups/wire.ts';

@@ -1,6 +1,6 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import type { Games } from './games.ts';
 import * as wire from './wire.ts';
 
@@ -15,9 +15,9 @@ export function gameRoutes(games: Games) {
         response: wire.GamesAnswer,
       },
       async ({ caller }) => {
-        if (caller.kind === 'identity') return see(games.gamesOf, caller.identity_id, (list) => list);
+        if (caller.kind === 'identity') return watchState(games.gamesOf, caller.identity_id, (list) => list);
         const { game_id, developer_group_id } = await games.get(caller.game_id);
-        return see(games.gameOfCloud, { game_id, developer_group_id }, (list) => list);
+        return watchState(games.gameOfCloud, { game_id, developer_group_id }, (list) => list);
       },
     ),
     route(
@@ -57,7 +57,7 @@ export function gameRoutes(games: Games) {
         response: wire.GameAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      ({ params }) => see(games.game, params.game_id, (game) => ({ game })),
+      ({ params }) => watchState(games.game, params.game_id, (game) => ({ game })),
     ),
     route(
       'POST',
@@ -104,7 +104,7 @@ export function gameRoutes(games: Games) {
       },
       async ({ params }) => {
         const { game_id, developer_group_id } = await games.getByName(params.game_name_id);
-        return see(games.profile, { game_id, developer_group_id }, (game) => ({ game }));
+        return watchState(games.profile, { game_id, developer_group_id }, (game) => ({ game }));
       },
     ),
     route(

@@ -1,7 +1,7 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Queries, Tx } from '../../platform/database/database.ts';
-import { raiseSelected, touch } from '../../platform/watch/versions.ts';
+import { bumpSelected, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type GameRow, games } from './tables.ts';
 
@@ -39,7 +39,7 @@ export async function revokeTokens(
   const are_meant =
     'game_id' in which ? eq(games.game_id, which.game_id) : eq(games.developer_group_id, which.developer_group_id);
   const names = sql`select 'game:' || ${games.game_id} from ${games} where ${are_meant} order by ${games.game_id}`;
-  await tx.execute(sql`with ${raiseSelected(names, 'told')} select count(*) from told`);
+  await tx.execute(sql`with ${bumpSelected(names, 'bumped')} select count(*) from bumped`);
   await tx.execute(sql`select from ${games} where ${are_meant} order by ${games.game_id} for no key update`);
   // Tokens whose making this waited for are not newer; a millisecond is what a token's time has.
   const moment = after(clock.now(), 1);

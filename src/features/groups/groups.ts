@@ -2,7 +2,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';

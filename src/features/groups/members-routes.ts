@@ -1,7 +1,7 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import type { Groups } from './groups.ts';
 import * as wire from './wire.ts';
 
@@ -30,7 +30,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
         errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER'],
       },
       ({ caller, params, query }) =>
-        see(
+        watchState(
           groups.people,
           { ...query, ...params, identity_id: caller.identity_id, list: 'members' },
           ({ people, anchor }) => ({
@@ -49,7 +49,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
         errors: [...OWNER_ERRORS],
       },
       ({ caller, params, query }) =>
-        see(
+        watchState(
           groups.people,
           { ...query, ...params, identity_id: caller.identity_id, list: 'join_requests' },
           ({ people, anchor }) => ({ join_requests: people, ...toAnchor(anchor) }),
@@ -65,7 +65,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
         errors: [...OWNER_ERRORS],
       },
       ({ caller, params, query }) =>
-        see(
+        watchState(
           groups.people,
           { ...query, ...params, identity_id: caller.identity_id, list: 'bans' },
           ({ people, anchor }) => ({

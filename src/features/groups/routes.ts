@@ -1,6 +1,6 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import type { Groups } from './groups.ts';
 import * as wire from './wire.ts';
 
@@ -17,7 +17,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
         response: wire.SuggestedAnswer,
       },
       ({ caller }) =>
-        see(groups.suggested, caller.identity_id, (open) => ({
+        watchState(groups.suggested, caller.identity_id, (open) => ({
           groups: open.map(({ group, is_member }) => wire.toGroupSummary(group, is_member, public_url)),
         })),
     ),
@@ -71,7 +71,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
         errors: ['GROUP_NOT_FOUND'],
       },
       ({ caller, params }) =>
-        see(groups.profile, { ...params, identity_id: caller.identity_id }, (group) => ({ group })),
+        watchState(groups.profile, { ...params, identity_id: caller.identity_id }, (group) => ({ group })),
     ),
     route(
       'POST',

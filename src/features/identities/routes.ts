@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty, isUuid, ValidationErrors } from '../../platform/http/shapes.ts';
-import { follow, type Growing, see, type Watchable } from '../../platform/watch/sights.ts';
+import { type AppendOnlyLog, type Watchable, watchLog, watchState } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import type { Identities } from './identities.ts';
 import * as wire from './wire.ts';
@@ -38,14 +38,14 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     return moment;
   }
   /** What happened to somebody since: his profile, when it has changed. */
-  const events: Growing<string, wire.IdentityEvent[]> = {
+  const events: AppendOnlyLog<string, wire.IdentityEvent[]> = {
     topics: profile.topics,
-    last: async (identity_id) => ({ view: [], next: await identities.changesOf(identity_id) }),
+    last: async (identity_id) => ({ content: [], next: await identities.changesOf(identity_id) }),
     async from(identity_id, number) {
       const next = await identities.changesOf(identity_id);
-      if (next <= number) return { view: [], next: number };
+      if (next <= number) return { content: [], next: number };
       const identity = await describe(identity_id);
-      return { view: [{ ts: momentOf(`${identity_id} ${next}`), kind: { identity_update: { identity } } }], next };
+      return { content: [{ ts: momentOf(`${identity_id} ${next}`), kind: { identity_update: { identity } } }], next };
     },
   };
 
@@ -85,7 +85,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
       },
-      ({ caller }) => see(profile, caller.identity_id, (identity) => ({ identity })),
+      ({ caller }) => watchState(profile, caller.identity_id, (identity) => ({ identity })),
     ),
     route(
       'POST',
@@ -156,7 +156,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.HandlesAnswer,
       },
       ({ query }) =>
-        see(identities.people, readIds(query.identity_ids), (rows) => ({
+        watchState(identities.people, readIds(query.identity_ids), (rows) => ({
           identities: rows.map((row) => wire.toHandle(row, dependencies)),
         })),
     ),
@@ -170,7 +170,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.SummariesAnswer,
       },
       ({ query }) =>
-        see(identities.people, readIds(query.identity_ids), (rows) => ({
+        watchState(identities.people, readIds(query.identity_ids), (rows) => ({
           identities: rows.map((row) => wire.toSummary(row, dependencies)),
         })),
     ),
@@ -183,7 +183,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
       },
-      ({ params }) => see(profile, params.identity_id, (identity) => ({ identity })),
+      ({ params }) => watchState(profile, params.identity_id, (identity) => ({ identity })),
     ),
     watched(
       '/identity/events/live',
@@ -194,7 +194,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         response: wire.EventsAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
       },
-      ({ caller }) => follow(events, caller.identity_id, (happened) => ({ events: happened })),
+      ({ caller }) => watchLog(events, caller.identity_id, (happened) => ({ events: happened })),
     ),
   ];
 }

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Lane } from '../../platform/database/lane.ts';
+import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { createStatement } from '../../platform/database/statement.ts';
 import { clientCounts, queuedFinds } from './tables.ts';
 
@@ -41,7 +41,7 @@ const OVER = createStatement<Record<'namespace_id' | 'client' | 'players_max' | 
  * and again in vain is no news to anybody.
  */
 export async function selectOver(
-  lane: Lane,
+  connection: DedicatedConnection,
   claims: (Pick<Claim, 'client' | 'players_max' | 'party'> & { namespace_id: string })[],
 ): Promise<Crowded[]> {
   if (claims.length === 0) return [];
@@ -52,7 +52,7 @@ export async function selectOver(
     players_max: column('players_max'),
     party: column('party'),
   };
-  const rows = await lane.execute<{ party: number }>(OVER(lists));
+  const rows = await connection.execute<{ party: number }>(OVER(lists));
   return rows.map(({ party }) => ({ party, is_over: true }));
 }
 

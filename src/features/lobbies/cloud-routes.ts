@@ -1,7 +1,7 @@
 import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import { route, watched } from '../../platform/http/route.ts';
-import { follow, see } from '../../platform/watch/sights.ts';
+import { watchLog, watchState } from '../../platform/watch/views.ts';
 import type { Servers } from '../servers/servers.ts';
 import { LogsAnswer, LogsQuery, toLog } from '../servers/wire.ts';
 import * as wire from './history-wire.ts';
@@ -26,7 +26,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: wire.LiveAnswer,
         errors: NOT_FOUND,
       },
-      ({ params }) => see(history.live, params, (lobbies) => ({ lobbies })),
+      ({ params }) => watchState(history.live, params, (lobbies) => ({ lobbies })),
     ),
     route(
       'GET',
@@ -68,7 +68,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: NOT_FOUND,
       },
       ({ params, query }) =>
-        see(history.list, { ...params, before: readMoment(query.before_create_ts) }, (lobbies) => ({ lobbies })),
+        watchState(history.list, { ...params, before: readMoment(query.before_create_ts) }, (lobbies) => ({ lobbies })),
     ),
     watched(
       `${NAMESPACE}/logs/lobbies/:lobby_id`,
@@ -80,7 +80,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
       ({ params }) =>
-        see(history.one, params, (lobby) => ({
+        watchState(history.one, params, (lobby) => ({
           lobby,
           // Logs are exported on demand (logs/export); nothing lies ready.
           stdout_presigned_urls: [],
@@ -112,7 +112,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
       async ({ params, query }) =>
-        follow(servers.log, { server_id: await lobbies.serverOf(params), stream: query.stream }, toLog),
+        watchLog(servers.log, { server_id: await lobbies.serverOf(params), stream: query.stream }, toLog),
     ),
   ];
 }

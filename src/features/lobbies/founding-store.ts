@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Tx } from '../../platform/database/database.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { topics } from '../topics.ts';
 import {
   ADMIT,
@@ -122,7 +122,7 @@ export async function insertLobby(
   await tx.execute(sql`
     insert into ${players} (player_id, lobby_id, namespace_id, address, client, create_ts)
     select founder.player_id, ${lobby.lobby_id}::uuid, ${lobby.namespace_id}::uuid, founder.address, founder.client,
-      ${at(lobby.create_ts)}
+      ${timestamptz(lobby.create_ts)}
     from unnest(${column('player_id')}::uuid[], ${column('address')}::text[], ${column('client')}::text[])
       as founder (player_id, address, client)`);
 }

@@ -32,9 +32,9 @@ const NEWS = { round_max: 128, waiting_max: 1_000 };
 /** What a lobby's server says: of the lobby, and of its players. */
 export function createHosting(dependencies: HostingDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
-  const arrivals_lane = database.openLane();
+  const arrivals_connection = database.openDedicatedConnection();
   // Of their own: they wait for the rows of lists of lobbies, and no player who arrives is to wait with them.
-  const news_lane = database.openLane();
+  const news_connection = database.openDedicatedConnection();
 
   async function get({ lobby_id }: Pick<Lobby, 'lobby_id'>): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
@@ -47,7 +47,7 @@ export function createHosting(dependencies: HostingDependencies) {
   const connect = createRounds<playersStore.Arrival, boolean>({
     ...ARRIVALS,
     async work(arrivals) {
-      const connected = await playersStore.setConnected(arrivals_lane, arrivals, clock.now());
+      const connected = await playersStore.setConnected(arrivals_connection, arrivals, clock.now());
       // Of several who come to one lobby with one token at the same moment, the first.
       return arrivals.map(
         ({ player_id, lobby_id }) => connected.get(player_id) === lobby_id && connected.delete(player_id),
@@ -59,7 +59,7 @@ export function createHosting(dependencies: HostingDependencies) {
   const update = createRounds<store.LobbyNews, boolean>({
     ...NEWS,
     async work(news) {
-      const running = await store.updateLobbies(news_lane, news);
+      const running = await store.updateLobbies(news_connection, news);
       return news.map(({ lobby_id }) => running.has(lobby_id));
     },
   });

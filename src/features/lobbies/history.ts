@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';

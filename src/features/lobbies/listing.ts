@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import type { Coordinates } from '../coordinates.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';

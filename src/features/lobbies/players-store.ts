@@ -1,9 +1,9 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import type { Lane } from '../../platform/database/lane.ts';
-import { at } from '../../platform/database/moments.ts';
+import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
-import { raise, raiseSelected } from '../../platform/watch/versions.ts';
+import { bump, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { clientCounts, lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
@@ -32,20 +32,20 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
       from unnest(${value('player_ids')}::uuid[], ${value('lobby_ids')}::uuid[]) as arrival (player_id, lobby_id)
       join ${players} using (player_id, lobby_id)
     ),
-    ${raiseSelected(
+    ${bumpSelected(
       sql`
         select name from (
           select ${topics.playersOf('')}::text || namespace_id from arrivals
           union select ${topics.seats('')}::text || lobby_id from arrivals
         ) as of_arrivals (name) order by name collate "C"`,
-      'told',
+      'bumped',
     )}
     update ${players} set connect_ts = ${value('now')}::timestamptz from arrivals
     where ${players.player_id} = arrivals.player_id
       -- As one condition, so that they are not looked for among all players who are awaited.
       and coalesce(connect_ts, remove_ts) is null and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)
       -- The count makes the versions the first rows that are locked, here as everywhere.
-      and (select count(*) from told) > 0
+      and (select count(*) from bumped) > 0
     returning ${players.player_id}, ${players.lobby_id}`,
 );
 
@@ -53,31 +53,35 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
  * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the lobbies
  * of those of whom that is so, by their ids.
  */
-export async function setConnected(lane: Lane, arrivals: Arrival[], now: Date): Promise<Map<string, string>> {
+export async function setConnected(
+  connection: DedicatedConnection,
+  arrivals: Arrival[],
+  now: Date,
+): Promise<Map<string, string>> {
   const player_ids = arrivals.map(({ player_id }) => player_id);
   const lobby_ids = arrivals.map(({ lobby_id }) => lobby_id);
   const statement = CONNECT({ player_ids, lobby_ids, now: now.toISOString() });
-  const rows = await lane.execute<Record<string, unknown> & Arrival>(statement);
+  const rows = await connection.execute<Record<string, unknown> & Arrival>(statement);
   return new Map(rows.map(({ player_id, lobby_id }) => [player_id, lobby_id]));
 }
 
 /** Keeps the seat of a player who was connected, until a moment: until then he may connect again. */
 export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<void> {
-  const told = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
+  const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
   await queries.execute(sql`
-    with ${raise(told)}
-    update ${players} set connect_ts = null, seat_deadline_ts = ${at(until)}
+    with ${bump(bumped)}
+    update ${players} set connect_ts = null, seat_deadline_ts = ${timestamptz(until)}
     where player_id = ${player.player_id}::uuid and connect_ts is not null and remove_ts is null
-      and (select count(*) from told) > 0`);
+      and (select count(*) from bumped) > 0`);
 }
 
 /**
- * The common table expression `told_seats`, which tells of the seats of lobbies that another one has changed. Whoever
+ * The common table expression `bumped_seats`, which tells of the seats of lobbies that another one has changed. Whoever
  * changes seats has raised the version of their namespace's list before, so nobody waits for these in another order.
  */
 export function raiseSeats(changed: string): SQL {
   const lobby_ids = sql`select distinct lobby_id from ${sql.identifier(changed)} order by lobby_id`;
-  return raiseSelected(sql`select ${topics.seats('')}::text || lobby_id from (${lobby_ids}) as changed`, 'told_seats');
+  return bumpSelected(sql`select ${topics.seats('')}::text || lobby_id from (${lobby_ids}) as changed`, 'bumped_seats');
 }
 
 /**
@@ -91,26 +95,26 @@ export async function removePlayers(
   { reason, now }: { reason: RemoveReason; now: Date },
 ): Promise<{ removed: number; emptied: number }> {
   const [row] = await queries.execute<{ removed: string; emptied: string }>(sql`
-    with ${raise([topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id)])},
+    with ${bump([topics.lobbiesOf(namespace_id), topics.playersOf(namespace_id)])},
     gone as (
-      update ${players} set remove_ts = ${at(now)}, remove_reason = ${reason}
+      update ${players} set remove_ts = ${timestamptz(now)}, remove_reason = ${reason}
       where namespace_id = ${namespace_id}::uuid and remove_ts is null and ${condition}
-        and (select count(*) from told) > 0
+        and (select count(*) from bumped) > 0
       returning lobby_id, client
     ),
     uncounted as (${uncountClients(namespace_id)}),
     freed as (
       update ${lobbies} set
         player_count = player_count - seats,
-        idle_ts = case when player_count = seats then ${at(now)} else idle_ts end,
-        changed = (select version from told where topic = ${topics.lobbiesOf(namespace_id)})
+        idle_ts = case when player_count = seats then ${timestamptz(now)} else idle_ts end,
+        changed = (select version from bumped where topic = ${topics.lobbiesOf(namespace_id)})
       from (select lobby_id, count(*) as seats from gone group by lobby_id) as left_by
       where ${lobbies.lobby_id} = left_by.lobby_id
       returning player_count, ${lobbies.lobby_id}
     ),
     ${raiseSeats('freed')}
     select
-      (select count(*) from told_seats) as told,
+      (select count(*) from bumped_seats) as bumped,
       (select count(*) from gone) as removed,
       (select count(*) from freed where player_count = 0) as emptied`);
   return { removed: Number(row?.removed ?? 0), emptied: Number(row?.emptied ?? 0) };
@@ -138,10 +142,10 @@ export async function deleteAbsentClients(queries: Queries): Promise<number> {
 export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;
 
 /** His seat was kept for him long enough. */
-export const isAwaitedInVain = (now: Date): SQL => sql`connect_ts is null and seat_deadline_ts <= ${at(now)}`;
+export const isAwaitedInVain = (now: Date): SQL => sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
 
 /** He has been there so long that his lobby must have forgotten to say that he left. */
-export const isOverdue = (created_before: Date): SQL => sql`create_ts <= ${at(created_before)}`;
+export const isOverdue = (created_before: Date): SQL => sql`create_ts <= ${timestamptz(created_before)}`;
 
 /** Namespaces in which players meet a condition. */
 export async function selectNamespacesWith(queries: Queries, condition: SQL): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { watched } from '../../platform/http/route.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import type { Lobbies } from './lobbies.ts';
 import { nameAt, PREFIXES } from './prefixes.ts';
 import { QueuePlace } from './queue-wire.ts';
@@ -18,7 +18,7 @@ export function queueRoutes({ mock, queue }: Lobbies) {
         errors: ['NAMESPACE_NOT_FOUND'],
       },
       ({ caller: { kind, namespace_id }, params: { ticket } }) =>
-        see(kind === 'development' ? mock.queuePlace : queue.place, { namespace_id, ticket }, (place) => place),
+        watchState(kind === 'development' ? mock.queuePlace : queue.place, { namespace_id, ticket }, (place) => place),
     ),
   );
 }

@@ -1,8 +1,8 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
-import { at } from '../../platform/database/moments.ts';
-import { raise, touch } from '../../platform/watch/versions.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
+import { bump, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type QueuedFind, type QueuedFindRow, queuedFinds } from './tables.ts';
 
@@ -61,10 +61,10 @@ export async function deleteQueued(
   { namespace_id, ticket, owner }: Pick<QueuedFindRow, 'namespace_id' | 'ticket' | 'owner'>,
 ): Promise<void> {
   await queries.execute(sql`
-    with ${raise([topics.queueOf(namespace_id)])}
+    with ${bump([topics.queueOf(namespace_id)])}
     delete from ${queuedFinds}
     where namespace_id = ${namespace_id}::uuid and ticket = ${ticket}::uuid and owner = ${owner}::uuid
-      and (select count(*) from told) > 0`);
+      and (select count(*) from bumped) > 0`);
 }
 
 /** Says that a process is there for those who wait with it. Gives their tickets, as far as they still wait. */
@@ -75,7 +75,7 @@ export async function renewLeases(queries: Queries, owner: string, lease_ts: Dat
       select namespace_id, ticket from ${queuedFinds} where owner = ${owner}::uuid
       order by place limit ${OWN_MAX} for update skip locked
     ), renewed as (
-      update ${queuedFinds} set lease_ts = ${at(lease_ts)}
+      update ${queuedFinds} set lease_ts = ${timestamptz(lease_ts)}
       from own where ${queuedFinds.namespace_id} = own.namespace_id and ${queuedFinds.ticket} = own.ticket
     )
     select ticket from ${queuedFinds} where owner = ${owner}::uuid`);
@@ -85,7 +85,7 @@ export async function renewLeases(queries: Queries, owner: string, lease_ts: Dat
 /** Namespaces in which somebody waits whose process has not said for too long that it is there. */
 export async function selectAbandonedQueues(queries: Queries, now: Date): Promise<string[]> {
   const rows = await queries.execute<{ namespace_id: string }>(sql`
-    select distinct namespace_id from ${queuedFinds} where lease_ts <= ${at(now)}
+    select distinct namespace_id from ${queuedFinds} where lease_ts <= ${timestamptz(now)}
     order by namespace_id limit ${NAMESPACES_MAX}`);
   return rows.map(({ namespace_id }) => namespace_id);
 }
@@ -93,9 +93,9 @@ export async function selectAbandonedQueues(queries: Queries, now: Date): Promis
 /** Takes those out of a namespace's queue. Gives how many they were. */
 export async function deleteAbandoned(queries: Queries, namespace_id: string, now: Date): Promise<number> {
   const rows = await queries.execute(sql`
-    with ${raise([topics.queueOf(namespace_id)])}
+    with ${bump([topics.queueOf(namespace_id)])}
     delete from ${queuedFinds}
-    where namespace_id = ${namespace_id}::uuid and lease_ts <= ${at(now)} and (select count(*) from told) > 0
+    where namespace_id = ${namespace_id}::uuid and lease_ts <= ${timestamptz(now)} and (select count(*) from bumped) > 0
     returning ticket`);
   return rows.length;
 }

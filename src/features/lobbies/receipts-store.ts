@@ -1,6 +1,6 @@
 import { and, desc, eq, lt, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { receipts } from './tables.ts';
 
 const LISTED_MAX = 64;
@@ -53,7 +53,7 @@ export async function selectReceipts(
 export async function deleteReceiptsBefore(queries: Queries, before: Date): Promise<number> {
   const rows = await queries.execute(sql`
     delete from ${receipts} where ray_id in (
-      select ray_id from ${receipts} where create_ts < ${at(before)} order by create_ts limit ${DELETED_AT_ONCE_MAX}
+      select ray_id from ${receipts} where create_ts < ${timestamptz(before)} order by create_ts limit ${DELETED_AT_ONCE_MAX}
     ) returning ray_id`);
   return rows.length;
 }

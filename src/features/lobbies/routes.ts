@@ -1,6 +1,6 @@
 import { badBody, parseJsonToPassOn } from '../../platform/http/body.ts';
 import { route, watched } from '../../platform/http/route.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
 import { LIMITS } from './limits.ts';
 import * as listingWire from './listing-wire.ts';
@@ -171,8 +171,8 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
       ({ caller: { kind, namespace_id }, query: { include_state = false, ...place } }) => {
         const coordinates = readCoordinates(place);
         return kind === 'development'
-          ? see(mock.list, { namespace_id, include_state }, (list) => list)
-          : see(listing.list, { namespace_id, include_state, coordinates }, (list) => list);
+          ? watchState(mock.list, { namespace_id, include_state }, (list) => list)
+          : watchState(listing.list, { namespace_id, include_state, coordinates }, (list) => list);
       },
     ),
     watched(
@@ -185,7 +185,9 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
         errors: ['NAMESPACE_NOT_FOUND', ...LOBBY_ERRORS],
       },
       ({ caller: { kind, namespace_id }, params: { lobby_id } }) =>
-        see(kind === 'development' ? mock.lobby : listing.lobby, { namespace_id, lobby_id }, (lobby) => ({ lobby })),
+        watchState(kind === 'development' ? mock.lobby : listing.lobby, { namespace_id, lobby_id }, (lobby) => ({
+          lobby,
+        })),
     ),
     route(
       'GET',
@@ -214,8 +216,8 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
       },
       ({ caller: { kind, namespace_id }, query: { exclude_outdated = false } }) =>
         kind === 'development'
-          ? see(mock.statistics, namespace_id, (statistics) => statistics)
-          : see(listing.statistics, { namespace_id, exclude_outdated }, (statistics) => statistics),
+          ? watchState(mock.statistics, namespace_id, (statistics) => statistics)
+          : watchState(listing.statistics, { namespace_id, exclude_outdated }, (statistics) => statistics),
     ),
   ];
 }

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Lane } from '../../platform/database/lane.ts';
+import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { createStatement } from '../../platform/database/statement.ts';
-import { inOrder, raiseAll, raiseSelected } from '../../platform/watch/versions.ts';
+import { bumpAll, bumpSelected, inOrder } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import {
@@ -52,7 +52,7 @@ const asked = (value: Value) => sql`
   )`;
 
 /** The same, once it is told of; the count makes the namespaces' versions the first rows that are locked, here as everywhere. */
-const PROPOSED = sql`proposed as (select asked.* from asked where (select count(*) from told) > 0)`;
+const PROPOSED = sql`proposed as (select asked.* from asked where (select count(*) from bumped) > 0)`;
 
 /** How many come to each lobby, and how. */
 const NUMBERS = sql`
@@ -65,7 +65,7 @@ const accepting = (awaited: SQL) => sql`
     update ${lobbies} set
       player_count = player_count + finds + parties + joins,
       idle_ts = null,
-      changed = (select version from told where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
+      changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
     from wanted
     where ${lobbies.lobby_id} = wanted.lobby_id and ${lobbies.namespace_id} = wanted.namespace_id and stop_ts is null
       and not ${isEnding(lobbies.server_id)}
@@ -103,7 +103,7 @@ const seated = (value: Value, coming: SQL, playersMax?: SQL) => sql`
 const TAKE = createStatement<TakenSeats>(
   (value) => sql`
     with ${asked(value)},
-    ${raiseAll(value('told'))},
+    ${bumpAll(value('bumped'))},
     ${PROPOSED},
     ${ADMIT},
     wanted as (
@@ -123,7 +123,7 @@ const TAKE = createStatement<TakenSeats>(
     left_queue as (${leaveQueue(sql`(select ticket from admitted join accepting on accepting.lobby_id = admitted.lobby_id)`, value('namespace_id'))}),
     ${raiseSeats('accepting')}
     select accepting.*, (${CROWDED}) as crowded
-    from (select count(*) from told_seats) as told left join accepting on true`,
+    from (select count(*) from bumped_seats) as bumped left join accepting on true`,
 );
 
 /** The statement of {@link takeSeatsOfFew}. Of several maxima of a client the lowest: more than that is for {@link TAKE} to decide. */
@@ -136,7 +136,7 @@ const TAKE_OF_FEW = createStatement<TakenSeats>(
       ) as theirs left join ${clientCounts} using (namespace_id, client)
       where coalesce(player_count, 0) + coming > players_max
     ),
-    ${raiseSelected(sql`select name from unnest(${value('told')}::text[]) as name where not exists (select from crowd)`, 'told')},
+    ${bumpSelected(sql`select name from unnest(${value('bumped')}::text[]) as name where not exists (select from crowd)`, 'bumped')},
     ${PROPOSED},
     wanted as (
       select lobby_id, namespace_id, ${NUMBERS} from proposed group by lobby_id, namespace_id
@@ -145,13 +145,13 @@ const TAKE_OF_FEW = createStatement<TakenSeats>(
     ${seated(value, sql`proposed`, sql`min(players_max)`)},
     ${raiseSeats('accepting')}
     select accepting.*, exists (select from crowd) as is_crowded
-    from (select count(*) from told_seats) as told left join accepting on true`,
+    from (select count(*) from bumped_seats) as bumped left join accepting on true`,
 );
 
 /** Seats that are to be taken: a list for each of what is known of them. */
 type TakenSeats = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
   /** Names of the topics. */
-  told: string[];
+  bumped: string[];
   now: string;
   deadline: string;
 };
@@ -165,12 +165,12 @@ type TakenSeats = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
  * theirs, and who was not admitted.
  */
 export async function takeSeats(
-  lane: Lane,
+  connection: DedicatedConnection,
   seats: ProposedSeat[],
   moments: Moments,
 ): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] }> {
   if (seats.length === 0) return { accepting: [], crowded: [] };
-  const rows = await lane.execute<Row & { crowded: Crowded[] }>(TAKE(toLists(seats, moments)));
+  const rows = await connection.execute<Row & { crowded: Crowded[] }>(TAKE(toLists(seats, moments)));
   // Who is crowded comes in every row: in one without a lobby when none took anybody.
   const lobbies_of_rows = rows.map(({ crowded: _crowded, ...lobby }) => lobby);
   return { accepting: toAccepting(lobbies_of_rows), crowded: rows[0]?.crowded ?? [] };
@@ -181,11 +181,11 @@ export async function takeSeats(
  * one has, nothing is taken, and nobody told: undefined.
  */
 export async function takeSeatsOfFew(
-  lane: Lane,
+  connection: DedicatedConnection,
   seats: ProposedSeat[],
   moments: Moments,
 ): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] } | undefined> {
-  const rows = await lane.execute<Row & { is_crowded: boolean }>(TAKE_OF_FEW(toLists(seats, moments)));
+  const rows = await connection.execute<Row & { is_crowded: boolean }>(TAKE_OF_FEW(toLists(seats, moments)));
   if (rows[0]?.is_crowded) return undefined;
   return { accepting: toAccepting(rows.map(({ is_crowded: _is_crowded, ...lobby }) => lobby)), crowded: [] };
 }
@@ -202,7 +202,7 @@ function toLists(seats: ProposedSeat[], { now, deadline }: Moments): TakenSeats 
   const column = <Key extends keyof ProposedSeat>(key: Key) => seats.map((seat) => seat[key]);
   const queues = seats.flatMap(({ ticket, namespace_id }) => (ticket === null ? [] : [topics.queueOf(namespace_id)]));
   return {
-    told: inOrder([...seats.map(({ namespace_id }) => topics.lobbiesOf(namespace_id)), ...queues]),
+    bumped: inOrder([...seats.map(({ namespace_id }) => topics.lobbiesOf(namespace_id)), ...queues]),
     player_id: column('player_id'),
     lobby_id: column('lobby_id'),
     namespace_id: column('namespace_id'),

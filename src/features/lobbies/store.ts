@@ -1,10 +1,10 @@
 import { and, asc, eq, gt, gte, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
-import type { Lane } from '../../platform/database/lane.ts';
+import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
-import { hold, raiseSelected, touch } from '../../platform/watch/versions.ts';
+import { bumpSelected, lockTopics, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { uncountClients } from './players-store.ts';
@@ -82,7 +82,7 @@ export async function selectChanged(queries: Queries, namespace_id: string, vers
 
 /** Until the transaction ends, nobody else changes which lobbies a namespace has. */
 export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
-  await hold(tx, [topics.lobbiesOf(namespace_id)]);
+  await lockTopics(tx, [topics.lobbiesOf(namespace_id)]);
 }
 
 /** Notes that a lobby is ready and starts the time its players have. Gives it; undefined when it was, or has stopped. */
@@ -115,16 +115,16 @@ export interface LobbyNews {
 
 const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)[]; state: (string | null)[] }>(
   (value) => sql`
-    with ${raiseSelected(
+    with ${bumpSelected(
       sql`
         select name from (
           select distinct unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.lobby('')}::text || lobby_id])
           from ${lobbies} where lobby_id = any(${value('lobby_id')}::uuid[]) and stop_ts is null
         ) as of_lobbies (name) order by name collate "C"`,
-      'told',
+      'bumped',
     )},
     -- There are far fewer of them than lobbies, each of which looks for its own.
-    lists as materialized (select topic, version from told where starts_with(topic, ${topics.lobbiesOf('')}))
+    lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')}))
     update ${lobbies} set
       is_closed = coalesce(news.is_closed, ${lobbies.is_closed}),
       state = nullif(coalesce(news.state, ${lobbies.state}), ''),
@@ -133,12 +133,12 @@ const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)
       as news (lobby_id, is_closed, state)
     where ${lobbies.lobby_id} = news.lobby_id and stop_ts is null
       -- The count makes the versions the first rows that are locked, here as everywhere.
-      and (select count(*) from told) > 0
+      and (select count(*) from bumped) > 0
     returning ${lobbies.lobby_id}`,
 );
 
 /** Changes what running lobbies say of themselves; of one that says several things, the last. Gives the ids of those that run. */
-export async function updateLobbies(lane: Lane, news: LobbyNews[]): Promise<Set<string>> {
+export async function updateLobbies(connection: DedicatedConnection, news: LobbyNews[]): Promise<Set<string>> {
   const merged = new Map<string, LobbyNews>();
   for (const one of news) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
   const all = [...merged.values()];
@@ -147,7 +147,7 @@ export async function updateLobbies(lane: Lane, news: LobbyNews[]): Promise<Set<
     is_closed: all.map(({ is_closed }) => is_closed ?? null),
     state: all.map(({ state }) => state ?? null),
   });
-  const rows = await lane.execute<{ lobby_id: string }>(statement);
+  const rows = await connection.execute<{ lobby_id: string }>(statement);
   return new Set(rows.map(({ lobby_id }) => lobby_id));
 }
 
@@ -172,7 +172,7 @@ export async function stopLobby(
   if (!row) return undefined;
   await tx.execute(sql`
     with gone as (
-      update ${players} set remove_ts = ${at(now)}, remove_reason = 'lobby_stopped'
+      update ${players} set remove_ts = ${timestamptz(now)}, remove_reason = 'lobby_stopped'
       where lobby_id = ${lobby.lobby_id}::uuid and remove_ts is null
       returning client
     ) ${uncountClients(lobby.namespace_id)}`);

@@ -1,6 +1,6 @@
 import { and, desc, eq, getTableColumns, gt, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { type LobbyRow, lobbies, players } from './tables.ts';
 
@@ -103,7 +103,8 @@ export async function selectWithin(
         eq(lobbies.game_id, game_id),
         lt(lobbies.create_ts, end),
         or(isNull(lobbies.stop_ts), gt(lobbies.stop_ts, start)),
-        after && sql`(${lobbies.create_ts}, ${lobbies.lobby_id}) < (${at(after.create_ts)}, ${after.lobby_id}::uuid)`,
+        after &&
+          sql`(${lobbies.create_ts}, ${lobbies.lobby_id}) < (${timestamptz(after.create_ts)}, ${after.lobby_id}::uuid)`,
       ),
     )
     .orderBy(desc(lobbies.create_ts), desc(lobbies.lobby_id))

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { type LobbyRow, lobbies } from './tables.ts';
 
 /** Lobbies of one version, game mode and region of a namespace. */
@@ -43,7 +43,7 @@ export async function selectFailing(queries: Queries, namespace_ids: string[], s
   const rows = await queries.execute<Record<keyof NamespaceShelf, string> & { failures: number; last_ts: string }>(sql`
     select namespace_id, version_id, game_mode, region, count(*)::int as failures, max(stop_ts) as last_ts
     from ${lobbies}
-    where namespace_id = any(${sql.param(namespace_ids)}::uuid[]) and create_ts > ${at(since)}
+    where namespace_id = any(${sql.param(namespace_ids)}::uuid[]) and create_ts > ${timestamptz(since)}
       and stop_reason in ('server_ended', 'not_ready_in_time') and ${IS_UNTOUCHED}
     group by namespace_id, version_id, game_mode, region`);
   return rows.map((row) => ({ ...row, last_ts: new Date(row.last_ts) }));

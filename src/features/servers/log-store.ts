@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, lte, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { at, toMoment } from '../../platform/database/moments.ts';
-import { raise } from '../../platform/watch/versions.ts';
+import { timestamptz, toMoment } from '../../platform/database/moments.ts';
+import { bump } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type LogChunkRow, type LogStream, serverLogChunks, servers } from './tables.ts';
 
@@ -21,16 +21,16 @@ const kept_count = sql`case when octet_length(${serverLogChunks.content}) = 0 th
 /** Adds a piece and tells those who watch. A piece that is there already (we were killed after adding it) stays as it is. */
 export async function insertChunk(queries: Queries, chunk: LogChunkRow): Promise<void> {
   await queries.execute(sql`
-    with ${raise([topics.log(chunk.server_id, chunk.stream)])},
+    with ${bump([topics.log(chunk.server_id, chunk.stream)])},
     added as (
       insert into ${serverLogChunks} (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
       values (
         ${chunk.server_id}::uuid, ${chunk.stream}, ${chunk.first_line}, ${chunk.line_count},
-        ${at(chunk.ts)}, ${chunk.end_offset}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
+        ${timestamptz(chunk.ts)}, ${chunk.end_offset}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
       )
       on conflict do nothing
     )
-    select topic from told`);
+    select topic from bumped`);
 }
 
 /** The last piece of a log. */
@@ -125,12 +125,12 @@ export async function forgetChunksBefore(queries: Queries, moment: Date, limit: 
   const [row] = await queries.execute<{ forgotten: string }>(sql`
     with old as (
       select piece.ctid as place, ${is_last} as is_last, ${has_ended} as has_ended from ${serverLogChunks} as piece
-      where ts < ${at(moment)} and (octet_length(content) > 0 or ${has_ended} or not ${is_last})
+      where ts < ${timestamptz(moment)} and (octet_length(content) > 0 or ${has_ended} or not ${is_last})
       order by ts limit ${limit} for update of piece skip locked
     ),
     emptied as (
       update ${serverLogChunks} set content = '',
-        ts = case when ctid = any(array(select place from old where has_ended)) then ${at(LATEST)} else ts end
+        ts = case when ctid = any(array(select place from old where has_ended)) then ${timestamptz(LATEST)} else ts end
       where ctid = any(array(select place from old where is_last)) returning 1
     ),
     deleted as (

@@ -1,7 +1,7 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
-import { follow, see } from '../../platform/watch/sights.ts';
+import { watchLog, watchState } from '../../platform/watch/views.ts';
 import { parseTags } from '../tags.ts';
 import type { LogStream, Servers } from './servers.ts';
 import * as wire from './wire.ts';
@@ -53,7 +53,9 @@ export function serverRoutes(servers: Servers) {
       ({ params, query }) => {
         const { include_destroyed = false, cursor } = query;
         const filter = { tags: parseTags(query.tags_json), include_destroyed, cursor };
-        return see(servers.many, { ...scopeOf(params), ...filter }, (rows) => ({ servers: rows.map(wire.toServer) }));
+        return watchState(servers.many, { ...scopeOf(params), ...filter }, (rows) => ({
+          servers: rows.map(wire.toServer),
+        }));
       },
     ),
     route(
@@ -91,7 +93,7 @@ export function serverRoutes(servers: Servers) {
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
       },
       ({ params: { server_id, ...environment } }) =>
-        see(servers.one, { ...scopeOf(environment), server_id }, (row) => ({ server: wire.toServer(row) })),
+        watchState(servers.one, { ...scopeOf(environment), server_id }, (row) => ({ server: wire.toServer(row) })),
     ),
     route(
       'DELETE',
@@ -119,12 +121,12 @@ export function serverRoutes(servers: Servers) {
         summary: 'What a server wrote: the last lines, or those after an index. In base64.',
         response: wire.LogsAnswer,
       },
-      async ({ params, query }) => follow(servers.log, await logOf(params, query), wire.toLog),
+      async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLog),
     ),
     watched(
       `${SERVERS}/:server_id/log-lines`,
       { operation: 'getServerLogLines', ...readingLogs, summary: 'The same, as text.', response: wire.LogTextAnswer },
-      async ({ params, query }) => follow(servers.log, await logOf(params, query), wire.toLogText),
+      async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLogText),
     ),
   ];
 }

@@ -1,7 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Growing, Watchable } from '../../platform/watch/sights.ts';
+import type { AppendOnlyLog, Watchable } from '../../platform/watch/views.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
@@ -184,12 +184,12 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** What a server wrote. Grows. */
     log: {
       topics: ({ server_id, stream }) => [topics.log(server_id, stream)],
-      last: async (name) => toPieces(await logs.lastLines(name)),
-      from: async (name, line) => toPieces(await logs.linesFrom(name, line)),
-    } satisfies Growing<LogName, LogLines['lines']>,
+      last: async (name) => toPage(await logs.lastLines(name)),
+      from: async (name, line) => toPage(await logs.linesFrom(name, line)),
+    } satisfies AppendOnlyLog<LogName, LogLines['lines']>,
   };
 }
 
 export type Outcome = Pick<ServerRow, 'started_at' | 'exit_code' | 'exit_signal' | 'failure'>;
 
-const toPieces = ({ lines, next_line }: LogLines) => ({ view: lines, next: next_line });
+const toPage = ({ lines, next_line }: LogLines) => ({ content: lines, next: next_line });

@@ -1,6 +1,6 @@
 import { and, asc, type Column, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import type { ProcessIdentity } from '../../platform/processes.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
@@ -84,12 +84,12 @@ export async function destroyServer(
   const is_decided = known?.destroyed_at && override_kill_timeout_ms === undefined;
   if (!known || known.ended_at || is_decided) return known;
   await touch(tx, [...about(known), topics.serversEnding(), topics.work(known.datacenter_id)]);
-  const kill_at = at(new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms)));
+  const kill_at = timestamptz(new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms)));
   const { destroyed_at } = servers;
   const [row] = await tx
     .update(servers)
     .set({
-      destroyed_at: sql`coalesce(${destroyed_at}, ${at(now)})`,
+      destroyed_at: sql`coalesce(${destroyed_at}, ${timestamptz(now)})`,
       kill_at: sql`case when ${destroyed_at} is null then ${kill_at} else least(${servers.kill_at}, ${kill_at}) end`,
     })
     // One that failed has no time left.
@@ -106,8 +106,8 @@ export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: 
   await tx
     .update(servers)
     .set({
-      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${at(now)})`,
-      kill_at: sql`least(${servers.kill_at}, ${at(kill_at)})`,
+      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})`,
+      kill_at: sql`least(${servers.kill_at}, ${timestamptz(kill_at)})`,
     })
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)));
 }
@@ -184,7 +184,7 @@ export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, fail
   await touch(tx, [...about({ server_id, namespace_id }), topics.serversEnding()]);
   await tx
     .update(servers)
-    .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${at(now)})` })
+    .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})` })
     .where(eq(servers.server_id, server_id));
 }
 
@@ -198,7 +198,7 @@ export async function setEnded(tx: Tx, ends: readonly ServerEnd[], now: Date): P
   await tx.execute(sql`
     update ${servers} set
       exit_code = ended.exit_code, exit_signal = ended.exit_signal, failure = ended.failure,
-      ended_at = ${at(now)}, destroyed_at = coalesce(${servers.destroyed_at}, ${at(now)})
+      ended_at = ${timestamptz(now)}, destroyed_at = coalesce(${servers.destroyed_at}, ${timestamptz(now)})
     from unnest(
       ${column('server_id')}::uuid[], ${column('exit_code')}::int[], ${column('exit_signal')}::text[],
       ${column('failure')}::text[]
@@ -218,7 +218,7 @@ export async function selectTakenPorts(queries: Queries, node_id: string, since:
     .where(
       and(
         eq(serverPorts.node_id, node_id),
-        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${at(since)}`),
+        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${timestamptz(since)}`),
       ),
     );
   return new Set(rows.map(({ port }) => port));
@@ -236,7 +236,7 @@ export async function takePorts(
     insert into ${serverPorts} (node_id, port, server_id)
     select ${owner.node_id}::uuid, port, ${owner.server_id}::uuid from unnest(${sql.param(ports)}::int[]) as port
     on conflict (node_id, port) do update set server_id = excluded.server_id, release_ts = null
-      where ${serverPorts.release_ts} <= ${at(rested_since)}
+      where ${serverPorts.release_ts} <= ${timestamptz(rested_since)}
     returning port`);
   return taken.length === ports.length;
 }

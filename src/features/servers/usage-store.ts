@@ -1,7 +1,7 @@
 import { and, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
-import { at } from '../../platform/database/moments.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
 import { INTERVAL_MS, serverMeters, servers, serverUsage } from './tables.ts';
 
 /** What a server has used since it was started. */
@@ -39,12 +39,12 @@ export async function addReadings(
     ),
     metered as (
       insert into ${serverMeters} (server_id, cpu_ms, read_ts)
-      select read.server_id, read.cpu_ms, ${at(now)} from read join used on used.server_id = read.server_id
+      select read.server_id, read.cpu_ms, ${timestamptz(now)} from read join used on used.server_id = read.server_id
       on conflict (server_id) do update set cpu_ms = excluded.cpu_ms, read_ts = excluded.read_ts
     )
     insert into ${serverUsage} (server_id, interval_start, game_id, datacenter_id, cpu_ms, from_ts, until_ts)
-    select used.server_id, ${at(interval_start)}, server.game_id, server.datacenter_id, used.cpu_ms,
-      least(greatest(used.read_ts, server.started_at, ${before ? at(before) : sql`null`}), ${at(now)} - interval '1 ms'), ${at(now)}
+    select used.server_id, ${timestamptz(interval_start)}, server.game_id, server.datacenter_id, used.cpu_ms,
+      least(greatest(used.read_ts, server.started_at, ${before ? timestamptz(before) : sql`null`}), ${timestamptz(now)} - interval '1 ms'), ${timestamptz(now)}
     from used join ${servers} as server on server.server_id = used.server_id
     on conflict (server_id, interval_start) do update set
       cpu_ms = ${serverUsage}.cpu_ms + excluded.cpu_ms,
@@ -66,7 +66,7 @@ export async function selectUsage(queries: Queries, game_ids: string[], { start,
   const { game_id, datacenter_id, interval_start, cpu_ms } = serverUsage;
   const from = sql`coalesce(${serverUsage.from_ts}, ${interval_start})`;
   const until = sql`coalesce(${serverUsage.until_ts}, ${interval_start} + ${INTERVAL_MS} * interval '1 ms')`;
-  const inside = sql`extract(epoch from least(${until}, ${at(end)}) - greatest(${from}, ${at(start)}))`;
+  const inside = sql`extract(epoch from least(${until}, ${timestamptz(end)}) - greatest(${from}, ${timestamptz(start)}))`;
   const share = sql`least(${inside} / extract(epoch from ${until} - ${from}), 1)`;
   return await queries
     .select({ game_id, datacenter_id, cpu_ms: sql<number>`round(sum(${cpu_ms} * ${share}))::float8` })
@@ -75,9 +75,9 @@ export async function selectUsage(queries: Queries, game_ids: string[], { start,
       and(
         isAnyOf(game_id, game_ids),
         // For the index: no time reaches beyond its interval.
-        sql`${interval_start} > ${at(start)} - ${INTERVAL_MS} * interval '1 ms'`,
-        sql`${until} > ${at(start)}`,
-        sql`${from} < ${at(end)}`,
+        sql`${interval_start} > ${timestamptz(start)} - ${INTERVAL_MS} * interval '1 ms'`,
+        sql`${until} > ${timestamptz(start)}`,
+        sql`${from} < ${timestamptz(end)}`,
       ),
     )
     .groupBy(game_id, datacenter_id)

@@ -1,5 +1,5 @@
 import { route, watched } from '../../platform/http/route.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import type { Sites } from './sites.ts';
 import { CreateSiteAnswer, CreateSiteBody, SitesAnswer, toSiteSummary } from './wire.ts';
 
@@ -17,7 +17,7 @@ export function siteRoutes(sites: Sites) {
         response: SitesAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      ({ params }) => see(sites.all, params.game_id, (rows) => ({ sites: rows.map(toSiteSummary) })),
+      ({ params }) => watchState(sites.all, params.game_id, (rows) => ({ sites: rows.map(toSiteSummary) })),
     ),
     route(
       'POST',

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';

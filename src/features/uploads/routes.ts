@@ -4,7 +4,7 @@ import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
-import { see } from '../../platform/watch/sights.ts';
+import { watchState } from '../../platform/watch/views.ts';
 import type { Uploads } from './uploads.ts';
 import { UploadAnswer } from './wire.ts';
 
@@ -55,7 +55,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
         response: UploadAnswer,
         errors: ['GAME_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
       },
-      ({ params }) => see(uploads.one, params, (upload) => ({ upload })),
+      ({ params }) => watchState(uploads.one, params, (upload) => ({ upload })),
     ),
     route(
       'POST',

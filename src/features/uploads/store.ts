@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
-import { raise, touch } from '../../platform/watch/versions.ts';
+import { bump, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
 
@@ -64,12 +64,12 @@ export async function recordReceipt(
 ): Promise<{ is_recorded: boolean; previous: string | null }> {
   const place = sql`${part_number + 1}::int`;
   const rows = await queries.execute<{ previous: string | null }>(sql`
-    with ${raise([topics.upload(upload_id)])},
+    with ${bump([topics.upload(upload_id)])},
     before as (
       select file.upload_id, file.file_number, file.receipts[${place}] as previous
       from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}
       where ${uploads.upload_id} = ${upload_id} and file.file_number = ${file_number} and ${isClaimable(now)}
-        and (select count(*) from told) > 0
+        and (select count(*) from bumped) > 0
       for no key update of ${uploads}, file
     ),
     counted as (

@@ -6,7 +6,7 @@ import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { type ByteRange, type Objects, streamOf } from '../../platform/objects/objects.ts';
 import type { Presigner } from '../../platform/objects/presign.ts';
-import type { Watchable } from '../../platform/watch/sights.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { startCleaning } from './cleaning.ts';
 import { contentIdOf } from './content-id.ts';

@@ -2,9 +2,9 @@ import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { DEADLINES, withDeadlines } from './deadlines.ts';
+import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isDiskFull, isWorthRetrying } from './failures.ts';
-import { type Lane, openLane } from './lane.ts';
 import { openSocket } from './socket.ts';
 
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -38,7 +38,7 @@ export interface Database extends AsyncDisposable {
    * all day. They wait for nobody else's, and PostgreSQL has at hand what they need; the pool gives them to its
    * connections in turn, and none of those has.
    */
-  openLane(): Lane;
+  openDedicatedConnection(): DedicatedConnection;
   /** Several statements, all or nothing; repeated when PostgreSQL asks for it (deadlock, serialisation). */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
   /** Whether PostgreSQL refused a write because its disk was full, and still does. */
@@ -71,8 +71,8 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   const opened: Pick<postgres.Sql, 'end'>[] = [client];
   return {
     queries: db,
-    openLane() {
-      const { lane, end } = openLane(() => connect(address, 1, LANE_LIFETIME), deadlines, onFailure);
+    openDedicatedConnection() {
+      const { lane, end } = openDedicatedConnection(() => connect(address, 1, LANE_LIFETIME), deadlines, onFailure);
       opened.push({ end });
       return lane;
     },

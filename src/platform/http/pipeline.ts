@@ -4,7 +4,7 @@ import { type Soon, whenThere } from '../soon.ts';
 import type { Caller, CallerKind } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import { createSharedReads } from '../watch/shared-reads.ts';
-import type { Sight } from '../watch/sights.ts';
+import type { View } from '../watch/views.ts';
 import type { Admission, Watch } from '../watch/watch.ts';
 import type { PeerServer } from './addresses.ts';
 import { JsonText } from './answers.ts';
@@ -174,8 +174,8 @@ export function createPipeline(route: Route, dependencies: PipelineDependencies)
 }
 
 /** What a route shows to a question. Another route may show the same thing in another way. */
-export function lookAt(route: WatchedRoute, question: Admitted['question']): Soon<Sight> {
-  const name = (sight: Sight): Sight => ({ ...sight, name: `${route.path} ${sight.name}` });
+export function lookAt(route: WatchedRoute, question: Admitted['question']): Soon<View> {
+  const name = (sight: View): View => ({ ...sight, name: `${route.path} ${sight.name}` });
   const sight = route.look(question);
   return whenThere(sight, name);
 }

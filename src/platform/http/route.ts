@@ -3,7 +3,7 @@ import type { ErrorCode } from '../errors.ts';
 import { defaultLimit, type Limit } from '../limits/limit.ts';
 import type { Soon } from '../soon.ts';
 import type { CallerKind, CallerOf } from '../tokens/caller.ts';
-import type { Sight } from '../watch/sights.ts';
+import type { View } from '../watch/views.ts';
 import { WatchIndex, WatchQuery } from './shapes.ts';
 import type { Patience } from './time-limits.ts';
 
@@ -94,7 +94,7 @@ interface RouteLine {
 export type HandledRoute = RouteLine & { handle(call: Call<unknown, never, never, never>): Promise<unknown> };
 
 /** One whose answer can be watched: it says what is to be seen. */
-export type WatchedRoute = RouteLine & { look(question: Question<unknown, never, never>): Soon<Sight> };
+export type WatchedRoute = RouteLine & { look(question: Question<unknown, never, never>): Soon<View> };
 
 /** A line of the route table. What stands in it is all there is to know of a route before its handler runs. */
 export type Route = HandledRoute | WatchedRoute;
@@ -136,7 +136,7 @@ export function watched<
 >(
   path: Path,
   options: WatchedOptions<Kinds, Query, Shape>,
-  look: (question: Question<CallerOf<Kinds>, PathParameters<Path>, Static<Query>>) => Soon<Sight<Static<Shape>>>,
+  look: (question: Question<CallerOf<Kinds>, PathParameters<Path>, Static<Query>>) => Soon<View<Static<Shape>>>,
 ): WatchedRoute {
   const { query, response, errors = [], ...others } = options;
   const line = lineOf('GET', path, {

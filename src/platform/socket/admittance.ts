@@ -9,7 +9,7 @@ import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import { subscribeAll } from '../watch/feed.ts';
 import { nameOf } from '../watch/places.ts';
-import type { Sight } from '../watch/sights.ts';
+import type { View } from '../watch/views.ts';
 import type { Admission, Watch } from '../watch/watch.ts';
 
 const CHECK_AGAIN_AFTER_MS = 1_000;
@@ -26,7 +26,7 @@ export interface Asking {
 
 /** What he may watch. */
 export interface Admitted {
-  sight: Sight;
+  sight: View;
   /** Where he stands; undefined has seen nothing. */
   number: number | undefined;
   /** Whether something was heard because of which he may not watch it any more: nothing must be sent to him until it is known. */

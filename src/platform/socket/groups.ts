@@ -1,6 +1,6 @@
 import { toCallersError } from '../http/answers.ts';
-import type { Channel, Channels, Shown } from '../watch/channels.ts';
-import type { Sight } from '../watch/sights.ts';
+import type { Channel, Channels, Snapshot } from '../watch/channels.ts';
+import type { View } from '../watch/views.ts';
 import { frames } from './frames.ts';
 import { Parts } from './parts.ts';
 
@@ -23,7 +23,7 @@ export interface Member {
 
 export interface Groups {
   /** Lets somebody see a sight until he leaves. */
-  join(sight: Sight, member: Member): Joined;
+  join(sight: View, member: Member): Joined;
 }
 
 interface Joined {
@@ -94,7 +94,7 @@ class Group {
   #has_news = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(key: string, sight: Sight, { channels, publish }: GroupsDependencies) {
+  constructor(key: string, sight: View, { channels, publish }: GroupsDependencies) {
     this.key = key;
     this.#following = new Parts(key);
     this.#publish = publish;
@@ -196,7 +196,7 @@ class Group {
     for (const member of [...this.#behind.keys()]) this.catchUp(member);
   }
 
-  async #tell({ text, number }: Shown): Promise<void> {
+  async #tell({ text, number }: Snapshot): Promise<void> {
     const frame = frames.body(this.key, text);
     this.#is_telling = true;
     await this.#following.each(number, (part) => {

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 import { errorBody, toCallersError } from '../http/answers.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { nameCaller } from '../tokens/caller.ts';
-import type { Sight } from '../watch/sights.ts';
+import type { View } from '../watch/views.ts';
 import type { Admittance, Admitted } from './admittance.ts';
 import { CLOSE, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
 import type { Groups, Member } from './groups.ts';
@@ -216,7 +216,7 @@ export class Session {
   }
 
   /** Two would share their bodies, and neither would know which are his. */
-  #assertNew({ name }: Sight, leave: () => void): void {
+  #assertNew({ name }: View, leave: () => void): void {
     for (const [id, { sight_name }] of this.#subscriptions) {
       if (sight_name !== name) continue;
       leave();

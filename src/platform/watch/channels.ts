@@ -3,15 +3,15 @@ import type { Queries } from '../database/database.ts';
 import { type Feed, subscribeAll } from './feed.ts';
 import { createGrowthChannel } from './growth-channel.ts';
 import { createSharedReads } from './shared-reads.ts';
-import type { Sight } from './sights.ts';
 import { createStateChannel } from './state-channel.ts';
 import { createVersionReads } from './version-reads.ts';
+import type { View } from './views.ts';
 
 /** Channels that nobody listens to are kept for those who come back in a moment: a poll does after each answer. */
 const IDLE_MAX = 2_000;
 
 /** What was to be seen at some moment. */
-export interface Shown {
+export interface Snapshot {
   /** Where it stands in the order of changes. */
   number: number;
   /** Of what grows: the number that it goes on from. */
@@ -23,11 +23,11 @@ export interface Shown {
 /** All that is to be seen under one name, read once for everybody who watches it. */
 export interface Channel {
   /** What `since` would give, where that is known without reading: null for nothing yet; undefined when it has to be read. */
-  peek(number: number): Shown | null | undefined;
+  peek(number: number): Snapshot | null | undefined;
   /** What came after `number`: the present of a state, the next pieces of a growth. Undefined when there is nothing yet. */
-  since(number: number): Promise<Shown | undefined>;
+  since(number: number): Promise<Snapshot | undefined>;
   /** What there is for somebody who has seen `number`, be it nothing new; `undefined` has seen nothing. */
-  present(number: number | undefined): Promise<Shown>;
+  present(number: number | undefined): Promise<Snapshot>;
 }
 
 /** Somebody who is told when it is worth looking again. */
@@ -47,11 +47,11 @@ export interface ChannelWork extends Channel {
 
 export interface Channels {
   /** Tells a listener of news from now on: listen first, then look. Gives where to look. */
-  listen(sight: Sight, listener: Listener): Channel;
+  listen(sight: View, listener: Listener): Channel;
   /** Tells him no more. */
-  leave(sight: Sight, listener: Listener): void;
+  leave(sight: View, listener: Listener): void;
   /** The present, whatever is remembered: for those who may just have changed it themselves. */
-  present(sight: Sight): Promise<Shown>;
+  present(sight: View): Promise<Snapshot>;
   /** The number in an index of this database; undefined for any other text. */
   readIndex(index: string | undefined): number | undefined;
 }
@@ -66,7 +66,7 @@ interface Entry {
 
 export function createChannels(queries: Queries, feed: Feed, epoch: string): Channels {
   const tools: ChannelTools = {
-    readVersions: createVersionReads(queries, feed.learn),
+    readVersions: createVersionReads(queries, feed.observe),
     share: createSharedReads(),
     show: (body, number, after) => ({
       number,
@@ -84,10 +84,10 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
     },
   });
 
-  const openChannel = (sight: Sight) =>
+  const openChannel = (sight: View) =>
     sight.kind === 'state' ? createStateChannel(sight, tools) : createGrowthChannel(sight, tools);
 
-  function open(sight: Sight): Entry {
+  function open(sight: View): Entry {
     const channel = openChannel(sight);
     // Before anything is read: what changes in between is heard.
     const unsubscribe = subscribeAll(feed, sight.topics, (version, topic) => {
@@ -142,5 +142,5 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
 export interface ChannelTools {
   readVersions: (names: string[]) => Promise<Map<string, number>>;
   share: <Value>(name: string, read: () => Promise<Value>) => Promise<Value>;
-  show: (body: object, number: number, after?: number) => Shown;
+  show: (body: object, number: number, after?: number) => Snapshot;
 }

@@ -7,17 +7,17 @@ const RECHECK_EVERY_MS = 5_000;
 const TOPICS_PER_QUERY_MAX = 1_000;
 
 /** Called with news of a topic; the version is a hint and may be missing. */
-type OnNews = (version: number | undefined) => void;
+type OnChange = (version: number | undefined) => void;
 
 /** News of changed topics, from all processes on the database. A hint, never data: it may come twice, late or not at all. */
 export interface Feed extends AsyncDisposable {
   /** Calls `onNews` at every news until the returned function is called. */
-  subscribe(topic: string, onNews: OnNews): () => void;
+  subscribe(topic: string, onNews: OnChange): () => void;
   /**
    * Takes versions that were read from the database as news, where they have not been heard yet: whoever goes on with them
    * finds nothing remembered from before.
    */
-  learn(versions: ReadonlyMap<string, number>): void;
+  observe(versions: ReadonlyMap<string, number>): void;
 }
 
 /** Subscribes to several topics; the news says of which. Gives the function that ends it for all. */
@@ -34,7 +34,7 @@ export function subscribeAll(
 
 interface Subscription {
   known_version: number | undefined;
-  listeners: Set<OnNews>;
+  listeners: Set<OnChange>;
 }
 
 /**
@@ -100,7 +100,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
         if (subscription.listeners.size === 0 && subscriptions.get(topic) === subscription) subscriptions.delete(topic);
       };
     },
-    learn(versions) {
+    observe(versions) {
       for (const [topic, version] of versions) {
         const known = subscriptions.get(topic)?.known_version;
         if (known === undefined || version > known) spread(topic, version);

@@ -1,31 +1,31 @@
-import type { ChannelTools, ChannelWork, Shown } from './channels.ts';
-import type { Sight } from './sights.ts';
+import type { ChannelTools, ChannelWork, Snapshot } from './channels.ts';
+import type { View } from './views.ts';
 
 /**
  * What only grows, like a log. Its number is that of the next piece. Nothing is left out and nothing comes twice: each
  * answer goes on where the one before ended.
  */
-export function createGrowthChannel(sight: Sight & { kind: 'growth' }, { share, show }: ChannelTools): ChannelWork {
+export function createGrowthChannel(sight: View & { kind: 'log' }, { share, show }: ChannelTools): ChannelWork {
   /** As far as we know. Those who wait wait here. */
   let end: number | undefined;
   /** The last look at what comes after the end, be it under way: it is for all who stand there, until there is news. */
-  let look: Promise<Shown> | undefined;
+  let look: Promise<Snapshot> | undefined;
   /** What was found last. */
-  let newest: Shown | undefined;
+  let newest: Snapshot | undefined;
 
-  const readLast = (): Promise<Shown> =>
+  const readLast = (): Promise<Snapshot> =>
     share(`end ${sight.name}`, async () => {
-      const { view, next } = await sight.last();
-      return show(view, next);
+      const { content, next } = await sight.last();
+      return show(content, next);
     });
 
-  const readFrom = (number: number): Promise<Shown> =>
+  const readFrom = (number: number): Promise<Snapshot> =>
     share(`${number} ${sight.name}`, async () => {
-      const { view, next } = await sight.from(number);
-      return show(view, next, number);
+      const { content, next } = await sight.from(number);
+      return show(content, next, number);
     });
 
-  async function readOn(number: number): Promise<Shown> {
+  async function readOn(number: number): Promise<Snapshot> {
     const shown = await readFrom(number);
     if (end !== undefined && shown.number > end) {
       newest = shown;
@@ -39,7 +39,7 @@ export function createGrowthChannel(sight: Sight & { kind: 'growth' }, { share, 
     look = undefined;
   }
 
-  function lookOn(number: number): Promise<Shown> {
+  function lookOn(number: number): Promise<Snapshot> {
     if (look) return look;
     const this_look = readOn(number);
     look = this_look;
@@ -49,7 +49,7 @@ export function createGrowthChannel(sight: Sight & { kind: 'growth' }, { share, 
     return this_look;
   }
 
-  async function since(number: number): Promise<Shown | undefined> {
+  async function since(number: number): Promise<Snapshot | undefined> {
     if (newest?.after === number) return newest;
     if (end === undefined || number > end) {
       const last = await readLast();

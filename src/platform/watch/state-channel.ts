@@ -1,18 +1,18 @@
-import type { ChannelTools, ChannelWork, Shown } from './channels.ts';
-import type { Sight } from './sights.ts';
+import type { ChannelTools, ChannelWork, Snapshot } from './channels.ts';
+import type { View } from './views.ts';
 
 /**
  * What can look different, like a lobby. Its number is the sum of its topics' versions: it rises when any of them does.
  */
 export function createStateChannel(
-  sight: Sight & { kind: 'state' },
+  sight: View & { kind: 'state' },
   { readVersions, share, show }: ChannelTools,
 ): ChannelWork {
   /** Of its topics, as far as we know; kept up to date by news. */
   let versions: Map<string, number> | undefined;
   /** For each reading of versions that is under way, what was heard meanwhile: it may not have seen that. */
   const readings = new Set<Map<string, number>>();
-  let newest: Shown | undefined;
+  let newest: Snapshot | undefined;
   let reads_begun = 0;
   let newest_read = 0;
 
@@ -32,7 +32,7 @@ export function createStateChannel(
   const knownNumber = async () => (versions ? sum(versions) : await readNumber());
 
   /** The number before the view: a view that is newer than its number costs one look more, the reverse would hide a change. */
-  async function read(): Promise<Shown> {
+  async function read(): Promise<Snapshot> {
     reads_begun += 1;
     const this_read = reads_begun;
     const number = await knownNumber();
@@ -45,7 +45,7 @@ export function createStateChannel(
 
   const readTogether = () => share(`state ${sight.name}`, read);
 
-  async function present(): Promise<Shown> {
+  async function present(): Promise<Snapshot> {
     const known = await knownNumber();
     return newest?.number === known ? newest : await readTogether();
   }

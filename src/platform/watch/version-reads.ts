@@ -11,7 +11,7 @@ export type VersionReads = (names: string[]) => Promise<Map<string, number>>;
  * Lets all who ask in one turn of the event loop share a query: many come back together. Nobody joins a query that has
  * begun: what was changed before he asked must be in what he sees. `learn` is told what was read, before anybody.
  */
-export function createVersionReads(queries: Queries, learn: Feed['learn']): VersionReads {
+export function createVersionReads(queries: Queries, learn: Feed['observe']): VersionReads {
   let wanted = new Set<string>();
   let round: Promise<Map<string, number>> | undefined;
 

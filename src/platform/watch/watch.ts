@@ -4,8 +4,8 @@ import { Alarm, Alarms } from './alarms.ts';
 import { type Channels, createChannels } from './channels.ts';
 import { type Feed, subscribeAll } from './feed.ts';
 import { nameOf, Places, type Waiter } from './places.ts';
-import type { Sight } from './sights.ts';
 import { readEpoch } from './versions.ts';
+import type { View } from './views.ts';
 
 const RETRY_AFTER_MS = 1_000;
 
@@ -40,7 +40,7 @@ export interface Watch {
    * the hold time the body of now again, or of what grows nothing new.
    */
   answer(
-    sight: Sight,
+    sight: View,
     waiting: Waiting & { number: number | undefined; admission?: Admission | undefined },
   ): Promise<string>;
   /** Looks, and looks again after each news of the topics, until something is seen; undefined when the time is over. */
@@ -83,7 +83,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   }
 
   async function poll(
-    sight: Sight,
+    sight: View,
     number: number,
     { signal, waiter, admission }: Waiting & { admission?: Admission | undefined },
   ): Promise<string> {

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../platform/errors.ts';
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Tokens } from '../../../platform/tokens/tokens.ts';
-import type { Watchable } from '../../../platform/watch/sights.ts';
+import type { Watchable } from '../../../platform/watch/views.ts';
 import { topics } from '../../topics.ts';
 import type { GameModeSettings } from '../../versions/versions.ts';
 import type { createListing } from '../listing.ts';

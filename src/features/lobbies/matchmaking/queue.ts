@@ -6,7 +6,7 @@ import type { Events } from '../../../platform/events.ts';
 import type { Patience } from '../../../platform/http/time-limits.ts';
 import { startLoop } from '../../../platform/loop.ts';
 import type { Soon } from '../../../platform/soon.ts';
-import type { Watchable } from '../../../platform/watch/sights.ts';
+import type { Watchable } from '../../../platform/watch/views.ts';
 import type { Watch } from '../../../platform/watch/watch.ts';
 import type { Namespaces } from '../../namespaces/namespaces.ts';
 import { topics } from '../../topics.ts';

@@ -59,7 +59,7 @@ export type Rounds = ReturnType<typeof createRounds>;
  * lobbies that are made. There is no timer: a request that comes alone is decided at once.
  */
 export function createRounds({ database, clock, atlas, seat_timeout_ms, founding }: RoundsDependencies) {
-  const lane = database.openLane();
+  const connection = database.openDedicatedConnection();
   let waiting: Waiting[] = [];
   let is_running = false;
   let careful_rounds = 0;
@@ -152,15 +152,15 @@ export function createRounds({ database, clock, atlas, seat_timeout_ms, founding
     const moments = { now, deadline: after(now, seat_timeout_ms) };
     try {
       if (careful_rounds === 0 && proposed.every(({ ticket }) => ticket === null)) {
-        const taken = await store.takeSeatsOfFew(lane, proposed, moments);
+        const taken = await store.takeSeatsOfFew(connection, proposed, moments);
         if (taken) return taken;
       }
       const over = await selectOver(
-        lane,
+        connection,
         proposed.filter(({ ticket }) => ticket === null),
       );
       const others = proposed.filter(({ party }) => !over.some((one) => one.party === party));
-      const { accepting, crowded } = await store.takeSeats(lane, others, moments);
+      const { accepting, crowded } = await store.takeSeats(connection, others, moments);
       careful_rounds = over.length + crowded.length > 0 ? CAREFUL_ROUNDS : Math.max(0, careful_rounds - 1);
       return { accepting, crowded: [...over, ...crowded] };
     } catch (error) {

@@ -4,13 +4,13 @@ import type { Queries } from './database.ts';
 import { type Deadlines, withDeadlines } from './deadlines.ts';
 
 /** Runs statements, one after the other. */
-export type Lane = Pick<Queries, 'execute'>;
+export type DedicatedConnection = Pick<Queries, 'execute'>;
 
 /**
  * Statements over a connection of their own, which is opened with the first of them. When one is not answered by its
  * deadline the connection is given up: it may be dead without knowing it, and all that follow would wait behind.
  */
-export function openLane(
+export function openDedicatedConnection(
   connect: () => postgres.Sql,
   deadlines: Deadlines,
   onFailure: (error: unknown) => void = () => {},
@@ -28,7 +28,7 @@ export function openLane(
 
   let is_ended = false;
   let current = open();
-  const lane: Lane = {
+  const lane: DedicatedConnection = {
     get execute() {
       return current.queries.execute.bind(current.queries);
     },
