@@ -222,7 +222,7 @@ describe('a process that has not heard of a change yet', () => {
           insert into words values (${name}, ${word}) on conflict (name) do update set word = excluded.word`);
       });
     const signal = new AbortController().signal;
-    const look = () => answerOf(node, watchable, name, { watch_index: undefined, signal, waiter: 'ann' });
+    const look = () => answerOf(node, watchable, name, { watch_index: undefined, signal, caller_key: 'ann' });
     const indices: string[] = [];
     for (const word of [1, 2, 3]) {
       await change(word);

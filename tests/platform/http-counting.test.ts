@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import { nameWatcher } from '../../src/platform/http/counting.ts';
 import type { Caller } from '../../src/platform/tokens/caller.ts';
-import { nameOf } from '../../src/platform/watch/places.ts';
+import { readCallerKey } from '../../src/platform/watch/caller-slots.ts';
 
 const [game_id, namespace_id, identity_id] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
 
-const nameAt = (caller: Caller | undefined, address: string) => nameOf(nameWatcher(caller, () => address));
+const nameAt = (caller: Caller | undefined, address: string) => readCallerKey(nameWatcher(caller, () => address));
 
 describe('the rate-limit key', () => {
   const SHARED: [string, Caller | undefined][] = [

@@ -41,7 +41,7 @@ beforeEach(() => {
   groups = createGroups({
     channels: {
       listen(_, listener) {
-        tellNews = () => listener.onNews();
+        tellNews = () => listener.onChange();
         return channel;
       },
       leave() {},

@@ -2,12 +2,12 @@ import { beforeEach, describe, expect, test } from 'bun:test';
 import type { Queries } from '../../src/platform/database/database.ts';
 import {
   type ChannelTools,
-  type ChannelWork,
   createChannels,
+  type SharedChannel,
   type Snapshot,
 } from '../../src/platform/watch/channels.ts';
 import type { Feed } from '../../src/platform/watch/feed.ts';
-import { createGrowthChannel } from '../../src/platform/watch/growth-channel.ts';
+import { createLogChannel } from '../../src/platform/watch/log-channel.ts';
 import { createSharedReads } from '../../src/platform/watch/shared-reads.ts';
 import { createStateChannel } from '../../src/platform/watch/state-channel.ts';
 import type { LogPage, View } from '../../src/platform/watch/views.ts';
@@ -44,7 +44,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-const show = (body: object, number: number, after?: number): Snapshot => ({
+const toSnapshot = (body: object, number: number, after?: number): Snapshot => ({
   number,
   after,
   text: JSON.stringify(body),
@@ -52,7 +52,7 @@ const show = (body: object, number: number, after?: number): Snapshot => ({
 
 describe('the channel of a state', () => {
   let versions: ReturnType<typeof makeDatabase<number>>;
-  let channel: ChannelWork;
+  let channel: SharedChannel;
   let value: string;
   beforeEach(() => {
     value = 'old';
@@ -60,21 +60,21 @@ describe('the channel of a state', () => {
     const tools: ChannelTools = {
       readVersions: async () => new Map([['topic', await versions.ask()]]),
       share: createSharedReads(),
-      show,
+      toSnapshot,
     };
-    const sight: View & { kind: 'state' } = {
+    const view: View & { kind: 'state' } = {
       kind: 'state',
       name: 'it',
       topics: ['topic'],
       read: async () => ({ value }),
     };
-    channel = createStateChannel(sight, tools);
+    channel = createStateChannel(view, tools);
   });
 
   test('does not forget news that comes while versions are read, though an older reading ends last', async () => {
     const first = channel.since(4);
     const slow = await versions.take();
-    channel.hear('topic', 5);
+    channel.onChange('topic', 5);
     value = 'new';
     const second = channel.since(4);
     const fast = await versions.take();
@@ -88,8 +88,8 @@ describe('the channel of a state', () => {
   test('goes by the latest of the news that come while versions are read, in whichever order they come', async () => {
     const looking = channel.since(4);
     const reading = await versions.take();
-    channel.hear('topic', 6);
-    channel.hear('topic', 5);
+    channel.onChange('topic', 6);
+    channel.onChange('topic', 5);
     reading.answer(4);
     expect((await looking)?.number).toBe(6);
   });
@@ -101,7 +101,7 @@ describe('the channel of a state', () => {
     const same = channel.present(4);
     (await versions.take()).answer(4);
     expect(await same).toMatchObject({ number: 4, text: '{"value":"old"}' });
-    channel.rest();
+    channel.evict();
     value = 'new';
     const other = channel.present(4);
     (await versions.take()).answer(5);
@@ -110,7 +110,11 @@ describe('the channel of a state', () => {
 
   test('shows the view of the later read to all, though an earlier read ends last', async () => {
     const reads = makeDatabase<object>();
-    const tools: ChannelTools = { readVersions: async () => new Map([['topic', 4]]), share: createSharedReads(), show };
+    const tools: ChannelTools = {
+      readVersions: async () => new Map([['topic', 4]]),
+      share: createSharedReads(),
+      toSnapshot,
+    };
     const reading = createStateChannel({ kind: 'state', name: 'it', topics: ['topic'], read: reads.ask }, tools);
     const first = reading.present(undefined);
     const slow = await reads.take();
@@ -127,7 +131,7 @@ describe('the channel of a state', () => {
     const looking = channel.since(4);
     (await versions.take()).answer(9);
     expect((await looking)?.number).toBe(9);
-    channel.hear('topic', 3);
+    channel.onChange('topic', 3);
     const again = channel.since(9);
     // Once to know, and once more to be sure that nobody else has heard of more.
     (await versions.take()).answer(3);
@@ -139,18 +143,18 @@ describe('the channel of a state', () => {
 describe('the channel of what grows', () => {
   let pieces: ReturnType<typeof makeDatabase<LogPage<object>>>;
   let ends: ReturnType<typeof makeDatabase<LogPage<object>>>;
-  let channel: ChannelWork;
+  let channel: SharedChannel;
   beforeEach(() => {
     pieces = makeDatabase();
     ends = makeDatabase();
-    const sight: View & { kind: 'log' } = {
+    const view: View & { kind: 'log' } = {
       kind: 'log',
       name: 'it',
       topics: ['topic'],
       last: () => ends.ask(),
       from: () => pieces.ask(),
     };
-    channel = createGrowthChannel(sight, { readVersions: async () => new Map(), share: createSharedReads(), show });
+    channel = createLogChannel(view, { readVersions: async () => new Map(), share: createSharedReads(), toSnapshot });
   });
   const upTo = (next: number): LogPage<object> => ({ content: { next }, next });
 
@@ -164,7 +168,7 @@ describe('the channel of what grows', () => {
 
   test('looks again after a look that failed', async () => {
     await openAtFive();
-    channel.hear('topic', 1);
+    channel.onChange('topic', 1);
     const looking = rejectionOf(Error, channel.since(5));
     (await pieces.take()).fail();
     expect(await looking).toBe(failure);
@@ -176,7 +180,7 @@ describe('the channel of what grows', () => {
   test('shows what one finds at the end to all who come there while he looks', async () => {
     await openAtFive();
     // Nobody listened when this was heard, and nothing more will be.
-    channel.hear('topic', 1);
+    channel.onChange('topic', 1);
     const first = channel.since(5);
     const look = await pieces.take();
     const second = channel.since(5);
@@ -225,7 +229,7 @@ describe('the channel of what grows', () => {
     (await ends.take()).answer(upTo(7));
     (await pieces.take()).answer(upTo(7));
     expect(await looking).toBeUndefined();
-    channel.hear('topic', 2);
+    channel.onChange('topic', 2);
     const next = channel.since(7);
     (await pieces.take()).answer(upTo(8));
     expect((await next)?.number).toBe(8);
@@ -243,13 +247,13 @@ test('channels: those that nobody listens to end their subscriptions when there 
     async [Symbol.asyncDispose]() {},
   };
   const channels = createChannels({} as Queries, feed, 'epoch');
-  const listener = { onNews() {} };
-  const sightOf = (name: string): View => ({ kind: 'state', name, topics: [name], read: async () => ({}) });
-  channels.listen(sightOf('kept'), listener);
+  const listener = { onChange() {} };
+  const viewOf = (name: string): View => ({ kind: 'state', name, topics: [name], read: async () => ({}) });
+  channels.listen(viewOf('kept'), listener);
   for (let number = 0; number < 5_000; number += 1) {
-    const sight = sightOf(`word ${number}`);
-    channels.listen(sight, listener);
-    channels.leave(sight, listener);
+    const view = viewOf(`word ${number}`);
+    channels.listen(view, listener);
+    channels.leave(view, listener);
   }
   expect(subscribed.size).toBe(2_001);
   expect(subscribed.has('kept')).toBe(true);

@@ -49,7 +49,7 @@ describe('what grows', () => {
   });
 
   const follow = (watch_index?: string, on = node): Promise<Watched<string[]>> =>
-    followingOf(on, log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), waiter: 'ann' });
+    followingOf(on, log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), caller_key: 'ann' });
 
   test('is answered with its end to who has seen nothing', async () => {
     await log.write('1', '2', '3', '4', '5', '6', '7');

@@ -26,8 +26,8 @@ describe('those who wait for a change', () => {
   afterEach(() => everybody.abort());
 
   /** Waits for what never comes, without the database. */
-  const wait = (waiter: string, signal: AbortSignal = everybody.signal) =>
-    node.watch.until('never', async () => undefined, { signal, waiter, timeout_ms: 600_000 });
+  const wait = (caller_key: string, signal: AbortSignal = everybody.signal) =>
+    node.watch.until('never', async () => undefined, { signal, caller_key, timeout_ms: 600_000 });
   const refusalOf = (work: Promise<unknown>) => rejectionOf<ServiceError>(ServiceError, work);
 
   test(`are at most ${PER_CALLER_MAX} for each caller; others are not kept out by them`, async () => {
@@ -54,7 +54,7 @@ describe('those who wait for a change', () => {
       how: 'are answered',
       async end() {
         const words = watchWords(node);
-        const asking = { watch_index: undefined, signal: everybody.signal, waiter: 'ann' };
+        const asking = { watch_index: undefined, signal: everybody.signal, caller_key: 'ann' };
         const { watch } = await answerOf(node, words, 'ann', asking);
         const answered = answerOf(node, words, 'ann', { ...asking, watch_index: watch.index });
         await expectFull();
@@ -65,14 +65,14 @@ describe('those who wait for a change', () => {
     {
       how: 'are not answered in time',
       async end() {
-        const waiting = { signal: everybody.signal, waiter: 'ann', timeout_ms: 20 };
+        const waiting = { signal: everybody.signal, caller_key: 'ann', timeout_ms: 20 };
         await node.watch.until('never', async () => undefined, waiting);
       },
     },
     {
       how: 'fail',
       async end() {
-        const waiting = { signal: everybody.signal, waiter: 'ann', timeout_ms: 600_000 };
+        const waiting = { signal: everybody.signal, caller_key: 'ann', timeout_ms: 600_000 };
         await rejectionOf(
           Error,
           node.watch.until('never', () => Promise.reject(new Error('it fails')), waiting),
@@ -113,7 +113,7 @@ describe('those who wait for a change', () => {
 
   test('who only look take no place', async () => {
     const waiting = Array.from({ length: PER_CALLER_MAX }, () => wait('ann'));
-    const looking = { watch_index: undefined, signal: everybody.signal, waiter: 'ann' };
+    const looking = { watch_index: undefined, signal: everybody.signal, caller_key: 'ann' };
     expect((await answerOf(node, watchWords(node), 'untouched', looking)).view).toBe(0);
     everybody.abort();
     await Promise.all(waiting);
@@ -126,7 +126,11 @@ describe('those who wait for a change', () => {
       looks += 1;
       return wanted ? 'seen' : undefined;
     };
-    const seen = node.watch.until('word:ann', look, { signal: everybody.signal, waiter: 'ann', timeout_ms: 600_000 });
+    const seen = node.watch.until('word:ann', look, {
+      signal: everybody.signal,
+      caller_key: 'ann',
+      timeout_ms: 600_000,
+    });
     await waitFor(() => looks === 1, 'the first look');
     await raiseWord(node, 'ann');
     await waitFor(() => looks === 2, 'the second look');
@@ -149,7 +153,7 @@ describe('those who wait for a change', () => {
       unsubscribe();
       return undefined;
     };
-    const waiting = { signal: everybody.signal, waiter: 'ann', timeout_ms: 600_000 };
+    const waiting = { signal: everybody.signal, caller_key: 'ann', timeout_ms: 600_000 };
     expect(await node.watch.until('word:eve', look, waiting)).toBe('new');
   });
 
@@ -160,7 +164,7 @@ describe('those who wait for a change', () => {
       return undefined;
     };
     expect(
-      await node.watch.until('never', look, { signal: everybody.signal, waiter: 'ann', timeout_ms: 20 }),
+      await node.watch.until('never', look, { signal: everybody.signal, caller_key: 'ann', timeout_ms: 20 }),
     ).toBeUndefined();
     expect(looks).toBeGreaterThan(1);
   });

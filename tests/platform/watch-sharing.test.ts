@@ -57,8 +57,8 @@ function makeFeed(): { feed: Feed; tell(topic: string): void; subscribed(): stri
   const listeners = new Map<() => void, string>();
   return {
     feed: {
-      subscribe(topic, onNews) {
-        const listener = () => onNews(undefined);
+      subscribe(topic, onChange) {
+        const listener = () => onChange(undefined);
         listeners.set(listener, topic);
         return () => void listeners.delete(listener);
       },

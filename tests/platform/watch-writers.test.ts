@@ -27,7 +27,7 @@ interface Seen {
 }
 
 /** Watches a word, one answer after the other, until it is this number. Gives all that was seen. */
-async function follow(node: WatchingNode, name: string, until: number, waiter: string): Promise<Seen[]> {
+async function follow(node: WatchingNode, name: string, until: number, caller_key: string): Promise<Seen[]> {
   const words = watchWords(node);
   const seen: Seen[] = [];
   let watch_index: string | undefined;
@@ -35,7 +35,7 @@ async function follow(node: WatchingNode, name: string, until: number, waiter: s
     const { view, watch } = await answerOf(node, words, name, {
       watch_index,
       signal: AbortSignal.timeout(30_000),
-      waiter,
+      caller_key,
     });
     seen.push({ view, number: Number(watch.index.split('.')[1]) });
     if (view === until) return seen;

@@ -37,10 +37,10 @@ function answer(
   {
     watch_index,
     signal = FOR_EVER,
-    waiter = name,
-  }: { watch_index?: string; signal?: AbortSignal; waiter?: string } = {},
+    caller_key = name,
+  }: { watch_index?: string; signal?: AbortSignal; caller_key?: string } = {},
 ): Promise<Watched<number>> {
-  return answerOf(on, words, name, { watch_index, signal, waiter });
+  return answerOf(on, words, name, { watch_index, signal, caller_key });
 }
 
 /** Whether an answer is still waited for after another has gone the whole way. */
@@ -173,7 +173,7 @@ describe('an answer', () => {
       topics: () => [`word:${name}`],
       read: () => Promise.reject(new ServiceError('GAME_NOT_FOUND', {})),
     };
-    const waiting = { watch_index: undefined, signal: FOR_EVER, waiter: name };
+    const waiting = { watch_index: undefined, signal: FOR_EVER, caller_key: name };
     const { code } = await rejectionOf(ServiceError, answerOf(node, failing, name, waiting));
     expect(code).toBe('GAME_NOT_FOUND');
     expect((await answer(node, watchWords(node), name)).view).toBe(0);
@@ -185,7 +185,7 @@ test('one change is read once for all who wait for it', async () => {
   const name = newName();
   const { watch } = await answer(node, words, name);
   const waiting = Array.from({ length: 500 }, (_, number) =>
-    answer(node, words, name, { watch_index: watch.index, waiter: `player ${number}` }),
+    answer(node, words, name, { watch_index: watch.index, caller_key: `player ${number}` }),
   );
   expect(await isWaiting(Promise.race(waiting))).toBe(true);
   words.reads = 0;
@@ -209,7 +209,7 @@ test('who asks differently does not see what another sees', async () => {
       node,
       sights,
       { name: 'one', identity_id },
-      { watch_index: undefined, signal: FOR_EVER, waiter: identity_id },
+      { watch_index: undefined, signal: FOR_EVER, caller_key: identity_id },
     );
   const answers = await Promise.all(['ann', 'bob', 'ann', 'bob'].map(ask));
   expect(answers.map(({ view }) => view)).toEqual(['ann', 'bob', 'ann', 'bob']);

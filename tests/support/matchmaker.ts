@@ -73,9 +73,9 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   let withheld: (() => void)[] = [];
   const feed: Feed = {
     ...news,
-    subscribe(topic, onNews) {
-      if (!topic.startsWith(topics.lobbiesOf(''))) return news.subscribe(topic, onNews);
-      return news.subscribe(topic, (version) => withheld.push(() => onNews(version)));
+    subscribe(topic, onChange) {
+      if (!topic.startsWith(topics.lobbiesOf(''))) return news.subscribe(topic, onChange);
+      return news.subscribe(topic, (version) => withheld.push(() => onChange(version)));
     },
   };
   const limits = { watch_hold_ms: 40_000, watchers_max: PLENTY, watchers_per_caller_max: PLENTY };
@@ -111,8 +111,8 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       const seen = watch.until(news, look, waiting);
       if (typeof news !== 'string') return seen;
       const [, lobby_id = ''] = news.split(':');
-      const { waiter } = waiting;
-      const [, player_id = ''] = (typeof waiter === 'string' ? waiter : waiter()).split(':');
+      const { caller_key } = waiting;
+      const [, player_id = ''] = (typeof caller_key === 'string' ? caller_key : caller_key()).split(':');
       seating.get(waiting.signal)?.({ lobby_id, player_id });
       return seen;
     },

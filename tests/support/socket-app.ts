@@ -89,8 +89,8 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   };
   const feed: typeof its_feed = {
     ...its_feed,
-    subscribe(topic, onNews) {
-      const unsubscribe = its_feed.subscribe(topic, onNews);
+    subscribe(topic, onChange) {
+      const unsubscribe = its_feed.subscribe(topic, onChange);
       count(topic, 1);
       return () => {
         count(topic, -1);

@@ -58,7 +58,7 @@ export interface Watched<View> {
 interface Asking {
   watch_index: string | undefined;
   signal: AbortSignal;
-  waiter: string;
+  caller_key: string;
 }
 
 /** The answer to somebody who watches, as he reads it. */

@@ -144,7 +144,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const now = clock.now();
       await database.transact((tx) => store.destroyAllOf(tx, node_id, now, after(now, STOP_ALL_WITHIN_MS)));
       const look = async () => ((await store.selectOfNode(database.queries, node_id)).length === 0 ? true : undefined);
-      const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), waiter: 'stop' };
+      const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
       await watch.until(topics.serversEnding(), look, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
     },
     /** Whether a machine has servers that have not ended. */

@@ -47,7 +47,7 @@ export interface Database extends AsyncDisposable {
    * Hears of notifications on a channel, over a connection of its own. `onConnected` is called at the first connection
    * and after each lost one, when news may have been missed.
    */
-  listen(channel: string, onNews: (payload: string) => void, onConnected: () => void): Promise<void>;
+  listen(channel: string, onNotification: (payload: string) => void, onConnected: () => void): Promise<void>;
   /**
    * Does work while no other process on the database does work under the same lock (an advisory lock of PostgreSQL).
    * `connection` is the one that holds it.
@@ -89,8 +89,8 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       if (was_full) was_full = await db.transaction(writeForNothing).then(() => false, isDiskFull);
       return was_full;
     },
-    async listen(channel, onNews, onConnected) {
-      await client.listen(channel, onNews, onConnected);
+    async listen(channel, onNotification, onConnected) {
+      await client.listen(channel, onNotification, onConnected);
     },
     async exclusively(lock, work) {
       const client_of_lock = connect(address, 1);

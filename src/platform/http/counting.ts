@@ -5,7 +5,7 @@ import { assertWithin, type Limits } from '../limits/limits.ts';
 import { networkOf } from '../networks.ts';
 import { type Soon, whenThere } from '../soon.ts';
 import { type Caller, nameCaller } from '../tokens/caller.ts';
-import { nameOf, type Waiter } from '../watch/places.ts';
+import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
 
 /**
@@ -71,11 +71,11 @@ export function limitOf(route: { limit: Limit }, is_poll: boolean): Limit {
 
 /** As whom somebody is counted against a limit. */
 export function nameCounted(limit: Limit, caller: Caller | undefined, address: () => string): string {
-  return nameOf(nameWatcher(limit.by === 'caller' ? caller : undefined, address));
+  return readCallerKey(nameWatcher(limit.by === 'caller' ? caller : undefined, address));
 }
 
 /** Who watches: everybody who plays has the same public token, so there it is the address that counts. */
-export function nameWatcher(caller: Caller | undefined, address: () => string): Waiter {
+export function nameWatcher(caller: Caller | undefined, address: () => string): CallerKey {
   if (!caller) return () => networkOf(address());
   const is_shared = caller.kind === 'public' || caller.kind === 'development';
   return is_shared ? () => `${nameCaller(caller)} ${networkOf(address())}` : nameCaller(caller);

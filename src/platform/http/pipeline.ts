@@ -5,7 +5,7 @@ import type { Caller, CallerKind } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import { createSharedReads } from '../watch/shared-reads.ts';
 import type { View } from '../watch/views.ts';
-import type { Admission, Watch } from '../watch/watch.ts';
+import type { Authorization, Watch } from '../watch/watch.ts';
 import type { PeerServer } from './addresses.ts';
 import { JsonText } from './answers.ts';
 import { badBody, isKept, noteFullyRead, parseJsonToKeep, type ReadText } from './body.ts';
@@ -67,7 +67,7 @@ export interface Asking {
 export interface Admitted {
   question: Question<unknown, never, never>;
   /** How to find out later whether it still may be. */
-  admission: Admission | undefined;
+  admission: Authorization | undefined;
 }
 
 /**
@@ -150,7 +150,12 @@ export function createPipeline(route: Route, dependencies: PipelineDependencies)
     const admitted = admit({ caller, params, search });
     const { question, admission = identified?.admission } = admitted instanceof Promise ? await admitted : admitted;
     if (isWatched(route)) {
-      const waiting = { number, admission, signal: patience.signal, waiter: nameWatcher(caller, address) };
+      const waiting = {
+        number,
+        authorization: admission,
+        signal: patience.signal,
+        caller_key: nameWatcher(caller, address),
+      };
       return new JsonText(await watch.answer(await lookAt(route, question), waiting));
     }
     const text = route.body_kind === 'text' || body_shape ? await readText(request) : '';
@@ -184,7 +189,7 @@ export function lookAt(route: WatchedRoute, question: Admitted['question']): Soo
 interface Identified {
   caller: Caller;
   /** How to find out later whether he still is; undefined for the bearer of a token. */
-  admission?: Admission;
+  admission?: Authorization;
 }
 
 /** Makes what knows whoever comes without a token: from a page of a namespace's own he is a player of that namespace. */

@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import { networkOf } from '../networks.ts';
-import { Places } from '../watch/places.ts';
+import { CallerSlots } from '../watch/caller-slots.ts';
 
 /** Of one address; IPv6 by /64. Many may play behind it, and a browser has a few for each. */
 const PER_ADDRESS_MAX = 256;
@@ -35,13 +35,13 @@ export interface Transfers {
 
 export function createTransfers({ transfers_max, s3, limits }: TransferSettings): Transfers {
   const per_address = limits.is_on ? PER_ADDRESS_MAX * limits.scale : Number.POSITIVE_INFINITY;
-  const places = new Places(per_address);
+  const slots = new CallerSlots(per_address);
   let under_way = 0;
 
   function begin(address: string, client: AbortSignal): EndTransfer {
     if (under_way >= transfers_max) throw new ServiceError('TRANSFERS_BUSY', {});
     const network = networkOf(address);
-    if (!places.take(network)) {
+    if (!slots.take(network)) {
       throw new ServiceError('TOO_MANY_TRANSFERS', { limit: per_address }, { retry_after_ms: 1_000 });
     }
     under_way += 1;
@@ -50,7 +50,7 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
       if (has_ended) return;
       has_ended = true;
       under_way -= 1;
-      places.leave(network);
+      slots.free(network);
       client.removeEventListener('abort', end);
     };
     if (client.aborted) end();

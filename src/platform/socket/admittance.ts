@@ -7,10 +7,10 @@ import { createPathReader, isWatched, type Route } from '../http/route.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
+import { readCallerKey } from '../watch/caller-slots.ts';
 import { subscribeAll } from '../watch/feed.ts';
-import { nameOf } from '../watch/places.ts';
 import type { View } from '../watch/views.ts';
-import type { Admission, Watch } from '../watch/watch.ts';
+import type { Authorization, Watch } from '../watch/watch.ts';
 
 const CHECK_AGAIN_AFTER_MS = 1_000;
 
@@ -77,7 +77,7 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
   }
 
   /** Asks again whether he may when there is news of it, until `leave` is called. */
-  function guard({ topics, check }: Admission, { onDoubted, onRefused, onAdmitted }: Verdict) {
+  function guard({ topics, check }: Authorization, { onDoubted, onRefused, onAdmitted }: Verdict) {
     let retry: ReturnType<typeof setTimeout> | undefined;
     let checks = 0;
     let is_doubtful = false;
@@ -129,7 +129,7 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
       );
       if (counted) assertWithin(counted);
       // The address is known already: it is counted from the first on.
-      const leavePlace = watch.takePlace(nameOf(nameWatcher(caller, () => address)));
+      const freeSlot = watch.takeSlot(readCallerKey(nameWatcher(caller, () => address)));
       let guarded: ReturnType<typeof guard> | undefined;
       try {
         const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };
@@ -144,12 +144,12 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
           isDoubtful: () => guarded?.isDoubtful() ?? false,
           leave() {
             guarded?.leave();
-            leavePlace();
+            freeSlot();
           },
         };
       } catch (error) {
         guarded?.leave();
-        leavePlace();
+        freeSlot();
         throw error;
       }
     },

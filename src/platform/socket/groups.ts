@@ -102,7 +102,7 @@ class Group {
     this.#stop = () => channels.leave(sight, this);
   }
 
-  onNews(): void {
+  onChange(): void {
     void this.#advance();
   }
 

@@ -33,7 +33,7 @@ export interface SessionDependencies {
   admittance: Admittance;
   public_url: string;
   /** Counts the socket among those of its caller, or of an address while nobody knows who it is. Throws TOO_MANY_SOCKETS. */
-  takePlace(caller: Caller | undefined, address: string): () => void;
+  takeSlot(caller: Caller | undefined, address: string): () => void;
   onEnd(session: Session, duration_ms: number): void;
 }
 
@@ -152,7 +152,7 @@ export class Session {
       throw new ServiceError('WATCH_BAD_FRAME', { error: 'the token is of somebody else: open another socket for it' });
     }
     if (!known) {
-      const leave = this.#dependencies.takePlace(bearer.caller, this.#opening.address);
+      const leave = this.#dependencies.takeSlot(bearer.caller, this.#opening.address);
       this.#leave();
       this.#leave = leave;
     }

@@ -8,7 +8,7 @@ import { type Counting, nameWatcher } from '../http/counting.ts';
 import { readBearer } from '../http/pipeline.ts';
 import { inOneMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
-import { nameOf, Places } from '../watch/places.ts';
+import { CallerSlots, readCallerKey } from '../watch/caller-slots.ts';
 import { type AdmittanceDependencies, createAdmittance } from './admittance.ts';
 import { CLOSE, FRAME_BYTES_MAX, SUBPROTOCOL } from './frames.ts';
 import { createGroups } from './groups.ts';
@@ -46,7 +46,7 @@ export interface Sockets extends Upgrades {
 export function createSockets(dependencies: SocketsDependencies): Sockets {
   const { clock, addresses, counting, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
   const sessions = new Set<Session>();
-  const places = new Places(sockets_per_caller_max);
+  const slots = new CallerSlots(sockets_per_caller_max);
   /** A socket hears what is published by the listener that it came by. */
   const servers = new Set<UpgradingServer>();
   let is_stopping = false;
@@ -63,10 +63,10 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     },
   });
 
-  function takePlace(caller: Caller | undefined, address: string): () => void {
-    const name = nameOf(nameWatcher(caller, () => address));
-    if (!places.take(name)) throw tooMany();
-    return () => places.leave(name);
+  function takeSlot(caller: Caller | undefined, address: string): () => void {
+    const name = readCallerKey(nameWatcher(caller, () => address));
+    if (!slots.take(name)) throw tooMany();
+    return () => slots.free(name);
   }
 
   const session_dependencies = {
@@ -74,7 +74,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     groups,
     admittance,
     public_url,
-    takePlace,
+    takeSlot,
     onEnd(session: Session, duration_ms: number) {
       sessions.delete(session);
       events.emit({ event: 'socket_closed', duration_ms });
@@ -95,7 +95,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       const bearer = token === undefined ? undefined : await admittance.read(token);
       if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
       if (sessions.size >= sockets_max) throw tooMany();
-      const leave = takePlace(bearer?.caller, address);
+      const leave = takeSlot(bearer?.caller, address);
       const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, leave });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
       sessions.add(session);

@@ -1,66 +1,65 @@
 import { LRUCache } from 'lru-cache';
 import type { Queries } from '../database/database.ts';
 import { type Feed, subscribeAll } from './feed.ts';
-import { createGrowthChannel } from './growth-channel.ts';
+import { createLogChannel } from './log-channel.ts';
 import { createSharedReads } from './shared-reads.ts';
 import { createStateChannel } from './state-channel.ts';
 import { createVersionReads } from './version-reads.ts';
 import type { View } from './views.ts';
 
-/** Channels that nobody listens to are kept for those who come back in a moment: a poll does after each answer. */
+/** Channels without listeners that are kept: a poll comes back a moment after each answer. */
 const IDLE_MAX = 2_000;
 
-/** What was to be seen at some moment. */
+/** What a view showed at some moment. */
 export interface Snapshot {
-  /** Where it stands in the order of changes. */
+  /** Its position in the order of changes. */
   number: number;
-  /** Of what grows: the number that it goes on from. */
+  /** Of a log: the number of its first entry. */
   after: number | undefined;
   /** The body with its `watch`, as JSON. */
   text: string;
 }
 
-/** All that is to be seen under one name, read once for everybody who watches it. */
+/** A view that is read once for all who watch it. */
 export interface Channel {
-  /** What `since` would give, where that is known without reading: null for nothing yet; undefined when it has to be read. */
+  /** Returns what `since` would, where that is known without reading: null for nothing new; undefined to read first. */
   peek(number: number): Snapshot | null | undefined;
-  /** What came after `number`: the present of a state, the next pieces of a growth. Undefined when there is nothing yet. */
+  /** Returns what came after `number`: the current state, or the log's next entries. Undefined when nothing has. */
   since(number: number): Promise<Snapshot | undefined>;
-  /** What there is for somebody who has seen `number`, be it nothing new; `undefined` has seen nothing. */
+  /** Returns what to answer to a watcher that has seen `number`, even if nothing is new; `undefined` has seen nothing. */
   present(number: number | undefined): Promise<Snapshot>;
 }
 
-/** Somebody who is told when it is worth looking again. */
+/** Is called when there may be something new. */
 export interface Listener {
-  onNews(): void;
+  onChange(): void;
 }
 
-/** What a kind of channel does; who listens to it is none of its business. */
-export interface ChannelWork extends Channel {
-  /** News of a topic; without a version, all that was known may be wrong. */
-  hear(topic: string, version: number | undefined): void;
-  /** Reads what is new, for all who listen. Gives whether there may be more. */
+/** A channel together with what keeps it up to date. */
+export interface SharedChannel extends Channel {
+  /** Takes note of a topic's change; without a version, everything that is known may be outdated. */
+  onChange(topic: string, version: number | undefined): void;
+  /** Reads what is new, for all listeners. Returns whether there may be more. */
   refresh(): Promise<boolean>;
-  /** Forgets what can be read again. */
-  rest(): void;
+  /** Drops what can be read again. */
+  evict(): void;
 }
 
 export interface Channels {
-  /** Tells a listener of news from now on: listen first, then look. Gives where to look. */
-  listen(sight: View, listener: Listener): Channel;
-  /** Tells him no more. */
-  leave(sight: View, listener: Listener): void;
-  /** The present, whatever is remembered: for those who may just have changed it themselves. */
-  present(sight: View): Promise<Snapshot>;
-  /** The number in an index of this database; undefined for any other text. */
+  /** Notifies a listener of changes from now on. Returns the channel: listen first, then look. */
+  listen(view: View, listener: Listener): Channel;
+  leave(view: View, listener: Listener): void;
+  /** Reads the current snapshot, ignoring what is known: the caller may just have changed it. */
+  present(view: View): Promise<Snapshot>;
+  /** Returns the number of an index of this database; undefined for any other text. */
   readIndex(index: string | undefined): number | undefined;
 }
 
 interface Entry {
-  channel: ChannelWork;
+  channel: SharedChannel;
   listeners: Set<Listener>;
-  refreshing: boolean;
-  has_news: boolean;
+  is_refreshing: boolean;
+  has_changed: boolean;
   unsubscribe(): void;
 }
 
@@ -68,7 +67,7 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
   const tools: ChannelTools = {
     readVersions: createVersionReads(queries, feed.observe),
     share: createSharedReads(),
-    show: (body, number, after) => ({
+    toSnapshot: (body, number, after) => ({
       number,
       after,
       text: JSON.stringify({ ...body, watch: { index: `${epoch}.${number}` } }),
@@ -84,53 +83,53 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
     },
   });
 
-  const openChannel = (sight: View) =>
-    sight.kind === 'state' ? createStateChannel(sight, tools) : createGrowthChannel(sight, tools);
+  const openChannel = (view: View) =>
+    view.kind === 'state' ? createStateChannel(view, tools) : createLogChannel(view, tools);
 
-  function open(sight: View): Entry {
-    const channel = openChannel(sight);
-    // Before anything is read: what changes in between is heard.
-    const unsubscribe = subscribeAll(feed, sight.topics, (version, topic) => {
-      channel.hear(topic, version);
-      if (entry.listeners.size > 0) spread(entry);
+  function open(view: View): Entry {
+    const channel = openChannel(view);
+    // Subscribes before the first read, so that no change in between is missed.
+    const unsubscribe = subscribeAll(feed, view.topics, (version, topic) => {
+      channel.onChange(topic, version);
+      if (entry.listeners.size > 0) refresh(entry);
     });
-    const entry: Entry = { channel, listeners: new Set(), refreshing: false, has_news: false, unsubscribe };
-    entries.set(sight.name, entry);
+    const entry: Entry = { channel, listeners: new Set(), is_refreshing: false, has_changed: false, unsubscribe };
+    entries.set(view.name, entry);
     return entry;
   }
 
-  /** Reads news once for all who listen, then tells them; what comes meanwhile is read after that. */
-  async function spread(entry: Entry): Promise<void> {
-    entry.has_news = true;
-    if (entry.refreshing) return;
-    entry.refreshing = true;
-    while (entry.has_news && entry.listeners.size > 0) {
-      entry.has_news = false;
+  /** Reads what is new once for all listeners, then notifies them. Once more if something changed meanwhile. */
+  async function refresh(entry: Entry): Promise<void> {
+    entry.has_changed = true;
+    if (entry.is_refreshing) return;
+    entry.is_refreshing = true;
+    while (entry.has_changed && entry.listeners.size > 0) {
+      entry.has_changed = false;
       try {
-        entry.has_news = await entry.channel.refresh();
+        entry.has_changed = await entry.channel.refresh();
       } catch {
-        // Whoever is told looks himself, and hears what is wrong.
+        // Each listener looks again by itself, and gets the failure then.
       }
-      for (const listener of [...entry.listeners]) listener.onNews();
+      for (const listener of [...entry.listeners]) listener.onChange();
     }
-    entry.refreshing = false;
+    entry.is_refreshing = false;
   }
 
   return {
-    listen(sight, listener) {
-      const entry = entries.get(sight.name) ?? open(sight);
-      if (entry.listeners.size === 0) idle.delete(sight.name);
+    listen(view, listener) {
+      const entry = entries.get(view.name) ?? open(view);
+      if (entry.listeners.size === 0) idle.delete(view.name);
       entry.listeners.add(listener);
       return entry.channel;
     },
     leave({ name }, listener) {
       const entry = entries.get(name);
       if (!entry?.listeners.delete(listener) || entry.listeners.size > 0) return;
-      entry.channel.rest();
+      entry.channel.evict();
       idle.set(name, entry);
     },
-    // Of a channel of its own, which knows nothing yet.
-    present: (sight) => tools.share(`now ${sight.name}`, () => openChannel(sight).present(undefined)),
+    // Through a new channel, which knows nothing yet.
+    present: (view) => tools.share(`now ${view.name}`, () => openChannel(view).present(undefined)),
     readIndex(index) {
       const [life, number = '', ...more] = index?.split('.') ?? [];
       return life === epoch && more.length === 0 && /^\d{1,15}$/.test(number) ? Number(number) : undefined;
@@ -138,9 +137,9 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
   };
 }
 
-/** What channels of all kinds work with. */
+/** What channels of both kinds work with. */
 export interface ChannelTools {
   readVersions: (names: string[]) => Promise<Map<string, number>>;
   share: <Value>(name: string, read: () => Promise<Value>) => Promise<Value>;
-  show: (body: object, number: number, after?: number) => Snapshot;
+  toSnapshot: (body: object, number: number, after?: number) => Snapshot;
 }

@@ -6,29 +6,29 @@ import { CHANGES_CHANNEL, readVersions } from './versions.ts';
 const RECHECK_EVERY_MS = 5_000;
 const TOPICS_PER_QUERY_MAX = 1_000;
 
-/** Called with news of a topic; the version is a hint and may be missing. */
+/** Called when a topic has changed; the version is a hint and may be missing. */
 type OnChange = (version: number | undefined) => void;
 
-/** News of changed topics, from all processes on the database. A hint, never data: it may come twice, late or not at all. */
+/** Notifies of changed topics, from all processes on the database. A hint, never data: it may be repeated, late or lost. */
 export interface Feed extends AsyncDisposable {
-  /** Calls `onNews` at every news until the returned function is called. */
-  subscribe(topic: string, onNews: OnChange): () => void;
+  /** Calls `onChange` at every change until the returned function is called. */
+  subscribe(topic: string, onChange: OnChange): () => void;
   /**
-   * Takes versions that were read from the database as news, where they have not been heard yet: whoever goes on with them
-   * finds nothing remembered from before.
+   * Notifies subscribers of versions that were read from the database, where they are new. A caller that goes on with
+   * these versions finds nothing outdated in any cache.
    */
   observe(versions: ReadonlyMap<string, number>): void;
 }
 
-/** Subscribes to several topics; the news says of which. Gives the function that ends it for all. */
+/** Subscribes to several topics; `onChange` gets the topic that changed. Returns the function that unsubscribes from all. */
 export function subscribeAll(
   { subscribe }: Pick<Feed, 'subscribe'>,
   topics: readonly string[],
-  onNews: (version: number | undefined, topic: string) => void,
+  onChange: (version: number | undefined, topic: string) => void,
 ): () => void {
-  const ends = topics.map((topic) => subscribe(topic, (version) => onNews(version, topic)));
+  const unsubscribers = topics.map((topic) => subscribe(topic, (version) => onChange(version, topic)));
   return () => {
-    for (const end of ends) end();
+    for (const unsubscribe of unsubscribers) unsubscribe();
   };
 }
 
@@ -38,19 +38,19 @@ interface Subscription {
 }
 
 /**
- * Listens on one connection. When it was lost, and every so often for notifications that never came, the versions of all
- * topics that somebody waits for are compared with what was heard.
+ * Listens on one connection. Compares the versions of all subscribed topics with the known ones after the connection was
+ * lost, and every so often in case a notification never came.
  */
 export async function openFeed(database: Database, events: Events, recheck_every_ms = RECHECK_EVERY_MS): Promise<Feed> {
   const subscriptions = new Map<string, Subscription>();
   const closing = new AbortController();
   let has_connected = false;
 
-  function spread(topic: string, version: number | undefined): void {
+  function notify(topic: string, version: number | undefined): void {
     const subscription = subscriptions.get(topic);
     if (!subscription) return;
     subscription.known_version = version;
-    for (const onNews of [...subscription.listeners]) onNews(version);
+    for (const onChange of [...subscription.listeners]) onChange(version);
   }
 
   async function compareVersions(): Promise<number> {
@@ -61,9 +61,9 @@ export async function openFeed(database: Database, events: Events, recheck_every
       for (const [topic, version] of await readVersions(database.queries, batch)) {
         const known = subscriptions.get(topic)?.known_version;
         if (known === version) continue;
-        // One that was never heard of may have changed just before its watcher came: tell it, but do not count it.
+        // A topic without a known version may have changed just before its subscriber came: notify, but do not count it.
         if (known !== undefined) missed += 1;
-        spread(topic, version);
+        notify(topic, version);
       }
     }
     return missed;
@@ -81,7 +81,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
     CHANGES_CHANNEL,
     (payload) => {
       const blank = payload.indexOf(' ');
-      spread(payload.slice(blank + 1), Number(payload.slice(0, blank)));
+      notify(payload.slice(blank + 1), Number(payload.slice(0, blank)));
     },
     () => {
       if (has_connected) events.emit({ event: 'feed_reconnected' });
@@ -91,19 +91,19 @@ export async function openFeed(database: Database, events: Events, recheck_every
   );
 
   return {
-    subscribe(topic, onNews) {
+    subscribe(topic, onChange) {
       const subscription = subscriptions.get(topic) ?? { known_version: undefined, listeners: new Set() };
       subscriptions.set(topic, subscription);
-      subscription.listeners.add(onNews);
+      subscription.listeners.add(onChange);
       return () => {
-        subscription.listeners.delete(onNews);
+        subscription.listeners.delete(onChange);
         if (subscription.listeners.size === 0 && subscriptions.get(topic) === subscription) subscriptions.delete(topic);
       };
     },
     observe(versions) {
       for (const [topic, version] of versions) {
         const known = subscriptions.get(topic)?.known_version;
-        if (known === undefined || version > known) spread(topic, version);
+        if (known === undefined || version > known) notify(topic, version);
       }
     },
     async [Symbol.asyncDispose]() {

@@ -1,49 +1,47 @@
-import type { ChannelTools, ChannelWork, Snapshot } from './channels.ts';
+import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
 import type { View } from './views.ts';
 
-/**
- * What can look different, like a lobby. Its number is the sum of its topics' versions: it rises when any of them does.
- */
+/** The channel of a state, such as a lobby. Its number is the sum of its topics' versions, which only rise. */
 export function createStateChannel(
-  sight: View & { kind: 'state' },
-  { readVersions, share, show }: ChannelTools,
-): ChannelWork {
-  /** Of its topics, as far as we know; kept up to date by news. */
+  view: View & { kind: 'state' },
+  { readVersions, share, toSnapshot }: ChannelTools,
+): SharedChannel {
+  /** The topics' versions as far as they are known, kept up to date by changes. */
   let versions: Map<string, number> | undefined;
-  /** For each reading of versions that is under way, what was heard meanwhile: it may not have seen that. */
-  const readings = new Set<Map<string, number>>();
+  /** For each read of versions that is under way, the changes meanwhile, which it may have missed. */
+  const version_reads = new Set<Map<string, number>>();
   let newest: Snapshot | undefined;
   let reads_begun = 0;
   let newest_read = 0;
 
   async function readNumber(): Promise<number> {
-    const heard = new Map<string, number>();
-    readings.add(heard);
+    const changed = new Map<string, number>();
+    version_reads.add(changed);
     try {
-      const read = await readVersions(sight.topics);
-      for (const [topic, version] of heard) read.set(topic, Math.max(version, read.get(topic) ?? 0));
+      const read = await readVersions(view.topics);
+      for (const [topic, version] of changed) read.set(topic, Math.max(version, read.get(topic) ?? 0));
       versions = read;
       return sum(read);
     } finally {
-      readings.delete(heard);
+      version_reads.delete(changed);
     }
   }
 
   const knownNumber = async () => (versions ? sum(versions) : await readNumber());
 
-  /** The number before the view: a view that is newer than its number costs one look more, the reverse would hide a change. */
+  /** Reads the number before the state: a state newer than its number costs one more read, the reverse hides a change. */
   async function read(): Promise<Snapshot> {
     reads_begun += 1;
     const this_read = reads_begun;
     const number = await knownNumber();
-    const shown = show(await sight.read(), number);
-    if (this_read < newest_read) return newest ?? shown;
+    const snapshot = toSnapshot(await view.read(), number);
+    if (this_read < newest_read) return newest ?? snapshot;
     newest_read = this_read;
-    newest = shown;
-    return shown;
+    newest = snapshot;
+    return snapshot;
   }
 
-  const readTogether = () => share(`state ${sight.name}`, read);
+  const readTogether = () => share(`state ${view.name}`, read);
 
   async function present(): Promise<Snapshot> {
     const known = await knownNumber();
@@ -58,30 +56,30 @@ export function createStateChannel(
       return number < known && newest?.number === known ? newest : undefined;
     },
     async present(number) {
-      const shown = await present();
-      // A view may be newer than its number. Under the number that somebody has seen already, he must see the same again.
-      if (shown.number !== number || (await readNumber()) === number) return shown;
+      const snapshot = await present();
+      // A state may be newer than its number, but a watcher must see the same state under the same number.
+      if (snapshot.number !== number || (await readNumber()) === number) return snapshot;
       return await present();
     },
     async since(number) {
       const known = await knownNumber();
       if (number === known) return undefined;
-      // Told by another process that has heard more than we have; or by this one, before the database was restored.
+      // A higher number is from a process that has seen more changes, or from before the database was restored.
       if (number > known && number === (await readNumber())) return undefined;
       return await present();
     },
-    hear(topic, version) {
+    onChange(topic, version) {
       const known = versions?.get(topic) ?? 0;
-      for (const heard of readings) heard.set(topic, Math.max(version ?? 0, heard.get(topic) ?? 0));
+      for (const changed of version_reads) changed.set(topic, Math.max(version ?? 0, changed.get(topic) ?? 0));
       if (version !== undefined && version >= known) versions?.set(topic, version);
-      // Versions do not go back: we have misheard, or the database was restored.
+      // Versions never fall: either a known version is wrong, or the database was restored.
       else versions = undefined;
     },
     async refresh() {
       if (newest?.number !== (await knownNumber())) await readTogether();
       return false;
     },
-    rest() {
+    evict() {
       newest = undefined;
     },
   };

@@ -11,7 +11,7 @@ export type VersionReads = (names: string[]) => Promise<Map<string, number>>;
  * Lets all who ask in one turn of the event loop share a query: many come back together. Nobody joins a query that has
  * begun: what was changed before he asked must be in what he sees. `learn` is told what was read, before anybody.
  */
-export function createVersionReads(queries: Queries, learn: Feed['observe']): VersionReads {
+export function createVersionReads(queries: Queries, observe: Feed['observe']): VersionReads {
   let wanted = new Set<string>();
   let round: Promise<Map<string, number>> | undefined;
 
@@ -25,7 +25,7 @@ export function createVersionReads(queries: Queries, learn: Feed['observe']): Ve
     );
     const read = await Promise.all(batches.map((batch) => readVersions(queries, batch)));
     const versions = new Map(read.flatMap((some) => [...some]));
-    learn(versions);
+    observe(versions);
     return versions;
   }
 

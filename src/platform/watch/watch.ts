@@ -1,18 +1,18 @@
 import type { Queries } from '../database/database.ts';
 import { ServiceError } from '../errors.ts';
-import { Alarm, Alarms } from './alarms.ts';
+import { type CallerKey, CallerSlots, readCallerKey } from './caller-slots.ts';
 import { type Channels, createChannels } from './channels.ts';
 import { type Feed, subscribeAll } from './feed.ts';
-import { nameOf, Places, type Waiter } from './places.ts';
 import { readEpoch } from './versions.ts';
 import type { View } from './views.ts';
+import { Waiter, Waiters } from './waiters.ts';
 
 const RETRY_AFTER_MS = 1_000;
 
 export interface WatchLimits {
   /** How long a poll waits for a change. */
   watch_hold_ms: number;
-  /** How many may wait at one time: polls, and subscriptions of sockets. */
+  /** Polls and subscriptions of sockets that may wait at one time. */
   watchers_max: number;
   watchers_per_caller_max: number;
 }
@@ -20,132 +20,131 @@ export interface WatchLimits {
 interface Waiting {
   /** Ends the wait: the client has gone, or the service stops. */
   signal: AbortSignal;
-  waiter: Waiter;
+  caller_key: CallerKey;
 }
 
-/** Whether somebody still may see what he waits for. */
-export interface Admission {
-  /** Where news of it appears. */
+/** Whether a caller may still see what it watches. */
+export interface Authorization {
+  /** Where changes that may revoke it are announced. */
   topics: readonly string[];
-  /** Throws when he may not. */
+  /** Throws when it is revoked. */
   check(): Promise<void>;
 }
 
 export interface Watch {
   channels: Channels;
-  /** Where an index stands. One of another database, or none of ours, has seen nothing: undefined. */
+  /** Returns the number of an index; undefined for an index of another database, or any other text. */
   readIndex: Channels['readIndex'];
   /**
-   * The body of now, as JSON; or, with the number of an earlier answer (`readIndex`), the body after the next change; after
-   * the hold time the body of now again, or of what grows nothing new.
+   * Returns the current body, as JSON; or, with the number of an earlier answer (`readIndex`), the body after the next
+   * change. After the hold time it returns the current body again, or no entries in case of a log.
    */
   answer(
-    sight: View,
-    waiting: Waiting & { number: number | undefined; admission?: Admission | undefined },
+    view: View,
+    waiting: Waiting & { number: number | undefined; authorization?: Authorization | undefined },
   ): Promise<string>;
-  /** Looks, and looks again after each news of the topics, until something is seen; undefined when the time is over. */
-  until<Seen>(
+  /** Calls `look` now and after each change of the topics until it returns something; undefined after the timeout. */
+  until<Found>(
     topics: string | readonly string[],
-    look: () => Promise<Seen | undefined>,
+    look: () => Promise<Found | undefined>,
     waiting: Waiting & { timeout_ms: number },
-  ): Promise<Seen | undefined>;
-  /** A place among those who watch; gives the function that gives it back. Throws TOO_MANY_WATCHERS. */
-  takePlace(waiter: Waiter): () => void;
-  /** Answers all who hold a poll, now and from now on: the service stops. */
+  ): Promise<Found | undefined>;
+  /** Takes one of the caller's slots. Returns the function that frees it. Throws TOO_MANY_WATCHERS. */
+  takeSlot(caller_key: CallerKey): () => void;
+  /** Answers all polls, now and from now on: the service stops. */
   release(): void;
-  /** Hears of news of a topic. */
   subscribe: Feed['subscribe'];
 }
 
 export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimits): Promise<Watch> {
   const { watch_hold_ms, watchers_max, watchers_per_caller_max } = limits;
   const channels = createChannels(queries, feed, await readEpoch(queries));
-  const places = new Places(watchers_per_caller_max);
-  let places_in_all = 0;
+  const slots = new CallerSlots(watchers_per_caller_max);
+  let slots_taken = 0;
 
-  const alarms = new Alarms(watch_hold_ms);
+  const waiters = new Waiters(watch_hold_ms);
 
-  /** Takes a place. Gives the name under which it is counted, to leave by. */
-  function enter(waiter: Waiter): string | undefined {
-    if (places_in_all >= watchers_max) throw tooMany();
-    places_in_all += 1;
-    // Until half of all places are taken nobody takes another's.
-    if (typeof waiter === 'function' && places_in_all * 2 <= watchers_max) return undefined;
-    const name = nameOf(waiter);
-    if (places.take(name)) return name;
-    places_in_all -= 1;
+  /** Takes a slot. Returns the key to free it by; undefined where the caller is not counted. */
+  function takeSlot(caller_key: CallerKey): string | undefined {
+    if (slots_taken >= watchers_max) throw tooMany();
+    slots_taken += 1;
+    // While more than half of all slots are free, no caller can keep another one out.
+    if (typeof caller_key === 'function' && slots_taken * 2 <= watchers_max) return undefined;
+    const key = readCallerKey(caller_key);
+    if (slots.take(key)) return key;
+    slots_taken -= 1;
     throw tooMany();
   }
 
-  function leave(name: string | undefined): void {
-    places_in_all -= 1;
-    if (name !== undefined) places.leave(name);
+  function freeSlot(key: string | undefined): void {
+    slots_taken -= 1;
+    if (key !== undefined) slots.free(key);
   }
 
   async function poll(
-    sight: View,
+    view: View,
     number: number,
-    { signal, waiter, admission }: Waiting & { admission?: Admission | undefined },
+    { signal, caller_key, authorization }: Waiting & { authorization?: Authorization | undefined },
   ): Promise<string> {
-    const name = enter(waiter);
-    const alarm = alarms.set(signal);
-    const channel = channels.listen(sight, alarm);
-    const doubt = admission && listenForDoubt(admission);
+    const key = takeSlot(caller_key);
+    const waiter = waiters.add(signal);
+    const channel = channels.listen(view, waiter);
+    const authorized = authorization && watchAuthorization(authorization);
     try {
       for (;;) {
         const known = channel.peek(number);
-        const shown = known === undefined ? await channel.since(number) : known;
-        if (shown || alarm.is_over) {
-          if (doubt?.isJustified()) await admission?.check();
-          return (shown ?? (await channel.present(number))).text;
+        const snapshot = known === undefined ? await channel.since(number) : known;
+        if (snapshot || waiter.is_over) {
+          if (authorized?.hasChanged()) await authorization?.check();
+          return (snapshot ?? (await channel.present(number))).text;
         }
-        await alarm.next();
+        await waiter.next();
       }
     } finally {
-      alarms.end(alarm);
-      channels.leave(sight, alarm);
-      doubt?.end();
-      leave(name);
+      waiters.remove(waiter);
+      channels.leave(view, waiter);
+      authorized?.unsubscribe();
+      freeSlot(key);
     }
   }
 
-  /** News of what somebody's admission depends on, while he waits. */
-  function listenForDoubt({ topics }: Admission) {
-    let is_justified = false;
-    const end = subscribeAll(feed, topics, () => {
-      is_justified = true;
+  /** Notes whether an authorization may have been revoked since. */
+  function watchAuthorization({ topics }: Authorization) {
+    let has_changed = false;
+    const unsubscribe = subscribeAll(feed, topics, () => {
+      has_changed = true;
     });
-    return { isJustified: () => is_justified, end };
+    return { hasChanged: () => has_changed, unsubscribe };
   }
 
   return {
     channels,
     readIndex: channels.readIndex,
-    takePlace(waiter) {
-      const name = enter(waiter);
-      return () => leave(name);
+    takeSlot(caller_key) {
+      const key = takeSlot(caller_key);
+      return () => freeSlot(key);
     },
-    release: () => alarms.release(),
+    release: () => waiters.release(),
     subscribe: feed.subscribe,
-    answer: (sight, { number, ...waiting }) =>
-      number === undefined ? channels.present(sight).then(({ text }) => text) : poll(sight, number, waiting),
-    async until(topics, look, { signal, waiter, timeout_ms }) {
-      const name = enter(waiter);
-      const alarm = new Alarm(signal, timeout_ms);
-      const timer = setTimeout(() => alarm.finish(), timeout_ms);
-      // Subscribed before the first look: what changes in between is heard.
-      const unsubscribe = subscribeAll(feed, [topics].flat(), () => alarm.onNews());
+    answer: (view, { number, ...waiting }) =>
+      number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
+    async until(topics, look, { signal, caller_key, timeout_ms }) {
+      const key = takeSlot(caller_key);
+      const waiter = new Waiter(signal, timeout_ms);
+      const timer = setTimeout(() => waiter.finish(), timeout_ms);
+      // Subscribes before the first look, so that no change in between is missed.
+      const unsubscribe = subscribeAll(feed, [topics].flat(), () => waiter.onChange());
       try {
         for (;;) {
-          const seen = await look();
-          if (seen !== undefined || alarm.is_over) return seen;
-          await alarm.next();
+          const found = await look();
+          if (found !== undefined || waiter.is_over) return found;
+          await waiter.next();
         }
       } finally {
         clearTimeout(timer);
-        alarm.end();
+        waiter.dispose();
         unsubscribe();
-        leave(name);
+        freeSlot(key);
       }
     },
   };

@@ -106,7 +106,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       return await attempt(request, draft);
     };
     const news = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id), topics.namespace(namespace_id)];
-    return await watch.until(news, look, { signal, waiter: `queue:${ticket}`, timeout_ms: wait_ms });
+    return await watch.until(news, look, { signal, caller_key: `queue:${ticket}`, timeout_ms: wait_ms });
   }
 
   /** Those who wait here have not gone; whoever was thought to have, stands at the end now. */

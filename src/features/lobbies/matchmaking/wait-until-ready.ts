@@ -73,7 +73,7 @@ export function createReadiness({ database, watch, servers, request_timeout_ms }
       const explaining_ms = Math.min(EXPLAINING_MAX_MS, request_timeout_ms * EXPLAINING_SHARE);
       const left_ms = Math.min(patience.deadline - performance.now(), request_timeout_ms) - explaining_ms;
       // Each waits for himself: a lobby has more players than one caller may have waiters.
-      const waiting = { signal: patience.signal, waiter: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
+      const waiting = { signal: patience.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
       const ports = await watch.until(topics.lobby(lobby_id), look, waiting);
       if (ports || patience.is_over) return ports;
       const lateness = await explainLateness(lobby_id, request_timeout_ms);

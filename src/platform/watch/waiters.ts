@@ -1,15 +1,15 @@
 import { Timeouts } from '../timeouts.ts';
 
 /**
- * Something to wait for: it rings when there is news, and is over at its time or when whoever waits has gone. Ten thousand
- * of them wait at one time, so it is one object, which is itself what listens.
+ * Waits for changes until its timeout, or until its signal is aborted. Ten thousand wait at one time, so a waiter is a
+ * single object that is itself the listener of both.
  */
-export class Alarm implements EventListenerObject {
+export class Waiter implements EventListenerObject {
   is_over: boolean;
   /** Milliseconds of `performance.now()`. */
   readonly deadline: number;
   readonly #signal: AbortSignal;
-  #has_rung = false;
+  #has_changed = false;
   #wake: (() => void) | undefined;
 
   constructor(signal: AbortSignal, timeout_ms: number) {
@@ -19,61 +19,60 @@ export class Alarm implements EventListenerObject {
     signal.addEventListener('abort', this);
   }
 
-  /** There is news. */
-  onNews(): void {
-    this.#has_rung = true;
+  onChange(): void {
+    this.#has_changed = true;
     this.#wake?.();
   }
 
-  /** Whoever waits has gone. */
+  /** Called when the signal is aborted. */
   handleEvent(): void {
     this.finish();
   }
 
-  /** The time is over. */
+  /** Ends the wait. */
   finish(): void {
     this.is_over = true;
     this.#wake?.();
   }
 
-  /** Until it rings, or has rung since the last time, or is over. */
+  /** Waits for a change since the last call, or for the end. */
   async next(): Promise<void> {
-    if (!this.#has_rung && !this.is_over) {
+    if (!this.#has_changed && !this.is_over) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
       this.#wake = undefined;
     }
-    this.#has_rung = false;
+    this.#has_changed = false;
   }
 
-  end(): void {
+  dispose(): void {
     this.#signal.removeEventListener('abort', this);
   }
 }
 
-/** Alarms that all have the same time. */
-export class Alarms {
-  readonly #timeouts: Timeouts<Alarm>;
+/** Waiters that share one timeout. */
+export class Waiters {
+  readonly #timeouts: Timeouts<Waiter>;
   #is_released = false;
 
   constructor(timeout_ms: number) {
     this.#timeouts = new Timeouts(timeout_ms);
   }
 
-  set(signal: AbortSignal): Alarm {
-    const alarm = new Alarm(signal, this.#timeouts.timeout_ms);
-    if (this.#is_released) alarm.finish();
-    this.#timeouts.add(alarm);
-    return alarm;
+  add(signal: AbortSignal): Waiter {
+    const waiter = new Waiter(signal, this.#timeouts.timeout_ms);
+    if (this.#is_released) waiter.finish();
+    this.#timeouts.add(waiter);
+    return waiter;
   }
 
-  end(alarm: Alarm): void {
-    alarm.end();
-    this.#timeouts.delete(alarm);
+  remove(waiter: Waiter): void {
+    waiter.dispose();
+    this.#timeouts.delete(waiter);
   }
 
-  /** Nobody waits any longer, from now on. */
+  /** Ends every wait, now and from now on. */
   release(): void {
     this.#is_released = true;
     this.#timeouts.finish();

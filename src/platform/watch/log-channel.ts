@@ -1,0 +1,77 @@
+import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
+import type { View } from './views.ts';
+
+/**
+ * The channel of an append-only log. Its number is that of the next entry. No entry is left out or repeated: each answer
+ * goes on where the one before ended.
+ */
+export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapshot }: ChannelTools): SharedChannel {
+  /** The end of the log as far as it is known. Up-to-date watchers wait here. */
+  let end: number | undefined;
+  /** The last read of what comes after the end, which may still run. All watchers at the end share it until a change. */
+  let reading_on: Promise<Snapshot> | undefined;
+  /** The entries that were found last. */
+  let newest: Snapshot | undefined;
+
+  const readLast = (): Promise<Snapshot> =>
+    share(`end ${view.name}`, async () => {
+      const { content, next } = await view.last();
+      return toSnapshot(content, next);
+    });
+
+  const readFrom = (number: number): Promise<Snapshot> =>
+    share(`${number} ${view.name}`, async () => {
+      const { content, next } = await view.from(number);
+      return toSnapshot(content, next, number);
+    });
+
+  async function readOn(number: number): Promise<Snapshot> {
+    const snapshot = await readFrom(number);
+    if (end !== undefined && snapshot.number > end) {
+      newest = snapshot;
+      moveEnd(snapshot.number);
+    }
+    return snapshot;
+  }
+
+  function moveEnd(number: number): void {
+    end = number;
+    reading_on = undefined;
+  }
+
+  function readOnFromEnd(number: number): Promise<Snapshot> {
+    if (reading_on) return reading_on;
+    const this_read = readOn(number);
+    reading_on = this_read;
+    this_read.catch(() => {
+      if (reading_on === this_read) reading_on = undefined;
+    });
+    return this_read;
+  }
+
+  async function since(number: number): Promise<Snapshot | undefined> {
+    if (newest?.after === number) return newest;
+    if (end === undefined || number > end) {
+      const last = await readLast();
+      // Other reads may have moved the end further meanwhile.
+      if (end === undefined || last.number > end) moveEnd(last.number);
+      // The number is from before the database was restored, or made up.
+      if (end !== undefined && number > end) return last;
+    }
+    const snapshot = await (number === end ? readOnFromEnd(number) : readOn(number));
+    return snapshot.number === number ? undefined : snapshot;
+  }
+
+  return {
+    since,
+    peek: (number) => (newest?.after === number ? newest : undefined),
+    present: async (number) => (number === undefined ? await readLast() : await readFrom(number)),
+    onChange() {
+      reading_on = undefined;
+    },
+    refresh: async () => end !== undefined && (await since(end)) !== undefined,
+    evict() {
+      newest = undefined;
+    },
+  };
+}
