@@ -14,6 +14,8 @@ import type { ServerRow } from './tables.ts';
 
 /** How long at most until something is noticed that nobody told us of: that a process which is not our child ended. */
 const EVERY_MS = 500;
+/** The time between steps while this machine has no server. A new server wakes the loop, so this bounds a lost notification. */
+const EVERY_WITHOUT_SERVERS_MS = 5_000;
 const COLLECT_EVERY_MS = 250;
 const CLEAN_EVERY_MS = 60_000;
 /** Servers that are being started at one time; some of them wait for a large build to be unpacked. */
@@ -141,7 +143,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   const every = { signal, events };
-  const loop = startLoop({ ...every, name: 'servers', every_ms: EVERY_MS, step });
+  const untilNext = () => (known.length > 0 ? EVERY_MS : EVERY_WITHOUT_SERVERS_MS);
+  const loop = startLoop({ ...every, name: 'servers', every_ms: untilNext, step });
   const loops = [
     loop,
     startLoop({ ...every, name: 'server-logs', every_ms: COLLECT_EVERY_MS, step: collectLogs }),
