@@ -38,6 +38,7 @@ export type ServiceEvent =
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
   | { event: 'lobby_not_ready'; lobby_id: string; server_id: string; hint: string; last_lines: string[] }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }
+  | { event: 'lobby_not_stopped'; lobby_id: string; reason: string; cause: unknown }
   | { event: 'seats_expired'; reason: string; count: number }
   | { event: 'captcha_not_checked'; provider: string; namespace_id: string; reasons: string[]; cause?: unknown }
   | { event: 'outbound_target_rests'; account: string; origin: string }
@@ -84,6 +85,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   lobby_ready: 'info',
   lobby_not_ready: 'warn',
   lobby_stopped: 'info',
+  lobby_not_stopped: 'error',
   seats_expired: 'info',
   captcha_not_checked: 'warn',
   outbound_target_rests: 'warn',

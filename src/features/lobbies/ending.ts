@@ -5,6 +5,8 @@ import type { Servers } from '../servers/servers.ts';
 import * as store from './store.ts';
 import type { LobbyRow, StopReason } from './tables.ts';
 
+const FAILURES_IN_A_ROW_MAX = 3;
+
 export interface EndingDependencies {
   database: Database;
   clock: Clock;
@@ -31,10 +33,23 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
 
   return {
     stop,
-    /** Gives how many were ended. */
+    /**
+     * Ends each of the lobbies and returns how many ended. One that cannot be ended is reported and does not stop the
+     * others; several in a row are the database's failure, which is thrown.
+     */
     async stopAll(lobbies: LobbyRow[], reason: StopReason): Promise<number> {
       let stopped = 0;
-      for (const lobby of lobbies) stopped += Number(await stop(lobby, reason));
+      let failures_in_a_row = 0;
+      for (const lobby of lobbies) {
+        try {
+          stopped += Number(await stop(lobby, reason));
+          failures_in_a_row = 0;
+        } catch (cause) {
+          failures_in_a_row += 1;
+          if (failures_in_a_row > FAILURES_IN_A_ROW_MAX) throw cause;
+          events.emit({ event: 'lobby_not_stopped', lobby_id: lobby.lobby_id, reason, cause });
+        }
+      }
       return stopped;
     },
   };

@@ -82,20 +82,25 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return stopped;
   }
 
+  async function endDue(): Promise<number> {
+    const now = clock.now();
+    const { queries } = database;
+    let ended = await stopAll(await store.selectAbandoned(queries), 'server_ended');
+    ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
+    await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
+    ended += await removeDue(playersStore.isAwaitedInVain(now), 'seat_expired');
+    ended += await removeDue(playersStore.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
+    return ended + (await trimIdle());
+  }
+
   const loop = startLoop({
     name: 'lobbies',
     every_ms: EVERY_MS,
     signal,
     events,
     async step() {
-      const now = clock.now();
-      const { queries } = database;
-      let ended = await stopAll(await store.selectAbandoned(queries), 'server_ended');
-      ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
-      await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
-      ended += await removeDue(playersStore.isAwaitedInVain(now), 'seat_expired');
-      ended += await removeDue(playersStore.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
-      ended += await trimIdle();
+      // Seats are in running lobbies only, so without one nothing is due.
+      const ended = (await store.hasRunning(database.queries)) ? await endDue() : 0;
       await keepWarm();
       return ended;
     },

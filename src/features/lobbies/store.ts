@@ -183,6 +183,16 @@ export async function stopLobby(
   return row;
 }
 
+/** Whether any lobby runs, of any namespace. */
+export async function hasRunning(queries: Queries): Promise<boolean> {
+  const rows = await queries
+    .select({ lobby_id: lobbies.lobby_id })
+    .from(lobbies)
+    .where(isNull(lobbies.stop_ts))
+    .limit(1);
+  return rows.length > 0;
+}
+
 /** Running lobbies whose server is going or gone. */
 export async function selectAbandoned(queries: Queries): Promise<LobbyRow[]> {
   return await queries
