@@ -97,6 +97,8 @@ interface ServiceOptions {
   events?: Events;
   /** A database of the tests' own server, instead of the one that the configuration says. */
   database_address?: DatabaseAddress;
+  /** Tests recheck seldom, so that a change whose notification was lost is not found. */
+  feed_recheck_ms?: number;
 }
 
 /**
@@ -123,7 +125,7 @@ async function openAll(config: Config, options: ServiceOptions): Promise<Service
   await migrateDatabase(database);
   const { queries } = database;
   const space = createDiskSpace({ directory: data.path, reserve_bytes: config.disk_reserve_bytes, events });
-  const feed = opened.use(await openFeed(database, events));
+  const feed = opened.use(await openFeed(database, events, options.feed_recheck_ms));
   const watch = await openWatch(queries, feed, config);
   const tokens = await createTokens(await loadKey(queries, clock, 'token'), clock);
   const upload_key = await loadKey(queries, clock, 'upload');

@@ -9,6 +9,9 @@ import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
 
+/** Longer than any test: a lost notification stays lost. */
+const FEED_RECHECK_MS = 3_600_000;
+
 /** A whole service of my own: its database, its data directory, its port, its clock. */
 export interface TestService extends AsyncDisposable {
   service: Service;
@@ -52,6 +55,7 @@ export async function openTestService(
     clock,
     events: { emit: (event) => void events.push(event) },
     database_address,
+    feed_recheck_ms: FEED_RECHECK_MS,
   });
   opened.defer(async () => {
     await service.stopServers();

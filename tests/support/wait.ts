@@ -1,6 +1,12 @@
 /** Less than a test may take, so that what was waited for is told. */
 const WAIT_MS = 75_000;
 
+/**
+ * For what a test's name says happens at once: less than whatever else would bring it about (a loop's minute, a request's
+ * time), and more than a busy machine takes.
+ */
+export const AT_ONCE_MS = 20_000;
+
 /** Waits for a condition, not for a time. Fails with what was waited for. */
 export async function waitFor<Seen>(
   look: () => Promise<Seen | undefined | false> | Seen | undefined | false,

@@ -6,7 +6,7 @@ import { networkOf } from '../../platform/networks.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { createTurns } from './turns.ts';
 
-/** What bcrypt takes account of; a longer password would be cut. */
+/** What bcrypt takes account of. Programs that make hashes cut a longer password, or hash it first: none is compared. */
 const PASSWORD_BYTES_MAX = 72;
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_FOR_MS = 10 * 60_000;

@@ -75,7 +75,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setCdnAuthUser',
         ...writing,
-        summary: 'Adds a user of the site, or changes his password, which comes as a bcrypt hash.',
+        summary: 'Adds a user of the site, or changes his password, which comes as a bcrypt hash of at most 72 bytes.',
         body: wire.AuthUserBody,
         errors: [...NOT_FOUND, 'CDN_INVALID_AUTH_USER_PASSWORD', 'CDN_TOO_MANY_AUTH_USERS', 'VALIDATION_ERROR'],
       },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import bcrypt from 'bcryptjs';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { showSite, uploadSite } from '../../support/site.ts';
@@ -216,7 +217,7 @@ describe('who may see a site', () => {
     const refused = await get('/');
     expect(refused.status).toBe(401);
     expect(refused.headers.get('www-authenticate')).toContain('Basic');
-    for (const credentials of ['ann:wrong', 'bob:secret', 'ann', ':secret', `ann:secret${'x'.repeat(80)}`]) {
+    for (const credentials of ['ann:wrong', 'bob:secret', 'ann', ':secret']) {
       expect((await as(credentials)).status).toBe(401);
     }
     for (let time = 0; time < 2; time += 1) expect((await as('ann:secret')).status).toBe(200);
@@ -224,6 +225,27 @@ describe('who may see a site', () => {
     expect((await as('ann:secret')).status).toBe(401);
     await opened.api.ok('PUT', `${namespace}/cdn-auth`, { token, body: { auth_type: 'none' } });
     expect((await get('/')).status).toBe(200);
+  });
+
+  test('with a password of 72 bytes at the most: of a longer one, only some programs make a hash of all of it', async () => {
+    const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+    const token = game.cloud_token;
+    const [longest, longer] = ['p'.repeat(72), 'p'.repeat(73)];
+    const hashes = {
+      longest: await Bun.password.hash(longest, { algorithm: 'bcrypt', cost: 4 }),
+      // Bun has more than 72 bytes hashed first, bcryptjs cuts it.
+      whole: await Bun.password.hash(longer, { algorithm: 'bcrypt', cost: 4 }),
+      cut: await bcrypt.hash(longer, 4),
+    };
+    for (const [user, password] of Object.entries(hashes)) {
+      await opened.api.ok('POST', `${namespace}/auth-user`, { token, body: { user, password } });
+    }
+    await opened.api.ok('PUT', `${namespace}/cdn-auth`, { token, body: { auth_type: 'basic' } });
+    const as = async (user: string, password: string) =>
+      (await get('/', { authorization: `Basic ${btoa(`${user}:${password}`)}` })).status;
+    expect(await as('longest', longest)).toBe(200);
+    for (const user of Object.keys(hashes)) expect(await as(user, longer)).toBe(401);
+    await opened.api.ok('PUT', `${namespace}/cdn-auth`, { token, body: { auth_type: 'none' } });
   });
 
   test('under a domain of its own, from when it is added until it is removed', async () => {

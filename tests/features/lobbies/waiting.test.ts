@@ -2,10 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { listServers, type TestGame } from '../../support/game.ts';
 import { find, hostOf, join, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
-import { waitFor } from '../../support/wait.ts';
-
-/** Less than anything else takes that would give a seat back: a request's time, a seat's deadline. */
-const AT_ONCE_MS = 20_000;
+import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
 /** Long enough for a machine that is busy to seat both finds of a test before their time is over. */

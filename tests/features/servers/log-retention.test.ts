@@ -9,7 +9,7 @@ import { makeGame } from '../../support/game.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { makeDataDirectory, openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
-import { waitFor } from '../../support/wait.ts';
+import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 ** 2;
 const DAY_MS = 24 * 3_600_000;
@@ -62,7 +62,7 @@ describe('log retention:', () => {
     const young = await fillLogs({ servers: 1, ts: muster.clock.now() });
     // A process looks when it starts, then once a minute.
     await using _ = await openTestService({}, { beside: muster });
-    await waitFor(async () => (await countPieces(old)) === 0, 'all old pieces to go');
+    await waitFor(async () => (await countPieces(old)) === 0, 'all old pieces to go', AT_ONCE_MS);
     expect(await countPieces(young)).toBe(PIECES_PER_LOG);
   }, 90_000);
 
