@@ -53,7 +53,7 @@ export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid
 const ADVICE = new Map([
   [
     'display-name.not-unique',
-    'another version of this game has that name, so choose another, or take the one that versions/reserve-name gives',
+    'another version of this game has that name, so choose another, or use one from versions/reserve-name',
   ],
   ['name-id.not-unique', 'that name is taken, so choose another'],
 ]);

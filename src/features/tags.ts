@@ -30,7 +30,7 @@ export const TagsQuery = Type.Object({
 export function parseTags(tags_json: string | undefined): Record<string, string> {
   if (tags_json === undefined) return {};
   const refuse = () =>
-    new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'tags_json', error: 'expected a JSON object of texts' });
+    new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'tags_json', error: 'expected a JSON object of strings' });
   let tags: unknown;
   try {
     tags = JSON.parse(tags_json);

@@ -129,7 +129,7 @@ describe('every other operation refuses', () => {
       const is_of_environment = kind === 'service' && operation.path.includes('environment_id');
       const kinds = operation.kinds.join(', ');
       const wanted = is_of_environment
-        ? `403 API_FORBIDDEN: This request is not allowed: a service token is not enough for it; use one of: ${kinds}.`
+        ? `403 API_FORBIDDEN: This request is not allowed: it does not accept a service token; use one of: ${kinds}.`
         : `401 CLAIMS_MISSING_ENTITLEMENT: This route does not accept tokens of this kind. Use one of: ${kinds}.`;
       expect(await findOther(wanted, [{ operation, headers }])).toEqual([]);
     }

@@ -12,5 +12,5 @@ export async function checkProgram(directory: string, command: string[]): Promis
   const refuse = (problem: string) =>
     new ServiceError('BUILDS_BUILD_INVALID', { error: `the command ${JSON.stringify(command[0])} ${problem}` });
   if (!file?.isFile()) throw refuse('is not a file in the archive');
-  if ((file.mode & 0o111) === 0) throw refuse('is not executable; make it so before it is packed (chmod +x)');
+  if ((file.mode & 0o111) === 0) throw refuse('is not executable; run chmod +x before packing it');
 }

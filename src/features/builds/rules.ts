@@ -25,7 +25,7 @@ export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): Bu
   const kind = build.kind ?? inferKind(build);
   if (!kind) {
     const error =
-      'its kind cannot be told by the name of its file. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar';
+      'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar';
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
   if (!kinds.includes(kind)) throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', { kind, kinds: kinds.join(', ') });
@@ -33,7 +33,7 @@ export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): Bu
   if (build.image_file.content_length > max_content_length)
     throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
   if (kind === 'archive' && !build.command) {
-    throw new ServiceError('BUILDS_BUILD_INVALID', { error: 'an archive needs a command, ["./server"] for one' });
+    throw new ServiceError('BUILDS_BUILD_INVALID', { error: 'an archive needs a command, for example ["./server"]' });
   }
   if (
     kind === 'archive' &&
@@ -41,11 +41,13 @@ export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): Bu
       ?.split('/')
       .includes('..')
   ) {
-    throw new ServiceError('BUILDS_BUILD_INVALID', { error: 'its command lies outside of the archive' });
+    throw new ServiceError('BUILDS_BUILD_INVALID', {
+      error: 'its command is outside the archive; start a program inside it',
+    });
   }
   if (kind === 'javascript' && !SCRIPT_NAME.test(build.image_file.path)) {
     throw new ServiceError('BUILDS_BUILD_INVALID', {
-      error: 'the file of a javascript build ends in .js, .mjs, .cjs or .ts',
+      error: 'the file name of a javascript build must end in .js, .mjs, .cjs or .ts',
     });
   }
   return kind;

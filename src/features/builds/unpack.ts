@@ -65,7 +65,7 @@ export async function unpackArchive(
   if (failures.length > 0) throw invalid(`it is not a tar, or is damaged${place}`, failures[0]);
   // Cut between two entries, a tar reads like a whole one, and the decompressor of zstd does not tell that its input ended.
   if (!isEndMark(meter.last_block))
-    throw invalid(`its end is missing: it was not packed or not copied as a whole, and breaks off${place}`);
+    throw invalid(`its end is missing, so packing or copying it was interrupted${place}`);
 }
 
 type Entry = Extract extends AsyncIterable<infer Item> ? Item : never;
@@ -176,7 +176,7 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   if (Buffer.byteLength(name) > limits.name_bytes || segments.some((segment) => Buffer.byteLength(segment) > 255)) {
     throw invalid(`the name ${shown(name)}… is too long`);
   }
-  if (segments.length > limits.depth) throw invalid(`${shown(name)} lies more than ${limits.depth} folders deep`);
+  if (segments.length > limits.depth) throw invalid(`${shown(name)} is more than ${limits.depth} folders deep`);
   if (segments.length === 0 && !is_folder) throw invalid('an entry has no name');
   return segments.join('/');
 }
@@ -186,7 +186,7 @@ async function makeFolder(entry: Entry, path: string): Promise<void> {
     await mkdir(path, { recursive: true, mode: 0o755 });
   } catch (error) {
     if (!isErrno(error, 'EEXIST') && !isErrno(error, 'ENOTDIR')) throw error;
-    throw invalid(`${shown(entry.header.name)} needs a folder where a file is`, error);
+    throw invalid(`${shown(entry.header.name)} needs a folder where the archive has a file`, error);
   }
 }
 
@@ -195,7 +195,7 @@ async function writeFile(entry: Entry, file: string): Promise<void> {
   await makeFolder(entry, dirname(file));
   // "wx": a second entry of the same name, or one in the place of a folder, is refused by the file system itself.
   const handle = await open(file, 'wx', is_executable ? 0o755 : 0o644).catch((error: unknown) => {
-    throw isErrno(error, 'EEXIST') ? invalid(`${shown(entry.header.name)} is there twice`, error) : error;
+    throw isErrno(error, 'EEXIST') ? invalid(`${shown(entry.header.name)} occurs twice`, error) : error;
   });
   try {
     for await (const chunk of entry) {

@@ -119,7 +119,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
     const chosen = rules.chooseAnswer(providers, visitor.captcha);
     if (!chosen) {
-      const error = refuse(`this game takes those of ${providers.map(({ name }) => name).join(', ')}`);
+      const error = refuse(`this game accepts captchas of ${providers.map(({ name }) => name).join(', ')}`);
       return { decision: { decision: 'refused', reasons: ['other-provider'] }, error };
     }
     const { provider, client_response } = chosen;
@@ -221,15 +221,18 @@ function digest(parts: string[]): string {
 const EXPLANATIONS = new Map([
   ['used-before', 'it was used before'],
   ['other-hostname', 'it was solved on another site'],
-  ['other-sitekey', 'it is of another site'],
-  ['other-namespace', 'its challenge is of another game'],
-  ['unknown-domain', 'the page it comes from is of none of the domains that the game has keys for'],
-  ['too-long', 'it is longer than any that the provider gives'],
-  ['unreadable', 'it is no solution in base64'],
-  ['expired', 'its challenge is too old'],
+  ['other-sitekey', 'it belongs to another site'],
+  ['other-namespace', 'its challenge belongs to another game'],
+  ['unknown-domain', 'the game has no keys for the domain of the page that sent it'],
+  ['too-long', 'it is longer than any of its provider'],
+  ['unreadable', 'it is not a solution in base64'],
+  ['expired', 'its challenge has expired'],
 ]);
 
 /** For whoever reads the answer: of the codes that only the provider knows, nothing. */
 function explain(reasons: string[]): string {
-  return reasons.map((reason) => EXPLANATIONS.get(reason)).find((text) => text !== undefined) ?? 'it is not accepted';
+  return (
+    reasons.map((reason) => EXPLANATIONS.get(reason)).find((text) => text !== undefined) ??
+    'the provider did not accept it'
+  );
 }

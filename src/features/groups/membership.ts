@@ -84,7 +84,9 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
 
   async function dismiss(tx: Tx, group: CountedGroup, identity_id: string): Promise<void> {
     if (identity_id === group.owner_identity_id) {
-      throw new ServiceError('API_FORBIDDEN', { reason: 'the owner gives the group to somebody else before he goes' });
+      throw new ServiceError('API_FORBIDDEN', {
+        reason: 'transfer the ownership of the group before its owner leaves',
+      });
     }
     await removeMember(tx, group.group_id, identity_id);
   }

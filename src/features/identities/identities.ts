@@ -166,7 +166,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     /** Has a person forgotten in 30 days, unless the wish is taken back. Throws API_FORBIDDEN for an administrator. */
     async requestDeletion(identity_id: string): Promise<void> {
       if ((await get(identity_id)).is_admin) {
-        throw new ServiceError('API_FORBIDDEN', { reason: 'an administrator of this service is not forgotten' });
+        throw new ServiceError('API_FORBIDDEN', { reason: 'an administrator of this service cannot be deleted' });
       }
       await update(identity_id, { delete_ts: after(clock.now(), DELETE_AFTER_MS) });
     },

@@ -73,7 +73,7 @@ export function createHosting(dependencies: HostingDependencies) {
   /** The player of an id that a token names, who must be one of the lobby's. */
   async function getPlayer({ lobby_id }: Lobby, player_id: string): Promise<PlayerRow> {
     const player = await playersStore.selectPlayer(database.queries, player_id);
-    if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'it is of no player we know' });
+    if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'no player has this token' });
     if (player.lobby_id !== lobby_id) throw new ServiceError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', {});
     return player;
   }

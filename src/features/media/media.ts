@@ -31,7 +31,7 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
         const [file] = await uploads.files(upload_id);
         const type = imageTypeOf(file?.path ?? '');
         if (type && looksLike(type, await readStart(await uploads.read(upload_id, 0)))) return;
-        throw new ServiceError('UPLOAD_INVALID', { error: 'its content is not the picture that its name says' });
+        throw new ServiceError('UPLOAD_INVALID', { error: 'its content does not match the file type in its name' });
       },
       async complete() {},
     });
@@ -53,7 +53,10 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
       file: { path: string; content_length: number },
     ): Promise<{ upload_id: string; presigned_request: PresignedRequest }> {
       const content_type = imageTypeOf(file.path);
-      if (!content_type) throw new ServiceError('UPLOAD_INVALID', { error: 'a picture ends in .png, .jpg or .jpeg' });
+      if (!content_type)
+        throw new ServiceError('UPLOAD_INVALID', {
+          error: 'the file name of a picture must end in .png, .jpg or .jpeg',
+        });
       const max_content_length = BYTES_MAX[kind];
       if (file.content_length > max_content_length) throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
       const upload = { kind, is_multipart: false, ...owner };
@@ -77,7 +80,7 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
       if ((await uploads.complete(upload_id, replace)) || !show) return;
       await database.transact(async (tx) => {
         if ((await show(tx)) === upload_id) return;
-        const error = 'it is complete and shown elsewhere; prepare another upload for this';
+        const error = 'it is complete and used elsewhere; prepare another upload';
         throw new ServiceError('UPLOAD_INVALID', { error });
       });
     },

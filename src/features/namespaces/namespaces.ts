@@ -131,7 +131,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     async createDevelopmentToken(place: store.NamespacePlace, wanted: DevelopmentTokenBody): Promise<string> {
       const { namespace_id, name_id } = await get(place);
       if (wanted.ports && wanted.lobby_ports) {
-        throw new ServiceError('CLOUD_INVALID_CONFIG', { error: 'both ports and lobby_ports are given; use ports' });
+        throw new ServiceError('CLOUD_INVALID_CONFIG', { error: 'it has both ports and lobby_ports; use ports' });
       }
       const ports = readDevelopmentPorts(wanted);
       refuseProblems(developmentPortProblems(ports));

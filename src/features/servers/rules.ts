@@ -62,7 +62,7 @@ export function checkServer({ network, resources }: CreateServer): Record<string
   if (resources.cpu > RESOURCES_MAX.cpu || resources.memory > RESOURCES_MAX.memory) {
     const { cpu, memory } = RESOURCES_MAX;
     throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
-      error: `its resources fit into no tier; the largest has cpu ${cpu} and memory ${memory}`,
+      error: `its resources exceed the largest tier, cpu ${cpu} and memory ${memory}`,
     });
   }
   const ports = Object.entries(network.ports).map(([port, wanted]): [string, ServerPort] => {
@@ -74,7 +74,7 @@ export function checkServer({ network, resources }: CreateServer): Record<string
     }
     if (network.mode === 'host' && wanted.internal_port !== undefined) {
       throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
-        error: `the port "${port}" has an internal_port, which has no meaning in the network mode host`,
+        error: `the port "${port}" has an internal_port, which the network mode host does not support; remove it`,
       });
     }
     const internal_port = wanted.internal_port === undefined ? {} : { internal_port: wanted.internal_port };

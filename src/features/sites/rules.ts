@@ -10,8 +10,9 @@ export const FILES_MAX = 10_000;
  * names, each once. None of them ever becomes a path on our disk.
  */
 export function checkFiles(files: { path: string; content_length: number }[]): void {
-  if (files.length === 0) throw new ServiceError('UPLOAD_INVALID', { error: 'a site has at least one file' });
-  if (files.length > FILES_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${FILES_MAX} files` });
+  if (files.length === 0) throw new ServiceError('UPLOAD_INVALID', { error: 'a site needs at least one file' });
+  if (files.length > FILES_MAX)
+    throw new ServiceError('UPLOAD_INVALID', { error: `it has more than ${FILES_MAX} files` });
   const paths = new Set<string>();
   for (const { path } of files) {
     const problem = pathProblem(path) ?? (paths.has(path) ? 'is there twice' : undefined);

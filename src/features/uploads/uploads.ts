@@ -76,7 +76,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
   async function refusalOf(upload_id: string): Promise<ServiceError | undefined> {
     const { complete_ts, completing_until } = await get(upload_id);
     if (complete_ts) {
-      return new ServiceError('UPLOAD_INVALID', { error: 'it is complete, its files do not change any more' });
+      return new ServiceError('UPLOAD_INVALID', { error: 'it is complete, so its files can no longer change' });
     }
     return completing_until && completing_until >= clock.now() ? new ServiceError('UPLOAD_BUSY', {}) : undefined;
   }
@@ -169,14 +169,15 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       }
       const unsendable = files.find(({ content_type = '' }) => !isSendable(content_type));
       if (unsendable) {
-        const error = `the content_type of ${JSON.stringify(unsendable.path)} may have printable ASCII characters only, like "text/html; charset=utf-8"`;
+        const error = `the content_type of ${JSON.stringify(unsendable.path)} must have only printable ASCII characters, like "text/html; charset=utf-8"`;
         throw new ServiceError('UPLOAD_INVALID', { error });
       }
       const parts = rows.flatMap((row) => partsOf(row, upload.is_multipart));
-      if (parts.length > PARTS_MAX) throw new ServiceError('UPLOAD_INVALID', { error: `more than ${PARTS_MAX} parts` });
+      if (parts.length > PARTS_MAX)
+        throw new ServiceError('UPLOAD_INVALID', { error: `it has more than ${PARTS_MAX} parts` });
       const largest = objects.object_bytes_max;
       if (parts.some((part) => part.content_length > largest)) {
-        const error = `a file of more than ${largest} bytes is to be sent in parts (multipart_upload)`;
+        const error = `a file of more than ${largest} bytes must be sent in parts (multipart_upload)`;
         throw new ServiceError('UPLOAD_INVALID', { error });
       }
       const content_length = rows.reduce((sum, row) => sum + row.content_length, 0);
@@ -276,7 +277,7 @@ function keysOf(files: UploadFileRow[], is_multipart: boolean, stored: Map<strin
   const keys = new Set<string>();
   for (const { part, key } of files.flatMap((file) => heldPartsOf(file, is_multipart))) {
     if (key === undefined || stored.get(key) !== part.content_length) {
-      const error = `of ${JSON.stringify(part.path)}, the part at byte ${part.byte_offset} is missing`;
+      const error = `the part of ${JSON.stringify(part.path)} at byte ${part.byte_offset} is missing`;
       throw new ServiceError('UPLOAD_INCOMPLETE', { error });
     }
     keys.add(key);

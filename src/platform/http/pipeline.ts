@@ -222,7 +222,7 @@ function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[], 
     // As Rivet: a service token is known on the paths of an environment, and not enough for all of them.
     if (caller.kind === 'service' && namesEnvironment(path)) {
       throw new ServiceError('API_FORBIDDEN', {
-        reason: `a service token is not enough for it; use one of: ${allowed.join(', ')}`,
+        reason: `it does not accept a service token; use one of: ${allowed.join(', ')}`,
       });
     }
     throw new ServiceError('CLAIMS_MISSING_ENTITLEMENT', { entitlements: allowed.join(', ') });

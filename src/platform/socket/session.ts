@@ -149,7 +149,9 @@ export class Session {
     const known = this.#bearer?.caller;
     // What is watched was admitted for him; another has another socket.
     if (known && nameCaller(known) !== nameCaller(bearer.caller)) {
-      throw new ServiceError('WATCH_BAD_FRAME', { error: 'the token is of somebody else: open another socket for it' });
+      throw new ServiceError('WATCH_BAD_FRAME', {
+        error: 'the token belongs to another caller; open another socket for it',
+      });
     }
     if (!known) {
       const leave = this.#dependencies.takeSlot(bearer.caller, this.#opening.address);
@@ -172,7 +174,10 @@ export class Session {
   async #subscribe({ id, path, watch_index }: SubscribeFrame): Promise<void> {
     if (this.#subscriptions.has(id)) {
       // Without the id: the subscription that has it goes on.
-      return this.#refuse(new ServiceError('WATCH_BAD_FRAME', { error: `the id "${id}" is in use` }), undefined);
+      return this.#refuse(
+        new ServiceError('WATCH_BAD_FRAME', { error: `the id "${id}" is already in use` }),
+        undefined,
+      );
     }
     if (this.#subscriptions.size >= SUBSCRIPTIONS_MAX) {
       return this.#refuse(new ServiceError('TOO_MANY_WATCHERS', {}, { retry_after_ms: 1_000 }), id);
@@ -220,7 +225,9 @@ export class Session {
     for (const [id, { sight_name }] of this.#subscriptions) {
       if (sight_name !== name) continue;
       leave();
-      throw new ServiceError('WATCH_BAD_FRAME', { error: `this socket watches the same under the id "${id}"` });
+      throw new ServiceError('WATCH_BAD_FRAME', {
+        error: `this socket already watches that path under the id "${id}"`,
+      });
     }
   }
 

@@ -67,7 +67,7 @@ describe('an archive that is refused leaves nothing, and its build is not comple
     const { build_id, send, complete } = await deliver(damaged);
     for (const time of ['once', 'twice']) {
       expect(`${time}: ${(await complete()).body.message}`).toBe(
-        `${time}: The build is invalid: "./server" is there twice.`,
+        `${time}: The build is invalid: "./server" occurs twice.`,
       );
     }
     await send(new Uint8Array(whole));
@@ -92,7 +92,7 @@ describe("an archive's command", () => {
     ['./notes/server', 'is not a file in the archive'],
     [`./${'x'.repeat(300)}`, 'is not a file in the archive'],
     ['./SERVER', 'is not a file in the archive'],
-    ['./notes', 'is not executable; make it so before it is packed (chmod +x)'],
+    ['./notes', 'is not executable; run chmod +x before packing it'],
   ];
   test.each(REFUSED)('%s is refused', async (command, problem) => {
     const { build_id, complete } = await deliver(await packTar(tree), [command, '--fast']);

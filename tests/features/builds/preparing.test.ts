@@ -37,12 +37,12 @@ describe('a build is refused, and not listed,', () => {
     metadata: { errors: [{ path: ['display-name', problem] }] },
   });
   const BAD_BODY = { code: 'API_BAD_BODY' };
-  const NO_SCRIPT = INVALID('the file of a javascript build ends in .js, .mjs, .cjs or .ts');
-  const NO_COMMAND = INVALID('an archive needs a command, ["./server"] for one');
+  const NO_SCRIPT = INVALID('the file name of a javascript build must end in .js, .mjs, .cjs or .ts');
+  const NO_COMMAND = INVALID('an archive needs a command, for example ["./server"]');
   const UNKNOWN_KIND = INVALID(
-    'its kind cannot be told by the name of its file. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar',
+    'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar',
   );
-  const OUTSIDE = INVALID('its command lies outside of the archive');
+  const OUTSIDE = INVALID('its command is outside the archive; start a program inside it');
 
   const CASES: [what: string, body: object, refusal: object][] = [
     ['of a container', { ...SCRIPT, kind: 'docker_image' }, NOT_AVAILABLE('docker_image')],

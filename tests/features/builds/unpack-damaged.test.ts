@@ -16,7 +16,7 @@ const THIRD = SECOND + BLOCK + 8 * BLOCK;
 const END = THIRD + BLOCK + 8 * BLOCK;
 
 const DAMAGED = 'it is not a tar, or is damaged';
-const CUT = 'its end is missing: it was not packed or not copied as a whole, and breaks off';
+const CUT = 'its end is missing, so packing or copying it was interrupted';
 const NOTHING = 'it is empty, or not a tar.';
 
 test('the archive of this suite is laid out as the suite believes', () => {

@@ -83,27 +83,27 @@ const PLACES: Hostile[] = [
   {
     what: 'a file that is there twice',
     tar: await pack({ name: 'a', content: 'one' }, { name: 'a', content: 'two' }),
-    refusal: '"a" is there twice.',
+    refusal: '"a" occurs twice.',
   },
   {
     what: 'a file that is there twice in two spellings',
     tar: await pack({ name: 'a', content: 'one' }, { name: './a', content: 'two' }),
-    refusal: '"./a" is there twice.',
+    refusal: '"./a" occurs twice.',
   },
   {
     what: 'a file in the place of a folder',
     tar: await pack({ name: 'a/', type: 'directory' }, { name: 'a', content: 'two' }),
-    refusal: '"a" is there twice.',
+    refusal: '"a" occurs twice.',
   },
   {
     what: 'a folder in the place of a file',
     tar: await pack({ name: 'a', content: 'one' }, { name: 'a/', type: 'directory' }),
-    refusal: '"a/" needs a folder where a file is.',
+    refusal: '"a/" needs a folder where the archive has a file.',
   },
   {
     what: 'a file below a file',
     tar: await pack({ name: 'a', content: 'one' }, { name: 'a/b', content: 'two' }),
-    refusal: '"a/b" needs a folder where a file is.',
+    refusal: '"a/b" needs a folder where the archive has a file.',
   },
   {
     what: 'a file with the name of a folder',
@@ -128,7 +128,7 @@ const HEADERS: Hostile[] = [
       rawEntry({ name: 'any', type: 'g', content: paxRecord('path', 'one') }),
       ...['a', 'b'].flatMap((name) => [pax('mtime', '1'), rawEntry({ name })]),
     ),
-    refusal: '"one" is there twice.',
+    refusal: '"one" occurs twice.',
   },
   {
     what: 'a PAX header that leads a link elsewhere',

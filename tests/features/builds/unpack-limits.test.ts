@@ -51,7 +51,7 @@ describe('an archive of too much of something is refused', () => {
   const many = (count: number): TarEntry[] => Array.from({ length: count }, (_, n) => ({ name: `${n}`, content: 'x' }));
   const wide = `${'表'.repeat(85)}`;
   const CASES: [what: string, allowed: TarEntry[], refused: TarEntry[], refusal: string][] = [
-    ['depth', [{ name: deep(32) }], [{ name: deep(33) }], `"${deep(33)}" lies more than 32 folders deep.`],
+    ['depth', [{ name: deep(32) }], [{ name: deep(33) }], `"${deep(33)}" is more than 32 folders deep.`],
     [
       'letters in a path',
       [{ name: long(1_024) }],

@@ -173,7 +173,7 @@ describe('builds are listed', () => {
   ])('not by tags that are none: %s', async (tags_json) => {
     const answer = await buildsOf(muster, game).list(tags_json);
     expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
-    expect(answer.body.message).toBe('The query parameter "tags_json" is invalid: expected a JSON object of texts.');
+    expect(answer.body.message).toBe('The query parameter "tags_json" is invalid: expected a JSON object of strings.');
   });
 
   test('a build that is complete, by tags that it has, and by no others', async () => {

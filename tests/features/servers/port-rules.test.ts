@@ -30,8 +30,7 @@ function serverWith(
 
 describe('what is wrong with a server before it is made', () => {
   const tier = (found: { cpu?: number; memory?: number }) => serverWith({}, found);
-  const TOO_LARGE =
-    'The server cannot be created: its resources fit into no tier; the largest has cpu 4000 and memory 7352.';
+  const TOO_LARGE = 'The server cannot be created: its resources exceed the largest tier, cpu 4000 and memory 7352.';
   const REFUSALS = [
     ['more cores than any tier has', tier({ cpu: 4_001 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
     ['more memory than any tier has', tier({ memory: 7_353 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
@@ -51,7 +50,7 @@ describe('what is wrong with a server before it is made', () => {
       'a number of its own on the network of the machine',
       serverWith({ game: { protocol: 'udp', internal_port: 80, routing: { host: {} } } }, { mode: 'host' }),
       'SERVERS_SERVER_FAILED_TO_CREATE',
-      'The server cannot be created: the port "game" has an internal_port, which has no meaning in the network mode host.',
+      'The server cannot be created: the port "game" has an internal_port, which the network mode host does not support; remove it.',
     ],
   ] as const;
 

@@ -51,7 +51,7 @@ describe('an upload is not completed', () => {
       status: 400,
       code: 'UPLOAD_INCOMPLETE',
       message:
-        'The upload is incomplete: of "../\\"maps\\".js", the part at byte 0 is missing. Send the missing parts, then complete it.',
+        'The upload is incomplete: the part of "../\\"maps\\".js" at byte 0 is missing. Send the missing parts, then complete it.',
     });
     expect(await summaryOf(upload.build_id)).toMatchObject({ complete: false });
     for (const request of requests) await sendPart(request, '1+1');

@@ -114,7 +114,7 @@ describe('an upload of several parts', () => {
   const problem = async (upload: PreparedUpload) =>
     (await completeUpload(muster, upload, game.cloud_token)).body.message;
   const missing = (path: string, byte_offset: number) =>
-    `The upload is incomplete: of "${path}", the part at byte ${byte_offset} is missing. Send the missing parts, then complete it.`;
+    `The upload is incomplete: the part of "${path}" at byte ${byte_offset} is missing. Send the missing parts, then complete it.`;
   /** The objects that hold a file, in order. */
   function stored({ upload_id }: PreparedUpload, file_number: number): BunFile[] {
     const directory = join(muster.config.data_directory, 'objects', upload_id);

@@ -45,7 +45,7 @@ describe('prepare: a content type that no header can hold is refused', () => {
       expect(await prepare('javascript', JSON.stringify(file))).toEqual({
         is: '400 UPLOAD_INVALID',
         message:
-          'The upload is invalid: the content_type of "a.js" may have printable ASCII characters only, like "text/html; charset=utf-8".',
+          'The upload is invalid: the content_type of "a.js" must have only printable ASCII characters, like "text/html; charset=utf-8".',
       });
       expect(await builds()).toEqual(before);
     });

@@ -111,7 +111,7 @@ if (TEST_S3 !== undefined) {
       const refused = await here.api.call('POST', path, { token, body });
       expect([refused.status, refused.body.message]).toEqual([
         400,
-        'The upload is invalid: a file of more than 5368709120 bytes is to be sent in parts (multipart_upload).',
+        'The upload is invalid: a file of more than 5368709120 bytes must be sent in parts (multipart_upload).',
       ]);
       expect(await here.api.ok('POST', path, { token, body: { ...body, multipart_upload: true } })).toHaveProperty(
         'upload_id',
