@@ -7,7 +7,7 @@ const HOST_NAME = '[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?';
 const ALLOWED_DOMAIN = `([*]|([*][.])?${HOST_NAME})(=[0-9A-Fa-f-]{36})?`;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** Every setting of the service, as the environment names it. This shape is the only list: `--help` prints it. */
+/** Every setting of the service, under its environment variable. `--help` prints this list. */
 export const Settings = Type.Object({
   MUSTER_HOST: Type.String({
     default: '127.0.0.1',
@@ -18,7 +18,7 @@ export const Settings = Type.Object({
   MUSTER_DATA: Type.Optional(
     Type.String({
       minLength: 1,
-      description: 'Directory for everything that is kept. Default: ./muster-data (see README for root).',
+      description: 'Directory for all files of the service. Default: ./muster-data (see README for root).',
     }),
   ),
   MUSTER_DISK_RESERVE_MB: Type.Integer({
@@ -26,12 +26,12 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 1_048_576,
     description:
-      "Megabytes of the data directory's disk that are kept free for the database: uploads and unpacking are refused, and logs dropped, below.",
+      "Megabytes to keep free for the database on the data directory's disk. Below, uploads and unpacking are refused and logs dropped.",
   }),
   MUSTER_PUBLIC_URL: Type.Optional(
     Type.String({
       pattern: '^https?://[^/?#@]+/?$',
-      description: 'Address that clients use, when it is not http://HOST:PORT (behind a proxy, for one).',
+      description: 'Address that clients use, if not http://HOST:PORT (for example behind a proxy).',
     }),
   ),
   DATABASE_URL: Type.Optional(
@@ -44,26 +44,25 @@ export const Settings = Type.Object({
   MUSTER_TRUSTED_PROXIES: Type.Optional(
     Type.String({
       pattern: '^[0-9A-Fa-f.:/, ]+$',
-      description:
-        'Proxies in front, whose X-Forwarded-For says who the client is: addresses and networks, like 127.0.0.1,10.0.0.0/8.',
+      description: 'Proxies whose X-Forwarded-For is trusted: addresses and networks, like 127.0.0.1,10.0.0.0/8.',
     }),
   ),
   MUSTER_PROXY_SECRET: Type.Optional(
     Type.String({
       pattern: '^[!-~]{16,256}$',
       description:
-        'Secret that these proxies send in the header Muster-Proxy-Secret. Needed for a proxy on this machine, where game servers have its address.',
+        'Secret that trusted proxies send in the header Muster-Proxy-Secret. Required for a proxy on this machine, because game servers share its address.',
     }),
   ),
   MUSTER_LIMITS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
-    description: 'Whether it is limited how often anybody may call: on or off.',
+    description: 'Whether requests are rate limited: on or off.',
   }),
   MUSTER_LIMITS_SCALE: Type.Integer({
     default: 1,
     minimum: 1,
     maximum: 1_000_000,
-    description: 'How many times the usual limits: more where many players come from one address.',
+    description: 'Multiplies all rate limits. Raise it if many players share one address.',
   }),
   ...STORE_SHAPES,
   MUSTER_DATABASE_POOL: Type.Integer({
@@ -71,31 +70,31 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 100,
     description:
-      'Connections to PostgreSQL; four more listen for changes, give seats, note who has come and what lobbies say.',
+      'Connections to PostgreSQL, besides four for notifications, seats, connected players and lobby states.',
   }),
   MUSTER_LOG: Type.Union(
     [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],
-    { default: 'info', description: 'What is logged to stderr: off, error, warn, info or debug.' },
+    { default: 'info', description: 'Log level on stderr: off, error, warn, info or debug.' },
   ),
   MUSTER_DEMO: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on',
-    description: 'Whether the first start makes the demo game: on or off.',
+    description: 'Whether the first start creates the demo game: on or off.',
   }),
   MUSTER_DATACENTER: Type.String({
     default: 'local',
     pattern: '^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$',
-    description: 'Name id of the datacenter (region) this machine stands in.',
+    description: 'Name id of the datacenter (region) of this machine.',
   }),
   MUSTER_DATACENTER_NAME: Type.String({
     default: 'Local',
     minLength: 1,
     maxLength: 64,
-    description: 'The same as players read it.',
+    description: "Display name of this machine's datacenter.",
   }),
   MUSTER_DATACENTER_COORDINATES: Type.Optional(
     Type.String({
       pattern: '^-?[0-9]{1,2}([.][0-9]{1,9})?, ?-?[0-9]{1,3}([.][0-9]{1,9})?$',
-      description: 'Where that is: latitude and longitude in degrees, like 50.11,8.68.',
+      description: 'Latitude and longitude of the datacenter in degrees, like 50.11,8.68.',
     }),
   ),
   MUSTER_SERVER_HOST: Type.Optional(
@@ -108,179 +107,184 @@ export const Settings = Type.Object({
     default: 'sites.localhost',
     pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
     description:
-      'Domain below which sites are served: game--namespace.DOMAIN. Point *.DOMAIN at this service; not the domain of the API.',
+      'Domain of all sites: game--namespace.DOMAIN. Point *.DOMAIN at this service. It must not be the domain of the API.',
   }),
   MUSTER_OWN_HOSTS: Type.Optional(
     Type.String({
       pattern: `^${HOST_NAME}(, ?${HOST_NAME})*$`,
-      description: 'Further host names by which the API is reached, separated by commas: no site can have them.',
+      description: 'Further host names of the API, separated by commas. No site can use them.',
     }),
   ),
   MUSTER_DOMAINS_ALLOW: Type.Optional(
     Type.String({
       pattern: `^${ALLOWED_DOMAIN}(, ?${ALLOWED_DOMAIN})*$`,
       description:
-        'Domains that sites may have without a proof by DNS: *.example.com, or play.example.com=NAMESPACE_ID for one namespace; * for all.',
+        'Domains that sites may use without a DNS proof: *.example.com, or play.example.com=NAMESPACE_ID for one namespace; * for all.',
     }),
   ),
   MUSTER_NAME_SERVERS: Type.Optional(
     Type.String({
       pattern: '^[0-9A-Fa-f.:,\\[\\] ]+$',
       description:
-        'Name servers that are asked for the proof of a domain, like 192.0.2.53 or [2001:db8::53]:53. Default: those of this machine.',
+        'Name servers to ask for DNS proofs, like 192.0.2.53 or [2001:db8::53]:53. Default: those of this machine.',
     }),
   ),
   MUSTER_SERVER_PORTS: Type.String({
     default: '26000-31999',
     pattern: '^[0-9]{1,5}-[0-9]{1,5}$',
-    description: 'Ports that game servers are given, first and last.',
+    description: 'Ports for game servers, first-last.',
   }),
   MUSTER_SERVERS_MAX: Type.Integer({
     default: 500,
     minimum: 1,
     maximum: 10_000,
-    description: 'Game servers that run on this machine at one time.',
+    description: 'Maximum of game servers running on this machine.',
   }),
   MUSTER_SERVERS_PER_GROUP_MAX: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 10_000,
       description:
-        "Of them, those of one developer group's games, so that others have room. Default: three quarters of MUSTER_SERVERS_MAX.",
+        'Maximum of game servers on this machine for the games of one developer group. Default: three quarters of MUSTER_SERVERS_MAX.',
     }),
   ),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
     default: 300_000,
     minimum: 1_000,
     maximum: WEEK_MS,
-    description: 'Time a lobby has to call ready.',
+    description: 'Time for a new lobby to call ready.',
   }),
   MUSTER_SEAT_TIMEOUT_MS: Type.Integer({
     default: 120_000,
     minimum: 1_000,
     maximum: WEEK_MS,
-    description: 'Time a player has to connect after his seat was given.',
+    description: 'Time for a player to connect after getting a seat.',
   }),
   MUSTER_PLAYER_TIMEOUT_MS: Type.Integer({
     default: 28_800_000,
     minimum: 1_000,
     maximum: 52 * WEEK_MS,
-    description: 'Time after which a player is removed even if his lobby never said so.',
+    description: 'Time after which a player is removed even if the lobby did not report a disconnect.',
   }),
   MUSTER_REQUEST_TIMEOUT_MS: Type.Integer({
     default: 50_000,
     minimum: 1_000,
     maximum: 240_000,
-    description: 'Time one request may take, waiting for a lobby included.',
+    description: 'Time limit of a request, including the wait for a lobby.',
   }),
   MUSTER_VERIFICATION_TIMEOUT_MS: Type.Integer({
     default: 10_000,
     minimum: 100,
     maximum: 60_000,
-    description: "Time that a game's own server has to verify a player (external verification).",
+    description: "Time for a game's own server to verify a player (external verification).",
   }),
   MUSTER_OUTBOUND_ALLOW: Type.Optional(
     Type.String({
       maxLength: 4_096,
       description:
-        'Where such requests may go besides the Internet, separated by commas: 10.1.0.0/16, 10.1.2.3:8080, verify.internal:8080.',
+        'Targets of verification requests that are not on the Internet, separated by commas: 10.1.0.0/16, 10.1.2.3:8080, verify.internal:8080.',
     }),
   ),
   MUSTER_IP_DATABASE: Type.Optional(
     Type.String({
       minLength: 1,
-      description: "File that says where addresses are, in MaxMind's format (GeoLite2 City, for one).",
+      description: "File that locates IP addresses, in MaxMind's format (for example GeoLite2 City).",
     }),
   ),
   MUSTER_RECEIPTS_PER_SECOND_MAX: Type.Integer({
     default: 50,
     minimum: 0,
     maximum: 10_000,
-    description: 'Finds, joins and creates of a second of which it is kept for an hour why they came out as they did.',
+    description:
+      'Finds, joins and creates per second for which a receipt, which explains the outcome, is kept for an hour.',
   }),
   MUSTER_HCAPTCHA_SITE_KEY: Type.Optional(
     Type.String({
       maxLength: 36,
-      description: 'Site key of hCaptcha for versions that ask for it without keys of their own.',
+      description: 'Site key of hCaptcha for versions that use it without their own keys.',
     }),
   ),
   MUSTER_HCAPTCHA_SECRET_KEY: Type.Optional(
-    Type.String({ maxLength: 42, description: 'The secret key that belongs to it.' }),
+    Type.String({ maxLength: 42, description: 'Secret key that belongs to MUSTER_HCAPTCHA_SITE_KEY.' }),
   ),
   MUSTER_TURNSTILE_SITE_KEY: Type.Optional(
-    Type.String({ maxLength: 30, description: 'The same for Turnstile; GET /cloud/bootstrap shows it.' }),
+    Type.String({
+      maxLength: 30,
+      description:
+        'Site key of Turnstile for versions that use it without their own keys; GET /cloud/bootstrap shows it.',
+    }),
   ),
   MUSTER_TURNSTILE_SECRET_KEY: Type.Optional(
-    Type.String({ maxLength: 40, description: 'The secret key that belongs to it.' }),
+    Type.String({ maxLength: 40, description: 'Secret key that belongs to MUSTER_TURNSTILE_SITE_KEY.' }),
   ),
   MUSTER_HCAPTCHA_URL: Type.String({
     default: 'https://api.hcaptcha.com/siteverify',
     pattern: '^https?://[^/?#@]+/[^?#@]*$',
-    description: 'Where it is asked whether a captcha of hCaptcha was solved.',
+    description: 'Address that checks the captchas of hCaptcha.',
   }),
   MUSTER_TURNSTILE_URL: Type.String({
     default: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
     pattern: '^https?://[^/?#@]+/[^?#@]*$',
-    description: 'The same for Turnstile.',
+    description: 'Address that checks the captchas of Turnstile.',
   }),
   MUSTER_CAPTCHA_TIMEOUT_MS: Type.Integer({
     default: 5_000,
     minimum: 100,
     maximum: 30_000,
-    description: 'Time that takes at most, asking a second time included.',
+    description: 'Time limit for checking a captcha, including a retry.',
   }),
   MUSTER_CAPTCHA_WHEN_DOWN: Type.Union([Type.Literal('closed'), Type.Literal('open')], {
     default: 'closed',
-    description:
-      'Whether requests whose captcha cannot be checked, because its provider is down, pass: closed or open.',
+    description: 'Whether requests pass when the provider of their captcha is down: closed (no) or open (yes).',
   }),
   MUSTER_ADDRESS_CLASSES: Type.Optional(
     Type.String({
       minLength: 1,
-      description: 'File of networks that are a vpn, proxy, tor or hosting, a line each: 192.0.2.0/24 vpn.',
+      description: 'File that lists networks of kind vpn, proxy, tor or hosting, one per line: 192.0.2.0/24 vpn.',
     }),
   ),
   MUSTER_PICTURES_DAY_MIB: Type.Integer({
     default: 1_024,
     minimum: 1,
     maximum: 1_048_576,
-    description: 'MiB of pictures that a game, the players of a namespace, or a person may upload in a day.',
+    description: 'MiB of pictures that a game, the players of a namespace, or an identity may upload in a day.',
   }),
   MUSTER_PICTURES_MIB: Type.Integer({
     default: 8_192,
     minimum: 1,
     maximum: 1_048_576,
-    description: 'MiB of pictures that these may have in all.',
+    description: 'MiB of pictures that a game, the players of a namespace, or an identity may store in total.',
   }),
   MUSTER_WATCH_HOLD_MS: Type.Integer({
     default: 40_000,
     minimum: 1_000,
     maximum: 240_000,
-    description: 'Time a long poll waits for a change before it answers with what is.',
+    description: 'Time a long poll waits for a change before it answers with the current state.',
   }),
   MUSTER_WATCHERS_MAX: Type.Integer({
     default: 20_000,
     minimum: 1,
     maximum: 10_000_000,
-    description: 'Long polls and subscriptions of WebSockets that may wait at one time.',
+    description: 'Maximum of waiting long polls and WebSocket subscriptions.',
   }),
   MUSTER_WATCHERS_PER_CALLER_MAX: Type.Integer({
     default: 128,
     minimum: 1,
     maximum: 10_000_000,
-    description: 'The same for each caller: for each address, where a token is shared by all players.',
+    description:
+      'Maximum of waiting long polls and subscriptions for each caller, or for each address where players share a token.',
   }),
   MUSTER_SOCKETS_MAX: Type.Integer({
     default: 20_000,
     minimum: 1,
     maximum: 1_000_000,
-    description: 'WebSockets that may be open at one time.',
+    description: 'Maximum of open WebSockets.',
   }),
   MUSTER_SOCKETS_PER_CALLER_MAX: Type.Integer({
     default: 64,
     minimum: 1,
     maximum: 1_000_000,
-    description: 'The same for each address, and for each caller.',
+    description: 'Maximum of open WebSockets for each address and for each caller.',
   }),
 });
 

@@ -5,18 +5,18 @@ import { openapi } from './openapi.ts';
 import { serve } from './serve.ts';
 import { version } from './version.ts';
 
-/** The commands of the executable, by name. Each gives the exit code. */
+/** The commands of the executable, by name. Each returns the exit code. */
 const COMMANDS = new Map(Object.entries({ serve, migrate, openapi, version, help }));
 const FLAGS = new Map(Object.entries({ '--help': 'help', '-h': 'help', '--version': 'version', '-v': 'version' }));
 
-/** Runs what the command line asks for, `serve` when it asks for nothing. Gives the exit code. */
+/** Runs the command of the command line, `serve` by default. Returns the exit code. */
 export async function runCommand([name = 'serve', ...rest]: string[]): Promise<number> {
   const wanted = FLAGS.get(name) ?? name;
   if (rest.includes('--help') || rest.includes('-h')) return await help();
   const command = COMMANDS.get(wanted);
   if (!command || rest.length > 0) {
-    const what = command ? `"${wanted}" takes no "${rest[0]}"` : `There is no command "${name}"`;
-    console.error(`${what}: settings come from the environment, and "muster --help" lists everything.`);
+    const what = command ? `The command "${wanted}" takes no argument "${rest[0]}"` : `No command "${name}" exists`;
+    console.error(`${what}: set settings in the environment; "muster --help" lists all commands and settings.`);
     return 2;
   }
   try {

@@ -5,11 +5,11 @@ const COMMANDS = `Muster ${VERSION}: hosts multiplayer games.
 
 Usage: muster [command]
 
-  serve     starts the service (what happens without a command)
-  migrate   brings the database to this release's form, and ends
+  serve     starts the service (the default)
+  migrate   updates the database to this release, then exits
   openapi   prints the API document (OpenAPI 3.1)
   version   prints the version
-  --help    prints this
+  --help    prints this help
 
 Settings, from the environment:
 `;
@@ -17,7 +17,7 @@ Settings, from the environment:
 const WIDTH = 96;
 const INDENT = ' '.repeat(Math.max(...Object.keys(Settings.properties).map(({ length }) => length)) + 4);
 
-/** Prints the commands and every setting there is. */
+/** Prints the commands and all settings. */
 export async function help(): Promise<number> {
   console.log(COMMANDS);
   for (const [name, { description = '', default: fallback }] of Object.entries(Settings.properties)) {

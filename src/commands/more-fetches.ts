@@ -1,8 +1,8 @@
 import { environmentForMoreFetches } from '../config.ts';
 
 /**
- * Starts this program again, in the same process, with more fetches at one time. Bun reads their number from the
- * environment before any of our code runs, and lets a fetch beyond it wait until another one has ended.
+ * Restarts this program in the same process with a higher limit of concurrent fetches. Bun reads the limit from the
+ * environment before any of our code runs; a fetch above the limit waits until another one ends.
  */
 export function allowMoreFetches(): void {
   const environment = environmentForMoreFetches();

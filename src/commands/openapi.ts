@@ -1,6 +1,6 @@
 import { findAsset } from '../platform/assets.ts';
 
-/** Prints the API document. A test sees to it that it is the one that the service serves. */
+/** Prints the API document. A test compares it with the one that the service serves. */
 export async function openapi(): Promise<number> {
   console.log(await Bun.file(findAsset('docs/openapi.json')).text());
   return 0;

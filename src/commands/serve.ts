@@ -7,18 +7,18 @@ import { listenForStop } from './stop-signals.ts';
 
 /** What a shell reports for a program that ctrl-C ended. */
 const INTERRUPTED_EXIT_CODE = 130;
-/** Longer than requests under way and the database's deadlines take one after the other, in all but the worst case. */
+/** Longer than open requests and the database's deadlines take together, except in the worst case. */
 const STOP_WITHIN_MS = 30_000;
 
-/** Serves until SIGTERM or SIGHUP, which leave game servers to the next start, or ctrl-C, which ends them too. */
+/** Serves until SIGTERM or SIGHUP, which leave game servers running for the next start, or ctrl-C, which ends them too. */
 export async function serve(): Promise<number> {
   allowMoreFetches();
   const started = performance.now();
   const config = readConfig();
   const events = createLog(config.log);
-  // From the first moment: PostgreSQL has a session of its own, so a signal during the start must not end us without it.
+  // PostgreSQL has its own session, so a signal during the start must not end this process without it.
   const stop_requested = listenForStop(() => process.exit(INTERRUPTED_EXIT_CODE));
-  // What nobody awaited must not end the service: it is logged, and the request or step that caused it has failed.
+  // An unhandled rejection must not end the service. The request or step that caused it has failed already.
   process.on('unhandledRejection', (cause) => events.emit({ event: 'unexpected_failure', cause }));
   const service = await openService(config, { events });
   const started_in_ms = Math.round(performance.now() - started);
@@ -38,7 +38,7 @@ export async function serve(): Promise<number> {
   return 1;
 }
 
-/** Closes the service. Returns whether that took no longer than it may; the next start then cleans up as after a crash. */
+/** Closes the service. Returns false when that takes too long; the next start then cleans up as after a crash. */
 async function closeInTime(service: Service): Promise<boolean> {
   const late = Promise.withResolvers<false>();
   const timer = setTimeout(() => late.resolve(false), STOP_WITHIN_MS);

@@ -51,7 +51,7 @@ export function openDataDirectory(wanted: string): DataDirectory {
   });
   if (process.getuid?.() === 0 && !canBeEnteredByOthers(path)) {
     throw new StartError(
-      `The data directory ${path} lies where other users cannot enter, but PostgreSQL and game servers do not run as root: set MUSTER_DATA to another place, /var/lib/muster for one.`,
+      `The data directory ${path} lies where other users cannot enter, but PostgreSQL and game servers do not run as root: set MUSTER_DATA to another place, for example /var/lib/muster.`,
     );
   }
   const lock_path = join(path, 'lock');

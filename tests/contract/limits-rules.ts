@@ -127,7 +127,7 @@ export const RULE_ROWS: RuleRow[] = [
     place: ['resources'],
     good: [{ cpu: 4_000, memory: 7_352 }],
     bad: [
-      [{ cpu: 4_001, memory: 100 }, 'the largest has cpu 4000'],
+      [{ cpu: 4_001, memory: 100 }, 'the largest tier, cpu 4000'],
       [{ cpu: 100, memory: 7_353 }, 'and memory 7352'],
     ],
   },

@@ -178,7 +178,7 @@ describe('trusted proxies are refused, with the one that is wrong:', () => {
   });
 
   test.each(['0.0.0.0/0', '::/0', '::ffff:0.0.0.0/96'])('%p, which is everybody', (text) => {
-    expect(refusalOf(StartError, () => readTrustedProxies(text)).message).toContain('which is everybody');
+    expect(refusalOf(StartError, () => readTrustedProxies(text)).message).toContain('which contains every address');
   });
 
   test('and a network of IPv4 that is written as IPv6 is one', () => {

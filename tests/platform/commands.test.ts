@@ -21,11 +21,11 @@ const run = (args: string[], settings: Record<string, string> = {}) =>
   home.run({ command: [...COMMAND, ...args], settings });
 
 test('the program ends with 2 and says where to look, when it is asked for what it does not know', async () => {
-  const HINT = 'settings come from the environment, and "muster --help" lists everything.\n';
+  const HINT = 'set settings in the environment; "muster --help" lists all commands and settings.\n';
   const WRONG: [args: string[], said: string][] = [
-    [['sreve'], `There is no command "sreve": ${HINT}`],
-    [['constructor'], `There is no command "constructor": ${HINT}`],
-    [['serve', '--port=80'], `"serve" takes no "--port=80": ${HINT}`],
+    [['sreve'], `No command "sreve" exists: ${HINT}`],
+    [['constructor'], `No command "constructor" exists: ${HINT}`],
+    [['serve', '--port=80'], `The command "serve" takes no argument "--port=80": ${HINT}`],
   ];
   const runs = await Promise.all(WRONG.map(([args]) => run(args)));
   expect(runs).toEqual(WRONG.map(([, output]) => ({ exit_code: 2, output })));
@@ -104,7 +104,7 @@ describe('the program says', () => {
 test('migrate makes a new database ready, and does nothing to one that is', async () => {
   await using database = await openExternalDatabase();
   const settings = { DATABASE_URL: database.url };
-  const said = { exit_code: 0, output: 'The database has the form of this release.\n' };
+  const said = { exit_code: 0, output: 'The database is up to date with this release.\n' };
   expect(await run(['migrate'], settings)).toEqual(said);
   expect(await run(['migrate'], settings)).toEqual(said);
 });

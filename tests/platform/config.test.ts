@@ -168,9 +168,12 @@ describe('a setting that cannot be used is refused, with its name, its value and
     [{ UPSTASH_REDIS_REST_TOKEN: 'x' }, 'Upstash is set up in part: set UPSTASH_REDIS_REST_URL too, or neither.'],
     [
       { UPSTASH_REDIS_REST_URL: 'https://eu1-x.upstash.io', UPSTASH_REDIS_REST_TOKEN: 'x', REDIS_URL: 'redis://h' },
-      'REDIS_URL and UPSTASH_REDIS_REST_URL are both set: requests are counted in one place, so choose.',
+      'REDIS_URL and UPSTASH_REDIS_REST_URL are both set: set only one of them.',
     ],
-    [{ REDIS_URL: 'redis://h:99999' }, 'REDIS_URL is no address that can be read.'],
+    [
+      { REDIS_URL: 'redis://h:99999' },
+      'REDIS_URL is not a valid address: write it like the example in "muster --help".',
+    ],
   ];
   test.each(IMPOSSIBLE)('%j', (settings, said) => {
     expect(refusal(settings)).toBe(said);

@@ -122,7 +122,7 @@ describe('a data directory is refused, with a sentence that says what to do,', (
     mkdirSync(path, { mode: 0o700 });
     const { message } = refusalOf(StartError, () => openDataDirectory(join(path, 'data')));
     expect(message).toContain(`The data directory ${path}/data lies where other users cannot enter`);
-    expect(message).toContain('set MUSTER_DATA to another place, /var/lib/muster for one.');
+    expect(message).toContain('set MUSTER_DATA to another place, for example /var/lib/muster.');
   });
 });
 

@@ -71,7 +71,7 @@ export function readTrustedProxies(text: string | undefined): Network[] {
     if (!network) throw new StartError(`MUSTER_TRUSTED_PROXIES has "${written}": ${expected}.`);
     if (network[1] === 0) {
       throw new StartError(
-        `MUSTER_TRUSTED_PROXIES has "${written}", which is everybody: then anybody could say that he has any address. Name your proxies.`,
+        `MUSTER_TRUSTED_PROXIES has "${written}", which contains every address, so any client could claim any address. List only your proxies.`,
       );
     }
     return network;

@@ -9,13 +9,18 @@ export const STORE_SHAPES = {
   REDIS_URL: Type.Optional(
     Type.String({
       pattern: '^rediss?://',
-      description: 'Redis or Valkey in which several processes count requests together, like redis://10.0.0.7:6379/1.',
+      description: 'Redis or Valkey that holds the rate limits of several processes, like redis://10.0.0.7:6379/1.',
     }),
   ),
   UPSTASH_REDIS_REST_URL: Type.Optional(
-    Type.String({ pattern: '^https?://[^/?#@]+/?$', description: 'The same at Upstash: its REST address.' }),
+    Type.String({
+      pattern: '^https?://[^/?#@]+/?$',
+      description: 'REST address of Upstash, to use instead of REDIS_URL.',
+    }),
   ),
-  UPSTASH_REDIS_REST_TOKEN: Type.Optional(Type.String({ pattern: '^[!-~]+$', description: 'Token for that.' })),
+  UPSTASH_REDIS_REST_TOKEN: Type.Optional(
+    Type.String({ pattern: '^[!-~]+$', description: 'Token for UPSTASH_REDIS_REST_URL.' }),
+  ),
 };
 
 const Shape = Type.Object(STORE_SHAPES);
@@ -28,14 +33,12 @@ export function readStoreSettings(settings: Static<typeof Shape>): StoreSettings
     throw new StartError(`Upstash is set up in part: set ${missing} too, or neither.`);
   }
   if (REDIS_URL !== undefined && url !== undefined) {
-    throw new StartError(
-      'REDIS_URL and UPSTASH_REDIS_REST_URL are both set: requests are counted in one place, so choose.',
-    );
+    throw new StartError('REDIS_URL and UPSTASH_REDIS_REST_URL are both set: set only one of them.');
   }
   for (const [name, address] of Object.entries({ REDIS_URL, UPSTASH_REDIS_REST_URL: url })) {
     // It may hold a password, so it is not repeated.
     if (address !== undefined && !URL.canParse(address))
-      throw new StartError(`${name} is no address that can be read.`);
+      throw new StartError(`${name} is not a valid address: write it like the example in "muster --help".`);
   }
   if (url !== undefined && token !== undefined) return { kind: 'upstash', url: url.replace(/\/$/, ''), token };
   return REDIS_URL === undefined ? undefined : { kind: 'redis', url: REDIS_URL };

@@ -22,30 +22,37 @@ export const S3_SHAPES = {
   S3_ENDPOINT: Type.Optional(
     Type.String({
       pattern: '^https?://[^/?#@]+/?$',
-      description: 'Object storage (S3) instead of the data directory, like https://s3.eu-central-1.amazonaws.com.',
+      description:
+        'Object storage (S3) to use instead of the data directory, like https://s3.eu-central-1.amazonaws.com.',
     }),
   ),
   S3_BUCKET: Type.Optional(
-    Type.String({ pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$', description: 'Its bucket, which must be there.' }),
+    Type.String({
+      pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
+      description: 'Bucket in the object storage; it must exist.',
+    }),
   ),
   S3_ACCESS_KEY_ID: Type.Optional(
-    Type.String({ pattern: '^[!-~]+$', description: 'Key that may list, read, write and delete in the bucket.' }),
+    Type.String({
+      pattern: '^[!-~]+$',
+      description: 'Access key with the rights to list, read, write and delete in the bucket.',
+    }),
   ),
-  S3_SECRET_ACCESS_KEY: Type.Optional(Type.String({ pattern: '^[!-~]+$', description: 'Secret of that key.' })),
+  S3_SECRET_ACCESS_KEY: Type.Optional(Type.String({ pattern: '^[!-~]+$', description: 'Secret of the access key.' })),
   S3_REGION: Type.String({
     default: 'us-east-1',
     pattern: '^[A-Za-z0-9-]+$',
-    description: 'Region of the bucket, where the storage has regions.',
+    description: 'Region of the bucket, if the storage has regions.',
   }),
   S3_PREFIX: Type.Optional(
     Type.String({
       pattern: `^${FOLDER}(/${FOLDER})*/?$`,
-      description: 'Folder for everything, in a bucket that holds other things too.',
+      description: 'Folder in the bucket, for a bucket with other contents.',
     }),
   ),
   S3_ADDRESSING: Type.Union([Type.Literal('path'), Type.Literal('host')], {
     default: 'path',
-    description: 'Where addresses name the bucket: path, or host (virtual-hosted style).',
+    description: 'How addresses name the bucket: path, or host (virtual-hosted style).',
   }),
 };
 

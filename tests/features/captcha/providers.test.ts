@@ -251,7 +251,7 @@ test('a page of none of the domains that turnstile has keys for is refused, and 
   });
   const once = captcha('ok');
   const { error } = await desk.ask(place, { ...sent('turnstile', once), readOrigin: () => 'https://b.example' });
-  expect(error?.message).toContain('domains');
+  expect(error?.message).toContain('no keys for the domain');
   expect(provider.asked(once).length).toBe(0);
 });
 
