@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { openTestDatabase } from '../support/database.ts';
 import { openSocket, type TestSocket } from '../support/socket.ts';
 import { openSocketApp, type SocketApp } from '../support/socket-app.ts';
-import { waitFor } from '../support/wait.ts';
 
 let opened: AsyncDisposableStack;
 let app: SocketApp;
@@ -187,17 +186,19 @@ test('a body that was on its way when a client subscribed again to the same come
   using socket = open();
   const path = newPath();
   await steady.subscribe('it', path);
-  let numbers: number[] = [];
   for (let round = 0; round < 20; round += 1) {
     const key = await socket.subscribe('a', path);
-    numbers = [(await socket.body(key)).word];
+    // What was committed before may be news to the service only now: then the first body is followed by another.
+    const seen = [(await socket.body(key)).word];
+    while (seen.at(-1) < 2 * round) seen.push((await socket.body(key)).word);
+    expect(seen).toEqual([...new Set(seen)].sort((one, other) => one - other));
+    expect(seen.at(-1)).toBe(2 * round);
     const raising = Promise.all([app.raise(nameOf(path)), app.raise(nameOf(path))]);
-    await waitFor(() => socket.frames.filter((frame) => frame.type === 'body').length > round, 'a body');
+    await socket.body(key);
     socket.send({ type: 'unsubscribe', id: 'a' });
     await socket.next(({ type }) => type === 'unsubscribed');
     await raising;
     const after = socket.frames.slice(socket.frames.findLastIndex(({ type }) => type === 'unsubscribed') + 1);
     expect(after.filter(({ type }) => type === 'body')).toEqual([]);
   }
-  expect(numbers).toEqual([38]);
 });
