@@ -162,32 +162,35 @@ describe('a transaction', () => {
     expect(await values()).toEqual({ a: 0, b: 0 });
   });
 
-  test.each([98, 99, 100, 101])('that begins behind %d statements on its connection is one all the same', async (ahead) => {
-    await using small = openDatabase(address, 2);
-    const has_locked = Promise.withResolvers<void>();
-    const goes_on = Promise.withResolvers<void>();
-    const locking = small.transact(async (tx) => {
-      await raise(tx, 'a');
-      has_locked.resolve();
-      await goes_on.promise;
-    });
-    await has_locked.promise;
-    // The one connection that is left is opened. The first statement waits for the lock there, the others behind it.
-    await small.queries.execute(sql`select 1`);
-    const statements = Array.from({ length: ahead }, async () => await raise(small.queries, 'a'));
-    await waitFor(async () => {
-      const waiting = await database.queries.execute(
-        sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return waiting.length > 0;
-    }, 'a statement to wait for the lock');
-    const work = small.transact(async (tx) => {
-      await raise(tx, 'b');
-      throw new ServiceError('GAME_NOT_FOUND', {});
-    });
-    goes_on.resolve();
-    expect((await rejectionOf(ServiceError, work)).code).toBe('GAME_NOT_FOUND');
-    await Promise.all([locking, ...statements]);
-    expect(await values()).toEqual({ a: ahead + 1, b: 0 });
-  });
+  test.each([98, 99, 100, 101])(
+    'that begins behind %d statements on its connection is one all the same',
+    async (ahead) => {
+      await using small = openDatabase(address, 2);
+      const has_locked = Promise.withResolvers<void>();
+      const goes_on = Promise.withResolvers<void>();
+      const locking = small.transact(async (tx) => {
+        await raise(tx, 'a');
+        has_locked.resolve();
+        await goes_on.promise;
+      });
+      await has_locked.promise;
+      // The one connection that is left is opened. The first statement waits for the lock there, the others behind it.
+      await small.queries.execute(sql`select 1`);
+      const statements = Array.from({ length: ahead }, async () => await raise(small.queries, 'a'));
+      await waitFor(async () => {
+        const waiting = await database.queries.execute(
+          sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        );
+        return waiting.length > 0;
+      }, 'a statement to wait for the lock');
+      const work = small.transact(async (tx) => {
+        await raise(tx, 'b');
+        throw new ServiceError('GAME_NOT_FOUND', {});
+      });
+      goes_on.resolve();
+      expect((await rejectionOf(ServiceError, work)).code).toBe('GAME_NOT_FOUND');
+      await Promise.all([locking, ...statements]);
+      expect(await values()).toEqual({ a: ahead + 1, b: 0 });
+    },
+  );
 });
