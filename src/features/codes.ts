@@ -1,13 +1,13 @@
-/** Letters and digits that are not taken for each other; 32 of them, so that each is five bits. */
+/** Letters and digits that are not easily confused; 32 of them, so each is five bits. */
 const LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 
-/** A code to be read out, at random. */
+/** Returns a random code that is easy to read out. */
 export function makeCode(length: number): string {
   const bytes = crypto.getRandomValues(new Uint8Array(length));
   return [...bytes].map((byte) => LETTERS.charAt(byte % LETTERS.length)).join('');
 }
 
-/** A code as somebody wrote it down: in small letters, with blanks or dashes. */
+/** Normalises a typed code: case, blanks and dashes do not matter. */
 export function readCode(text: string): string {
   return text.toUpperCase().replace(/[\s-]/g, '');
 }

@@ -12,15 +12,15 @@ export type Coordinates = Static<typeof Coordinates>;
 
 const CLIENT = 'Where the client is, in degrees; with the other one.';
 
-/** The parameters of a query by which a client says where it is. */
+/** Query parameters with the location of the client. */
 export const CoordinatesQuery = Type.Object({
   latitude: Type.Optional(Type.Number({ ...LATITUDE_LIMITS, description: CLIENT })),
   longitude: Type.Optional(Type.Number({ ...LONGITUDE_LIMITS, description: CLIENT })),
 });
 
 /**
- * Where a query says that the client is, to a tenth of a degree (11 km at most): clients nearby see the same, and so share
- * what they watch. Throws API_BAD_QUERY_PARAMETER for one parameter without the other.
+ * Returns the location of the client, rounded to a tenth of a degree (11 km at most), so that clients nearby share what
+ * they watch. Throws API_BAD_QUERY_PARAMETER if one of the two parameters is missing.
  */
 export function readCoordinates({ latitude, longitude }: Static<typeof CoordinatesQuery>): Coordinates | undefined {
   if (latitude === undefined && longitude === undefined) return undefined;
@@ -31,7 +31,7 @@ export function readCoordinates({ latitude, longitude }: Static<typeof Coordinat
   return { latitude: roundToTenth(latitude), longitude: roundToTenth(longitude) };
 }
 
-/** One decimal, and no negative zero. */
+/** Rounds to one decimal, without negative zero. */
 export function roundToTenth(number: number): number {
   return Math.round(number * 10) / 10 + 0;
 }

@@ -1,31 +1,31 @@
 import { ServiceError } from '../platform/errors.ts';
 
-/** Where in a request the content is wrong (specification: Validation error). */
+/** The place in a request with invalid content (specification: Validation error). */
 export interface ContentProblem {
   path: string[];
 }
 
-/** The rules for names are the field's (field-behaviour 8.1). Lengths are in bytes. */
+/** Rules for names of the reference API (field-behaviour 8.1). Lengths are in bytes. */
 export const NAME_ID_BYTES_MAX = 16;
 export const LENIENT_NAME_ID_BYTES_MAX = 64;
 export const DISPLAY_NAME_BYTES_MAX = 24;
 export const LONG_DISPLAY_NAME_BYTES_MAX = 128;
 
-/** A name in addresses: lower-case letters, digits and single dashes within. */
+/** Accepts names for addresses: lower-case letters, digits and single dashes inside. */
 export function isNameId(text: string): boolean {
   return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(text) && Buffer.byteLength(text) <= NAME_ID_BYTES_MAX;
 }
 
-/** The same with capitals and underscores, up to 64 bytes: game modes. */
+/** Accepts names of game modes: like name ids, with capitals and underscores, up to 64 bytes. */
 export function isLenientNameId(text: string): boolean {
   return /^[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*$/.test(text) && Buffer.byteLength(text) <= LENIENT_NAME_ID_BYTES_MAX;
 }
 
-/** What is wrong with a name that people read; undefined when nothing is. */
+/** Returns what is wrong with a display name, or undefined. */
 export function displayNameProblem(text: string, bytes_max: number): 'too-short' | 'too-long' | 'invalid' | undefined {
   if (text.length === 0) return 'too-short';
   if (Buffer.byteLength(text) > bytes_max) return 'too-long';
-  // No white space but single blanks within, and nothing that cannot be seen or turns the text around.
+  // Allows single blanks inside, and no characters that are invisible or change the direction of text.
   return /^\S+( \S+)*$/u.test(text) && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? undefined : 'invalid';
 }
 
@@ -33,8 +33,8 @@ const BIO_BYTES_MAX = 200;
 const BIO_LINES_MAX = 5;
 
 /**
- * Up to five lines of text (field-behaviour 8.1): blanks and newlines are its only white space. The lines are counted; the
- * field's pattern for them takes half a minute for some texts.
+ * Accepts up to five lines of text, with blanks and newlines as the only white space (field-behaviour 8.1). Counts
+ * lines because the pattern of the reference API takes half a minute for some texts.
  */
 export function isBio(text: string): boolean {
   if (Buffer.byteLength(text) > BIO_BYTES_MAX) return false;
@@ -42,14 +42,14 @@ export function isBio(text: string): boolean {
   return lines.length <= BIO_LINES_MAX && !/[^\S \n]|[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u.test(text);
 }
 
-/** What is wrong with a name id, as the last element of its error's path. */
+/** Returns what is wrong with a name id, as the last element of its error's path, or undefined. */
 export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid' | undefined {
   if (text.length === 0) return 'too-short';
   if (Buffer.byteLength(text) > NAME_ID_BYTES_MAX) return 'too-long';
   return isNameId(text) ? undefined : 'invalid';
 }
 
-/** What to do about problems whose path does not say it. */
+/** Advice for problems whose path does not explain them. */
 const ADVICE = new Map([
   [
     'display-name.not-unique',
@@ -58,7 +58,7 @@ const ADVICE = new Map([
   ['name-id.not-unique', 'that name is taken, so choose another'],
 ]);
 
-/** Throws VALIDATION_ERROR, which names every place, when there are problems. */
+/** Throws VALIDATION_ERROR with all places if there are problems. */
 export function refuseProblems(errors: ContentProblem[]): void {
   if (errors.length === 0) return;
   const error = errors.map(({ path }) => describeProblem(path.join('.'))).join(', ');

@@ -2,11 +2,11 @@ import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../platform/errors.ts';
 import { isKept } from '../platform/http/body.ts';
 
-/** The field's limits for tags of builds and servers (field-behaviour 7.2). */
+/** Limits of the reference API for tags of builds and servers (field-behaviour 7.2). */
 export const TAGS_MAX = 8;
 export const TAG_NAME_LENGTH_MAX = 32;
 const TAG_LENGTH_MAX = 1_024;
-/** Room for all of them, within the 16 KiB that the first line and the headers of a request may have. */
+/** Holds the largest set of tags within the 16 KiB limit of a request's first line and headers. */
 const TAGS_JSON_LENGTH_MAX = 12_288;
 
 const TagName = Type.String({ pattern: `^[\\s\\S]{1,${TAG_NAME_LENGTH_MAX}}$` });
@@ -14,7 +14,7 @@ const Tag = Type.String({ minLength: 1, maxLength: TAG_LENGTH_MAX });
 const TAGS_LIMITS = { maxProperties: TAGS_MAX, additionalProperties: false };
 
 export const Tags = Type.Record(TagName, Tag, TAGS_LIMITS);
-/** A change of tags: null removes the tag. */
+/** A change of tags. Null removes a tag. */
 export const TagsPatch = Type.Record(TagName, Type.Union([Tag, Type.Null()]), TAGS_LIMITS);
 
 export const TagsQuery = Type.Object({
@@ -26,7 +26,7 @@ export const TagsQuery = Type.Object({
   ),
 });
 
-/** Tags in a query: a JSON object of texts. Throws API_BAD_QUERY_PARAMETER. */
+/** Parses the tags of a query: a JSON object of strings. Throws API_BAD_QUERY_PARAMETER. */
 export function parseTags(tags_json: string | undefined): Record<string, string> {
   if (tags_json === undefined) return {};
   const refuse = () =>
@@ -43,7 +43,7 @@ export function parseTags(tags_json: string | undefined): Record<string, string>
   return Object.fromEntries(pairs);
 }
 
-/** A text that the database could hold: JSON can write others. */
+/** Accepts strings that the database can store; JSON can contain others. */
 function isText(value: unknown): boolean {
   return typeof value === 'string' && isKept(value);
 }

@@ -1,28 +1,28 @@
-/** Everything that can be watched, by the name under which its changes are told. */
+/** Topics of everything that can be watched. */
 export const topics = {
   datacenters: () => 'datacenters',
   deviceLink: (device_link_id: string) => `device-link:${device_link_id}`,
   identity: (identity_id: string) => `identity:${identity_id}`,
-  /** A group, its members, and who would like to be one. */
+  /** A group, its members and join requests. */
   group: (group_id: string) => `group:${group_id}`,
-  /** Groups that anybody may ask to join. */
+  /** Groups open to join requests. */
   openGroups: () => 'open-groups',
-  /** A game as its developers see it: its own row, its namespaces and versions. */
+  /** A game as its developers see it: its row, namespaces and versions. */
   game: (game_id: string) => `game:${game_id}`,
-  /** The games of the groups that an identity is a member of, and these groups. */
+  /** The groups of which an identity is a member, and their games. */
   gamesOf: (identity_id: string) => `games-of:${identity_id}`,
   namespace: (namespace_id: string) => `namespace:${namespace_id}`,
-  /** Whose site is served under a host name. */
+  /** The namespace whose site a host name serves. */
   siteHost: (host: string) => `site-host:${host}`,
-  /** The lobbies of a namespace: which there are, and their places. */
+  /** The lobbies of a namespace and their free seats. */
   lobbiesOf: (namespace_id: string) => `lobbies-of:${namespace_id}`,
-  /** Who of a namespace waits for his turn. */
+  /** The queue of finds that wait in a namespace. */
   queueOf: (namespace_id: string) => `queue-of:${namespace_id}`,
-  /** Who of a namespace's players has connected to his lobby, or left it. */
+  /** The connects and disconnects of a namespace's players. */
   playersOf: (namespace_id: string) => `players-of:${namespace_id}`,
-  /** Whether a lobby is ready, closed, stopped; its state. */
+  /** Whether a lobby is ready, closed or stopped, and its state. */
   lobby: (lobby_id: string) => `lobby:${lobby_id}`,
-  /** Who sits in a lobby. */
+  /** The seats of a lobby. */
   seats: (lobby_id: string) => `seats:${lobby_id}`,
   /** The servers of an environment. */
   serversOf: (namespace_id: string) => `servers-of:${namespace_id}`,
@@ -33,8 +33,8 @@ export const topics = {
   upload: (upload_id: string) => `upload:${upload_id}`,
   server: (server_id: string) => `server:${server_id}`,
   log: (server_id: string, stream: string) => `log:${server_id}:${stream}`,
-  /** There is something to do for the machines of a datacenter: a server to start or to stop. */
+  /** Work for the machines of a datacenter: a server to start or to stop. */
   work: (datacenter_id: string) => `work:${datacenter_id}`,
-  /** Some server is going, or gone. */
+  /** A server that is ending or has ended. */
   serversEnding: () => 'servers-ending',
 };

@@ -18,12 +18,15 @@ interface BillingDependencies {
 
 export type Billing = ReturnType<typeof createBilling>;
 
-/** What a group's games have used. Nothing here costs anything; whoever hosts for others can make a bill of it. */
+/**
+ * Creates the use cases of usage: what a group's games have used, for operators who bill it. Muster itself charges
+ * nothing.
+ */
 export function createBilling({ clock, groups, games, servers }: BillingDependencies) {
   return {
     /**
-     * Processor time by game and region in a window (Unix milliseconds; the last 30 days when left out), prorated within
-     * steps of ten minutes. For members. Throws GROUP_NOT_FOUND or VALIDATION_ERROR.
+     * Returns processor time by game and region within a window (Unix milliseconds, by default the last 30 days),
+     * prorated in steps of ten minutes. For members. Throws GROUP_NOT_FOUND or VALIDATION_ERROR.
      */
     async usageOf(
       { identity_id }: CallerOf<'identity'>,

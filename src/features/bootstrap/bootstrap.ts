@@ -10,7 +10,9 @@ import type { Versions } from '../versions/versions.ts';
 import { createDemo, type Demo } from './demo.ts';
 
 const DAY_MS = 24 * 3_600_000;
-/** The administrator has no refresh cookie: his token lives as long as a cloud token does, and each start makes a new one. */
+/**
+ * The administrator has no refresh cookie, so the token lives as long as a cloud token. Each start creates a new one.
+ */
 const ADMINISTRATOR_TOKEN_LIFETIME_MS = 365 * DAY_MS;
 
 export interface BootstrapDependencies {
@@ -23,20 +25,20 @@ export interface BootstrapDependencies {
   versions: Versions;
   uploads: Uploads;
   builds: Builds;
-  /** Whether there is to be a demo game. */
+  /** Whether to create the demo game. */
   with_demo: boolean;
 }
 
 export interface Beginnings {
-  /** Whether this start made the administrator. */
+  /** Whether this start created the administrator. */
   is_first_start: boolean;
   administrator_token: string;
   demo: Demo | undefined;
 }
 
 /**
- * Makes what a service needs to be of use: an administrator, a developer group, the demo game. What is there already is
- * left as it is, so that a start that was cut short is completed by the next one.
+ * Creates what a new service needs: an administrator, a developer group and the demo game. Keeps what exists, so that
+ * the next start completes one that was interrupted.
  */
 export async function bootstrap(dependencies: BootstrapDependencies): Promise<Beginnings> {
   const { database, tokens, identities, groups, with_demo } = dependencies;

@@ -6,10 +6,10 @@ import type { BootstrapDependencies } from './bootstrap.ts';
 const GAME_NAME = 'demo';
 const VERSION_NAME = 'Demo room';
 const ROOM = 'examples/room.ts';
-/** Whoever tries the demo opens many tabs at one address. */
+/** People who try the demo open many tabs from one address. */
 const DEMO_LIMITS = { lobby_count_max: 128, max_players: 128 };
 
-/** The demo game: where its players go. */
+/** The demo game and the namespace of its players. */
 export interface Demo {
   game_id: string;
   namespace_id: string;
@@ -17,7 +17,7 @@ export interface Demo {
 
 type DemoDependencies = Omit<BootstrapDependencies, 'with_demo'>;
 
-/** Makes the demo game by the steps that its developer would take: game, build, version, namespaces on that version. */
+/** Creates the demo game by the steps of a developer: game, build, version, namespaces on that version. */
 export async function createDemo(
   dependencies: DemoDependencies,
   caller: CallerOf<'identity'>,
@@ -32,7 +32,7 @@ export async function createDemo(
     (await createVersion(dependencies, game_id));
   const its_namespaces = await namespaces.list(game_id);
   for (const { namespace_id } of its_namespaces) {
-    // One that was moved, by an earlier start or by somebody, stays where it is.
+    // A namespace that was moved to another version stays there.
     const [, ...before] = await namespaces.versionHistory({ game_id, namespace_id }, 2);
     if (before.length > 0) continue;
     await namespaces.setMatchmakerLimits({ game_id, namespace_id }, DEMO_LIMITS);
@@ -59,7 +59,7 @@ async function createVersion({ versions, builds, uploads }: DemoDependencies, ga
       matchmaker: {
         game_modes: { default: {} },
         max_players: 8,
-        // One empty room is kept, so that reloading the page leads back to it.
+        // Keeps one empty room, so that a reload of the page returns to it.
         idle_lobbies: { min: 0, max: 1 },
         docker: { image_id: build.build_id, ports: { game: { port: 80, protocol: 'http' } } },
       },

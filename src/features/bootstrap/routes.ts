@@ -6,7 +6,7 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Demo } from './demo.ts';
 import { BootstrapAnswer, type Surroundings, toBootstrap } from './wire.ts';
 
-/** What a client of people learns first, and the page on which two players meet. */
+/** Routes for what a developer's client asks first, and the page of the demo. */
 export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | undefined, surroundings: Surroundings) {
   return [
     route(
@@ -29,7 +29,7 @@ export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | u
         if (!demo) throw new ServiceError('API_NOT_FOUND', {});
         const page = await Bun.file(findAsset('examples/room.html')).text();
         const token = await namespaces.createPublicToken(demo);
-        // Lobbies run at ports of their own.
+        // Lobbies run at other ports than the page.
         return htmlPage(page.replace('{{public_token}}', token), 'ws: wss:');
       },
     ),

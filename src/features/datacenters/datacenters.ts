@@ -10,7 +10,7 @@ import type { DatacenterRow } from './tables.ts';
 export type Datacenters = ReturnType<typeof createDatacenters>;
 export type Datacenter = DatacenterRow;
 
-/** What stands for the id of a datacenter that is not there any more. */
+/** Stands in for the id of a datacenter that no longer exists. */
 export const UNKNOWN_REGION = '00000000-0000-0000-0000-000000000000';
 
 interface DatacentersDependencies {
@@ -19,7 +19,7 @@ interface DatacentersDependencies {
   feed: Feed;
 }
 
-/** Where game servers can run. */
+/** Creates the use cases of datacenters: the places where game servers can run. */
 export function createDatacenters({ database, clock, feed }: DatacentersDependencies) {
   const all = createWatchedCache<'all', DatacenterRow[]>({
     feed,
@@ -28,15 +28,15 @@ export function createDatacenters({ database, clock, feed }: DatacentersDependen
     entries_max: 1,
   });
   return {
-    /** Makes the datacenter of this process known, as this process was told of it. */
+    /** Registers or updates the datacenter of this process, from its settings. */
     register: ({ slug, name, coordinates }: { slug: string; name: string; coordinates: Coordinates | undefined }) => {
       const { latitude = null, longitude = null } = coordinates ?? {};
       const row = { datacenter_id: crypto.randomUUID(), slug, name, latitude, longitude, create_ts: clock.now() };
       return database.transact((tx) => upsertDatacenter(tx, row));
     },
-    /** All there are, in the order of their slugs. */
+    /** Returns all datacenters, ordered by slug. */
     list: () => all.get('all'),
-    /** Their ids, by slug. */
+    /** Returns the ids of all datacenters by slug. */
     async idsBySlug(): Promise<ReadonlyMap<string, string>> {
       return new Map((await all.get('all')).map(({ slug, datacenter_id }) => [slug, datacenter_id]));
     },

@@ -7,7 +7,7 @@ import { type DatacenterRow, datacenters } from './tables.ts';
 
 const DATACENTERS_MAX = 1_000;
 
-/** The row with this slug, made, renamed or moved as need be. Where it is so already nobody is told anything. */
+/** Inserts or updates the row of a slug. Announces nothing if the row is unchanged. */
 export async function upsertDatacenter(tx: Tx, row: DatacenterRow): Promise<DatacenterRow> {
   const { slug, name, latitude, longitude } = row;
   const [known] = await tx.select().from(datacenters).where(eq(datacenters.slug, slug));
@@ -23,7 +23,7 @@ export async function upsertDatacenter(tx: Tx, row: DatacenterRow): Promise<Data
   return kept;
 }
 
-/** In the order of their slugs. */
+/** Returns all datacenters, ordered by slug. */
 export async function selectDatacenters(queries: Queries): Promise<DatacenterRow[]> {
   return await queries.select().from(datacenters).orderBy(asc(datacenters.slug)).limit(DATACENTERS_MAX);
 }

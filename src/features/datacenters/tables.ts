@@ -1,14 +1,14 @@
 import { sql } from 'drizzle-orm';
 import { check, doublePrecision, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 
-/** Where machines stand: what players know as regions. Each process registers its own at its start. */
+/** Places of machines; players know them as regions. Each process registers its own when it starts. */
 export const datacenters = pgTable(
   'datacenters',
   {
     datacenter_id: uuid().primaryKey(),
     slug: text().notNull().unique('datacenters_slug'),
     name: text().notNull(),
-    /** In degrees; null when nobody said where it is. */
+    /** In degrees. Null if not configured. */
     latitude: doublePrecision(),
     longitude: doublePrecision(),
     create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),

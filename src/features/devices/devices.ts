@@ -20,17 +20,18 @@ interface DevicesDependencies {
 export type Devices = ReturnType<typeof createDevices>;
 
 /**
- * How a tool comes by a cloud token: it prepares a link, a person opens it and names a game, the tool hears of it
- * (field-behaviour 8.10). Nothing is kept of a link until it is complete: it is its token, which lives for an hour.
+ * Creates the use cases of device links: a tool prepares a link, a person opens it and chooses a game, and the tool
+ * receives a cloud token (field-behaviour 8.10). A link that is not complete is only its token, which lives for an
+ * hour; nothing is stored.
  */
 export function createDevices({ database, clock, tokens, games, public_url }: DevicesDependencies) {
-  /** A link as the tool sees it. Watchable, by the link's id. */
+  /** A link as its tool sees it. Watchable, by the id of the link. */
   const link: Watchable<string, DeviceLink> = {
     topics: (device_link_id) => [topics.deviceLink(device_link_id)],
     async read(device_link_id) {
       const row = await selectLink(database.queries, device_link_id);
       if (!row) return {};
-      // What is watched looks the same to all until it changes: each link has one token.
+      // Derives one token for each link, because all watchers must see the same content until it changes.
       const made = { token_id: device_link_id, at: row.complete_ts };
       return { cloud_token: await games.createCloudToken(row.game_id, made) };
     },
@@ -38,7 +39,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
 
   return {
     link,
-    /** Throws TOKEN_ERROR when it is no link's token, or too old. */
+    /** Verifies the token of a link. Throws TOKEN_ERROR. */
     readToken: (device_link_token: string) => tokens.verifyKind(device_link_token, ['device_link']),
     async prepare(): Promise<PreparedLink> {
       const device_link_id = crypto.randomUUID();
@@ -46,7 +47,10 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       const device_link_url = `${public_url}/devices/link/${device_link_token}`;
       return { device_link_id, device_link_token, device_link_url };
     },
-    /** Gives the tool behind a link the game. Throws GAME_NOT_FOUND, TOKEN_ERROR, CLOUD_DEVICE_LINK_ALREADY_COMPLETE. */
+    /**
+     * Completes a link: grants its tool access to the game. Throws GAME_NOT_FOUND, TOKEN_ERROR or
+     * CLOUD_DEVICE_LINK_ALREADY_COMPLETE.
+     */
     async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<void> {
       const { device_link_id } = await this.readToken(device_link_token);
       const { at } = await games.admitToken(caller, game_id);

@@ -4,7 +4,7 @@ import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type DeviceLinkRow, deviceLinks } from './tables.ts';
 
-/** Completes a link, once; those whose tokens expired before a moment are forgotten. False when it was complete. */
+/** Completes a link once and deletes links whose tokens expired before a moment. Returns false if it was complete. */
 export async function insertLink(tx: Tx, row: DeviceLinkRow, forget_before: Date): Promise<boolean> {
   await touch(tx, [topics.deviceLink(row.device_link_id)]);
   await tx.delete(deviceLinks).where(lt(deviceLinks.complete_ts, forget_before));

@@ -1,7 +1,7 @@
 import { index, pgTable, timestamp, uuid } from 'drizzle-orm/pg-core';
 import { games } from '../games/tables.ts';
 
-/** Device links that somebody has completed. Before that a link is nothing but its token. */
+/** Completed device links. A link that is not complete exists only as its token. */
 export const deviceLinks = pgTable(
   'device_links',
   {

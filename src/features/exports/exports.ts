@@ -19,22 +19,22 @@ interface ExportsDependencies {
 export type Exports = ReturnType<typeof createExports>;
 
 /**
- * Tables to take away, as CSV (RFC 4180; cells that a spreadsheet would run as formulas are made harmless). Asked for with
- * a token, fetched by a link that is good for an hour; read from the database while they are sent, so that a million rows
- * need no more memory than a page of them.
+ * Creates the use cases of exports: tables as CSV (RFC 4180) with cells that a spreadsheet would run as formulas
+ * disarmed. A token gets a link that lasts an hour. Rows are read while they are sent, so a million rows need the
+ * memory of one page.
  */
 export function createExports({ lobbies, servers, links }: ExportsDependencies) {
   return {
-    /** A link to the history of a game's lobbies that ran within a window. Throws VALIDATION_ERROR. */
+    /** Returns a link to the history of a game's lobbies that ran within a window. Throws VALIDATION_ERROR. */
     lobbyHistoryLink(game_id: string, { start, end }: Window): string {
       if (start > end) throw new ServiceError('VALIDATION_ERROR', { error: 'query_end is before query_start' });
       return links.sign(HISTORY_PATH, { game_id, start: String(start), end: String(end) });
     },
-    /** A link to what a lobby's server wrote. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
+    /** Returns a link to the log of a lobby's server. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
     async lobbyLogsLink(place: { game_id: string; lobby_id: string }, stream: Stream): Promise<string> {
       return links.sign(LOGS_PATH, { server_id: await lobbies.serverOf(place), stream });
     },
-    /** The table that a link leads to. Throws LINK_INVALID. */
+    /** Returns the table of a link. Throws LINK_INVALID. */
     lobbyHistory(url: string): ReadableStream<Uint8Array> {
       const parameters = links.verify(url);
       const window = { start: Number(parameters.get('start')), end: Number(parameters.get('end')) };
@@ -68,7 +68,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
 
 type Cell = string | number | Date | null;
 
-/** The pages of a table, as they are asked for. */
+/** Streams the pages of a table as they are read. */
 function toCsv(columns: string[], pages: AsyncGenerator<Cell[][]>): ReadableStream<Uint8Array> {
   const encode = (rows: Cell[][]) =>
     new TextEncoder().encode(stringify(rows, { escape_formulas: true, record_delimiter: 'windows' }));

@@ -1,6 +1,9 @@
 import type { ExportedLobby } from '../lobbies/lobbies.ts';
 
-/** The columns of a lobby history, in the field's order (field-behaviour 8.8). `…_name` are name ids; times Unix ms. */
+/**
+ * Columns of a lobby history in the order of the reference API (field-behaviour 8.8). `…_name` are name ids; times are
+ * Unix ms.
+ */
 export const HISTORY_COLUMNS = [
   'lobby_id',
   'namespace_id',
@@ -18,13 +21,13 @@ export const HISTORY_COLUMNS = [
   'query_uptime_ms',
 ] as const;
 
-/** A stretch of time in Unix milliseconds. */
+/** A span of time in Unix milliseconds. */
 export interface Window {
   start: number;
   end: number;
 }
 
-/** How long a lobby ran in all and within the window; one that still runs counts up to the window's end. */
+/** Returns how long a lobby ran in total and within the window. A running lobby counts up to the window's end. */
 export function historyTimes(
   { create_ts, stop_ts }: Pick<ExportedLobby, 'create_ts' | 'stop_ts'>,
   { start, end }: Window,

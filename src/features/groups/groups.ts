@@ -15,7 +15,7 @@ import { type GroupProfile, type PeoplePage, toGroupProfile, toPerson } from './
 
 export type { CountedGroup } from './tables.ts';
 
-/** How long an invite that has expired or is used up still says so. */
+/** How long an expired or used-up invite is kept, so that its code gets a precise error. */
 const INVITES_KEPT_MS = 30 * 24 * 3_600_000;
 const PAGE_DEFAULT = 32;
 const PAGE_MAX = 64;
@@ -27,11 +27,11 @@ interface GroupsDependencies {
   clock: Clock;
   identities: Identities;
   public_url: string;
-  /** From the commit on, refuses the cloud and service tokens that the group's games had until now. */
+  /** Revokes the cloud and service tokens of the group's games when the transaction commits. */
   revokeTokensOf(tx: Tx, group_id: string): Promise<void>;
 }
 
-/** A group, as seen by somebody. */
+/** A group and the identity that views it. */
 interface Sight {
   group_id: string;
   identity_id: string;
@@ -43,7 +43,7 @@ interface PeopleSight extends Sight {
   count?: number | undefined;
 }
 
-/** Teams of people, which own games. */
+/** Creates the use cases of groups: teams of people that own games. */
 export function createGroups(dependencies: GroupsDependencies) {
   const { database, clock, identities, public_url } = dependencies;
   const { queries } = database;
@@ -61,7 +61,7 @@ export function createGroups(dependencies: GroupsDependencies) {
 
   const isMember = (group_id: string, identity_id: string) => isListed(queries, 'members', group_id, identity_id);
 
-  /** People on a list, as others show them; those who were forgotten are left out. */
+  /** Returns the public profiles of listed people, without deleted identities. */
   async function describePeople(listed: Listed[]): Promise<PeoplePage['people']> {
     const found = await identities.list(listed.map(({ identity_id }) => identity_id));
     const by_id = new Map(found.map((identity) => [identity.identity_id, identity]));
@@ -71,14 +71,14 @@ export function createGroups(dependencies: GroupsDependencies) {
     });
   }
 
-  /** A closed group's members are known to its members; who would like to be one, or may not, to its owner. */
+  /** Shows a closed group's members only to its members, and its join requests and bans only to its owner. */
   async function requireSight(group: CountedGroup, { list, identity_id }: PeopleSight): Promise<void> {
     if (list !== 'members') return requireOwner(group, identity_id);
     if (group.publicity === 'open' || (await isMember(group.group_id, identity_id))) return;
     throw new ServiceError('GROUP_NOT_MEMBER', {});
   }
 
-  /** A page of one of its lists. Watchable. */
+  /** A page of one of a group's lists. Watchable. */
   const people: Watchable<PeopleSight, PeoplePage> = {
     topics: ({ group_id }) => [topics.group(group_id)],
     async read(sight) {
@@ -91,7 +91,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     },
   };
 
-  /** A group as somebody sees it. Watchable. */
+  /** A group as one identity sees it. Watchable. */
   const profile: Watchable<Sight, GroupProfile> = {
     topics: ({ group_id }) => [topics.group(group_id)],
     async read({ group_id, identity_id }) {
@@ -108,7 +108,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     },
   };
 
-  /** Groups that anybody may ask to join, as somebody sees them. Watchable. */
+  /** Groups open to join requests, as one identity sees them. Watchable. */
   const suggested: Watchable<string, { group: CountedGroup; is_member: boolean }[]> = {
     topics: (identity_id) => [topics.openGroups(), topics.gamesOf(identity_id)],
     async read(identity_id) {
@@ -126,7 +126,7 @@ export function createGroups(dependencies: GroupsDependencies) {
     people,
     profile,
     suggested,
-    /** A group owned by the caller. Only administrators make groups, so only they decide who may own games here. */
+    /** Creates a group owned by the caller. Only administrators may, so they decide who can own games here. */
     async create({ identity_id }: CallerOf<'identity'>, display_name: string): Promise<GroupRow> {
       const identity = await identities.find(identity_id);
       if (!identity?.is_admin) throw new ServiceError('IDENTITY_NOT_ADMIN', {});
@@ -143,13 +143,16 @@ export function createGroups(dependencies: GroupsDependencies) {
       await database.transact((tx) => store.insertGroup(tx, row));
       return row;
     },
-    /** What is wrong with a name, by the field's paths of one element (field-behaviour 8.1). */
+    /** Returns what is wrong with a name, with the paths of field-behaviour 8.1. */
     validate(display_name: string): ContentProblem[] {
       const problem = displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
       return problem ? [{ path: [problem === 'invalid' ? 'display-name-invalid' : problem] }] : [];
     },
     validateProfile: (change: GroupChange): ContentProblem[] => groupProblems(change),
-    /** Changes what others see of a group; for its owner. A closed one that is opened takes in those who asked, until it is full. */
+    /**
+     * Changes a group's profile, for its owner. Opening a closed group admits its join requests until the group is
+     * full.
+     */
     async updateProfile({ group_id, identity_id }: Sight, change: GroupChange): Promise<void> {
       refuseProblems(groupProblems(change));
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
@@ -162,19 +165,19 @@ export function createGroups(dependencies: GroupsDependencies) {
         await store.updateGroup(tx, group_id, Object.fromEntries(given));
         return group;
       });
-      // Only opening it says yes to those who wait: in an open group each waits for an answer of his own.
+      // Only opening a group admits its join requests. In an open group each request waits for its own answer.
       if (before.publicity === 'open' || change.publicity !== 'open') return;
       for (const waiting of await selectPeople(queries, 'join_requests', group_id, { limit: MEMBERS_MAX })) {
         try {
           await this.resolveJoin({ group_id, actor_id: identity_id, identity_id: waiting.identity_id }, true);
         } catch (error) {
-          // The rest goes on waiting: the group is open all the same.
+          // The group stays open; the remaining requests keep waiting.
           if (error instanceof ServiceError && error.code === 'GROUP_FULL') return;
           throw error;
         }
       }
     },
-    /** Makes an upload a group's picture; for its owner. Returns the one that it replaces. */
+    /** Makes an upload the group's picture, for its owner. Returns the replaced upload. */
     async setAvatar(tx: Tx, { group_id, identity_id }: Sight, avatar_upload_id: string): Promise<string | null> {
       const members = await lockMembers(tx, group_id);
       await touchGroup(tx, group_id, { people: members, members });
@@ -184,22 +187,22 @@ export function createGroups(dependencies: GroupsDependencies) {
       await store.updateGroup(tx, group_id, { avatar_upload_id });
       return group.avatar_upload_id;
     },
-    /** Throws GROUP_NOT_FOUND, or GROUP_INSUFFICIENT_PERMISSIONS for everybody but the owner. */
+    /** Throws GROUP_NOT_FOUND, or GROUP_INSUFFICIENT_PERMISSIONS unless the identity is the owner. */
     async requireOwner({ group_id, identity_id }: Sight): Promise<void> {
       requireOwner(await get(group_id), identity_id);
     },
-    /** Throws GROUP_NOT_FOUND when there is none. */
+    /** Throws GROUP_NOT_FOUND. */
     get,
     isMember,
-    /** Deletes some invites that ended 30 days ago. Returns how many; there may be more. */
+    /** Deletes a batch of invites that ended 30 days ago. Returns how many; more may remain. */
     forgetInvites: () => store.deleteEndedInvites(queries, after(clock.now(), -INVITES_KEPT_MS)),
     listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
-    /** Who is told when something of the group changes; nobody comes or goes until the transaction ends. */
+    /** Returns the group's members and locks the list until the transaction ends. */
     lockMembers,
-    /** The groups that have somebody on one of their lists. */
+    /** Returns the groups that list an identity. */
     showing: store.selectGroupsShowing,
     listed: store.selectListed,
-    /** Whether an identity may do with the group's things what its members may. */
+    /** Returns whether an identity has the rights of a member. */
     async admits(group_id: string, identity_id: string): Promise<boolean> {
       if (await isMember(group_id, identity_id)) return true;
       return (await identities.find(identity_id))?.is_admin === true;

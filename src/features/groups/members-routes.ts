@@ -9,13 +9,15 @@ const GROUP = '/group/groups/:group_id';
 const OWNER_ERRORS = ['GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'] as const;
 const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BANNED'] as const;
 
-/** Codes can be guessed, and an identity is made in a moment: so by the address, and not at all while nobody can count. */
+/**
+ * Limits guesses of codes. Counts by address because new identities are free, and refuses while the limiter is down.
+ */
 const CONSUMING = perMinute('invites-consume', 2, { by: 'address', when_store_is_lost: 'refuse' });
 
-/** The same for a look at what an invite leads to, which players do before they consume it. */
+/** Limits previews of invites, by address like consuming one: players look before they consume. */
 const LOOKING = perMinute('invites-look', 8, { by: 'address', when_store_is_lost: 'refuse' });
 
-/** Who is a member, who would like to be one, and who may not. */
+/** Routes for members, join requests, bans and invites. */
 export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: string }) {
   const acting = { allow: ['identity'], response: Empty } as const;
   const reading = { allow: ['identity'], query: wire.PeopleQuery } as const;

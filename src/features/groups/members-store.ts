@@ -4,16 +4,16 @@ import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { groupBans, groupInvites, groupJoinRequests, groupMembers, groups, type InviteRow } from './tables.ts';
 
-/** The lists that a group has of people. */
+/** The lists of people of a group. */
 export type PeopleList = 'members' | 'join_requests' | 'bans';
 
-/** Somebody on one of the lists, and since when. */
+/** A person on a list, and since when. */
 export interface Listed {
   identity_id: string;
   ts: Date;
 }
 
-/** A page of a list, those longest on it first; it goes on after the identity that the page before ended with. */
+/** Returns a page of a list, oldest entry first, after the last identity of the previous page. */
 export async function selectPeople(
   queries: Queries,
   list: PeopleList,
@@ -53,8 +53,8 @@ export async function isListed(
 }
 
 /**
- * Tells of a change of a group; whoever else changes it waits until this transaction has ended. `people` have another
- * profile by it; the lists of games of `members` name the group.
+ * Announces a change of a group and orders it after concurrent changes of that group. Bumps the profiles of `people`
+ * and the lists of games of `members`.
  */
 export async function touchGroup(
   tx: Tx,
@@ -69,7 +69,7 @@ export async function touchGroup(
   ]);
 }
 
-/** Puts somebody on a list. False when he is on it. */
+/** Adds a person to a list. Returns false if the person is on it already. */
 export async function addPerson(
   tx: Tx,
   list: PeopleList,
@@ -111,7 +111,7 @@ export async function addPerson(
   }
 }
 
-/** Takes somebody off a list. False when he is not on it. */
+/** Removes a person from a list. Returns false if the person is not on it. */
 export async function removePerson(tx: Tx, list: PeopleList, group_id: string, identity_id: string): Promise<boolean> {
   const { table } = tableOf(list);
   const rows = await tx
@@ -138,7 +138,7 @@ export async function selectInvite(queries: Queries, code: string): Promise<Invi
   return row;
 }
 
-/** Uses an invite once. False when it has expired or has been used up. */
+/** Uses an invite once. Returns false if it has expired or is used up. */
 export async function useInvite(tx: Tx, code: string, now: Date): Promise<boolean> {
   const rows = await tx
     .update(groupInvites)

@@ -7,7 +7,7 @@ import * as store from './members-store.ts';
 import { lockGroup, selectGroup, selectGroupsOf, selectMemberIds } from './store.ts';
 import type { CountedGroup } from './tables.ts';
 
-/** The field's (field-behaviour 8.11). */
+/** Limit of the reference API (field-behaviour 8.11). */
 export const MEMBERS_MAX = 256;
 const INVITE_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
 const INVITE_USES_MAX = 5_000;
@@ -17,13 +17,13 @@ interface MembershipDependencies {
   database: Database;
   clock: Clock;
   identities: Identities;
-  /** From the commit on, refuses the cloud and service tokens that the group's games had until now. */
+  /** Revokes the cloud and service tokens of the group's games when the transaction commits. */
   revokeTokensOf(tx: Tx, group_id: string): Promise<void>;
 }
 
 interface Act {
   group_id: string;
-  /** Who does it. */
+  /** The identity that acts. */
   actor_id: string;
 }
 
@@ -38,18 +38,23 @@ interface ActOnPerson extends Act {
   identity_id: string;
 }
 
-/** How people come into groups and out of them. Each step joins the group's order of changes, so none sees half of another. */
+/**
+ * Creates the use cases of membership. Each change locks the group, so that changes of one group run one after another.
+ */
 export function createMembership({ database, clock, identities, revokeTokensOf }: MembershipDependencies) {
-  /** Somebody comes, goes or gets another place; or he would only like to come. `heir` may get the group. */
+  /**
+   * Runs a change of one person's place in a group. `is_asking`: only the join requests change. `heir` may become its
+   * owner.
+   */
   async function change(
     { group_id, identity_id, is_asking = false, heir }: Change,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
     await database.transact(async (tx) => {
       await lockGroup(tx, group_id);
-      // Whoever changes how he is shown does so before this, or finds him here and tells of it.
+      // A concurrent change of the profile either ran before this lock, or sees the new membership and announces it.
       await identities.lock(tx, identity_id);
-      // How many they are, and who the owner is, stands in the list of games of each.
+      // Each member's list of games shows the number of members and the owner.
       const members = is_asking ? [] : await selectMemberIds(tx, group_id);
       await store.touchGroup(tx, group_id, {
         people: is_asking ? [] : [identity_id, ...(heir ? [heir] : [])],
@@ -61,7 +66,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     });
   }
 
-  /** The same for what only the owner may do. */
+  /** Runs a change that only the owner may make. */
   async function changeAsOwner(
     { group_id, actor_id, identity_id }: ActOnPerson,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
@@ -72,7 +77,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     });
   }
 
-  /** Makes somebody a member who may be one. */
+  /** Makes a person a member. Throws GROUP_MEMBER_BANNED, GROUP_FULL or GROUP_ALREADY_MEMBER. */
   async function admit(tx: Tx, { group_id, member_count }: CountedGroup, identity_id: string): Promise<void> {
     if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
     if (member_count >= MEMBERS_MAX) throw new ServiceError('GROUP_FULL', { max: MEMBERS_MAX });
@@ -91,7 +96,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     await removeMember(tx, group.group_id, identity_id);
   }
 
-  /** Also takes back the tokens of the group's games: those who were members may hold some. */
+  /** Removes a member and revokes the tokens of the group's games, because the member may hold some. */
   async function removeMember(tx: Tx, group_id: string, identity_id: string): Promise<void> {
     if (!(await store.removePerson(tx, 'members', group_id, identity_id))) {
       throw new ServiceError('GROUP_NOT_MEMBER', {});
@@ -99,12 +104,12 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     await revokeTokensOf(tx, group_id);
   }
 
-  /** Takes a person who is forgotten out of a group. What such an owner had goes to the member longest in it, else to `heir`. */
+  /** Removes a deleted identity from a group. A group that it owned goes to its longest member, or else to `heir`. */
   async function dismissForgotten(tx: Tx, group: CountedGroup, identity_id: string, heir: string | undefined) {
     const { group_id } = group;
     if (group.owner_identity_id === identity_id) {
       const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? heir;
-      // Without an administrator the group waits for one: the next start makes one.
+      // Without an administrator the group keeps its owner until the next start creates one.
       if (next === undefined) return;
       await store.addPerson(tx, 'members', group_id, { identity_id: next, ts: clock.now() });
       await store.setOwner(tx, group_id, next);
@@ -113,7 +118,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
   }
 
   return {
-    /** Takes a person who is about to be forgotten out of all groups. */
+    /** Removes an identity that is about to be deleted from all groups. */
     async leaveAll(identity_id: string): Promise<void> {
       const administrator = await identities.findAdministrator();
       const heir = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
@@ -126,7 +131,10 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     leave: ({ group_id, actor_id }: Act) =>
       change({ group_id, identity_id: actor_id }, (tx, group) => dismiss(tx, group, actor_id)),
     kick: (act: ActOnPerson) => changeAsOwner(act, (tx, group) => dismiss(tx, group, act.identity_id)),
-    /** Whoever is banned is no member, has no wish to be one, and cannot become one. Repeating it is harmless. Throws IDENTITY_NOT_FOUND. */
+    /**
+     * Bans a person: ends its membership and join request, and refuses new ones. Repeating it is harmless. Throws
+     * IDENTITY_NOT_FOUND.
+     */
     async ban(act: ActOnPerson) {
       const { group_id, identity_id } = act;
       await identities.get(identity_id);
@@ -159,13 +167,13 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
           throw new ServiceError('GROUP_JOIN_REQUEST_ALREADY_EXISTS', {});
         }
       }),
-    /** A yes makes a member, a no forgets the wish. Nothing happens when there is none. */
+    /** Answers a join request: yes admits the person, no deletes the request. Does nothing if there is none. */
     resolveJoin: (act: ActOnPerson, is_welcome: boolean) =>
       changeAsOwner(act, async (tx, group) => {
         const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
         if (is_waiting && is_welcome) await admit(tx, group, act.identity_id);
       }),
-    /** A code, made by a member. Times in milliseconds. Throws VALIDATION_ERROR. */
+    /** Creates an invite code, for members. Times are in milliseconds. Throws VALIDATION_ERROR. */
     async createInvite(
       { group_id, actor_id }: Act,
       { ttl, use_count }: { ttl?: number | undefined; use_count?: number | undefined },
@@ -188,13 +196,13 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       });
       return code;
     },
-    /** The group that a code leads to. Throws GROUP_INVITE_CODE_INVALID. */
+    /** Returns the group of an invite code. Throws GROUP_INVITE_CODE_INVALID. */
     async groupOfInvite(code: string): Promise<string> {
       const invite = await store.selectInvite(database.queries, code);
       if (!invite) throw new ServiceError('GROUP_INVITE_CODE_INVALID', {});
       return invite.group_id;
     },
-    /** Makes somebody a member by a code. Gives the group. A use that admits nobody is not counted. */
+    /** Admits a person by an invite code and returns the group. A use that admits no one does not count. */
     async consumeInvite(code: string, identity_id: string): Promise<string> {
       const group_id = await this.groupOfInvite(code);
       await change({ group_id, identity_id }, async (tx, group) => {
@@ -210,7 +218,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
   };
 }
 
-/** Throws GROUP_INSUFFICIENT_PERMISSIONS for everybody else. */
+/** Throws GROUP_INSUFFICIENT_PERMISSIONS unless the identity is the owner. */
 export function requireOwner(group: CountedGroup, identity_id: string): void {
   if (group.owner_identity_id !== identity_id) throw new ServiceError('GROUP_INSUFFICIENT_PERMISSIONS', {});
 }

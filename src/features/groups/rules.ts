@@ -6,7 +6,7 @@ export interface GroupChange {
   publicity?: 'open' | 'closed' | undefined;
 }
 
-/** What is wrong with a change of a group's profile. */
+/** Returns what is wrong with a change of a group's profile. */
 export function groupProblems({ display_name, bio }: GroupChange): ContentProblem[] {
   const name = display_name === undefined ? undefined : displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
   return [

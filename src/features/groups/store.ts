@@ -20,12 +20,12 @@ export async function insertGroup(tx: Tx, row: GroupRow): Promise<void> {
     .values({ group_id: row.group_id, identity_id: row.owner_identity_id, join_ts: row.create_ts });
 }
 
-/** Who comes to a group or leaves it, or changes it, waits until the transaction ends; before topics are touched. */
+/** Locks a group: joins, leaves and changes wait until the transaction ends. Call it before touching topics. */
 export async function lockGroup(tx: Tx, group_id: string): Promise<void> {
   await tx.select({ group_id: groups.group_id }).from(groups).where(eq(groups.group_id, group_id)).for('no key update');
 }
 
-/** The members' ids, those longest in the group first. */
+/** Returns the ids of the members, the longest member first. */
 export async function selectMemberIds(tx: Tx, group_id: string): Promise<string[]> {
   const rows = await tx
     .select({ identity_id: groupMembers.identity_id })
@@ -36,7 +36,7 @@ export async function selectMemberIds(tx: Tx, group_id: string): Promise<string[
   return rows.map(({ identity_id }) => identity_id);
 }
 
-/** The groups that have somebody on one of their lists. */
+/** Returns the groups that list an identity. */
 export async function selectGroupsShowing(queries: Queries, identity_id: string): Promise<string[]> {
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
     (list) => sql`select group_id from ${list} where identity_id = ${identity_id}`,
@@ -46,7 +46,7 @@ export async function selectGroupsShowing(queries: Queries, identity_id: string)
   return rows.map(({ group_id }) => group_id);
 }
 
-/** Those of the people that are on a list of a group. Its owner is one of its members. */
+/** Returns those of the identities that are on a list of any group. A group's owner is one of its members. */
 export async function selectListed(queries: Queries, identity_ids: string[]): Promise<string[]> {
   const among = sql`identity_id = any(${sql.param(identity_ids)}::uuid[])`;
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
@@ -62,7 +62,7 @@ export async function selectGroup(queries: Queries, group_id: string): Promise<C
   return row;
 }
 
-/** The groups that an identity is a member of, the oldest first. */
+/** Returns the groups of which an identity is a member, oldest first. */
 export async function selectGroupsOf(queries: Queries, identity_id: string): Promise<CountedGroup[]> {
   return await queries
     .select(counted)
@@ -73,7 +73,7 @@ export async function selectGroupsOf(queries: Queries, identity_id: string): Pro
     .limit(GROUPS_MAX);
 }
 
-/** Changes a group; whoever does so has told of it. */
+/** Changes a group. The caller announces the change. */
 export async function updateGroup(tx: Tx, group_id: string, values: Partial<GroupRow>): Promise<void> {
   await tx
     .update(groups)
@@ -81,7 +81,7 @@ export async function updateGroup(tx: Tx, group_id: string, values: Partial<Grou
     .where(eq(groups.group_id, group_id));
 }
 
-/** The newest first. */
+/** Returns open groups, newest first. */
 export async function selectOpenGroups(queries: Queries): Promise<CountedGroup[]> {
   return await queries
     .select(counted)
@@ -91,7 +91,9 @@ export async function selectOpenGroups(queries: Queries): Promise<CountedGroup[]
     .limit(SUGGESTED_MAX);
 }
 
-/** Deletes some invites that expired before a moment, or that are used up and were made before it. Returns how many. */
+/**
+ * Deletes a batch of invites that expired before a moment, or are used up and were created before it. Returns how many.
+ */
 export async function deleteEndedInvites(queries: Queries, before: Date): Promise<number> {
   const moment = sql`${before.toISOString()}::timestamptz`;
   const rows = await queries.execute(sql`
@@ -106,7 +108,7 @@ export async function deleteEndedInvites(queries: Queries, before: Date): Promis
 
 const INVITES_AT_ONCE = 1_000;
 const SUGGESTED_MAX = 64;
-/** The field's limit (field-behaviour 8.11). */
+/** Limit of the reference API (field-behaviour 8.11). */
 const MEMBERS_MAX = 256;
 const GROUPS_MAX = 256;
 const GROUPS_SHOWING_MAX = 10_000;

@@ -4,7 +4,7 @@ import { identities } from '../identities/tables.ts';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
-/** Teams of people. A game belongs to one: its developer group. */
+/** Teams of people. A game belongs to one of them, its developer group. */
 export const groups = pgTable('groups', {
   group_id: uuid().primaryKey(),
   display_name: text().notNull(),
@@ -16,7 +16,7 @@ export const groups = pgTable('groups', {
     .notNull()
     .references(() => identities.identity_id),
   create_ts: moment().notNull(),
-  /** The upload that is its picture. */
+  /** The upload with the group's picture. */
   avatar_upload_id: uuid(),
 });
 
@@ -37,7 +37,7 @@ export const groupMembers = pgTable(
   ],
 );
 
-/** Codes with which people become members. */
+/** Codes that make people members. */
 export const groupInvites = pgTable(
   'group_invites',
   {
@@ -46,9 +46,9 @@ export const groupInvites = pgTable(
       .notNull()
       .references(() => groups.group_id),
     create_ts: moment().notNull(),
-    /** Null: it does not expire. */
+    /** Null if it does not expire. */
     expire_ts: moment(),
-    /** Null: without limit. */
+    /** Null if unlimited. */
     uses_left: integer(),
   },
   (table) => [
@@ -57,7 +57,7 @@ export const groupInvites = pgTable(
   ],
 );
 
-/** Who would like to be a member. */
+/** People who asked to join. */
 export const groupJoinRequests = pgTable(
   'group_join_requests',
   {
@@ -75,7 +75,7 @@ export const groupJoinRequests = pgTable(
   ],
 );
 
-/** Who may not be a member. */
+/** Banned people. */
 export const groupBans = pgTable(
   'group_bans',
   {
