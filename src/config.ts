@@ -91,6 +91,8 @@ export interface Config {
   /** Absolute. */
   address_classes_file: string | undefined;
   picture_quota: { day_bytes_max: number; kept_bytes_max: number };
+  /** Undefined: as many as the descriptors allow, up to a limit. */
+  connections_per_address_max: number | undefined;
   watch_hold_ms: number;
   watchers_max: number;
   watchers_per_caller_max: number;
@@ -176,6 +178,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       day_bytes_max: settings.MUSTER_PICTURES_DAY_MIB * MIB,
       kept_bytes_max: settings.MUSTER_PICTURES_MIB * MIB,
     },
+    connections_per_address_max: settings.MUSTER_CONNECTIONS_PER_ADDRESS_MAX,
     watch_hold_ms: settings.MUSTER_WATCH_HOLD_MS,
     watchers_max: settings.MUSTER_WATCHERS_MAX,
     watchers_per_caller_max: settings.MUSTER_WATCHERS_PER_CALLER_MAX,

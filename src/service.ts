@@ -60,6 +60,7 @@ import { createDiskSpace, UNLIMITED_SPACE } from './platform/disk-space.ts';
 import { createLog, type Events } from './platform/events.ts';
 import { createAddresses } from './platform/http/addresses.ts';
 import { createApp } from './platform/http/app.ts';
+import { startLimitingConnections } from './platform/http/connection-limits.ts';
 import { createCors } from './platform/http/cors.ts';
 import { createCounting } from './platform/http/counting.ts';
 import { documentRoutes } from './platform/http/documents.ts';
@@ -284,6 +285,7 @@ async function openAll(config: Config, options: ServiceOptions): Promise<Service
     startForgetting({ name: 'old-guests', forget: identities.forgetGuests, signal, events }),
     startForgetting({ name: 'old-invites', forget: groups.forgetInvites, signal, events }),
     space.startWatching(signal),
+    startLimitingConnections({ ...config, events, signal }),
     captcha.startForgetting(signal),
     lobbies.receipts.startKeeping(signal),
     lobbies.queue.startKeeping(signal),

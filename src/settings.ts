@@ -255,6 +255,14 @@ export const Settings = Type.Object({
     maximum: 1_048_576,
     description: 'MiB of pictures that a game, the players of a namespace, or an identity may store in total.',
   }),
+  MUSTER_CONNECTIONS_PER_ADDRESS_MAX: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      description:
+        'Connections that one address may have, or one IPv6 network of 64 bits. Default: 2048, or half of all descriptors (ulimit -n) where that is less.',
+    }),
+  ),
   MUSTER_WATCH_HOLD_MS: Type.Integer({
     default: 40_000,
     minimum: 1_000,

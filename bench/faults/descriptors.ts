@@ -1,11 +1,12 @@
 import { commandOf } from '../../tests/support/program.ts';
 import { holdConnections, requestOf } from './connections.ts';
-import { CALM_S, calm, exactly, type Fault, failuresOf, holds } from './fault.ts';
+import { CALM_S, calm, exactly, type Fault, failuresOf, holds, p99 } from './fault.ts';
 
 const ATTACKER = '127.0.0.9';
 const FILES_MAX = 256;
 const CONNECTIONS = 300;
 const SECONDS = 15;
+const LIVE_P99_MS = 500;
 
 export const descriptors: Fault = {
   name: 'descriptors',
@@ -34,6 +35,7 @@ export const descriptors: Fault = {
     const { live, find, result: closed } = await trial.phase(subject, 'new clients, meanwhile', attack);
     trial.expect(exactly('new clients whose /health/live failed', 0, failuresOf(live)));
     trial.expect(exactly('new clients whose find failed', 0, failuresOf(find)));
+    trial.expect(p99('p99 of their /health/live', live, LIVE_P99_MS));
     const lost = program.output().split('database_lost').length - 1;
     trial.expect(exactly('false database_lost events', 0, lost));
     trial.note('connections of the attacker that were closed', `${closed} of ${CONNECTIONS}`);

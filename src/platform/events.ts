@@ -15,6 +15,14 @@ export type ServiceEvent =
   | { event: 'limits_store_lost'; store: string; cause: unknown }
   | { event: 'limits_store_found'; store: string }
   | { event: 'proxy_not_trusted'; address: string }
+  | {
+      event: 'connections_closed';
+      above_limit: number;
+      for_reserve: number;
+      networks: string[];
+      descriptors_max: number;
+      per_address_max: number;
+    }
   | { event: 'request_served'; ray_id: string; method: string; route: string; status: number; duration_ms: number }
   | { event: 'socket_closed'; duration_ms: number }
   | { event: 'request_failed'; ray_id: string; method: string; route: string; cause: unknown }
@@ -68,6 +76,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   limits_store_lost: 'error',
   limits_store_found: 'warn',
   proxy_not_trusted: 'warn',
+  connections_closed: 'warn',
   request_served: 'debug',
   socket_closed: 'debug',
   request_failed: 'error',

@@ -16,7 +16,7 @@ function addressOf(connected: string, forwarded: string | undefined, trusted: st
   const headers = new Headers(forwarded === undefined ? [] : [['x-forwarded-for', forwarded]]);
   const request = new Request('http://muster', { headers });
   return createAddresses(readTrustedProxies(trusted ?? undefined)).of(request, {
-    requestIP: () => ({ address: connected }),
+    requestIP: () => ({ address: connected, port: 1 }),
   });
 }
 
@@ -25,7 +25,7 @@ describe('a proxy with a secret', () => {
   const addresses = createAddresses(readTrustedProxies('127.0.0.1'), SECRET);
   const read = (headers: Record<string, string>, connected = '127.0.0.1') => {
     const request = new Request('http://muster', { headers: { 'x-forwarded-for': '203.0.113.9', ...headers } });
-    const server = { requestIP: () => ({ address: connected }) };
+    const server = { requestIP: () => ({ address: connected, port: 1 }) };
     return [addresses.of(request, server), addresses.isOfUnknownProxy(request, server)];
   };
 

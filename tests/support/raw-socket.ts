@@ -18,14 +18,18 @@ const TEXT = 1;
 const CLOSE = 8;
 
 /** Opens one (RFC 6455) and waits for the upgrade. */
-export async function openRawSocket(base_url: string, token: string): Promise<RawSocket> {
+export async function openRawSocket(
+  base_url: string,
+  token: string,
+  { localAddress }: { localAddress?: string } = {},
+): Promise<RawSocket> {
   const { hostname, port } = new URL(base_url);
   const opened = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<number>();
   const texts: string[] = [];
   let received = Buffer.alloc(0);
   let is_open = false;
-  const socket = connect(Number(port), hostname);
+  const socket = connect({ port: Number(port), host: hostname, ...(localAddress ? { localAddress } : {}) });
   socket.on('error', () => {});
   socket.on('close', () => {
     opened.reject(new Error('the upgrade was refused'));

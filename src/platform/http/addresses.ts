@@ -10,7 +10,7 @@ const WITH_PORT = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[\d.]+))(?::\d{1,5})?$/;
 
 /** What knows who has connected: Bun's server. */
 export interface PeerServer {
-  requestIP(request: Request): { address: string } | null;
+  requestIP(request: Request): { address: string; port: number } | null;
 }
 
 /** Where requests come from. Nothing else in the service asks a connection or a header for it. */

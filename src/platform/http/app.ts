@@ -9,6 +9,7 @@ import type { Watch } from '../watch/watch.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
 import { complete, completeText, errorResponse, JsonText, toCallersError } from './answers.ts';
 import { createTextReader, hasBody, isBodyLeft } from './body.ts';
+import { noteEnd, noteRequest } from './connections-in-use.ts';
 import { createCors } from './cors.ts';
 import type { Counting } from './counting.ts';
 import { listenerOf } from './listeners.ts';
@@ -142,6 +143,7 @@ export function createApp(options: AppOptions) {
       caller = known;
     };
     let response: Response | JsonText;
+    noteRequest(request, listenerOf(request, app.server));
     try {
       const path = readPath(request);
       headers = cors.headersFor(request, path);
@@ -156,6 +158,8 @@ export function createApp(options: AppOptions) {
         events.emit({ event: 'request_failed', ray_id, method: request.method, route: name, cause: error.cause });
       }
       response = errorResponse(error, ray_id, public_url);
+    } finally {
+      noteEnd(request);
     }
     const duration_ms = Math.round(performance.now() - started);
     const { method } = request;

@@ -4,6 +4,7 @@ import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { Addresses } from '../http/addresses.ts';
 import type { Upgrades, UpgradingServer } from '../http/app.ts';
+import { noteEnd, noteSocket } from '../http/connections-in-use.ts';
 import { type Counting, nameWatcher } from '../http/counting.ts';
 import { readBearer } from '../http/pipeline.ts';
 import { inOneMinute } from '../limits/limit.ts';
@@ -77,6 +78,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     takeSlot,
     onEnd(session: Session, duration_ms: number) {
       sessions.delete(session);
+      noteEnd(session);
       events.emit({ event: 'socket_closed', duration_ms });
     },
   };
@@ -99,8 +101,10 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, leave });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
       sessions.add(session);
+      noteSocket(session, request, its_server);
       if (its_server.upgrade(request, accepted)) return;
       sessions.delete(session);
+      noteEnd(session);
       leave();
       throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
     },

@@ -1,0 +1,167 @@
+import type { Events } from '../events.ts';
+import { type Loop, startLoop } from '../loop.ts';
+import { isWithin, type Network, parseAddress } from '../networks.ts';
+import { readConnectionsInUse } from './connections-in-use.ts';
+import {
+  type Activity,
+  type Connection,
+  openDescriptorTable,
+  readActivity,
+  readDescriptorsMax,
+  shutConnection,
+} from './open-connections.ts';
+
+/** As many players as may sit behind one address: a school, or the hall of a tournament. */
+const PER_ADDRESS_DEFAULT = 2_048;
+/** Part of all descriptors that is kept free, for files, processes and new clients; no more than the next. */
+const RESERVE_SHARE = 1 / 8;
+const RESERVE_MAX = 256;
+/** A look takes time with each connection: it may take a hundredth of all time, or a tenth while there is something to close. */
+const LOOK_EVERY_MS = 100;
+const LOOK_SHARE = 1 / 100;
+const AGAIN_AFTER_MS = 10;
+const AGAIN_SHARE = 1 / 10;
+const TELL_EVERY_MS = 10_000;
+const TOLD_NETWORKS_MAX = 8;
+
+interface ConnectionLimitsOptions {
+  port: number;
+  /** Undefined: {@link PER_ADDRESS_DEFAULT}, or half of all descriptors where that is less. */
+  connections_per_address_max: number | undefined;
+  /** Any number may come from these. */
+  trusted_proxies: readonly Network[];
+  events: Events;
+  signal: AbortSignal;
+}
+
+/**
+ * Closes connections of an address that has more than it may, and of those that have most when descriptors run out. Bun
+ * accepts whatever comes, and tries again and again to accept when no descriptor is left: new clients would wait until
+ * somebody leaves.
+ */
+export function startLimitingConnections(options: ConnectionLimitsOptions): Loop {
+  const { port, trusted_proxies, events, signal } = options;
+  const table = openDescriptorTable(port);
+  const descriptors_max = readDescriptorsMax();
+  const reserve = Math.min(RESERVE_MAX, Math.floor(descriptors_max * RESERVE_SHARE));
+  const {
+    connections_per_address_max: per_address_max = Math.min(PER_ADDRESS_DEFAULT, Math.floor(descriptors_max / 2)),
+  } = options;
+  const tell = createTeller(events, { descriptors_max, per_address_max });
+  const isOfProxy = ({ address }: Connection) => {
+    const parsed = parseAddress(address);
+    return parsed !== undefined && trusted_proxies.some((network) => isWithin(parsed, network));
+  };
+  let next_look_at = 0;
+
+  /** Closes what is too much. Returns whether there was something. */
+  async function look(): Promise<boolean> {
+    const { count, connections } = await table.read();
+    const of_networks = groupByNetwork(connections);
+    const free = descriptors_max - count;
+    if (free >= reserve && of_networks.every(({ length }) => length <= per_address_max)) return false;
+    const ranking = readRanking();
+    const above_limit = of_networks.flatMap((all) => {
+      if (all.length <= per_address_max) return [];
+      const limited = all.filter((connection) => !isOfProxy(connection));
+      return takeLeastUsed(limited, limited.length - per_address_max, ranking);
+    });
+    const left = groupByNetwork(new Set(connections).difference(new Set(above_limit)));
+    const is_low = free + above_limit.length < reserve;
+    const for_reserve = is_low ? takeFromLargest(left, 2 * reserve - free - above_limit.length, ranking) : [];
+    for (const connection of [...above_limit, ...for_reserve]) shutConnection(connection);
+    tell({ above_limit, for_reserve });
+    return above_limit.length + for_reserve.length > 0;
+  }
+
+  const loop = startLoop({
+    name: 'connection-limits',
+    every_ms: LOOK_EVERY_MS,
+    signal,
+    events,
+    async step() {
+      if (performance.now() < next_look_at) return 0;
+      for (;;) {
+        const started = performance.now();
+        const has_closed = await look();
+        const took_ms = performance.now() - started;
+        next_look_at = started + took_ms / LOOK_SHARE;
+        if (!has_closed || signal.aborted) return 0;
+        // More may have waited to be accepted.
+        await Bun.sleep(Math.max(AGAIN_AFTER_MS, took_ms / AGAIN_SHARE));
+      }
+    },
+  });
+  return { ...loop, stopped: loop.stopped.finally(() => table[Symbol.dispose]()) };
+}
+
+function groupByNetwork(connections: Iterable<Connection>): Connection[][] {
+  return [...Map.groupBy(connections, ({ network }) => network).values()];
+}
+
+/** Takes so many connections from the networks that have most, so that none of these is left with fewer than another. */
+function takeFromLargest(of_networks: Connection[][], count: number, rankOf: Ranking): Connection[] {
+  const countAbove = (level: number) => of_networks.reduce((sum, { length }) => sum + Math.max(0, length - level), 0);
+  // The highest level above which there are as many.
+  let level = 0;
+  let too_high = Math.max(0, ...of_networks.map(({ length }) => length));
+  while (too_high - level > 1) {
+    const middle = Math.floor((level + too_high) / 2);
+    if (countAbove(middle) >= count) level = middle;
+    else too_high = middle;
+  }
+  const above = of_networks.flatMap((all) => takeLeastUsed(all, all.length - level, rankOf));
+  return takeLeastUsed(above, count, rankOf);
+}
+
+/** Takes so many connections, first those of the lowest rank. Of equal ones first that on which we were silent longest. */
+function takeLeastUsed(connections: Connection[], count: number, rankOf: Ranking): Connection[] {
+  if (count <= 0) return [];
+  if (count >= connections.length) return connections;
+  const ranked = connections.map((connection) => {
+    const activity = readActivity(connection.descriptor);
+    return { connection, rank: rankOf(connection, activity), since_sent_ms: activity?.since_sent_ms ?? 0 };
+  });
+  ranked.sort((one, other) => one.rank - other.rank || other.since_sent_ms - one.since_sent_ms);
+  return ranked.slice(0, count).map(({ connection }) => connection);
+}
+
+/** How much a connection would be missed. */
+type Ranking = (connection: Connection, activity: Activity | undefined) => number;
+
+/** Ranks connections by what they are used for now: closed ones, silent ones, idle ones, then requests and WebSockets. */
+function readRanking(): Ranking {
+  const isInUse = readConnectionsInUse();
+  return (connection, activity) => {
+    if (!activity?.is_open) return 0;
+    if (!activity.was_asked) return 1;
+    return isInUse(connection) || !activity.is_sent ? 3 : 2;
+  };
+}
+
+interface Closed {
+  above_limit: Connection[];
+  for_reserve: Connection[];
+}
+
+/** Makes what tells operators of closed connections: at once, then together for some time. */
+function createTeller(
+  events: Events,
+  limits: { descriptors_max: number; per_address_max: number },
+): (closed: Closed) => void {
+  let told_at = Number.NEGATIVE_INFINITY;
+  let [above_limit, for_reserve] = [0, 0];
+  const networks = new Set<string>();
+  return (closed) => {
+    above_limit += closed.above_limit.length;
+    for_reserve += closed.for_reserve.length;
+    for (const { network } of [...closed.above_limit, ...closed.for_reserve]) {
+      if (networks.size < TOLD_NETWORKS_MAX) networks.add(network);
+    }
+    if (above_limit + for_reserve === 0 || performance.now() - told_at < TELL_EVERY_MS) return;
+    events.emit({ event: 'connections_closed', above_limit, for_reserve, networks: [...networks], ...limits });
+    told_at = performance.now();
+    [above_limit, for_reserve] = [0, 0];
+    networks.clear();
+  };
+}

@@ -1,0 +1,45 @@
+import { parseAddress } from '../networks.ts';
+
+/** The client's end of a connection. */
+export interface Peer {
+  address: string;
+  port: number;
+}
+
+interface Connected {
+  requestIP(request: Request): Peer | null;
+}
+
+/** Of this process, as descriptors are. A connection is looked up only when one has to be closed, since that takes time. */
+const requests = new Map<Request, Connected | null>();
+const sockets = new Map<object, string>();
+
+/** Notes that a request is under way, until {@link noteEnd}. */
+export function noteRequest(request: Request, server: Connected | null): void {
+  requests.set(request, server);
+}
+
+/** Notes that the connection of a request becomes a WebSocket, until {@link noteEnd} of what stands for it. */
+export function noteSocket(socket: object, request: Request, server: Connected): void {
+  const peer = server.requestIP(request);
+  if (peer) sockets.set(socket, nameOf(peer));
+}
+
+export function noteEnd(user: object): void {
+  if (user instanceof Request) requests.delete(user);
+  else sockets.delete(user);
+}
+
+/** Returns a function that says whether a request or a WebSocket uses a connection now. */
+export function readConnectionsInUse(): (peer: Peer) => boolean {
+  const names = new Set(sockets.values());
+  for (const [request, server] of requests) {
+    const peer = server?.requestIP(request);
+    if (peer) names.add(nameOf(peer));
+  }
+  return (peer) => names.has(nameOf(peer));
+}
+
+function nameOf({ address, port }: Peer): string {
+  return `${parseAddress(address) ?? address} ${port}`;
+}

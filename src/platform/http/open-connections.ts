@@ -1,0 +1,156 @@
+import { dlopen, FFIType } from 'bun:ffi';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { assert } from '../errors.ts';
+import { createPacer } from '../pacing.ts';
+
+/** A connection that a client opened to our port. */
+export interface Connection {
+  descriptor: number;
+  address: string;
+  /** The client's. */
+  port: number;
+  /** The address, or the /64 of an IPv6 address: it belongs to one client. */
+  network: string;
+}
+
+/** What this process has open. */
+export interface OpenDescriptors {
+  /** Of connections and of everything else. */
+  count: number;
+  connections: Connection[];
+}
+
+/** The descriptors of this process. It can be read when no descriptor is left. */
+export interface DescriptorTable extends Disposable {
+  /** Reads all of them: about a microsecond for each. Others are served meanwhile, so a connection may have gone since. */
+  read(): Promise<OpenDescriptors>;
+}
+
+/** What the kernel knows of a connection's past. */
+export interface Activity {
+  /** Whether neither side has closed it. */
+  is_open: boolean;
+  /** Whether the client has sent anything. */
+  was_asked: boolean;
+  /** Whether the client has everything that was written to it. */
+  is_sent: boolean;
+  /** Milliseconds since we last sent something, or since it was opened. */
+  since_sent_ms: number;
+}
+
+/** How many descriptors this process may have. Bun raises the soft limit to the hard one at its start. */
+export function readDescriptorsMax(): number {
+  const [, max] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+  assert(max !== undefined, 'the kernel tells how many files may be open');
+  return Number(max);
+}
+
+/** Opens the table of this process's descriptors, with the connections to a port. */
+export function openDescriptorTable(port: number): DescriptorTable {
+  const status = openSync('/proc/self/status', 'r');
+  const text = Buffer.alloc(STATUS_BYTES_MAX);
+
+  /** No descriptor is as high: the kernel's own table of them has this size. */
+  function readTableSize(): number {
+    const bytes = readSync(status, text, 0, text.length, 0);
+    const [, size] = /^FDSize:\t(\d+)/m.exec(text.toString('latin1', 0, bytes)) ?? [];
+    assert(size !== undefined, 'the kernel tells the size of the table');
+    return Number(size);
+  }
+
+  return {
+    async read() {
+      const pace = createPacer();
+      let count = 0;
+      const connections: Connection[] = [];
+      for (let descriptor = 0, size = readTableSize(); descriptor < size; descriptor += 1) {
+        if (descriptor % PACE_EVERY === 0) await pace();
+        const client = readName(libc.getpeername, descriptor) ? describePeer() : undefined;
+        if (client) {
+          count += 1;
+          const is_ours = readName(libc.getsockname, descriptor) && readPort() === port;
+          if (is_ours && client.address !== '') connections.push({ descriptor, ...client });
+        } else if (libc.fcntl(descriptor, F_GETFD) >= 0) {
+          count += 1;
+        }
+      }
+      return { count, connections };
+    },
+    [Symbol.dispose]: () => closeSync(status),
+  };
+}
+
+/** Reads what happened on a connection; undefined when the descriptor has none. */
+export function readActivity(descriptor: number): Activity | undefined {
+  length[0] = info.length;
+  if (libc.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, info, length) !== 0) return undefined;
+  return {
+    is_open: info[INFO.state] === TCP_ESTABLISHED,
+    was_asked: info_view.getUint32(INFO.data_segments_in, true) > 0,
+    is_sent: info_view.getUint32(INFO.unacknowledged, true) + info_view.getUint32(INFO.unsent_bytes, true) === 0,
+    since_sent_ms: info_view.getUint32(INFO.last_data_sent, true),
+  };
+}
+
+/** Closes a connection for both sides, if it is still there. Bun frees the descriptor as if the client had gone. */
+export function shutConnection({ descriptor, address, port }: Connection): void {
+  if (!readName(libc.getpeername, descriptor)) return;
+  const client = describePeer();
+  if (client.address === address && client.port === port) libc.shutdown(descriptor, SHUT_RDWR);
+}
+
+const { symbols: libc } = dlopen('libc.so.6', {
+  getsockname: { args: [FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
+  getpeername: { args: [FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
+  getsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
+  fcntl: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+  shutdown: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+});
+
+const STATUS_BYTES_MAX = 4_096;
+const PACE_EVERY = 256;
+const [F_GETFD, SHUT_RDWR, IPPROTO_TCP, TCP_INFO, TCP_ESTABLISHED] = [1, 2, 6, 11, 1];
+/** Where fields stand in struct tcp_info (linux/tcp.h). */
+const INFO = {
+  state: 0,
+  unacknowledged: 24,
+  last_data_sent: 44,
+  unsent_bytes: 144,
+  data_segments_in: 152,
+} as const;
+const INFO_BYTES = 160;
+const info = new Uint8Array(INFO_BYTES);
+const info_view = new DataView(info.buffer);
+
+const [AF_INET, AF_INET6] = [2, 10];
+/** struct sockaddr_in6, the longer one. */
+const NAME_BYTES = 28;
+const name = new Uint8Array(NAME_BYTES);
+const name_view = new DataView(name.buffer);
+const length = new Uint32Array(1);
+
+/** Reads the name of a socket's end. Returns false when the descriptor is not a connected socket. */
+function readName(call: typeof libc.getpeername, descriptor: number): boolean {
+  length[0] = NAME_BYTES;
+  return call(descriptor, name, length) === 0;
+}
+
+function readPort(): number {
+  return name_view.getUint16(2);
+}
+
+/** The client in the name that was read last; without an address when it is not of the Internet. IPv4 inside IPv6 is IPv4. */
+function describePeer(): Omit<Connection, 'descriptor'> {
+  const family = name_view.getUint16(0, true);
+  if (family === AF_INET) return describeIpv4(4);
+  if (family !== AF_INET6) return { address: '', network: '', port: 0 };
+  const is_mapped = name_view.getUint32(8) === 0 && name_view.getUint32(12) === 0 && name_view.getUint32(16) === 0xffff;
+  if (is_mapped) return describeIpv4(20);
+  const groups = Array.from({ length: 8 }, (_, index) => name_view.getUint16(8 + 2 * index).toString(16));
+  return { address: groups.join(':'), network: `${groups.slice(0, 4).join(':')}::/64`, port: readPort() };
+}
+
+function describeIpv4(start: number): Omit<Connection, 'descriptor'> {
+  const address = `${name[start]}.${name[start + 1]}.${name[start + 2]}.${name[start + 3]}`;
+  return { address, network: address, port: readPort() };
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test';
+import { holdConnections } from '../support/held-connections.ts';
+import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { openRawSocket } from '../support/raw-socket.ts';
+import { waitFor } from '../support/wait.ts';
+
+const DESCRIPTORS_MAX = 256;
+const NEW_CLIENTS = 10;
+const NEW_CLIENT = '127.0.0.2';
+const OTHER = '127.0.0.9';
+const PROXY = '127.0.0.3';
+const HALF_A_HEAD = 'GET /health/live HTTP/1.1\r\n';
+const HEAD = `${HALF_A_HEAD}Host: localhost\r\n`;
+
+describe(`a service that may have ${DESCRIPTORS_MAX} descriptors answers new clients`, () => {
+  const program_command = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+  const command = ['/bin/sh', '-c', `ulimit -n ${DESCRIPTORS_MAX}; exec "$0" "$@"`, ...program_command];
+  const CASES: [name: string, addresses: string[], each: number, text: string][] = [
+    ['while one address opens all that it can, again and again', [OTHER], 250, HALF_A_HEAD],
+    ['while one address opens all that it can, and asks', [OTHER], 250, `${HEAD}\r\n`],
+    ['while five addresses together do', [4, 5, 6, 7, 8].map((last) => `127.0.0.${last}`), 50, HALF_A_HEAD],
+  ];
+  test('whoever holds all that it can', async () => {
+    await using home = await makeHome();
+    const { url, output } = await home.start({ command });
+    for (const [name, addresses, count, text] of CASES) {
+      using opened = new DisposableStack();
+      const held = addresses.map((address) =>
+        opened.use(holdConnections({ base_url: url, address, count, text, reopens: true })),
+      );
+      await waitFor(() => held.some((each) => each.closedCount() > 0), `the first to be closed ${name}`);
+      for (let number = 0; number < NEW_CLIENTS; number += 1) {
+        const text = `${HEAD}Connection: close\r\n\r\n`;
+        using client = holdConnections({ base_url: url, address: NEW_CLIENT, count: 1, text });
+        await waitFor(() => client.received[0]?.startsWith('HTTP/1.1 200'), `an answer ${name}`);
+      }
+    }
+    expect(output()).toContain('"event":"connections_closed"');
+    expect(output()).not.toContain('database_lost');
+  });
+});
+
+describe('of an address that has more connections than it may', () => {
+  const PER_ADDRESS_MAX = 20;
+  const settings = {
+    MUSTER_CONNECTIONS_PER_ADDRESS_MAX: String(PER_ADDRESS_MAX),
+    MUSTER_TRUSTED_PROXIES: PROXY,
+  };
+
+  test('the silent and idle ones are closed; a held poll, a WebSocket and other addresses stay', async () => {
+    await using home = await makeHome(settings);
+    const { url, api, administrator_token: token, output } = await home.start();
+    const { watch } = await api.ok('GET', '/cloud/games', { token });
+    using socket = await openRawSocket(url, token, { localAddress: OTHER });
+    let is_socket_closed = false;
+    void socket.closed.then(() => {
+      is_socket_closed = true;
+    });
+    const open = (address: string, count: number, text: string) =>
+      holdConnections({ base_url: url, address, count, text });
+    const ask = `Host: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    using poll = open(OTHER, 1, `GET /cloud/games?watch_index=${watch.index} HTTP/1.1\r\n${ask}`);
+    using below = open(NEW_CLIENT, PER_ADDRESS_MAX, HALF_A_HEAD);
+    using of_proxy = open(PROXY, 2 * PER_ADDRESS_MAX, HALF_A_HEAD);
+    using idle = open(OTHER, 2 * PER_ADDRESS_MAX, `${HEAD}\r\n`);
+    using silent = open(OTHER, PER_ADDRESS_MAX, '');
+    const used = 2;
+    await waitFor(
+      () => idle.closedCount() === PER_ADDRESS_MAX + used && silent.closedCount() === PER_ADDRESS_MAX,
+      'the silent ones and half of the idle ones to be closed',
+    );
+    expect([is_socket_closed, poll.closedCount()]).toEqual([false, 0]);
+    expect([below.openCount(), of_proxy.openCount()]).toEqual([PER_ADDRESS_MAX, 2 * PER_ADDRESS_MAX]);
+    expect(output()).toContain(`"networks":["${OTHER}"]`);
+    expect((await api.get('/health/live')).status).toBe(200);
+  });
+});

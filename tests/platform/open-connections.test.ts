@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { openDescriptorTable, readActivity, shutConnection } from '../../src/platform/http/open-connections.ts';
+import { waitFor } from '../support/wait.ts';
+
+const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
+
+let server: Server;
+let port: number;
+beforeAll(async () => {
+  server = createServer((socket) => socket.on('error', () => {}));
+  await new Promise<void>((resolve) => server.listen(0, HAS_IPV6 ? '::' : '0.0.0.0', resolve));
+  const address = server.address();
+  port = typeof address === 'object' && address ? address.port : 0;
+});
+afterAll(() => void server.close());
+
+async function open(host: string, localAddress: string): Promise<Socket> {
+  const socket = connect({ host, port, localAddress });
+  socket.on('error', () => {});
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return socket;
+}
+
+test('open connections: those of clients to our port are found with their address, also IPv4 inside IPv6; our own ends are not', async () => {
+  using table = openDescriptorTable(port);
+  const before = (await table.read()).count;
+  const sockets = [await open('127.0.0.1', '127.0.0.7')];
+  if (HAS_IPV6) sockets.push(await open('::1', '::1'));
+  const wanted = sockets.map(({ localPort, localFamily }) =>
+    localFamily === 'IPv6'
+      ? { address: '0:0:0:0:0:0:0:1', network: '0:0:0:0::/64', port: localPort }
+      : { address: '127.0.0.7', network: '127.0.0.7', port: localPort },
+  );
+  const { count, connections } = await waitFor(async () => {
+    const read = await table.read();
+    return read.connections.length === sockets.length && read;
+  }, 'the connections to be accepted');
+  expect(connections.map(({ descriptor: _, ...client }) => client)).toEqual(
+    expect.arrayContaining(wanted as unknown[]),
+  );
+  expect(count - before).toBe(2 * sockets.length);
+  for (const socket of sockets) socket.destroy();
+});
+
+test('open connections: one that is shut is closed on both sides, and another that has its descriptor now is left alone', async () => {
+  using table = openDescriptorTable(port);
+  await waitFor(async () => (await table.read()).connections.length === 0, 'others to be gone');
+  const socket = await open('127.0.0.1', '127.0.0.7');
+  const accepted = await waitFor(async () => (await table.read()).connections[0], 'the connection');
+  expect(readActivity(accepted.descriptor)).toMatchObject({ is_open: true, was_asked: false });
+  socket.write('x');
+  await waitFor(() => readActivity(accepted.descriptor)?.was_asked, 'what was sent to be known');
+  shutConnection({ ...accepted, port: accepted.port - 1 });
+  expect(readActivity(accepted.descriptor)?.is_open).toBe(true);
+  shutConnection(accepted);
+  expect(readActivity(accepted.descriptor)?.is_open).not.toBe(true);
+  await new Promise((resolve) => socket.once('close', resolve));
+});
