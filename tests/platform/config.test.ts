@@ -75,6 +75,7 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['MUSTER_WATCHERS_PER_CALLER_MAX', 'many', 'expected a whole number from 1 to 10000000'],
   ['MUSTER_SOCKETS_MAX', '1000001', 'expected a whole number from 1 to 1000000'],
   ['MUSTER_SOCKETS_PER_CALLER_MAX', '-1', 'expected a whole number from 1 to 1000000'],
+  ['MUSTER_CONNECTIONS_PER_ADDRESS_MAX', '0', 'expected a whole number from 1 to 1000000'],
 ];
 
 describe('a setting that cannot be used is refused, with its name, its value and what to do:', () => {
