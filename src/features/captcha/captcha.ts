@@ -17,9 +17,9 @@ import type { Captcha as Answer, CaptchaDecision, Challenge } from './wire.ts';
 
 export type { SharedKeys } from './rules.ts';
 
-/** Much longer than the captchas of the providers are good for (Turnstile's for 300 s, hCaptcha's for 120 s). */
+/** Far longer than a captcha is valid at its provider (Turnstile 300 s, hCaptcha 120 s). */
 const USED_FOR_MS = 3_600_000;
-/** Clocks of machines differ a little. */
+/** Allowance for differences between the clocks of machines. */
 const CLOCKS_MS = 60_000;
 const CHALLENGE_PATH = '/matchmaker/captcha/challenge';
 
@@ -29,10 +29,10 @@ export interface CaptchaDependencies extends Siteverify {
   events: Events;
   namespaces: Pick<Namespaces, 'find'>;
   versions: Pick<Versions, 'captcha'>;
-  /** Signs challenges: a secret of the database's. */
+  /** Signs challenges. A secret stored in the database. */
   key: JWK;
   shared_captcha_keys: rules.SharedKeys;
-  /** Whether requests pass when a provider cannot be asked. */
+  /** Whether requests pass while a provider is unavailable. */
   captcha_is_open_when_down: boolean;
   public_url: string;
 }
@@ -44,20 +44,20 @@ interface Place {
   version_id: string;
 }
 
-/** Who asks for seats, and how he shows that he is no robot. */
+/** A client that asks for seats, with its captcha. */
 export interface Visitor {
-  /** The client's. */
+  /** The address of the client. */
   address: string;
-  /** The header of that name, if it is a page that asks. */
+  /** Returns the header Origin, which browsers send. */
   readOrigin(): string | undefined;
   captcha: Answer | undefined;
-  /** How long he waits for a provider. */
+  /** Ends the check when the request ends. */
   patience: Pick<Patience, 'signal'>;
 }
 
 export type Captcha = ReturnType<typeof createCaptcha>;
 
-/** Tells players from robots, where a version asks for it (field-behaviour 5). */
+/** Creates the captcha check of requests for seats, for versions that ask for it (field-behaviour 5). */
 export function createCaptcha(dependencies: CaptchaDependencies) {
   const { database, clock, events, namespaces, versions } = dependencies;
   const { shared_captcha_keys, captcha_is_open_when_down, public_url } = dependencies;
@@ -71,7 +71,10 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     return (await store.claimCaptcha(queries, challenge_id, after(expire_ts, CLOCKS_MS))) ? SOLVED : USED;
   }
 
-  /** Whether a provider accepts a captcha. It is claimed before it is sent: of several at one time, one is. */
+  /**
+   * Checks a captcha with its provider. Claims it before sending it, so that of concurrent requests with one captcha
+   * only one passes.
+   */
   async function checkWidget(
     widget: rules.Widget,
     { namespace_id, client_response, address, patience }: Visit,
@@ -79,7 +82,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const { secret_key } = widget;
     if (secret_key === undefined) return { is: 'refused', reasons: ['unknown-domain'] };
     const captcha_id = digest([widget.name, secret_key, client_response]);
-    // With a key for tests there is only one captcha, which everybody has.
+    // A test key has only one captcha, which all clients send.
     const is_reusable = rules.isTestKey(widget);
     const expire_ts = after(clock.now(), USED_FOR_MS);
     if (!is_reusable && !(await store.claimCaptcha(queries, captcha_id, expire_ts))) return USED;
@@ -99,7 +102,9 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     events.emit({ event: 'captcha_not_checked', provider, namespace_id, reasons, ...cause });
   }
 
-  /** Nobody may pass without a captcha, but for a while after the last one that was solved from where he is. */
+  /**
+   * Decides about a request without a captcha: it passes for a while after a captcha was solved from the same address.
+   */
   async function decideWithout(config: CaptchaConfig, { connection, providers, metadata }: Asking): Promise<Decided> {
     const { requests_before_reverify: requests_max, verification_ttl } = config;
     const solved_after = after(clock.now(), -verification_ttl);
@@ -165,14 +170,14 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
 
   return {
     /**
-     * Lets a request for seats pass, or throws: CAPTCHA_CAPTCHA_REQUIRED when it has no captcha and needs one (what it needs
-     * is in the metadata), CAPTCHA_CAPTCHA_FAILED when the one it has does not count, CAPTCHA_CAPTCHA_UNAVAILABLE when
-     * nobody can say. `note` is told what was decided, first; nothing when the version asks for no captcha.
+     * Admits a request for seats, or throws CAPTCHA_CAPTCHA_REQUIRED (metadata describes the captcha),
+     * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
+     * asks for no captcha.
      */
     admit(place: Place, visitor: Visitor, note: (decision: CaptchaDecision) => void): Soon<void> {
       return whenThere(versions.captcha(place), (config) => config && check(config, place, visitor, note));
     },
-    /** A proof of work to do. Throws NAMESPACE_NOT_FOUND; CAPTCHA_WORK_NOT_USED when its version asks for none. */
+    /** Returns a proof of work to solve. Throws NAMESPACE_NOT_FOUND or CAPTCHA_WORK_NOT_USED. */
     async challenge(namespace_id: string): Promise<Challenge> {
       const namespace = await namespaces.find(namespace_id);
       if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
@@ -181,7 +186,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       if (!pow) throw new ServiceError('CAPTCHA_WORK_NOT_USED', {});
       return await proofs.challenge(namespace_id, pow.difficulty);
     },
-    /** Forgets what is over: windows, and captchas that are too old to be tried again. */
+    /** Starts the loop that deletes expired windows and captchas. */
     startForgetting(signal: AbortSignal): { stopped: Promise<void> } {
       const forget = () => store.deleteOver(queries, clock.now());
       return startForgetting({ name: 'old-captchas', signal, events, forget });
@@ -189,14 +194,14 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   };
 }
 
-/** From where somebody asks, and what he is told when that is not enough. */
+/** The context of a check: the client, the providers of the version, and the metadata of a refusal. */
 interface Asking {
   connection: store.Connection;
   providers: rules.Provider[];
   metadata: Record<string, unknown>;
 }
 
-/** What a request comes to, and the failure if it comes to one. */
+/** The decision about a request, with its error if it is refused. */
 interface Decided {
   decision: CaptchaDecision;
   error?: ServiceError;
@@ -207,13 +212,12 @@ interface Visit extends Visitor {
   client_response: string;
 }
 
-/** Nobody can be asked. */
 const nobody = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
 
 const SOLVED: rules.Verdict = { is: 'solved' };
 const USED: rules.Verdict = { is: 'refused', reasons: ['used-before'] };
 
-/** Which captcha it is. Games with the same keys share it, as the provider sees it; nobody reads it from this. */
+/** Identifies a captcha without revealing it. Games with the same keys share the id, as the provider does. */
 function digest(parts: string[]): string {
   return new Bun.CryptoHasher('sha256').update(parts.join('\0')).digest('base64url');
 }
@@ -229,7 +233,7 @@ const EXPLANATIONS = new Map([
   ['expired', 'its challenge has expired'],
 ]);
 
-/** For whoever reads the answer: of the codes that only the provider knows, nothing. */
+/** Explains a refusal to the caller. Codes that only the provider knows are not repeated. */
 function explain(reasons: string[]): string {
   return (
     reasons.map((reason) => EXPLANATIONS.get(reason)).find((text) => text !== undefined) ??

@@ -8,26 +8,26 @@ import { compileShape } from '../../platform/http/shapes.ts';
 import { type Challenge, SolvedChallenge } from './wire.ts';
 
 const ALGORITHM = 'PBKDF2/SHA-256';
-/** Rounds for each key: one takes 1.6 ms of a core of 2024. */
+/** Rounds of the key derivation: one key takes 1.6 ms on a core of 2024. */
 const COST = 5_000;
-/** Time to solve it in; phones that are old take many times as long as we. */
+/** Time to solve a challenge; an old phone needs many times as long as a server. */
 const CHALLENGE_TTL_MS = 300_000;
 
-/** What is wrong with a solution, or what it is of. */
+/** The problem of a solution, or the challenge it solves. */
 type Checked = { problem: string } | { challenge_id: string; expire_ts: Date };
 
 /**
- * Challenges that cost a client processor time and nobody else anything (ALTCHA's protocol, version 2). They are signed, not
- * kept: nothing has to be remembered of those that nobody solves. `key`: a secret of the database's, as JWK.
+ * Creates challenges that cost a client processor time (ALTCHA's protocol, version 2). They are signed, so unsolved
+ * ones need no storage. `key`: a secret stored in the database, as JWK.
  */
 export function createProofsOfWork({ clock, key: { k } }: { clock: Clock; key: JWK }) {
   assert(k !== undefined, 'the key of captchas is a secret');
   const solved = compileShape(SolvedChallenge);
-  // Two purposes of one secret, told apart by their names.
+  // One secret serves two purposes, separated by prefixes.
   const secrets = { hmacSignatureSecret: `challenge.${k}`, hmacKeySignatureSecret: `solution.${k}` };
 
   return {
-    /** A challenge that takes `difficulty` keys on average, and at most twice as many. */
+    /** Returns a challenge that takes `difficulty` keys on average and at most twice as many. */
     async challenge(namespace_id: string, difficulty: number): Promise<Challenge> {
       const made = await createChallenge({
         ...secrets,
@@ -40,7 +40,7 @@ export function createProofsOfWork({ clock, key: { k } }: { clock: Clock; key: J
       });
       return made as Challenge;
     },
-    /** Looks at a solution: JSON in base64. Whether it was handed in before is for the caller to see. */
+    /** Checks a solution: JSON in base64. The caller checks whether it was used before. */
     async check(namespace_id: string, client_response: string): Promise<Checked> {
       const payload = decode(client_response);
       if (!solved.accepts(payload)) return { problem: 'unreadable' };
@@ -49,7 +49,7 @@ export function createProofsOfWork({ clock, key: { k } }: { clock: Clock; key: J
       const result = await verifySolution({ ...secrets, challenge, solution, deriveKey });
       if (result.invalidSignature) return { problem: 'invalid-signature' };
       if (result.expired || expiresAt * 1_000 <= clock.now().getTime()) return { problem: 'expired' };
-      // Others are easier, where somebody wants them to be.
+      // Another namespace may have a lower difficulty.
       if (data.namespace_id !== namespace_id) return { problem: 'other-namespace' };
       if (!result.verified) return { problem: 'wrong' };
       return { challenge_id: data.challenge_id, expire_ts: new Date(expiresAt * 1_000) };

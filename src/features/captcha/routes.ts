@@ -3,10 +3,10 @@ import { inOneMinute } from '../../platform/limits/limit.ts';
 import type { Captcha } from './captcha.ts';
 import * as wire from './wire.ts';
 
-/** Each takes us 1.6 ms of a core. Whoever solves them asks for a seat then, which is limited to less. */
+/** Limits challenges, each of which costs the service 1.6 ms. Requests for seats are limited further. */
 const CHALLENGES = inOneMinute('captcha-challenges', 60);
 
-/** The matchmaker's two addresses. */
+/** The two paths of the matchmaker. */
 const PREFIXES = ['/matchmaker', '/v1'] as const;
 
 export function captchaRoutes(captcha: Captcha) {
@@ -24,7 +24,7 @@ export function captchaRoutes(captcha: Captcha) {
         errors: ['NAMESPACE_NOT_FOUND', 'CAPTCHA_WORK_NOT_USED'],
       },
       async ({ caller }) => {
-        // Each is good once: nobody in between is to keep it for the next one.
+        // A challenge can be used once, so no cache may keep it.
         const headers = { 'cache-control': 'no-store' };
         return Response.json(await captcha.challenge(caller.namespace_id), { headers });
       },

@@ -1,14 +1,14 @@
 import type { CaptchaConfig } from '../versions/versions.ts';
 import type { Captcha } from './wire.ts';
 
-/** Somebody else who tells whether a captcha was solved. */
+/** A provider of captchas that checks them for us. */
 export interface Widget {
   name: 'hcaptcha' | 'turnstile';
-  /** Undefined where only the game's own pages know it (an older spelling). */
+  /** Undefined in an older configuration, where only the game's pages know it. */
   site_key: string | undefined;
-  /** Undefined when it cannot be told which of several it is. */
+  /** Undefined when no configured domain matches the page. */
   secret_key: string | undefined;
-  /** Where it may have been solved; empty: wherever the provider allows. */
+  /** Hosts where the captcha may be solved. Empty if the provider alone decides. */
   hostnames: readonly string[];
 }
 
@@ -19,7 +19,7 @@ export interface ProofOfWork {
 
 export type Provider = Widget | ProofOfWork;
 
-/** Keys that the service has for versions without their own. */
+/** Keys of the service, for versions without their own. */
 export type SharedKeys = Partial<Record<Widget['name'], { site_key: string; secret_key: string }>>;
 
 /** About 0.8 s of one core of 2024 (1.6 ms for a key). */
@@ -28,8 +28,8 @@ const REASONS_MAX = 8;
 const CODE = /^[\w-]{1,64}$/;
 
 /**
- * Who may say that a captcha was solved, the one that clients are told of first. `origin`: the page that asks, if it is
- * one. A provider without keys of the version's or the service's is left out.
+ * Returns the providers of a version, the one preferred for clients first. Leaves out a provider without keys of the
+ * version or the service. `origin`: the page that sent the request, if any.
  */
 export function providersOf(config: CaptchaConfig, shared: SharedKeys, origin: string | undefined): Provider[] {
   const { hcaptcha, turnstile, pow } = config;
@@ -47,7 +47,7 @@ function withKeys(name: Widget['name'], { site_key, secret_key, hostnames = [] }
   return keys ? [{ name, ...keys, hostnames } satisfies Widget] : [];
 }
 
-/** An older spelling has a secret key for each domain. A page of a domain's, or below it, is checked with that one's. */
+/** Older configurations have a secret key per domain. A page is checked with the key of its longest matching domain. */
 function turnstileOf(
   turnstile: NonNullable<CaptchaConfig['turnstile']>,
   shared: SharedKeys,
@@ -67,12 +67,11 @@ function turnstileOf(
   return [{ name: 'turnstile', site_key, secret_key: undefined, hostnames }];
 }
 
-/** Whether a host is a domain or below it. */
 function isWithin(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
-/** What was handed in, and to whom it belongs; undefined when it is for none of the providers. */
+/** Returns the client's response and its provider; undefined if no provider of the version has one. */
 export function chooseAnswer(
   providers: readonly Provider[],
   captcha: Captcha,
@@ -85,31 +84,31 @@ export function chooseAnswer(
 }
 
 /**
- * What a client needs to show a captcha, as `metadata` of the refusal (field-behaviour 5): of hCaptcha and Turnstile only
- * the first, and besides where there is a proof of work.
+ * Returns what a client needs to show a captcha, as `metadata` of the refusal (field-behaviour 5): the first widget,
+ * and the proof of work if there is one.
  */
 export function metadataOf(providers: readonly Provider[], challenge_url: string): Record<string, unknown> {
   const widget = providers.find((provider) => provider.name !== 'pow');
   const has_work = providers.some(({ name }) => name === 'pow');
   const keys = widget?.site_key === undefined ? {} : { site_key: widget.site_key };
   return {
-    // `site_id` is what older clients read (specification: Errors).
+    // Older clients read `site_id` (specification: Errors).
     ...(widget?.name === 'hcaptcha' ? { hcaptcha: { site_id: widget.site_key, ...keys } } : {}),
     ...(widget?.name === 'turnstile' ? { turnstile: keys } : {}),
     ...(has_work ? { pow: { challenge_url } } : {}),
   };
 }
 
-/** What became of a captcha that was handed in. */
+/** The result of checking a captcha. */
 export type Verdict =
   | { is: 'solved' }
   | { is: 'refused'; reasons: string[] }
-  /** Nobody says yes or no. `is_down`: the provider is to blame, and nothing that a client could bring about. */
+  /** The provider gave no verdict. `is_down`: by its own fault, which no client can cause. */
   | { is: 'unavailable'; reasons: string[]; is_down: boolean };
 
 /**
- * Keys that the providers publish for trying things out. Their captchas are solved by everybody, always with the same
- * answer, and somewhere else (https://docs.hcaptcha.com/#integration-testing-test-keys,
+ * Keys that the providers publish for testing. Every client solves their captchas, always with the same response and on
+ * another host (https://docs.hcaptcha.com/#integration-testing-test-keys,
  * https://developers.cloudflare.com/turnstile/troubleshooting/testing/).
  */
 const TEST_SECRETS = new Set([
@@ -123,7 +122,7 @@ export function isTestKey({ secret_key }: Pick<Widget, 'secret_key'>): boolean {
   return secret_key !== undefined && TEST_SECRETS.has(secret_key);
 }
 
-/** The body of a request to the provider, as a form. Both take the same names; only Turnstile has an idempotency key. */
+/** Builds the form of a request to a provider. Both use the same names; only Turnstile has an idempotency key. */
 export function siteverifyForm(
   { name, site_key }: Widget,
   sent: { secret_key: string; client_response: string; address: string; idempotency_key: string },
@@ -138,10 +137,10 @@ export function siteverifyForm(
   return form.toString();
 }
 
-/** Codes by which a provider says that it could not look. */
+/** Codes by which a provider reports its own failure. */
 const PROVIDER_FAULTS = ['internal-error'];
 
-/** Reads what a provider answered. `said`: its body, when that is JSON. */
+/** Reads the answer of a provider. `said`: its body, if it is JSON. */
 export function readVerdict(widget: Widget, { status, said }: { status: number; said: unknown }): Verdict {
   const answer = typeof said === 'object' && said !== null ? (said as Record<string, unknown>) : {};
   const codes = readCodes(answer['error-codes']);
@@ -149,12 +148,12 @@ export function readVerdict(widget: Widget, { status, said }: { status: number; 
   if (answer.success === false && status < 500 && !codes.some((code) => PROVIDER_FAULTS.includes(code))) {
     return { is: 'refused', reasons: codes };
   }
-  // By 4xx it does not want our request, or not so many: what is in them, and how many come, is the clients' to choose.
+  // A 4xx rejects our request or its rate. Clients can cause both, so it does not count as down.
   const is_down = status < 400 || status >= 500 || answer.success === false;
   return { is: 'unavailable', reasons: codes.length > 0 ? codes : [`status ${status}`], is_down };
 }
 
-/** Whether a solved captcha is one of this site's, solved where it may be. */
+/** Checks that a solved captcha belongs to this site and was solved on an allowed host. */
 function checkPlace(widget: Widget, { hostname, sitekey }: Record<string, unknown>): Verdict {
   if (isTestKey(widget)) return { is: 'solved' };
   if (typeof sitekey === 'string' && widget.site_key !== undefined && sitekey !== widget.site_key) {
@@ -166,7 +165,7 @@ function checkPlace(widget: Widget, { hostname, sitekey }: Record<string, unknow
   return is_right ? { is: 'solved' } : { is: 'refused', reasons: ['other-hostname'] };
 }
 
-/** What a stranger wrote is not repeated at any length. */
+/** Bounds the codes of a provider, which others wrote. */
 function readCodes(codes: unknown): string[] {
   if (!Array.isArray(codes)) return [];
   return codes.filter((code): code is string => typeof code === 'string' && CODE.test(code)).slice(0, REASONS_MAX);

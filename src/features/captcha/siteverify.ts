@@ -7,10 +7,10 @@ const ANSWER_BYTES_MAX = 16_384;
 const HEADERS = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
 /** Turnstile's own limit (https://developers.cloudflare.com/turnstile/get-started/server-side-validation/). */
 const TURNSTILE_RESPONSE_LENGTH_MAX = 2_048;
-/** Turnstile takes a captcha again under the same idempotency key; any UUID will do to tell ours from others. */
+/** Turnstile accepts a captcha again under the same idempotency key. This UUID keeps our keys apart from others. */
 const IDEMPOTENCY_NAMESPACE = '6f2e6c9e-52c4-4b0e-9d0a-6b0c4a0e3f57';
 
-/** Where requests of a provider go, and how long each may take. */
+/** The addresses of the providers, and the time limit of a check. */
 export interface Siteverify {
   outbound: Pick<Outbound, 'post'>;
   hcaptcha_url: string;
@@ -23,17 +23,17 @@ interface Asked {
   client_response: string;
   captcha_id: string;
   namespace_id: string;
-  /** The client's. */
+  /** The address of the client. */
   address: string;
   signal: AbortSignal;
 }
 
-/** What a provider says. `is_spent`: it may know the captcha now, and not take it again. */
+/** The answer of a provider. `is_spent`: the provider may know the captcha now and not accept it again. */
 export type Outcome = Verdict & { is_spent: boolean; cause?: unknown };
 
 /**
- * Asks a provider whether a captcha was solved. It is asked once; Turnstile a second time when its answer was lost, since it
- * knows by the idempotency key that it is the same question.
+ * Asks a provider whether a captcha was solved. Asks Turnstile a second time if its answer was lost, because the
+ * idempotency key marks the repetition.
  */
 export async function askProvider(deps: Siteverify, widget: Widget, asked: Asked): Promise<Outcome> {
   const { captcha_timeout_ms } = deps;
@@ -59,7 +59,7 @@ async function askOnce(deps: Siteverify, widget: Widget, asked: Asked, timeout_m
       timeout_ms,
       answer_bytes_max: ANSWER_BYTES_MAX,
       signal,
-      // The operator's setting, no developer's.
+      // The operator chose this target, not a developer.
       trusts_target: true,
       account: namespace_id,
     });
@@ -68,7 +68,7 @@ async function askOnce(deps: Siteverify, widget: Widget, asked: Asked, timeout_m
     if (!(cause instanceof OutboundFailure)) throw cause;
     const { kind } = cause;
     const was_sent = kind !== 'too_busy' && kind !== 'resting' && kind !== 'bad_request';
-    // Too many at one time is what clients can bring about.
+    // Clients can cause these failures, so they do not count as down.
     const is_down = kind !== 'too_busy' && kind !== 'cancelled' && kind !== 'bad_request';
     return { is: 'unavailable', reasons: [kind], is_down, is_spent: was_sent, cause };
   }

@@ -5,15 +5,15 @@ import { captchaWindows, usedCaptchas } from './tables.ts';
 
 const DELETED_AT_ONCE_MAX = 5_000;
 
-/** Somebody at one namespace, as far as requests can tell. */
+/** A client of a namespace, as far as requests identify it. */
 export interface Connection {
   namespace_id: string;
   connection: string;
 }
 
 /**
- * Counts a request without a captcha, if there was one after `solved_after` and fewer than `requests_max` requests since.
- * Gives whether it was counted: of requests at one time, no more are than there may be.
+ * Counts a request without a captcha, if a captcha was solved after `solved_after` and fewer than `requests_max`
+ * requests were counted since. Returns whether it counted the request; concurrent requests cannot exceed the maximum.
  */
 export async function countRequest(
   queries: Queries,
@@ -28,7 +28,7 @@ export async function countRequest(
   return rows.length > 0;
 }
 
-/** Begins to count anew: somebody has just solved a captcha. */
+/** Starts a new window after a captcha was solved. */
 export async function openWindow(
   queries: Queries,
   { namespace_id, connection }: Connection,
@@ -41,7 +41,7 @@ export async function openWindow(
     .onConflictDoUpdate({ target: [captchaWindows.namespace_id, captchaWindows.connection], set: opened });
 }
 
-/** Notes that a captcha is being used. Gives whether it was not before: of several who try at one time, one is told so. */
+/** Claims a captcha. Returns false if it was claimed before; of concurrent claims one succeeds. */
 export async function claimCaptcha(queries: Queries, captcha_id: string, expire_ts: Date): Promise<boolean> {
   const rows = await queries
     .insert(usedCaptchas)
@@ -51,12 +51,12 @@ export async function claimCaptcha(queries: Queries, captcha_id: string, expire_
   return rows.length > 0;
 }
 
-/** Takes that back: it came to nothing, and the captcha may be tried again. */
+/** Releases a claimed captcha that was not spent, so that it can be tried again. */
 export async function releaseCaptcha(queries: Queries, captcha_id: string): Promise<void> {
   await queries.delete(usedCaptchas).where(eq(usedCaptchas.captcha_id, captcha_id));
 }
 
-/** Forgets what was over before a moment. Gives how many they were; there may be more. */
+/** Deletes a batch of windows and captchas that expired before a moment. Returns how many; more may remain. */
 export async function deleteOver(queries: Queries, before: Date): Promise<number> {
   const windows = await queries.execute(sql`
     delete from ${captchaWindows} where (namespace_id, connection) in (

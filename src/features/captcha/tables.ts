@@ -2,17 +2,17 @@ import { index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'driz
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
-/** Where somebody has solved a captcha: how often he may go on from there without another. */
+/** Clients that solved a captcha, with their requests since. */
 export const captchaWindows = pgTable(
   'captcha_windows',
   {
     namespace_id: uuid().notNull(),
-    /** The address, or the network of IPv6, that he came from. */
+    /** The address of the client, or its network for IPv6. */
     connection: text().notNull(),
     verify_ts: moment().notNull(),
     /** Requests without a captcha since then. */
     request_count: integer().notNull(),
-    /** When the window is over by itself and can be forgotten. */
+    /** When the window ends and can be deleted. */
     expire_ts: moment().notNull(),
   },
   (table) => [
@@ -21,13 +21,13 @@ export const captchaWindows = pgTable(
   ],
 );
 
-/** Captchas that were handed in: each is good once. */
+/** Captchas that were used: each is valid once. */
 export const usedCaptchas = pgTable(
   'used_captchas',
   {
-    /** A digest that says nothing of what was handed in. */
+    /** A digest that does not reveal the captcha. */
     captcha_id: text().primaryKey(),
-    /** When it is too old to be good for anything, and can be forgotten. */
+    /** When the captcha is no longer valid and can be deleted. */
     expire_ts: moment().notNull(),
   },
   (table) => [index('used_captchas_by_end').on(table.expire_ts)],

@@ -38,23 +38,23 @@ interface GamesDependencies {
   datacenters: Datacenters;
   public_url: string;
   sites_domain: string;
-  /** How many players of games have a seat, by game; games without any may be missing. */
+  /** Returns the number of players by game; games without players may be missing. */
   countPlayers(game_ids: string[]): Promise<ReadonlyMap<string, number>>;
 }
 
-/** The id and the moment of a token that is about to be issued. */
+/** The id and the time of a token that is about to be issued. */
 export type MadeToken = NonNullable<IssueOptions['made']>;
 
 interface WantedGame {
   display_name: string;
   developer_group_id: string;
-  /** Left out: made from the display name. */
+  /** Derived from the display name if left out. */
   name_id?: string;
 }
 
 export type Games = ReturnType<typeof createGames>;
 
-/** What is watched of a game that shows its group, too: neither ever changes. */
+/** A watched game with its group, which never changes. */
 type OwnedGame = Pick<GameRow, 'game_id' | 'developer_group_id'>;
 
 const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
@@ -62,7 +62,7 @@ const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
   topics.group(developer_group_id),
 ];
 
-/** What is hosted, and who may do what with it. */
+/** Creates the use cases of games, and `tenants`, which authorizes callers of a game. */
 export function createGames(dependencies: GamesDependencies) {
   const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url, sites_domain, countPlayers } =
     dependencies;
@@ -76,7 +76,7 @@ export function createGames(dependencies: GamesDependencies) {
     return game;
   }
 
-  /** Whether a caller may do anything at all with the game, or with this one environment of it. */
+  /** Returns whether a caller has access to the game, or to this one environment of it. */
   async function isAtHome(caller: Caller, game_id: string, namespace_id: string | undefined): Promise<boolean> {
     switch (caller.kind) {
       case 'identity':
@@ -91,7 +91,10 @@ export function createGames(dependencies: GamesDependencies) {
   }
 
   const tenants: Tenants = {
-    /** Foreign and missing look alike: GAME_NOT_FOUND, and GAME_ENVIRONMENT_NOT_FOUND for a namespace of another game. */
+    /**
+     * Hides which games exist: throws GAME_NOT_FOUND for foreign and missing ones alike, and GAME_ENVIRONMENT_NOT_FOUND
+     * for a namespace of another game.
+     */
     async admit(caller, { game_id, namespace_id }) {
       if (!(await isAtHome(caller, game_id, namespace_id))) throw new ServiceError('GAME_NOT_FOUND', {});
       if (namespace_id === undefined) return;
@@ -102,7 +105,7 @@ export function createGames(dependencies: GamesDependencies) {
     newsOf: standing.newsOf,
   };
 
-  /** A game with a first version and the namespaces prod and staging, or nothing of it. */
+  /** Inserts a game with a first version and the namespaces prod and staging, in one transaction. */
   async function insert({ display_name, developer_group_id }: WantedGame, name_id: string): Promise<string> {
     return await database.transact(async (tx) => {
       const game_id = crypto.randomUUID();
@@ -139,7 +142,7 @@ export function createGames(dependencies: GamesDependencies) {
     },
   };
 
-  /** The games of all groups of an identity, and these groups. Watchable. */
+  /** The groups of an identity and their games. Watchable. */
   const gamesOf: Watchable<string, Awaited<ReturnType<typeof readGamesOf>>> = {
     topics: (identity_id) => [topics.gamesOf(identity_id)],
     read: readGamesOf,
@@ -161,7 +164,7 @@ export function createGames(dependencies: GamesDependencies) {
     };
   }
 
-  /** The one game of a cloud token, as a list. Watchable. */
+  /** The game of a cloud token, as a list. Watchable. */
   const gameOfCloud: Watchable<OwnedGame, Awaited<ReturnType<typeof readGamesOf>>> = {
     topics: topicsOfOwned,
     async read({ game_id }) {
@@ -189,15 +192,15 @@ export function createGames(dependencies: GamesDependencies) {
     profile,
     get: (game_id: string) => get(game_id),
     findByName: (name_id: string) => store.selectGameByName(database.queries, name_id),
-    /** The developer groups that games belong to, by game. */
+    /** Returns the developer groups of games, by game. */
     async groupsOf(game_ids: string[]): Promise<Map<string, string>> {
       const rows = await store.selectGroupsOf(database.queries, game_ids);
       return new Map(rows.map(({ game_id, developer_group_id }) => [game_id, developer_group_id]));
     },
     listOfGroup: (group_id: string) => store.selectGamesOf(database.queries, [group_id]),
-    /** What is wrong with a game's display name. The name id is made from it when the game is created. */
+    /** Returns what is wrong with a game's display name. Creating the game derives the name id from it. */
     validate: ({ display_name }: { display_name: string }): ContentProblem[] => gameProblems({ display_name }),
-    /** For members of the group that is to own it. Throws GROUP_NOT_FOUND or VALIDATION_ERROR. */
+    /** Creates a game, for members of its group. Throws GROUP_NOT_FOUND or VALIDATION_ERROR. */
     async create(caller: CallerOf<'identity'>, wanted: WantedGame): Promise<string> {
       refuseProblems(gameProblems(wanted));
       const group = await groups.get(wanted.developer_group_id);
@@ -218,7 +221,7 @@ export function createGames(dependencies: GamesDependencies) {
       if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
       return row;
     },
-    /** Makes an upload the game's logo or banner. Returns the one that it replaces. */
+    /** Makes an upload the game's logo or banner. Returns the replaced upload. */
     async setPicture(
       tx: Tx,
       game_id: string,
@@ -231,15 +234,15 @@ export function createGames(dependencies: GamesDependencies) {
       await store.updateGame(tx, game_id, { [place]: upload_id }, members);
       return before[place];
     },
-    /** A token for tools that deploy a game. `made` comes from `admitToken`. */
+    /** Issues a token for tools that deploy a game. `made` comes from `admitToken`. */
     createCloudToken: (game_id: string, made: MadeToken) => tokens.issue({ kind: 'cloud', game_id }, { made }),
     /**
-     * Admits a caller who has a token of the game made, and gives its id and moment: a caller who is losing the right to
-     * meanwhile either is refused, or gets a token that is refused. Throws GAME_NOT_FOUND or TOKEN_REVOKED.
+     * Authorizes a caller to issue a token of the game, and returns the token's id and time. A caller that loses the
+     * right concurrently is refused, or gets a token that is refused. Throws GAME_NOT_FOUND or TOKEN_REVOKED.
      */
     async admitToken(caller: Caller, game_id: string): Promise<MadeToken> {
       const at = await database.transact(async (tx) => {
-        // Waits for those who take tokens back.
+        // Waits for concurrent revocations.
         const row = await store.shareGame(tx, game_id);
         if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
         const now = clock.now();
@@ -250,9 +253,9 @@ export function createGames(dependencies: GamesDependencies) {
       await tenants.admit(caller, { game_id }, 'write');
       return { token_id: crypto.randomUUID(), at };
     },
-    /** From the commit on, refuses the cloud and service tokens that a group's games had until now. */
+    /** Revokes the cloud and service tokens of a group's games when the transaction commits. */
     revokeTokensOf: (tx: Tx, group_id: string) => store.revokeTokens(tx, { developer_group_id: group_id }, clock),
-    /** Refuses the cloud and service tokens that a game had until now; for the owner of its group. */
+    /** Revokes all cloud and service tokens of a game, for the owner of its group. */
     async revokeTokens({ identity_id }: CallerOf<'identity'>, game_id: string): Promise<void> {
       const { developer_group_id } = await get(game_id);
       await groups.requireOwner({ group_id: developer_group_id, identity_id });

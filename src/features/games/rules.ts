@@ -4,7 +4,7 @@ const SLUG_MAX = 12;
 const SUFFIX_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const SUFFIX_LENGTH = 3;
 
-/** What is wrong with a game's names. */
+/** Returns what is wrong with a game's names. */
 export function gameProblems(wanted: { display_name: string; name_id?: string | undefined }): ContentProblem[] {
   const display_name = displayNameProblem(wanted.display_name, DISPLAY_NAME_BYTES_MAX);
   const name_id = wanted.name_id === undefined ? undefined : nameIdProblem(wanted.name_id);
@@ -14,7 +14,9 @@ export function gameProblems(wanted: { display_name: string; name_id?: string | 
   ];
 }
 
-/** A name id for a game: its name in at most 12 letters and digits, and three by chance (field-behaviour 8.2). */
+/**
+ * Returns a name id for a game: up to 12 letters and digits of its name, and three random ones (field-behaviour 8.2).
+ */
 export function makeNameId(display_name: string, random: () => number): string {
   const slug = display_name
     .normalize('NFKD')

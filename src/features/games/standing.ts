@@ -20,8 +20,8 @@ interface StandingDependencies {
 }
 
 /**
- * Whether tokens that are good by themselves are still accepted: not those of forgotten people, and not the cloud and
- * service tokens of a game that are older than its `tokens_not_before`. Remembered until news comes.
+ * Creates the check whether verified tokens are still accepted: refuses tokens of deleted identities, and cloud and
+ * service tokens older than the `tokens_not_before` of their game. Results are cached until a change is announced.
  */
 export function createStanding({ database, feed, identities, namespaces }: StandingDependencies) {
   const forgotten = createWatchedCache({
@@ -57,7 +57,7 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
         default:
       }
     },
-    /** The topics of what `authenticate` looks at, and of a person's memberships. */
+    /** Returns the topics on which the result of `authenticate` and a person's memberships depend. */
     newsOf(caller: Caller): Soon<readonly string[]> {
       switch (caller.kind) {
         case 'identity':
@@ -75,7 +75,7 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
   };
 }
 
-/** Throws TOKEN_REVOKED for a token that is older than the moment. */
+/** Throws TOKEN_REVOKED if the token was issued before the moment. */
 export function requireIssuedSince(moment: Date | null | undefined, issued_at: number | undefined): void {
   if (moment && issued_at !== undefined && issued_at < moment.getTime()) throw new ServiceError('TOKEN_REVOKED', {});
 }

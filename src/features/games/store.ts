@@ -7,13 +7,13 @@ import { type GameRow, games } from './tables.ts';
 
 const GAMES_MAX = 1_000;
 
-/** `watchers`: the identities whose list of games grows by this one. */
+/** Inserts a game. `watchers`: the identities whose list of games shows it. */
 export async function insertGame(tx: Tx, row: GameRow, watchers: string[]): Promise<void> {
   await touch(tx, [topics.game(row.game_id), ...watchers.map(topics.gamesOf)]);
   await tx.insert(games).values(row);
 }
 
-/** `watchers`: the identities whose lists of games show it. */
+/** Updates a game. `watchers`: the identities whose list of games shows it. */
 export async function updateGame(tx: Tx, game_id: string, values: Partial<GameRow>, watchers: string[]): Promise<void> {
   await touch(tx, [topics.game(game_id), ...watchers.map(topics.gamesOf)]);
   await tx.update(games).set(values).where(eq(games.game_id, game_id));
@@ -24,13 +24,13 @@ export async function selectGame(queries: Queries, game_id: string): Promise<Gam
   return row;
 }
 
-/** Returns the game, locked against changes until the transaction ends. */
+/** Returns a game and locks it against changes until the transaction ends. */
 export async function shareGame(tx: Tx, game_id: string): Promise<GameRow | undefined> {
   const [row] = await tx.select().from(games).where(eq(games.game_id, game_id)).for('share');
   return row;
 }
 
-/** Refuses the tokens that one game, or all games of a group, had until now. */
+/** Revokes the tokens of one game, or of all games of a group. */
 export async function revokeTokens(
   tx: Tx,
   which: Pick<GameRow, 'game_id'> | Pick<GameRow, 'developer_group_id'>,
@@ -41,7 +41,7 @@ export async function revokeTokens(
   const names = sql`select 'game:' || ${games.game_id} from ${games} where ${are_meant} order by ${games.game_id}`;
   await tx.execute(sql`with ${bumpSelected(names, 'bumped')} select count(*) from bumped`);
   await tx.execute(sql`select from ${games} where ${are_meant} order by ${games.game_id} for no key update`);
-  // Tokens whose making this waited for are not newer; a millisecond is what a token's time has.
+  // Covers tokens whose creation this transaction waited for; token times have a precision of one millisecond.
   const moment = after(clock.now(), 1);
   await tx
     .update(games)
@@ -54,7 +54,7 @@ export async function selectGameByName(queries: Queries, name_id: string): Promi
   return row;
 }
 
-/** The developer groups that some games belong to. */
+/** Returns the developer groups of games. */
 export async function selectGroupsOf(
   queries: Queries,
   game_ids: string[],
@@ -67,7 +67,7 @@ export async function selectGroupsOf(
     .limit(game_ids.length);
 }
 
-/** The games of some groups, by display name. */
+/** Returns the games of groups, ordered by display name. */
 export async function selectGamesOf(queries: Queries, group_ids: string[]): Promise<GameRow[]> {
   return await queries
     .select()

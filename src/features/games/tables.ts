@@ -1,7 +1,7 @@
 import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import { groups } from '../groups/tables.ts';
 
-/** What is hosted. Everything else belongs to a game, and a game to its developer group. */
+/** Games. Everything hosted belongs to a game, and a game to its developer group. */
 export const games = pgTable(
   'games',
   {
@@ -11,10 +11,10 @@ export const games = pgTable(
     developer_group_id: uuid()
       .notNull()
       .references(() => groups.group_id),
-    /** The uploads that are its pictures. */
+    /** The uploads with the game's pictures. */
     logo_upload_id: uuid(),
     banner_upload_id: uuid(),
-    /** Cloud and service tokens of the game that were issued earlier are refused. */
+    /** Cloud and service tokens of the game issued before this moment are refused. */
     tokens_not_before: timestamp({ withTimezone: true, precision: 3, mode: 'date' }),
     create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
   },

@@ -18,11 +18,11 @@ export type { IdentityRow } from './tables.ts';
 
 const ACCOUNT_NUMBERS = 10_000;
 const BATCH_MAX = 64;
-/** Games keep the token of a guest, and have no cookie to renew it with. */
+/** Games store the token of a guest; they have no cookie to renew it. */
 const GUEST_TOKEN_LIFETIME_MS = 180 * 24 * 3_600_000;
-/** How long a guest is kept after the last token expired, and the time between checks of one that is still referred to. */
+/** Time a guest is kept after its last token expired, and between checks of a guest that is still referenced. */
 const GUESTS_KEPT_MS = 30 * 24 * 3_600_000;
-/** Time to think it over. */
+/** Time to cancel a deletion. */
 const DELETE_AFTER_MS = 30 * 24 * 3_600_000;
 const GUEST = { display_name: 'Guest', is_registered: false, is_admin: false };
 const CLEAN_UP_EVERY_MS = 10 * 60_000;
@@ -32,21 +32,21 @@ interface IdentitiesDependencies {
   clock: Clock;
   events: Events;
   tokens: Tokens;
-  /** A secret (HMAC): makes the successors of refresh tokens. */
+  /** Derives the successors of refresh tokens. A secret (HMAC). */
   refresh_key: JWK;
-  /** The groups that have somebody on one of their lists. */
+  /** Returns the groups that list an identity. */
   groupsShowing(tx: Tx, identity_id: string): Promise<string[]>;
-  /** Those of the people that are on a list of a group. */
+  /** Returns those of the identities that a group lists. */
   listedInGroups(tx: Tx, identity_ids: string[]): Promise<string[]>;
-  /** Ends the showing of a picture that a person no longer has. */
+  /** Discards a picture that an identity no longer uses. */
   discardPicture(tx: Tx, upload_id: string): Promise<void>;
-  /** Takes a person out of all groups; those the person owns go to another. */
+  /** Removes an identity from all groups; a group it owns goes to another member. */
   leaveGroups(identity_id: string): Promise<void>;
 }
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-/** Who there is. */
+/** Creates the use cases of identities. */
 export function createIdentities(dependencies: IdentitiesDependencies) {
   const { database, clock, events, tokens, groupsShowing, listedInGroups, discardPicture, leaveGroups } = dependencies;
   const { queries } = database;
@@ -63,7 +63,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
       create_ts: clock.now(),
       avatar_upload_id: null,
       namespace_id,
-      // Whatever issues the first token keeps the person longer.
+      // Issuing the first token extends this time.
       keep_until_ts: after(clock.now(), GUESTS_KEPT_MS),
       delete_ts: null,
       is_deleted: false,
@@ -78,13 +78,13 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     return identity;
   }
 
-  /** Keeps a person for as long as a token that is issued now. False when there is no such person. */
+  /** Keeps an identity for as long as a token issued now. Returns false if there is none. */
   const keep = (identity_id: string, lifetime_ms: number) =>
     store.keepIdentity(queries, identity_id, after(clock.now(), lifetime_ms + GUESTS_KEPT_MS));
 
   const sessions = createSessions({ ...dependencies, keep });
 
-  /** The person whose identity token it is; undefined for an unusable token and for a person who is not known. */
+  /** Returns the identity of a token; undefined if the token is unusable or the identity unknown. */
   async function findBearer(token: string): Promise<IdentityRow | undefined> {
     try {
       return await get((await tokens.verifyKind(token, ['identity'])).identity_id);
@@ -95,7 +95,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     }
   }
 
-  /** Undefined when there is nobody. */
+  /** Changes an identity. Returns undefined if there is none. */
   async function change(tx: Tx, identity_id: string, values: Partial<IdentityRow>): Promise<IdentityRow | undefined> {
     await store.lockIdentity(tx, identity_id);
     return await store.updateIdentity(tx, identity_id, values, await groupsShowing(tx, identity_id));
@@ -106,10 +106,10 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     if (!updated) throw new ServiceError('IDENTITY_NOT_FOUND', {});
   }
 
-  /** Several people. Watchable. */
+  /** Several identities. Watchable. */
   const people: Watchable<string[], IdentityRow[]> = { topics: (ids) => ids.map(topics.identity), read: list };
 
-  /** Those there are of up to 64. */
+  /** Returns the existing ones of up to 64 identities. */
   async function list(identity_ids: string[]): Promise<IdentityRow[]> {
     if (identity_ids.length > BATCH_MAX) {
       const error = `expected at most ${BATCH_MAX} ids`;
@@ -124,18 +124,18 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     create,
     people,
     list,
-    /** How often somebody has changed. */
+    /** Returns how often an identity has changed. */
     async changesOf(identity_id: string): Promise<number> {
       const topic = topics.identity(identity_id);
       return (await readVersions(queries, [topic])).get(topic) ?? 0;
     },
-    /** Somebody whom nobody knows. */
+    /** Creates a guest of no namespace. */
     createGuest: () => create(GUEST),
-    /** Goes on as the identity of a token, or as a new guest of a namespace where the token is of no use or missing. */
+    /** Continues as the identity of a token, or as a new guest of the namespace if the token is unusable or missing. */
     async setUp(namespace_id: string, existing_identity_token: string | undefined) {
       const lifetime_ms = GUEST_TOKEN_LIFETIME_MS;
       const bearer = existing_identity_token === undefined ? undefined : await findBearer(existing_identity_token);
-      // A guest that is removed at this moment is replaced too.
+      // A guest that is removed concurrently is replaced too.
       const is_kept = bearer && (await keep(bearer.identity_id, lifetime_ms));
       const { identity_id } = is_kept ? bearer : await create(GUEST, namespace_id);
       if (!is_kept) await keep(identity_id, lifetime_ms);
@@ -144,26 +144,28 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     /** Throws IDENTITY_NOT_FOUND. */
     get,
-    /** For whoever makes a group show somebody: until his transaction ends, how he is shown does not change. */
+    /** Locks the profile of an identity until the transaction ends, for features that show it. */
     lock: store.lockIdentity,
     find: (identity_id: string) => store.selectIdentity(queries, identity_id),
     findAdministrator: () => store.selectAdministrator(queries),
     validateProfile: (change: ProfileChange): ContentProblem[] => profileProblems(change),
-    /** Throws VALIDATION_ERROR. What the change does not name stays. */
+    /** Changes the named members of a profile. Throws VALIDATION_ERROR. */
     async updateProfile(identity_id: string, change: ProfileChange): Promise<void> {
       refuseProblems(profileProblems(change));
       const { display_name, account_number, bio } = change;
       const given = Object.entries({ display_name, account_number, bio }).filter(([, value]) => value !== undefined);
       await update(identity_id, Object.fromEntries(given));
     },
-    /** Makes an upload a person's picture. Returns the one that it replaces. Throws IDENTITY_NOT_FOUND. */
+    /** Makes an upload the identity's picture. Returns the replaced upload. Throws IDENTITY_NOT_FOUND. */
     async setAvatar(tx: Tx, identity_id: string, avatar_upload_id: string): Promise<string | null> {
       const before = await store.lockIdentity(tx, identity_id);
       const updated = await change(tx, identity_id, { avatar_upload_id });
       if (!before || !updated) throw new ServiceError('IDENTITY_NOT_FOUND', {});
       return before.avatar_upload_id;
     },
-    /** Has a person forgotten in 30 days, unless the wish is taken back. Throws API_FORBIDDEN for an administrator. */
+    /**
+     * Schedules the deletion of an identity in 30 days; it can be cancelled. Throws API_FORBIDDEN for an administrator.
+     */
     async requestDeletion(identity_id: string): Promise<void> {
       if ((await get(identity_id)).is_admin) {
         throw new ServiceError('API_FORBIDDEN', { reason: 'an administrator of this service cannot be deleted' });
@@ -172,8 +174,8 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     cancelDeletion: (identity_id: string) => update(identity_id, { delete_ts: null }),
     /**
-     * Removes some guests 30 days after their last token expired. A guest that a group lists, or that can still renew a
-     * token, stays for 30 more days, then is checked again. Returns how many it checked; there may be more.
+     * Deletes a batch of guests 30 days after their last token expired. Keeps a guest that a group lists, or that can
+     * still renew a token, for 30 more days. Returns how many it checked; more may remain.
      */
     async forgetGuests(): Promise<number> {
       return await database.transact(async (tx) => {
@@ -190,9 +192,9 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
         return due.length;
       });
     },
-    /** Deletes some refresh tokens that have expired. Returns how many; there may be more. */
+    /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
     forgetRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
-    /** Forgets the people who asked for it. Their ids stay, for what refers to them. */
+    /** Starts the loop that deletes identities that asked for it. Their ids stay, because others refer to them. */
     startForgetting: (signal: AbortSignal) =>
       startLoop({
         name: 'forget-identities',

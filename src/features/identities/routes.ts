@@ -12,13 +12,13 @@ const MOMENTS_MAX = 10_000;
 
 interface IdentityRoutesDependencies extends wire.Addresses {
   identities: Identities;
-  /** The groups that a profile names, as others show them. */
+  /** Returns the groups of a profile as others see them. */
   groupsOf(identity_id: string): Promise<unknown[]>;
-  /** The game of a namespace; undefined when there is no such namespace. */
+  /** Returns the game of a namespace; undefined if the namespace does not exist. */
   gameOf(namespace_id: string): Promise<string | undefined>;
 }
 
-/** People as clients of games and tools see them. */
+/** Routes for identities, for clients of games and for tools. */
 export function identityRoutes(dependencies: IdentityRoutesDependencies) {
   const { identities, groupsOf, gameOf } = dependencies;
 
@@ -30,14 +30,14 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     topics: (identity_id) => [topics.identity(identity_id)],
     read: describe,
   };
-  /** When changes were seen first: whoever is told of one, however often, is told the same. */
+  /** When each change was first sent, so that repeated answers show the same time. */
   const moments = new LRUCache<string, string>({ max: MOMENTS_MAX });
   function momentOf(change: string): string {
     const moment = moments.get(change) ?? new Date().toISOString();
     moments.set(change, moment);
     return moment;
   }
-  /** What happened to somebody since: his profile, when it has changed. */
+  /** Events of an identity: its profile, after each change. */
   const events: AppendOnlyLog<string, wire.IdentityEvent[]> = {
     topics: profile.topics,
     last: async (identity_id) => ({ content: [], next: await identities.changesOf(identity_id) }),

@@ -8,7 +8,7 @@ export interface ProfileChange {
   bio?: string | undefined;
 }
 
-/** What is wrong with a change of a person's profile. */
+/** Returns what is wrong with a change of a profile. */
 export function profileProblems({ display_name, account_number, bio }: ProfileChange): ContentProblem[] {
   const name = display_name === undefined ? undefined : displayNameProblem(display_name, DISPLAY_NAME_BYTES_MAX);
   const is_number = account_number === undefined || (account_number >= 0 && account_number <= ACCOUNT_NUMBER_MAX);

@@ -5,7 +5,7 @@ import type { Identities } from './identities.ts';
 import { REFRESH_LIFETIME_MS, type Session } from './sessions.ts';
 import { RefreshAnswer, RefreshBody } from './wire.ts';
 
-/** Rivet's name (field-behaviour 1.6), so that its clients stay logged in. */
+/** Rivet's cookie name (field-behaviour 1.6), so that its clients stay logged in. */
 const COOKIE = 'rivet_user_refresh_token';
 
 /** The one route that reads a cookie. Only pages of the service's own origins may call it. */
@@ -30,7 +30,7 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
         errors: ['API_MISSING_HEADER', 'TOKEN_REFRESH_NOT_FOUND', 'TOKEN_REVOKED'],
       },
       async ({ request, body, ray_id }) => {
-        // Foreign origins are refused before; a request without one is no page's, and has no business with cookies.
+        // CORS refuses foreign origins earlier. A request without an origin does not come from a page.
         if (!request.headers.has('origin')) throw new ServiceError('API_MISSING_HEADER', { header: 'Origin' });
         const cookie = new Bun.CookieMap(request.headers.get('cookie') ?? '').get(COOKIE);
         if (cookie && body.logout) await identities.sessions.end(cookie);
@@ -39,7 +39,7 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
           if (cookie && !body.logout) next = await identities.sessions.refresh(cookie);
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
-          // A browser that kept the refused cookie would be refused until the cookie expires.
+          // Deletes the refused cookie, which would be refused until it expires.
           const refusal = errorResponse(error, ray_id, public_url);
           refusal.headers.set('set-cookie', cookieOf('', 0));
           return refusal;

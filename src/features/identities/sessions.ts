@@ -7,14 +7,14 @@ import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import * as store from './store.ts';
 import type { RefreshTokenRow } from './tables.ts';
 
-/** As Rivet's (field-behaviour 1.3). */
+/** Rivet's lifetime (field-behaviour 1.3). */
 export const REFRESH_LIFETIME_MS = 90 * 24 * 3_600_000;
-/** How long a replaced refresh token still gives its successor: the answer with that one may have been lost. */
+/** Time in which a replaced refresh token still returns its successor, because that answer may have been lost. */
 const GRACE_MS = 30_000;
 const REFRESH_BYTES = 32;
 const LABEL = 'usr_rf.';
 
-/** A person's access: a token for some minutes, and one with which to get the next. */
+/** The access of an identity: a token for some minutes, and one to renew it. */
 export interface Session {
   identity_id: string;
   token: string;
@@ -26,15 +26,15 @@ interface SessionsDependencies {
   database: Database;
   clock: Clock;
   tokens: Tokens;
-  /** A secret (HMAC): makes the successor of a refresh token. */
+  /** Derives the successor of a refresh token. A secret (HMAC). */
   refresh_key: JWK;
-  /** Keeps a person for as long as a token that is issued now. */
+  /** Keeps an identity for as long as a token issued now. */
   keep(identity_id: string, lifetime_ms: number): Promise<boolean>;
 }
 
 /**
- * How browsers stay logged in (field-behaviour 1.6). A refresh token is replaced each time it is used. Its successor
- * follows from it and a secret key, so a client that asks again within 30 s gets the same one; the database has hashes.
+ * Creates the sessions of browsers (field-behaviour 1.6). Each use replaces a refresh token by one derived from it and
+ * a secret key, so a client that repeats a request within 30 s gets the same token. The database stores hashes.
  */
 export function createSessions({ database, clock, tokens, refresh_key, keep }: SessionsDependencies) {
   const { queries } = database;
@@ -59,7 +59,7 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
     return { identity_id, token, expire_ts: after(clock.now(), LIFETIMES_MS.identity), refresh_token };
   }
 
-  /** Whether a replaced token may give its successor once more: within its time, while that one is unused. */
+  /** Returns whether a replaced token may still return its successor: in time, and while the successor is unused. */
   async function isInGrace(tx: Tx, { is_replaced, revoke_ts }: RefreshTokenRow, successor: string): Promise<boolean> {
     if (!is_replaced || !revoke_ts || clock.now() > after(revoke_ts, GRACE_MS)) return false;
     return (await store.lockRefreshToken(tx, hash(successor)))?.revoke_ts === null;
@@ -71,7 +71,10 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
       await insert(queries, identity_id, refresh_token);
       return await issue(identity_id, refresh_token);
     },
-    /** The next session. Undefined when the token is unreadable or has expired. Throws TOKEN_REFRESH_NOT_FOUND, TOKEN_REVOKED. */
+    /**
+     * Returns the next session; undefined if the token is unreadable or has expired. Throws TOKEN_REFRESH_NOT_FOUND or
+     * TOKEN_REVOKED.
+     */
     async refresh(refresh_token: string): Promise<Session | undefined> {
       if (!refresh_token.startsWith(LABEL)) return undefined;
       const successor = successorOf(refresh_token);
@@ -89,7 +92,7 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
       });
       return identity_id === undefined ? undefined : await issue(identity_id, successor);
     },
-    /** Ends a session: neither the token nor its successor, whose answer may have been lost, gives another. */
+    /** Ends a session: revokes the token, and its successor in case that answer was lost. */
     async end(refresh_token: string): Promise<void> {
       const hashes = [refresh_token, successorOf(refresh_token)].map(hash);
       await store.revokeRefreshTokens(queries, hashes, clock.now());

@@ -18,7 +18,7 @@ export async function selectIdentity(queries: Queries, identity_id: string): Pro
   return row;
 }
 
-/** Those there are, in the order of their ids. */
+/** Returns the existing ones of the identities, ordered by id. */
 export async function selectIdentities(queries: Queries, identity_ids: string[]): Promise<IdentityRow[]> {
   return await queries
     .select()
@@ -28,7 +28,7 @@ export async function selectIdentities(queries: Queries, identity_ids: string[])
     .limit(identity_ids.length);
 }
 
-/** The first administrator there was. */
+/** Returns the first administrator. */
 export async function selectAdministrator(queries: Queries): Promise<IdentityRow | undefined> {
   const [row] = await queries
     .select()
@@ -39,13 +39,13 @@ export async function selectAdministrator(queries: Queries): Promise<IdentityRow
   return row;
 }
 
-/** Locks an identity until the transaction ends; to be called before topics are touched. Undefined when there is none. */
+/** Locks an identity until the transaction ends. Call it before touching topics. Returns undefined if there is none. */
 export async function lockIdentity(tx: Tx, identity_id: string): Promise<IdentityRow | undefined> {
   const [row] = await tx.select().from(identities).where(eq(identities.identity_id, identity_id)).for('no key update');
   return row;
 }
 
-/** Changes an identity that has not been forgotten, and tells of it in the groups that show it. Undefined when there is none. */
+/** Changes an identity and announces it to the groups that show it. Returns undefined if it is deleted or missing. */
 export async function updateIdentity(
   tx: Tx,
   identity_id: string,
@@ -55,14 +55,14 @@ export async function updateIdentity(
   await touch(tx, [topics.identity(identity_id), ...group_ids.map(topics.group)]);
   const [row] = await tx
     .update(identities)
-    // With itself, since no change at all would be no statement.
+    // Sets the id to itself, because an update without values is not a statement.
     .set({ identity_id, ...values })
     .where(and(eq(identities.identity_id, identity_id), eq(identities.is_deleted, false)))
     .returning();
   return row;
 }
 
-/** Identities whose time to be forgotten has come. */
+/** Returns identities that are due for deletion. */
 export async function selectToDelete(queries: Queries, now: Date): Promise<IdentityRow[]> {
   return await queries
     .select()
@@ -76,7 +76,7 @@ export async function insertRefreshToken(queries: Queries, row: RefreshTokenRow)
   await queries.insert(refreshTokens).values(row);
 }
 
-/** Locks a refresh token until the transaction ends, so that of several who use it the first replaces it. */
+/** Locks a refresh token until the transaction ends, so that the first of concurrent uses replaces it. */
 export async function lockRefreshToken(tx: Tx, token_hash: string): Promise<RefreshTokenRow | undefined> {
   const [row] = await tx.select().from(refreshTokens).where(eq(refreshTokens.token_hash, token_hash)).for('update');
   return row;
@@ -103,7 +103,7 @@ export async function revokeRefreshTokensOf(tx: Tx, identity_id: string, now: Da
     .where(and(eq(refreshTokens.identity_id, identity_id), isNull(refreshTokens.revoke_ts)));
 }
 
-/** Deletes some refresh tokens that have expired. Returns how many; there may be more. */
+/** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
 export async function deleteExpiredRefreshTokens(queries: Queries, now: Date): Promise<number> {
   const expired = queries
     .select({ token_hash: refreshTokens.token_hash })
@@ -118,7 +118,7 @@ export async function deleteExpiredRefreshTokens(queries: Queries, now: Date): P
   return rows.length;
 }
 
-/** Keeps a person until a moment, or longer where that was decided before. False when there is no such person. */
+/** Keeps an identity until a moment, or longer if that was decided earlier. Returns false if there is none. */
 export async function keepIdentity(queries: Queries, identity_id: string, until: Date): Promise<boolean> {
   const rows = await queries
     .update(identities)
@@ -128,7 +128,9 @@ export async function keepIdentity(queries: Queries, identity_id: string, until:
   return rows.length > 0;
 }
 
-/** Locks some guests that may be removed, in the order of `keep_until_ts`. Skips those that another transaction has. */
+/**
+ * Locks a batch of guests that may be removed, ordered by `keep_until_ts`. Skips those locked by other transactions.
+ */
 export async function lockGuestsToRemove(tx: Tx, now: Date): Promise<string[]> {
   const rows = await tx
     .select({ identity_id: identities.identity_id })
@@ -136,7 +138,7 @@ export async function lockGuestsToRemove(tx: Tx, now: Date): Promise<string[]> {
     .where(
       and(
         lt(identities.keep_until_ts, now),
-        // Literals: the planner uses a partial index only where it can prove the condition.
+        // Literals, because the planner uses a partial index only where it can prove the condition.
         sql`not ${identities.is_registered} and not ${identities.is_admin}`,
       ),
     )
@@ -146,7 +148,7 @@ export async function lockGuestsToRemove(tx: Tx, now: Date): Promise<string[]> {
   return rows.map(({ identity_id }) => identity_id);
 }
 
-/** Deletes the expired refresh tokens of people. Returns the people who have others. */
+/** Deletes the expired refresh tokens of identities. Returns the identities that have valid ones. */
 export async function dropRefreshTokens(tx: Tx, identity_ids: string[], now: Date): Promise<string[]> {
   const theirs = sql`${refreshTokens.identity_id} = any(${sql.param(identity_ids)}::uuid[])`;
   await tx.delete(refreshTokens).where(and(theirs, lt(refreshTokens.expire_ts, now)));
@@ -167,7 +169,7 @@ export async function postponeRemoval(tx: Tx, identity_ids: string[], keep_until
     .where(sql`${identities.identity_id} = any(${sql.param(identity_ids)}::uuid[])`);
 }
 
-/** Deletes people for good. Returns the uploads that were their pictures. */
+/** Deletes identities. Returns the uploads of their pictures. */
 export async function deleteIdentities(tx: Tx, identity_ids: string[]): Promise<string[]> {
   const rows = await tx
     .delete(identities)

@@ -3,30 +3,30 @@ import { boolean, index, integer, pgTable, text, timestamp, uuid } from 'drizzle
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
-/** People. A guest becomes registered when a login is linked to him. */
+/** Identities of people. A guest becomes registered when a login is linked to it. */
 export const identities = pgTable(
   'identities',
   {
     identity_id: uuid().primaryKey(),
     display_name: text().notNull(),
-    /** Four digits that tell apart people of one display name. */
+    /** Four digits that distinguish people with one display name. */
     account_number: integer().notNull(),
     bio: text().notNull().default(''),
     is_registered: boolean().notNull(),
     is_admin: boolean().notNull(),
     create_ts: moment().notNull(),
-    /** The upload that is his picture. */
+    /** The upload with the identity's picture. */
     avatar_upload_id: uuid(),
-    /** The namespace whose client made this guest; null for people of no namespace. */
+    /** The namespace of a guest. Null for identities of no namespace. */
     namespace_id: uuid(),
     /**
-     * A guest is not removed before this moment: 30 days after the last token expires. The default covers guests of
-     * earlier versions and of processes that still run one.
+     * A guest is kept until this moment, 30 days after its last token expires. The default covers guests of earlier
+     * versions and of processes that still run one.
      */
     keep_until_ts: moment().notNull().default(sql`now() + interval '210 days'`),
-    /** When he is to be forgotten, if he asked for it. */
+    /** When the identity is due for deletion, if it asked for it. */
     delete_ts: moment(),
-    /** Forgotten: nothing but the id is left, for what refers to it. */
+    /** Deleted: only the id is left, because others refer to it. */
     is_deleted: boolean().notNull().default(false),
   },
   (table) => [
@@ -35,7 +35,7 @@ export const identities = pgTable(
   ],
 );
 
-/** With which a browser comes by new tokens. Of the token itself only a hash is kept. */
+/** Refresh tokens of browsers, as hashes. */
 export const refreshTokens = pgTable(
   'refresh_tokens',
   {
@@ -44,9 +44,9 @@ export const refreshTokens = pgTable(
       .notNull()
       .references(() => identities.identity_id),
     expire_ts: moment().notNull(),
-    /** Used, or the identity is gone. */
+    /** When the token was used, or its identity deleted. */
     revoke_ts: moment(),
-    /** Used: another one took its place when it was revoked. */
+    /** Whether the token was revoked by its use. */
     is_replaced: boolean().notNull().default(false),
   },
   (table) => [

@@ -16,11 +16,11 @@ const HandleMembers = {
   external: External,
 };
 
-/** How others show somebody. */
+/** The public profile of an identity. */
 export const IdentityHandle = Type.Object(HandleMembers, { title: 'IdentityHandle' });
 export type IdentityHandle = Static<typeof IdentityHandle>;
 
-/** Nobody follows anybody here; clients of the field want these all the same. */
+/** Muster has no followers; clients of the reference API require these members. */
 const FollowingMembers = {
   following: Type.Boolean(),
   is_following_me: Type.Boolean(),

@@ -7,23 +7,26 @@ import { BYTES_MAX, imageTypeOf, looksLike, PICTURE_KINDS, type PictureKind } fr
 
 export type { PictureKind } from './rules.ts';
 
-/** Whose picture it is: a game's, or of somebody who uploads it for himself or his group. */
+/** The owner of a picture: a game, or the identity that uploads it for itself or its group. */
 export type PictureOwner = { game_id: string } | { identity_id: string };
 
 interface MediaDependencies {
   database: Database;
   uploads: Uploads;
   identities: Identities;
-  /** Of the pictures of a game, of a namespace's players, or of a person. */
+  /** Limits for the pictures of a game, of a namespace's players, or of an identity. */
   picture_quota: QuotaLimits;
 }
 
-/** Makes a picture the one that is shown. Returns the one that was shown until now. */
+/** Makes a picture the shown one. Returns the replaced one. */
 export type ShowPicture = (tx: Tx) => Promise<string | null>;
 
 export type Media = ReturnType<typeof createMedia>;
 
-/** Pictures of games, groups and people (field-behaviour 8.6): PNG or JPEG, looked at before they are shown. */
+/**
+ * Creates the use cases of pictures of games, groups and people (field-behaviour 8.6): PNG or JPEG, checked before they
+ * are shown.
+ */
 export function createMedia({ database, uploads, identities, picture_quota }: MediaDependencies) {
   for (const kind of PICTURE_KINDS) {
     uploads.setPurpose(kind, {
@@ -37,7 +40,7 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
     });
   }
 
-  /** Whose quota a picture counts against. Guests are made in a moment, so those of one namespace share a quota. */
+  /** Returns the scope of a picture's quota. Guests are free to create, so those of one namespace share a quota. */
   async function scopeOf(owner: PictureOwner): Promise<string> {
     if ('game_id' in owner) return `game:${owner.game_id}`;
     const { identity_id, namespace_id, is_registered } = await identities.get(owner.identity_id);
@@ -46,7 +49,10 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
   }
 
   return {
-    /** Announces a picture. Throws UPLOAD_INVALID for another type than PNG and JPEG, UPLOAD_TOO_LARGE or UPLOAD_QUOTA_REACHED. */
+    /**
+     * Prepares the upload of a picture. Throws UPLOAD_INVALID unless it is a PNG or JPEG, UPLOAD_TOO_LARGE or
+     * UPLOAD_QUOTA_REACHED.
+     */
     async prepare(
       kind: PictureKind,
       owner: PictureOwner,
@@ -67,8 +73,8 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
       return { upload_id: prepared.upload_id, presigned_request };
     },
     /**
-     * Declares that a picture has arrived, and shows it from the same moment on; the one before is discarded. Throws
-     * UPLOAD_NOT_FOUND when it is not this owner's, or what it lacks.
+     * Completes a picture and shows it at once; discards the replaced one. Throws UPLOAD_NOT_FOUND if it belongs to
+     * another owner, or what the upload lacks.
      */
     async complete(kind: PictureKind, owner: PictureOwner, upload_id: string, show?: ShowPicture): Promise<void> {
       const upload = await uploads.get(upload_id);
@@ -84,9 +90,9 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
         throw new ServiceError('UPLOAD_INVALID', { error });
       });
     },
-    /** The pictures that a game's players may choose from, the newest first. */
+    /** Returns the pictures that a game offers its players, newest first. */
     customAvatars: (game_id: string) => uploads.listOf(game_id, 'custom_avatar'),
-    /** A picture that has arrived. Throws UPLOAD_NOT_FOUND. */
+    /** Returns a complete picture. Throws UPLOAD_NOT_FOUND. */
     async read(kind: PictureKind, upload_id: string): Promise<{ content: ReadableStream<Uint8Array>; type: string }> {
       const upload = await uploads.get(upload_id);
       const [file] = await uploads.files(upload_id);

@@ -19,13 +19,13 @@ const UPLOAD_ERRORS = [
 ] as const;
 const PREPARE_ERRORS = ['UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'UPLOAD_QUOTA_REACHED'] as const;
 
-/** Identities are made in a moment, so pictures are counted by the address too. */
+/** Limits pictures by address too, because new identities are free. */
 const BY_ADDRESS = perMinute('pictures', 4, { by: 'address' });
 
 const HOUR_S = 3_600;
 const YEAR_S = 365 * 24 * HOUR_S;
 
-/** In addresses, by kind. */
+/** The kind of picture for each path. */
 const PLACES: Record<string, PictureKind> = {
   'user-avatar': 'identity_avatar',
   'team-avatar': 'group_avatar',
@@ -47,10 +47,10 @@ export function mediaRoutes(dependencies: MediaRoutesDependencies) {
   return [...showRoutes(dependencies), ...gameRoutes(dependencies), ...peopleRoutes(dependencies)];
 }
 
-/** What a download needs to know of its call. */
+/** The part of a call that a download needs. */
 type Downloading = Pick<Call<unknown, unknown, unknown, unknown>, 'address' | 'request'>;
 
-/** Pictures as browsers fetch them. One that is replaced has another address, and nothing in them runs. */
+/** Routes that show pictures to browsers. A replaced picture has another address, and no content runs as a script. */
 function showRoutes({ media, transfers }: MediaRoutesDependencies) {
   const options = {
     summary: 'A picture.',
@@ -66,7 +66,7 @@ function showRoutes({ media, transfers }: MediaRoutesDependencies) {
       type = found.type;
       return found.content;
     });
-    // Caches in between must not show forgotten people for long.
+    // Shared caches must not show the pictures of deleted identities for long.
     const max_age_s = kind === 'identity_avatar' ? HOUR_S : YEAR_S;
     return picture(content, type, `public, max-age=${max_age_s}, immutable`);
   }
@@ -77,7 +77,7 @@ function showRoutes({ media, transfers }: MediaRoutesDependencies) {
     route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async ({ params, ...call }) =>
       show(PLACES[params.kind], params.upload_id, call),
     ),
-    // The field puts the file's name behind it.
+    // The reference API appends the name of the file.
     route(
       'GET',
       '/media/:kind/:upload_id/:file',
@@ -87,7 +87,7 @@ function showRoutes({ media, transfers }: MediaRoutesDependencies) {
   ];
 }
 
-/** Logo, banner and the avatars of a game. */
+/** Routes for the logo, banner and avatars of a game. */
 function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Route[] {
   const pictures = [
     {
@@ -164,7 +164,7 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
     ...pictures.map(({ kind, noun, prepare, what }) =>
       preparing({ kind, operation: `prepare${noun}`, path: prepare, what }),
     ),
-    // The specification's path for avatars.
+    // The path of the specification for avatars.
     preparing({
       kind: 'custom_avatar',
       operation: 'prepareCustomAvatar',
@@ -191,7 +191,7 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
   ];
 }
 
-/** Avatars of people and of groups. */
+/** Routes for the avatars of people and groups. */
 function peopleRoutes({ media, groups, identities }: MediaRoutesDependencies) {
   const preparing = {
     allow: ['identity'],

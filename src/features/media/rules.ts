@@ -1,10 +1,10 @@
-/** The kinds of upload that are pictures. */
+/** Kinds of upload that are pictures. */
 export const PICTURE_KINDS = ['custom_avatar', 'game_logo', 'game_banner', 'group_avatar', 'identity_avatar'] as const;
 export type PictureKind = (typeof PICTURE_KINDS)[number];
 
 const MEGABYTE = 1_000_000;
 
-/** The field's limits (field-behaviour 8.6). */
+/** Limits of the reference API (field-behaviour 8.6). */
 export const BYTES_MAX: Record<PictureKind, number> = {
   custom_avatar: 2 * MEGABYTE - 1,
   identity_avatar: 2 * MEGABYTE - 1,
@@ -13,13 +13,13 @@ export const BYTES_MAX: Record<PictureKind, number> = {
   game_banner: 10 * MEGABYTE - 1,
 };
 
-/** By the name of a file; undefined when it is no picture that is taken. */
+/** Returns the type of a picture by its file name; undefined for other files. */
 export function imageTypeOf(path: string): 'image/png' | 'image/jpeg' | undefined {
   if (/\.png$/i.test(path)) return 'image/png';
   return /\.jpe?g$/i.test(path) ? 'image/jpeg' : undefined;
 }
 
-/** Whether a file begins as files of its type do (PNG: ISO 15948 5.2, JPEG: the SOI marker and another). */
+/** Returns whether a file starts like its type (PNG: ISO 15948 5.2, JPEG: the SOI marker and another). */
 export function looksLike(type: 'image/png' | 'image/jpeg', start: Uint8Array): boolean {
   const signature = type === 'image/png' ? [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] : [0xff, 0xd8, 0xff];
   return signature.every((byte, index) => start[index] === byte);
