@@ -1,10 +1,7 @@
-/** Long enough to get on, short enough that a request which comes meanwhile does not notice. */
+/** Long enough for progress, short enough that other requests do not notice. */
 const SLICE_MS = 5;
 
-/**
- * Returns a function for long work to await between two pieces: after every 5 ms of work it lets the event loop serve
- * others.
- */
+/** Returns a function for long work to await between its steps: it yields to the event loop after every 5 ms of work. */
 export function createPacer(slice_ms = SLICE_MS): () => Promise<void> {
   let since = performance.now();
   return async () => {
@@ -14,7 +11,7 @@ export function createPacer(slice_ms = SLICE_MS): () => Promise<void> {
   };
 }
 
-/** Does work on each item, on so many at a time. Waits for all of them, then throws the first failure. */
+/** Runs `work` on each item, at most `at_once_max` at a time. Waits for all of them, then throws the first failure. */
 export async function forEachAtOnce<Item>(
   items: readonly Item[],
   at_once_max: number,
@@ -22,7 +19,7 @@ export async function forEachAtOnce<Item>(
 ): Promise<void> {
   const left = items.values();
   const failures: unknown[] = [];
-  async function runLane(): Promise<void> {
+  async function runWorker(): Promise<void> {
     for (const item of left) {
       try {
         await work(item);
@@ -31,27 +28,6 @@ export async function forEachAtOnce<Item>(
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(at_once_max, items.length) }, runLane));
+  await Promise.all(Array.from({ length: Math.min(at_once_max, items.length) }, runWorker));
   if (failures.length > 0) throw failures[0];
-}
-
-/**
- * Lets all who ask share one run. A run that has begun is not joined: what happened before a call is in what it gets.
- */
-export function shareRuns<Result>(run: () => Promise<Result>): () => Promise<Result> {
-  let last: Promise<unknown> = Promise.resolve();
-  let next: Promise<Result> | undefined;
-  return () => {
-    next ??= begin();
-    return next;
-  };
-
-  function begin(): Promise<Result> {
-    const result = last.then(async () => {
-      next = undefined;
-      return await run();
-    });
-    last = result.catch(() => {});
-    return result;
-  }
 }

@@ -1,22 +1,24 @@
 import { ServiceError } from './errors.ts';
+import { coalesceRuns } from './runs.ts';
 
-/** Rounds this small are not made smaller: what each costs by itself would be paid twice. */
+/** Rounds up to this size are not split, because each round has a cost of its own. */
 const SMALL_ROUND = 16;
 
 /**
- * How many of those who wait are done in the next round: half of all who are under way, the last round's too, who are being
- * answered while the next one is committed. Taking all would leave nothing to do in between, and those who ask again as soon
- * as they are answered would come in rounds of all and of one in turn, each half idle (docs/decisions/0022).
+ * Returns how many waiting items the next round takes: half of all that are under way, including those of the last
+ * round, whose callers are being answered while the next round commits. A round of all would leave nothing to do
+ * meanwhile: callers that ask again at once would then alternate between rounds of all and of one (docs/decisions/0022).
  */
 export function sizeOfRound(waiting: number, last: number, round_max: number): number {
   return Math.min(round_max, Math.max(SMALL_ROUND, Math.ceil((waiting + last) / 2)));
 }
 
 interface RoundsOptions<Item, Result> {
-  /** How many are done together at the most, and how many may wait for that. */
+  /** Items in one round, at most. */
   round_max: number;
+  /** Items that wait for a round, at most. */
   waiting_max: number;
-  /** Does all of it in one go. Gives a result for each, in their order. */
+  /** Processes all items at once. Returns a result for each, in their order. */
   work(items: Item[]): Promise<Result[]>;
 }
 
@@ -27,16 +29,14 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Does many small things together: what comes while a round is under way waits for the next one, or the one after where
- * it is much. There is no timer, so what comes alone is done at once. Throws DATABASE_BUSY when too many wait.
+ * Processes items in rounds, one round at a time. An item that comes during a round waits for the next one, or for a
+ * later one if many wait. There is no timer: an item that comes alone is processed at once. Throws DATABASE_BUSY when too
+ * many wait.
  */
 export function createRounds<Item, Result>({ round_max, waiting_max, work }: RoundsOptions<Item, Result>) {
   let waiting: Waiting<Item, Result>[] = [];
-  let is_running = false;
 
-  async function run(): Promise<void> {
-    if (is_running) return;
-    is_running = true;
+  const run = coalesceRuns(async () => {
     let last = 0;
     while (waiting.length > 0) {
       const round = waiting.slice(0, sizeOfRound(waiting.length, last, round_max));
@@ -49,14 +49,13 @@ export function createRounds<Item, Result>({ round_max, waiting_max, work }: Rou
         for (const { reject } of round) reject(error);
       }
     }
-    is_running = false;
-  }
+  });
 
   return async (item: Item): Promise<Result> => {
     if (waiting.length >= waiting_max) throw new ServiceError('DATABASE_BUSY', {});
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     waiting.push({ item, resolve, reject });
-    // Never fails: each item is answered by its own promise.
+    // Never fails: a failure rejects the promises of its round.
     void run();
     return await promise;
   };

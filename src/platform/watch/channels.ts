@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Queries } from '../database/database.ts';
+import { coalesceRuns } from '../runs.ts';
 import { type Feed, subscribeAll } from './feed.ts';
 import { createLogChannel } from './log-channel.ts';
 import { createSharedReads } from './shared-reads.ts';
@@ -58,8 +59,6 @@ export interface Channels {
 interface Entry {
   channel: SharedChannel;
   listeners: Set<Listener>;
-  is_refreshing: boolean;
-  has_changed: boolean;
   unsubscribe(): void;
 }
 
@@ -88,31 +87,16 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
 
   function open(view: View): Entry {
     const channel = openChannel(view);
+    const listeners = new Set<Listener>();
+    const refresh = coalesceRuns(() => refreshAll(channel, listeners));
     // Subscribes before the first read, so that no change in between is missed.
     const unsubscribe = subscribeAll(feed, view.topics, (version, topic) => {
       channel.onChange(topic, version);
-      if (entry.listeners.size > 0) refresh(entry);
+      if (listeners.size > 0) void refresh();
     });
-    const entry: Entry = { channel, listeners: new Set(), is_refreshing: false, has_changed: false, unsubscribe };
+    const entry = { channel, listeners, unsubscribe };
     entries.set(view.name, entry);
     return entry;
-  }
-
-  /** Reads what is new once for all listeners, then notifies them. Once more if something changed meanwhile. */
-  async function refresh(entry: Entry): Promise<void> {
-    entry.has_changed = true;
-    if (entry.is_refreshing) return;
-    entry.is_refreshing = true;
-    while (entry.has_changed && entry.listeners.size > 0) {
-      entry.has_changed = false;
-      try {
-        entry.has_changed = await entry.channel.refresh();
-      } catch {
-        // Each listener looks again by itself, and gets the failure then.
-      }
-      for (const listener of [...entry.listeners]) listener.onChange();
-    }
-    entry.is_refreshing = false;
   }
 
   return {
@@ -135,6 +119,16 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
       return life === epoch && more.length === 0 && /^\d{1,15}$/.test(number) ? Number(number) : undefined;
     },
   };
+}
+
+/** Reads what is new once for all listeners, then notifies them, until there is nothing more. */
+async function refreshAll(channel: SharedChannel, listeners: ReadonlySet<Listener>): Promise<void> {
+  let has_more = true;
+  while (has_more && listeners.size > 0) {
+    // After a failure each listener looks again by itself, and gets the failure then.
+    has_more = await channel.refresh().catch(() => false);
+    for (const listener of [...listeners]) listener.onChange();
+  }
 }
 
 /** What channels of both kinds work with. */

@@ -1,4 +1,5 @@
-import { createPacer, shareRuns } from '../../../platform/pacing.ts';
+import { createPacer } from '../../../platform/pacing.ts';
+import { shareRuns } from '../../../platform/runs.ts';
 import {
   BOOT_ID,
   listProcesses,

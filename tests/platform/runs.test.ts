@@ -1,0 +1,66 @@
+import { expect, test } from 'bun:test';
+import { coalesceRuns, shareRuns } from '../../src/platform/runs.ts';
+import { rejectionOf } from '../support/refusal.ts';
+
+test('coalesceRuns: calls during a run lead to one more run after it', async () => {
+  const gates = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+  let runs = 0;
+  let at_work = 0;
+  let most = 0;
+  const run = coalesceRuns(async () => {
+    at_work += 1;
+    most = Math.max(most, at_work);
+    runs += 1;
+    await gates[runs - 1]?.promise;
+    at_work -= 1;
+  });
+  const first = run();
+  expect(runs).toBe(1);
+  await Promise.all([run(), run(), run()]);
+  expect(runs).toBe(1);
+  gates[0]?.resolve();
+  gates[1]?.resolve();
+  await first;
+  expect(runs).toBe(2);
+  gates[2]?.resolve();
+  await run();
+  expect({ runs, most }).toEqual({ runs: 3, most: 1 });
+});
+
+test('coalesceRuns: a failure reaches the call that ran it, and the next call runs again', async () => {
+  const gate = Promise.withResolvers<void>();
+  let runs = 0;
+  const run = coalesceRuns(async () => {
+    runs += 1;
+    await gate.promise;
+    if (runs === 1) throw new Error('the first run');
+  });
+  const failing = rejectionOf(Error, run());
+  await run();
+  gate.resolve();
+  expect((await failing).message).toBe('the first run');
+  expect(runs).toBe(1);
+  await run();
+  expect(runs).toBe(2);
+});
+
+test('shareRuns: calls during a run share the next one', async () => {
+  let began = 0;
+  let gate = Promise.withResolvers<void>();
+  const ask = shareRuns(async () => {
+    began += 1;
+    const run = began;
+    await gate.promise;
+    if (run === 2) throw new Error('the second run');
+    return run;
+  });
+  const first = [ask(), ask()];
+  await new Promise(setImmediate);
+  const second = [ask(), ask()];
+  gate.resolve();
+  expect(await Promise.all(first)).toEqual([1, 1]);
+  for (const one of second) expect((await rejectionOf(Error, one)).message).toBe('the second run');
+  gate = Promise.withResolvers();
+  gate.resolve();
+  expect(await ask()).toBe(3);
+});
