@@ -10,7 +10,7 @@ interface Message {
 }
 
 const Id = Type.String({ description: "The client's own name for the subscription." });
-const Key = Type.String({ description: 'Under which the bodies of a subscription come.' });
+const Key = Type.String({ description: 'The key under which the bodies of a subscription come.' });
 const frame = (type: string, members: Record<string, TSchema> = {}) =>
   Type.Object({ type: Type.Literal(type), ...members });
 
@@ -25,7 +25,8 @@ const ERROR = {
 const FROM_CLIENT: Message[] = [
   {
     name: 'authenticate',
-    summary: 'Who asks: the first frame, if no token came with the request; or a newer token of the same caller.',
+    summary:
+      'Sends the token: the first frame, if no token came with the request; or a newer token of the same caller.',
     payload: Authenticate,
     example: { type: 'authenticate', token: 'cloud.eyJ0eXAi…' },
   },
@@ -37,17 +38,17 @@ const FROM_CLIENT: Message[] = [
   },
   {
     name: 'unsubscribe',
-    summary: 'No more of it.',
+    summary: 'Ends the subscription.',
     payload: Unsubscribe,
     example: { type: 'unsubscribe', id: 'a' },
   },
-  { name: 'ping', summary: 'Are you there?', payload: Ping, example: { type: 'ping' } },
+  { name: 'ping', summary: 'Checks that the service is there.', payload: Ping, example: { type: 'ping' } },
 ];
 
 const FROM_SERVICE: Message[] = [
   {
     name: 'ready',
-    summary: 'The token is good.',
+    summary: 'The token is valid.',
     payload: frame('ready', { subscriptions_max: Type.Integer() }),
     example: { type: 'ready', subscriptions_max: 256 },
   },
@@ -59,7 +60,7 @@ const FROM_SERVICE: Message[] = [
   },
   {
     name: 'body',
-    summary: 'The very body that the GET would answer with; its shape is that of the path in /openapi.json.',
+    summary: 'The body that the GET would answer with; its shape is that of the path in /openapi.json.',
     payload: frame('body', {
       key: Key,
       body: Type.Object({ watch: Type.Object({ index: Type.String() }) }, { additionalProperties: true }),
@@ -68,14 +69,14 @@ const FROM_SERVICE: Message[] = [
   },
   {
     name: 'unsubscribed',
-    summary: 'It is over.',
+    summary: 'The subscription has ended.',
     payload: frame('unsubscribed', { id: Id }),
     example: { type: 'unsubscribed', id: 'a' },
   },
   {
     name: 'error',
     summary:
-      'With an id: the subscription was refused or has ended. Without: a frame whose id cannot be read or is in use, or the whole socket.',
+      'With an id: the subscription was refused or has ended. Without: a frame was invalid or its id is in use, or the whole socket ends.',
     payload: frame('error', {
       id: Type.Optional(Id),
       error: ErrorBody,
@@ -83,10 +84,10 @@ const FROM_SERVICE: Message[] = [
     }),
     example: { type: 'error', id: 'a', error: ERROR },
   },
-  { name: 'pong', summary: 'Yes.', payload: frame('pong'), example: { type: 'pong' } },
+  { name: 'pong', summary: 'Answers a ping.', payload: frame('pong'), example: { type: 'pong' } },
 ];
 
-/** The WebSocket channel as an AsyncAPI 3.0 document. What the frames mean is in docs/watch.md. */
+/** Describes the WebSocket channel as an AsyncAPI 3.0 document. docs/watch.md says what the frames mean. */
 export function describeSocket(public_url: string, version: string): object {
   const { host, protocol } = new URL(public_url);
   const all = [...FROM_CLIENT, ...FROM_SERVICE];
@@ -121,5 +122,5 @@ export function describeSocket(public_url: string, version: string): object {
 
 const HEADERS = Type.Object({
   'Sec-WebSocket-Protocol': Type.String({ description: `${SUBPROTOCOL}, and for browsers bearer.TOKEN.` }),
-  Authorization: Type.Optional(Type.String({ description: 'Bearer TOKEN, for everybody else.' })),
+  Authorization: Type.Optional(Type.String({ description: 'Bearer TOKEN, for all other clients.' })),
 });

@@ -2,9 +2,9 @@ import { type Static, Type } from '@sinclair/typebox';
 import { ServiceError } from '../errors.ts';
 import { compileShape, describeProblem } from '../http/shapes.ts';
 
-/** The protocol of docs/watch.md, as browsers ask for it. */
+/** The subprotocol of docs/watch.md. */
 export const SUBPROTOCOL = 'muster.watch.v1';
-/** How long a frame of a client's may be, in bytes. */
+/** The longest frame that a client may send, in bytes. */
 export const FRAME_BYTES_MAX = 16_384;
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
@@ -37,17 +37,17 @@ const SHAPES = {
   ping: compileShape(Ping),
 };
 
-/** What a client sent, if it is JSON. */
+/** Parses a client's frame; undefined if it is not JSON. */
 export function parseFrame(data: string | Uint8Array): unknown {
   return typeof data === 'string' ? parse(data) : undefined;
 }
 
-/** The id of a frame, also of one that is otherwise not as expected. */
+/** Reads the id of a frame, even if the frame is otherwise invalid. */
 export function readId(frame: unknown): string | undefined {
   return WITH_ID.accepts(frame) ? frame.id : undefined;
 }
 
-/** Reads a frame of a client. Throws WATCH_BAD_FRAME. */
+/** Checks a client's frame. Throws WATCH_BAD_FRAME. */
 export function readFrame(frame: unknown): ClientFrame {
   if (typeof frame !== 'object' || frame === null || !('type' in frame)) throw badFrame('expected JSON with a "type"');
   const name = frame.type;
@@ -73,7 +73,7 @@ function badFrame(error: string): ServiceError {
   return new ServiceError('WATCH_BAD_FRAME', { error });
 }
 
-/** What the service says, ready to be sent. `body` and `error` are JSON already. */
+/** The frames of the service, as JSON. `body` is JSON already. */
 export const frames = {
   ready: (subscriptions_max: number) => JSON.stringify({ type: 'ready', subscriptions_max }),
   subscribed: (id: string, key: string) => JSON.stringify({ type: 'subscribed', id, key }),
@@ -84,14 +84,14 @@ export const frames = {
   pong: () => '{"type":"pong"}',
 };
 
-/** Why the service closes a socket (RFC 6455, 7.4). */
+/** The codes with which the service closes a socket (RFC 6455, 7.4). */
 export const CLOSE = {
-  /** The service stops; come back in a moment. */
+  /** The service stops; connect again in a moment. */
   restarting: 1012,
-  /** No token in time, or one that is not good any more. */
+  /** The token did not come in time, is invalid, or has expired. */
   unauthorized: 4401,
-  /** Too many frames, or too many sockets. */
+  /** The client sent too many frames, or has too many sockets. */
   too_many: 4429,
-  /** It did not read what was sent for too long. */
+  /** The client did not read for too long. */
   too_slow: 4410,
 } as const;

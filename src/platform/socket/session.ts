@@ -5,22 +5,22 @@ import { errorBody, toCallersError } from '../http/answers.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { nameCaller } from '../tokens/caller.ts';
 import type { View } from '../watch/views.ts';
-import type { Admittance, Admitted } from './admittance.ts';
+import type { Audiences, Member } from './audiences.ts';
 import { CLOSE, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
-import type { Groups, Member } from './groups.ts';
+import type { AuthorizedSubscription, SubscriptionAuthorizer } from './subscription-authorizer.ts';
 
 export const SUBSCRIPTIONS_MAX = 256;
-/** A client may send so many frames at once, and so many more each second. */
+/** Frames that a client may send at once, and the frames it gains each second. */
 const FRAMES_AT_ONCE_MAX = 300;
 const FRAMES_PER_SECOND = 50;
-/** How long a socket may stay without a token and without anything it watches. */
+/** How long a socket may stay open without a token and without a subscription. */
 const AUTHENTICATE_WITHIN_MS = 5_000;
-/** How long a client may leave unread what was sent to it. */
+/** How long a client may leave sent frames unread. */
 const UNREAD_MAX_MS = 30_000;
 
 export type Socket = ServerWebSocket<Session>;
 
-/** Who a token says he is, and until when. */
+/** The caller of a token, and when the token expires. */
 export interface Bearer {
   caller: Caller;
   /** Milliseconds since 1970. */
@@ -29,53 +29,53 @@ export interface Bearer {
 
 export interface SessionDependencies {
   clock: Clock;
-  groups: Groups;
-  admittance: Admittance;
+  audiences: Audiences;
+  authorizer: SubscriptionAuthorizer;
   public_url: string;
-  /** Counts the socket among those of its caller, or of an address while nobody knows who it is. Throws TOO_MANY_SOCKETS. */
+  /** Counts the socket as its caller's, or as its address's while the caller is unknown. Throws TOO_MANY_SOCKETS. */
   takeSlot(caller: Caller | undefined, address: string): () => void;
   onEnd(session: Session, duration_ms: number): void;
 }
 
-/** What is known of a socket when it is opened. */
+/** What is known of a socket when it opens. */
 export interface Opening {
   origin: string | null;
   address: string;
   bearer: Bearer | undefined;
-  /** Gives back its place among the sockets of its caller. */
-  leave(): void;
+  /** Frees its slot among the sockets of its caller. */
+  freeSlot(): void;
 }
 
 interface Subscription {
-  sight_name?: string;
+  view_name?: string;
   leave?: () => void;
   catchUp?: () => void;
   pause?: () => void;
   is_over: boolean;
 }
 
-/** One socket: what its client says, and what it watches. Its methods are what Bun calls. */
+/** One socket: the frames of its client and its subscriptions. Bun calls its public methods. */
 export class Session {
   readonly #dependencies: SessionDependencies;
   readonly #opening: Opening;
   readonly #subscriptions = new Map<string, Subscription>();
   #socket: Socket | undefined;
   #bearer: Bearer | undefined;
-  /** While a token is looked at. */
+  /** While a token is being verified. */
   #authenticating: Promise<void> | undefined;
-  #leave: () => void;
+  #freeSlot: () => void;
   #opened_at = 0;
   #frames_left = FRAMES_AT_ONCE_MAX;
   #frames_counted_at = 0;
   #unread_since: number | undefined;
-  /** Some things can be watched without a token. */
-  #was_admitted = false;
+  /** Whether a subscription was authorized: some views need no token. */
+  #was_authorized = false;
 
   constructor(dependencies: SessionDependencies, opening: Opening) {
     this.#dependencies = dependencies;
     this.#opening = opening;
     this.#bearer = opening.bearer;
-    this.#leave = opening.leave;
+    this.#freeSlot = opening.freeSlot;
   }
 
   open(socket: Socket): void {
@@ -107,12 +107,12 @@ export class Session {
       }
     } catch (error) {
       const id = readId(parsed);
-      // Without the id of a subscription that there is: it goes on.
+      // An existing subscription with this id goes on, so the error must not carry its id.
       this.#refuse(error, id !== undefined && this.#subscriptions.has(id) ? undefined : id);
     }
   }
 
-  /** Everything that was sent is on its way: what is new since can follow. */
+  /** Called when the send buffer is empty: subscriptions can catch up. */
   drain(): void {
     this.#unread_since = undefined;
     for (const { catchUp } of this.#subscriptions.values()) catchUp?.();
@@ -121,23 +121,23 @@ export class Session {
   close(): void {
     this.#socket = undefined;
     for (const id of [...this.#subscriptions.keys()]) this.#end(id);
-    this.#leave();
+    this.#freeSlot();
     this.#dependencies.onEnd(this, Math.round(performance.now() - this.#opened_at));
   }
 
-  /** Closes what has no right to be open any more, or is not read. Called every second. */
+  /** Closes the socket if its token is missing or expired, or if its client does not read. Called every second. */
   check(): void {
     const now = performance.now();
     if (!this.#bearer) {
       const is_late = now - this.#opened_at > AUTHENTICATE_WITHIN_MS;
-      if (is_late && !this.#was_admitted) this.#refuseAll(new ServiceError('API_UNAUTHORIZED', {}));
+      if (is_late && !this.#was_authorized) this.#refuseAll(new ServiceError('API_UNAUTHORIZED', {}));
     } else if (this.#dependencies.clock.now().getTime() > this.#bearer.expires_at) {
       this.#refuseAll(new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {}));
     }
-    // Also when there is nothing more for him: what he was sent takes up memory.
+    // Unread frames take up memory, also when no more are sent.
     if ((this.#socket?.getBufferedAmount() ?? 0) > 0) this.#noteUnread();
     if (this.#unread_since !== undefined && now - this.#unread_since > UNREAD_MAX_MS) {
-      this.stop(CLOSE.too_slow, 'what was sent is not read');
+      this.stop(CLOSE.too_slow, 'the client does not read');
     }
   }
 
@@ -145,18 +145,18 @@ export class Session {
     this.#socket?.close(code, reason);
   }
 
-  #become(bearer: Bearer): void {
+  #setBearer(bearer: Bearer): void {
     const known = this.#bearer?.caller;
-    // What is watched was admitted for him; another has another socket.
+    // The subscriptions were authorized for the known caller.
     if (known && nameCaller(known) !== nameCaller(bearer.caller)) {
       throw new ServiceError('WATCH_BAD_FRAME', {
         error: 'the token belongs to another caller; open another socket for it',
       });
     }
     if (!known) {
-      const leave = this.#dependencies.takeSlot(bearer.caller, this.#opening.address);
-      this.#leave();
-      this.#leave = leave;
+      const freeSlot = this.#dependencies.takeSlot(bearer.caller, this.#opening.address);
+      this.#freeSlot();
+      this.#freeSlot = freeSlot;
     }
     this.#bearer = bearer;
     this.#send(frames.ready(SUBSCRIPTIONS_MAX));
@@ -164,8 +164,8 @@ export class Session {
 
   async #authenticate(token: string): Promise<void> {
     try {
-      const bearer = await this.#dependencies.admittance.read(token);
-      if (this.#socket) this.#become(bearer);
+      const bearer = await this.#dependencies.authorizer.read(token);
+      if (this.#socket) this.#setBearer(bearer);
     } catch (error) {
       this.#refuseAll(error);
     }
@@ -173,7 +173,7 @@ export class Session {
 
   async #subscribe({ id, path, watch_index }: SubscribeFrame): Promise<void> {
     if (this.#subscriptions.has(id)) {
-      // Without the id: the subscription that has it goes on.
+      // The subscription with this id goes on, so the error must not carry its id.
       return this.#refuse(
         new ServiceError('WATCH_BAD_FRAME', { error: `the id "${id}" is already in use` }),
         undefined,
@@ -190,28 +190,28 @@ export class Session {
       this.#refuse(error, id);
     };
     try {
-      const { admittance, groups } = this.#dependencies;
+      const { authorizer, audiences } = this.#dependencies;
       const { origin, address } = this.#opening;
-      // A client need not wait until it is known before it goes on.
+      // A client may subscribe before its token is verified.
       await this.#authenticating;
       if (subscription.is_over) return;
-      const asking = { caller: this.#bearer?.caller, origin, address, path, watch_index };
-      const admitted = await admittance.admit(asking, {
-        onDoubted: () => subscription.pause?.(),
-        onRefused: fail,
-        onAdmitted: () => subscription.catchUp?.(),
+      const request = { caller: this.#bearer?.caller, origin, address, path, watch_index };
+      const authorized = await authorizer.authorize(request, {
+        onSuspended: () => subscription.pause?.(),
+        onRevoked: fail,
+        onConfirmed: () => subscription.catchUp?.(),
       });
-      if (subscription.is_over) return admitted.leave();
-      this.#was_admitted = true;
-      this.#assertNew(admitted.sight, admitted.leave);
-      subscription.sight_name = admitted.sight.name;
-      const member = this.#memberAt(admitted, fail);
-      const { key, catchUp, pause, leave } = groups.join(admitted.sight, member);
+      if (subscription.is_over) return authorized.leave();
+      this.#was_authorized = true;
+      this.#assertNew(authorized.view, authorized.leave);
+      subscription.view_name = authorized.view.name;
+      const member = this.#createMember(authorized, fail);
+      const { key, catchUp, pause, leave } = audiences.join(authorized.view, member);
       subscription.catchUp = catchUp;
       subscription.pause = pause;
       subscription.leave = () => {
         leave();
-        admitted.leave();
+        authorized.leave();
       };
       this.#send(frames.subscribed(id, key));
       catchUp();
@@ -220,10 +220,10 @@ export class Session {
     }
   }
 
-  /** Two would share their bodies, and neither would know which are his. */
+  /** Two subscriptions of one view would receive the same frames, under the same key. */
   #assertNew({ name }: View, leave: () => void): void {
-    for (const [id, { sight_name }] of this.#subscriptions) {
-      if (sight_name !== name) continue;
+    for (const [id, { view_name }] of this.#subscriptions) {
+      if (view_name !== name) continue;
       leave();
       throw new ServiceError('WATCH_BAD_FRAME', {
         error: `this socket already watches that path under the id "${id}"`,
@@ -231,10 +231,10 @@ export class Session {
     }
   }
 
-  #memberAt({ number, isDoubtful }: Admitted, fail: (error: unknown) => void): Member {
+  #createMember({ number, isSuspended }: AuthorizedSubscription, fail: (error: unknown) => void): Member {
     return {
       number,
-      isBusy: () => isDoubtful() || ((this.#socket?.getBufferedAmount() ?? 1) > 0 && this.#noteUnread()),
+      isBusy: () => isSuspended() || ((this.#socket?.getBufferedAmount() ?? 1) > 0 && this.#noteUnread()),
       send: (frame) => this.#send(frame),
       follow: (topic, is_following) => {
         if (is_following) this.#socket?.subscribe(topic);
@@ -273,7 +273,7 @@ export class Session {
     if (error.code === 'WATCH_TOO_MANY_FRAMES') this.stop(CLOSE.too_many, error.code);
   }
 
-  /** Ends everything that is watched, and the socket. */
+  /** Ends all subscriptions with the error, and closes the socket. */
   #refuseAll(error: unknown): void {
     const ids = [...this.#subscriptions.keys()];
     for (const id of ids) this.#end(id);
@@ -283,7 +283,7 @@ export class Session {
   }
 
   #send(frame: string): void {
-    // Not sent at once is kept by Bun and sent when there is room; `isBusy` sees it.
+    // Bun buffers what cannot be sent at once; `isBusy` reads the buffer's size.
     this.#socket?.send(frame);
   }
 }

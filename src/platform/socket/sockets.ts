@@ -10,23 +10,23 @@ import { readBearer } from '../http/pipeline.ts';
 import { inOneMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { CallerSlots, readCallerKey } from '../watch/caller-slots.ts';
-import { type AdmittanceDependencies, createAdmittance } from './admittance.ts';
+import { createAudiences } from './audiences.ts';
 import { CLOSE, FRAME_BYTES_MAX, SUBPROTOCOL } from './frames.ts';
-import { createGroups } from './groups.ts';
 import { Session } from './session.ts';
+import { createSubscriptionAuthorizer, type SubscriptionAuthorizerDependencies } from './subscription-authorizer.ts';
 
 const CHECK_EVERY_MS = 1_000;
-/** A socket from which nothing has come for as long, not even an answer to our pings, is closed. */
+/** A socket that sent nothing for so long, not even an answer to a ping, is closed. */
 const IDLE_TIMEOUT_S = 120;
-/** More than any body: what is published while a client does not read is left out, not cut. */
+/** Larger than any body, because a client that does not read skips whole frames and never gets half of one. */
 const UNSENT_BYTES_MAX = 32 * 1024 ** 2;
 const RETRY_AFTER_MS = 5_000;
 const BEARER_PROTOCOL = 'bearer.';
-/** All who play behind one address come again at one moment when the service was away. */
+/** All players behind one address connect again at the same moment after the service was away. */
 const UPGRADES = inOneMinute('sockets', 1_200, { by: 'address', counted: 'here' });
 
-export interface SocketsDependencies extends Omit<AdmittanceDependencies, 'origins'> {
-  sites: AdmittanceDependencies['origins'];
+export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependencies, 'origins'> {
+  sites: SubscriptionAuthorizerDependencies['origins'];
   clock: Clock;
   addresses: Addresses;
   counting: Counting;
@@ -37,9 +37,9 @@ export interface SocketsDependencies extends Omit<AdmittanceDependencies, 'origi
 }
 
 export interface Sockets extends Upgrades {
-  /** What Bun calls. */
+  /** The handlers for Bun's server. */
   handlers: WebSocketHandler<Session>;
-  /** Sends everybody away, to come back in a moment, and takes no more. */
+  /** Closes all sockets with `restarting`, and accepts no more. */
   stop(): void;
 }
 
@@ -48,7 +48,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   const { clock, addresses, counting, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
   const sessions = new Set<Session>();
   const slots = new CallerSlots(sockets_per_caller_max);
-  /** A socket hears what is published by the listener that it came by. */
+  /** A frame has to be published by the server through which a socket connected. */
   const servers = new Set<UpgradingServer>();
   let is_stopping = false;
   const checking = setInterval(() => {
@@ -56,24 +56,24 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   }, CHECK_EVERY_MS);
   checking.unref();
 
-  const admittance = createAdmittance({ ...dependencies, origins: dependencies.sites });
-  const groups = createGroups({
+  const authorizer = createSubscriptionAuthorizer({ ...dependencies, origins: dependencies.sites });
+  const audiences = createAudiences({
     channels: dependencies.watch.channels,
-    publish(key, frame) {
-      for (const server of servers) server.publish(key, frame);
+    publish(topic, frame) {
+      for (const server of servers) server.publish(topic, frame);
     },
   });
 
   function takeSlot(caller: Caller | undefined, address: string): () => void {
-    const name = readCallerKey(nameWatcher(caller, () => address));
-    if (!slots.take(name)) throw tooMany();
-    return () => slots.free(name);
+    const key = readCallerKey(nameWatcher(caller, () => address));
+    if (!slots.take(key)) throw tooMany();
+    return () => slots.free(key);
   }
 
   const session_dependencies = {
     clock,
-    groups,
-    admittance,
+    audiences,
+    authorizer,
     public_url,
     takeSlot,
     onEnd(session: Session, duration_ms: number) {
@@ -94,18 +94,18 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       const counted = { request, server: its_server, address: () => address, headers: headers_of_answer };
       await counting.count(UPGRADES, undefined, counted);
       const token = tokenOf(headers, offered);
-      const bearer = token === undefined ? undefined : await admittance.read(token);
+      const bearer = token === undefined ? undefined : await authorizer.read(token);
       if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
       if (sessions.size >= sockets_max) throw tooMany();
-      const leave = takeSlot(bearer?.caller, address);
-      const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, leave });
+      const freeSlot = takeSlot(bearer?.caller, address);
+      const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, freeSlot });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
       sessions.add(session);
       noteSocket(session, request, its_server);
       if (its_server.upgrade(request, accepted)) return;
       sessions.delete(session);
       noteEnd(session);
-      leave();
+      freeSlot();
       throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
     },
     handlers: {
@@ -128,7 +128,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   };
 }
 
-/** Browsers can send a token only in the list of protocols; others may use the header that every request has. */
+/** Reads the token: browsers can send it only in the list of protocols, other clients may use the header. */
 function tokenOf(headers: Headers, offered: string[]): string | undefined {
   const protocol = offered.find((name) => name.startsWith(BEARER_PROTOCOL));
   if (protocol !== undefined) return protocol.slice(BEARER_PROTOCOL.length);

@@ -1,5 +1,4 @@
 import { createPacer } from '../../../platform/pacing.ts';
-import { shareRuns } from '../../../platform/runs.ts';
 import {
   BOOT_ID,
   listProcesses,
@@ -8,6 +7,7 @@ import {
   readUserIds,
   readVariable,
 } from '../../../platform/processes.ts';
+import { shareRuns } from '../../../platform/runs.ts';
 import { isServerUser } from '../user-ids.ts';
 import type { ServerHandle } from './runtime.ts';
 

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { ServiceError } from '../../src/platform/errors.ts';
-import { createGroups, type Groups, type Member } from '../../src/platform/socket/groups.ts';
+import { type Audiences, createAudiences, type Member } from '../../src/platform/socket/audiences.ts';
 import type { Channel, Snapshot } from '../../src/platform/watch/channels.ts';
 import type { View } from '../../src/platform/watch/views.ts';
 import { waitFor } from '../support/wait.ts';
 
-const SIGHT: View = { kind: 'state', name: 'it', topics: [], read: async () => ({}) };
+const VIEW: View = { kind: 'state', name: 'it', topics: [], read: async () => ({}) };
 
 /** A question to the channel that a test answers when it likes. */
 interface Asked {
@@ -21,9 +21,9 @@ const long = (after: number, number: number): Snapshot => ({
   text: `"${after} to ${number}${' '.repeat(70_000)}"`,
 });
 
-let groups: Groups;
+let audiences: Audiences;
 let asked: Asked[];
-let tellNews: () => void;
+let notify: () => void;
 let followers: Map<string, Set<(frame: string) => void>>;
 beforeEach(() => {
   asked = [];
@@ -38,10 +38,10 @@ beforeEach(() => {
     since: ask,
     present: async (number) => (await ask(number)) ?? shown(0, 0),
   };
-  groups = createGroups({
+  audiences = createAudiences({
     channels: {
       listen(_, listener) {
-        tellNews = () => listener.onChange();
+        notify = () => listener.onChange();
         return channel;
       },
       leave() {},
@@ -70,7 +70,7 @@ function join(number: number | undefined) {
       state.refused = error;
     },
   };
-  const joined = groups.join(SIGHT, member);
+  const joined = audiences.join(VIEW, member);
   joined.catchUp();
   return { ...joined, frames, state };
 }
@@ -98,7 +98,7 @@ describe('those who watch one thing together', () => {
     const [ann, bob] = [join(5), join(5)];
     await answer(5, undefined);
     await answer(5, undefined);
-    tellNews();
+    notify();
     await answer(5, shown(5, 6));
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
   });
@@ -106,14 +106,14 @@ describe('those who watch one thing together', () => {
   test('are not sent what was looked for on behalf of one who has left', async () => {
     const ann = join(5);
     await answer(5, undefined);
-    tellNews();
+    notify();
     // While it is looked what comes after 5, somebody joins who has seen that already, and the only other one leaves.
     const bob = join(8);
     ann.leave();
     await answer(8, undefined);
     await answer(5, shown(5, 8));
     expect(bob.frames).toEqual([]);
-    tellNews();
+    notify();
     await answer(8, shown(8, 9));
     expect(bob.frames).toEqual(['8 to 9']);
   });
@@ -124,7 +124,7 @@ describe('those who watch one thing together', () => {
     await answer(5, undefined);
     bob.state.is_busy = true;
     for (const number of [5, 6, 7]) {
-      tellNews();
+      notify();
       await answer(number, long(number, number + 1));
       // After each the group looks for more.
       await answer(number + 1, undefined);
@@ -134,7 +134,7 @@ describe('those who watch one thing together', () => {
     bob.catchUp();
     await answer(5, shown(5, 8));
     await answer(8, undefined);
-    tellNews();
+    notify();
     await answer(8, shown(8, 9));
     expect(bob.frames).toEqual(['5 to 8', '8 to 9']);
     expect(ann.frames.at(-1)).toBe('8 to 9');
@@ -147,7 +147,7 @@ describe('those who watch one thing together', () => {
     bob.state.is_busy = true;
     const text = `"${'x'.repeat(20_000)}"`;
     for (let number = 5; number < 15; number += 1) {
-      tellNews();
+      notify();
       await answer(number, { number: number + 1, after: number, text });
       await answer(number + 1, undefined);
     }
@@ -164,7 +164,7 @@ describe('those who watch one thing together', () => {
     await answer(5, undefined);
     bob.state.is_busy = true;
     bob.pause();
-    tellNews();
+    notify();
     await answer(5, shown(5, 6));
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], []]);
     bob.state.is_busy = false;
@@ -179,7 +179,7 @@ describe('those who watch one thing together', () => {
     for (const { answer } of asked.splice(0)) answer(undefined);
     await settle();
     const [first, last] = [many[0], many.at(-1)];
-    tellNews();
+    notify();
     const ask = await waitForQuestion();
     ask.answer(shown(5, 6));
     // No turn of the event loop in between: the next part has one of its own.
@@ -203,10 +203,10 @@ describe('those who watch one thing together', () => {
     await answer(5, undefined);
     const bob = join(5);
     // The change comes, and is told to those who follow, before the newcomer has looked.
-    tellNews();
+    notify();
     await settle();
-    const [of_bob, of_group] = asked.splice(0);
-    of_group?.answer(shown(5, 6));
+    const [of_bob, of_audience] = asked.splice(0);
+    of_audience?.answer(shown(5, 6));
     await settle();
     of_bob?.answer(undefined);
     await answer(5, shown(5, 6));
@@ -219,7 +219,7 @@ describe('those who watch one thing together', () => {
     const ann = join(5);
     await answer(5, undefined);
     await answer(5, undefined);
-    tellNews();
+    notify();
     await answer(1_000_000, undefined);
     await answer(5, shown(5, 6));
     expect([liar.frames, ann.frames]).toEqual([[], ['5 to 6']]);
@@ -237,7 +237,7 @@ describe('those who watch one thing together', () => {
     await answer(3, shown(3, 6));
     await answer(6, undefined);
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['3 to 6']]);
-    tellNews();
+    notify();
     await settle();
     for (const { fail } of asked.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
     await settle();

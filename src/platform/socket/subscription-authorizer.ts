@@ -14,8 +14,8 @@ import type { Authorization, Watch } from '../watch/watch.ts';
 
 const CHECK_AGAIN_AFTER_MS = 1_000;
 
-/** Somebody asks to watch what a GET of the path would answer. */
-export interface Asking {
+/** A request to watch what a GET of the path would answer. */
+export interface SubscriptionRequest {
   caller: Caller | undefined;
   /** Of the page that opened the socket. */
   origin: string | null;
@@ -24,27 +24,26 @@ export interface Asking {
   watch_index: string | undefined;
 }
 
-/** What he may watch. */
-export interface Admitted {
-  sight: View;
-  /** Where he stands; undefined has seen nothing. */
+export interface AuthorizedSubscription {
+  view: View;
+  /** What the caller has seen; undefined has seen nothing. */
   number: number | undefined;
-  /** Whether something was heard because of which he may not watch it any more: nothing must be sent to him until it is known. */
-  isDoubtful(): boolean;
-  /** Gives back his place. */
+  /** Whether a change may have revoked the authorization: nothing may be sent until that is known. */
+  isSuspended(): boolean;
+  /** Frees the caller's slot. */
   leave(): void;
 }
 
-interface Verdict {
-  /** It has become doubtful whether he may. */
-  onDoubted(): void;
-  /** He may not watch it any more. */
-  onRefused(error: unknown): void;
-  /** It was doubtful, and he still may. */
-  onAdmitted(): void;
+/** Is notified of what becomes of an authorization. */
+interface AuthorizationListener {
+  /** A change may have revoked it. */
+  onSuspended(): void;
+  onRevoked(error: unknown): void;
+  /** It was checked again, and still holds. */
+  onConfirmed(): void;
 }
 
-export interface AdmittanceDependencies {
+export interface SubscriptionAuthorizerDependencies {
   routes: Route[];
   tokens: Tokens;
   tenants: Tenants;
@@ -54,10 +53,10 @@ export interface AdmittanceDependencies {
   limits: Limits;
 }
 
-export type Admittance = ReturnType<typeof createAdmittance>;
+export type SubscriptionAuthorizer = ReturnType<typeof createSubscriptionAuthorizer>;
 
-/** Lets subscriptions in as the same GET is let in: the same routes, tokens, tenants, origins and limits. */
-export function createAdmittance(dependencies: AdmittanceDependencies) {
+/** Authorizes a subscription as the GET of its path: by the same routes, tokens, tenants, origins and limits. */
+export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorizerDependencies) {
   const { routes, tokens, tenants, origins, watch, cors, limits } = dependencies;
   const recognise = createRecognition(origins);
   const doors = routes
@@ -65,7 +64,7 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
     .map((route) => ({ route, readPath: createPathReader(route.path), door: createDoor(route, tenants) }));
   const gets = routes.filter(({ method }) => method === 'GET').map(({ path }) => createPathReader(path));
 
-  /** The route of a path and what stands in it. Throws API_NOT_FOUND or WATCH_NOT_WATCHABLE. */
+  /** Finds the route of a path and reads the path's parameters. Throws API_NOT_FOUND or WATCH_NOT_WATCHABLE. */
   function findDoor(path: string) {
     const parts = path.split('/');
     for (const { route, door, readPath } of doors) {
@@ -76,31 +75,34 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
     throw new ServiceError(is_there ? 'WATCH_NOT_WATCHABLE' : 'API_NOT_FOUND', {});
   }
 
-  /** Asks again whether he may when there is news of it, until `leave` is called. */
-  function guard({ topics, check }: Authorization, { onDoubted, onRefused, onAdmitted }: Verdict) {
+  /** Re-authorizes after each change that may have revoked the authorization, until `leave` is called. */
+  function reauthorizeOnChange(
+    { topics, check }: Authorization,
+    { onSuspended, onRevoked, onConfirmed }: AuthorizationListener,
+  ) {
     let retry: ReturnType<typeof setTimeout> | undefined;
     let checks = 0;
-    let is_doubtful = false;
+    let is_suspended = false;
     const checkAgain = async () => {
       clearTimeout(retry);
-      is_doubtful = true;
-      onDoubted();
+      is_suspended = true;
+      onSuspended();
       checks += 1;
       const this_check = checks;
       try {
         await check();
-        // What was heard since may not have been in it.
+        // A later change may have come after this check's read.
         if (this_check !== checks) return;
-        is_doubtful = false;
-        onAdmitted();
+        is_suspended = false;
+        onConfirmed();
       } catch (failure) {
-        if (toCallersError(failure).status < 500) onRefused(failure);
+        if (toCallersError(failure).status < 500) onRevoked(failure);
         else if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
       }
     };
     const unsubscribe = subscribeAll(watch, topics, checkAgain);
     return {
-      isDoubtful: () => is_doubtful,
+      isSuspended: () => is_suspended,
       leave() {
         checks += 1;
         clearTimeout(retry);
@@ -110,10 +112,11 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
   }
 
   return {
-    /** Who bears a token, and until when. Throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED. */
+    /** Returns a token's caller and when the token expires. Throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED. */
     read: tokens.read,
-    /** Goes on asking whether he may, and says so, until he leaves. Throws what the GET would be refused with. */
-    async admit({ caller: bearer, origin, address, path, watch_index }: Asking, verdict: Verdict): Promise<Admitted> {
+    /** Authorizes a subscription, and again after each change until it leaves. Throws what the GET would be refused with. */
+    async authorize(request: SubscriptionRequest, listener: AuthorizationListener): Promise<AuthorizedSubscription> {
+      const { caller: bearer, origin, address, path, watch_index } = request;
       const url = URL.parse(path, 'http://muster');
       if (url?.host !== 'muster') throw new ServiceError('API_NOT_FOUND', {});
       const { route, door, params } = findDoor(url.pathname);
@@ -128,27 +131,27 @@ export function createAdmittance(dependencies: AdmittanceDependencies) {
         nameCounted(limit, caller, () => address),
       );
       if (counted) assertWithin(counted);
-      // The address is known already: it is counted from the first on.
+      // The address is known already, so the caller is counted from its first subscription on.
       const freeSlot = watch.takeSlot(readCallerKey(nameWatcher(caller, () => address)));
-      let guarded: ReturnType<typeof guard> | undefined;
+      let reauthorization: ReturnType<typeof reauthorizeOnChange> | undefined;
       try {
         const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };
-        const { question, admission = recognised?.admission } = await door(asked);
-        // Guarded before the last look: what changes in between is heard.
-        if (admission) guarded = guard(admission, verdict);
-        await admission?.check();
-        const sight = await lookAt(route, question);
+        const { question, admission: authorization = recognised?.admission } = await door(asked);
+        // Subscribes before the last check, so that no change in between is missed.
+        if (authorization) reauthorization = reauthorizeOnChange(authorization, listener);
+        await authorization?.check();
+        const view = await lookAt(route, question);
         return {
-          sight,
+          view,
           number: index,
-          isDoubtful: () => guarded?.isDoubtful() ?? false,
+          isSuspended: () => reauthorization?.isSuspended() ?? false,
           leave() {
-            guarded?.leave();
+            reauthorization?.leave();
             freeSlot();
           },
         };
       } catch (error) {
-        guarded?.leave();
+        reauthorization?.leave();
         freeSlot();
         throw error;
       }

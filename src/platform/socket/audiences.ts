@@ -1,0 +1,221 @@
+import { toCallersError } from '../http/answers.ts';
+import { coalesceRuns } from '../runs.ts';
+import type { Channel, Channels, Snapshot } from '../watch/channels.ts';
+import type { View } from '../watch/views.ts';
+import { Followers } from './followers.ts';
+import { frames } from './frames.ts';
+
+const RETRY_AFTER_MS = 1_000;
+/** Bytes sent to each member between two checks whether it reads: a check costs a good part of what sending does. */
+const UNCHECKED_BYTES_MAX = 64 * 1_024;
+
+/** A subscription of a socket, as a member of its view's audience. */
+export interface Member {
+  /** What it has seen; undefined has seen nothing. */
+  number: number | undefined;
+  /** Whether it has not read everything that was sent to it, or must not be sent anything at the moment. */
+  isBusy(): boolean;
+  send(frame: string): void;
+  /** Starts or stops receiving what is published on the topic. */
+  follow(topic: string, is_following: boolean): void;
+  /** Ends the subscription with the error. */
+  fail(error: unknown): void;
+}
+
+export interface Audiences {
+  join(view: View, member: Member): Membership;
+}
+
+interface Membership {
+  /** Marks the bodies of the subscription. */
+  key: string;
+  /** Sends what the member has not seen. To be called when it is no longer busy. */
+  catchUp(): void;
+  /** Sends nothing more until the member catches up. */
+  pause(): void;
+  leave(): void;
+}
+
+interface AudiencesDependencies {
+  channels: Pick<Channels, 'listen' | 'leave'>;
+  /** Sends a frame to all sockets that follow the topic. */
+  publish(topic: string, frame: string): void;
+}
+
+/**
+ * The subscriptions of one view form an audience. Each change is read once, made into one frame, and published to the
+ * members that are up to date. The others catch up one by one before they follow: new members, and members that were busy
+ * reading, which are sent only the newest snapshot.
+ */
+export function createAudiences(dependencies: AudiencesDependencies): Audiences {
+  const audiences = new Map<string, Audience>();
+  let numbered = 0;
+  return {
+    join(view, member) {
+      let audience = audiences.get(view.name);
+      if (!audience) {
+        numbered += 1;
+        audience = new Audience(`k${numbered}`, view, dependencies);
+        audiences.set(view.name, audience);
+      }
+      const joined = audience;
+      joined.add(member);
+      return {
+        key: joined.key,
+        catchUp: () => joined.catchUp(member),
+        pause: () => joined.pause(member),
+        leave() {
+          if (joined.remove(member)) audiences.delete(view.name);
+        },
+      };
+    },
+  };
+}
+
+class Audience {
+  readonly key: string;
+  readonly #channel: Channel;
+  readonly #leaveChannel: () => void;
+  readonly #publish: AudiencesDependencies['publish'];
+  /** What the followers have seen. */
+  #number: number | undefined;
+  readonly #followers: Followers<Member>;
+  /** Members that have seen something else, and what sends each of them what it has not seen. */
+  readonly #behind = new Map<Member, () => Promise<void>>();
+  /** While some shards of followers have been sent the newest frame and others have not. */
+  #is_publishing = false;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  readonly #advance = coalesceRuns(() => this.#publishChanges());
+
+  constructor(key: string, view: View, { channels, publish }: AudiencesDependencies) {
+    this.key = key;
+    this.#followers = new Followers(key);
+    this.#publish = publish;
+    this.#channel = channels.listen(view, this);
+    this.#leaveChannel = () => channels.leave(view, this);
+  }
+
+  onChange(): void {
+    void this.#advance();
+  }
+
+  add(member: Member): void {
+    this.#behind.set(
+      member,
+      coalesceRuns(() => this.#sendChanges(member)),
+    );
+  }
+
+  /** Returns whether that was the last member. */
+  remove(member: Member): boolean {
+    this.#unfollow(member);
+    this.#behind.delete(member);
+    if (this.#followers.size + this.#behind.size > 0) return false;
+    this.#leaveChannel();
+    clearTimeout(this.#retry);
+    return true;
+  }
+
+  catchUp(member: Member): void {
+    void this.#behind.get(member)?.();
+  }
+
+  /** Sends a member that is behind what it has not seen, until it follows. */
+  async #sendChanges(member: Member): Promise<void> {
+    let times_nothing = 0;
+    try {
+      while (this.#behind.has(member) && !member.isBusy()) {
+        const { number } = member;
+        const snapshot =
+          number === undefined ? await this.#channel.present(undefined) : await this.#channel.since(number);
+        // A member that became busy meanwhile is sent the newest snapshot once it is not.
+        if (!this.#behind.has(member) || member.isBusy()) return;
+        if (snapshot) {
+          member.send(frames.body(this.key, snapshot.text));
+          member.number = snapshot.number;
+          continue;
+        }
+        times_nothing += 1;
+        // The followers may have been sent more during the read: then there is something by now. If there is not, or if the
+        // member has seen more than they, it follows after the next change.
+        if (this.#tryFollow(member) || times_nothing > 1) return;
+      }
+    } catch (error) {
+      this.#fail([member], error);
+    }
+  }
+
+  /** Makes a member follow if it has seen what the followers have. */
+  #tryFollow(member: Member): boolean {
+    if (this.#is_publishing) return false;
+    if (this.#followers.size === 0) this.#number = member.number;
+    if (this.#number !== member.number) return false;
+    this.#behind.delete(member);
+    member.follow(this.#followers.add(member, this.#number), true);
+    return true;
+  }
+
+  /** Publishes all changes to the followers, then lets the others catch up. */
+  async #publishChanges(): Promise<void> {
+    try {
+      while (await this.#publishNext());
+    } catch (error) {
+      this.#fail([...this.#followers.members(), ...this.#behind.keys()], error);
+    }
+    for (const member of [...this.#behind.keys()]) this.catchUp(member);
+  }
+
+  /** Publishes the next change. Returns whether there may be another. */
+  async #publishNext(): Promise<boolean> {
+    const number = this.#number;
+    const snapshot = number === undefined ? undefined : await this.#channel.since(number);
+    // The followers from before the read have left, and the present ones have seen something else.
+    if (this.#number !== number) return true;
+    if (!snapshot) return false;
+    await this.#publishSnapshot(snapshot);
+    this.#number = snapshot.number;
+    return true;
+  }
+
+  async #publishSnapshot({ text, number }: Snapshot): Promise<void> {
+    const frame = frames.body(this.key, text);
+    this.#is_publishing = true;
+    await this.#followers.forEachShard(number, (shard) => {
+      const { topic, members } = shard;
+      if (shard.unchecked_bytes + frame.length > UNCHECKED_BYTES_MAX) {
+        for (const member of members) if (member.isBusy()) this.pause(member);
+        shard.unchecked_bytes = 0;
+      }
+      shard.unchecked_bytes += frame.length;
+      if (members.size > 0) this.#publish(topic, frame);
+    });
+    this.#is_publishing = false;
+  }
+
+  /** Makes a follower stay behind, at what it has seen. */
+  pause(member: Member): void {
+    const followed = this.#unfollow(member);
+    if (!followed) return;
+    member.number = followed.number;
+    this.add(member);
+  }
+
+  #unfollow(member: Member) {
+    const followed = this.#followers.remove(member);
+    if (followed) member.follow(followed.topic, false);
+    return followed;
+  }
+
+  /** Ends subscriptions whose caller is refused; retries after a failure of the service. */
+  #fail(members: Member[], failure: unknown): void {
+    const error = toCallersError(failure);
+    if (error.status < 500) {
+      for (const member of members) member.fail(error);
+      return;
+    }
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      void this.#advance();
+    }, RETRY_AFTER_MS);
+  }
+}

@@ -1,0 +1,70 @@
+/** Members of a shard. Publishing to as many takes about 2 ms; then the event loop serves others. */
+const SHARD_MAX = 500;
+
+interface Shard<Member> {
+  /** The topic that its frames are published to. */
+  topic: string;
+  members: Set<Member>;
+  /** What all of its members have been sent. */
+  number: number | undefined;
+  /** Bytes sent to each member since the last check whether they read. */
+  unchecked_bytes: number;
+}
+
+/**
+ * The members that are up to date and receive each frame together. There may be thousands: frames are published shard by
+ * shard, so that the event loop serves others in between.
+ */
+export class Followers<Member> {
+  readonly #key: string;
+  readonly #shards: Shard<Member>[] = [];
+  readonly #shard_by_member = new Map<Member, Shard<Member>>();
+
+  constructor(key: string) {
+    this.#key = key;
+  }
+
+  get size(): number {
+    return this.#shard_by_member.size;
+  }
+
+  /** Adds a member that has seen as much as the others. Returns the topic that it has to follow. */
+  add(member: Member, number: number | undefined): string {
+    const shard = this.#shards.find(({ members }) => members.size < SHARD_MAX) ?? this.#open();
+    shard.number = number;
+    shard.members.add(member);
+    this.#shard_by_member.set(member, shard);
+    return shard.topic;
+  }
+
+  /** Returns the topic that the member followed and the last number that it was sent; undefined if it did not follow. */
+  remove(member: Member): Pick<Shard<Member>, 'topic' | 'number'> | undefined {
+    const shard = this.#shard_by_member.get(member);
+    shard?.members.delete(member);
+    this.#shard_by_member.delete(member);
+    return shard;
+  }
+
+  members(): Iterable<Member> {
+    return this.#shard_by_member.keys();
+  }
+
+  /** Calls `publish` for each shard in turn; after that its members have been sent `number`. */
+  async forEachShard(number: number, publish: (shard: Shard<Member>) => void): Promise<void> {
+    let published = 0;
+    for (const shard of this.#shards) {
+      if (shard.members.size === 0) continue;
+      if (published > 0) await new Promise((resolve) => setImmediate(resolve));
+      publish(shard);
+      shard.number = number;
+      published += 1;
+    }
+  }
+
+  #open(): Shard<Member> {
+    const topic = `${this.#key}/${this.#shards.length}`;
+    const shard = { topic, members: new Set<Member>(), number: undefined, unchecked_bytes: 0 };
+    this.#shards.push(shard);
+    return shard;
+  }
+}
