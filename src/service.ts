@@ -25,7 +25,7 @@ import { createIdentities } from './features/identities/identities.ts';
 import { identityRoutes } from './features/identities/routes.ts';
 import { sessionRoutes } from './features/identities/session-routes.ts';
 import { lobbyCloudRoutes } from './features/lobbies/cloud-routes.ts';
-import { lobbyHostRoutes } from './features/lobbies/game-server-routes.ts';
+import { lobbyGameServerRoutes } from './features/lobbies/game-server-routes.ts';
 import { createLobbies, type Lobbies } from './features/lobbies/lobbies.ts';
 import { queueRoutes } from './features/lobbies/queue-routes.ts';
 import { startReconciling as startReconcilingLobbies } from './features/lobbies/reconcile.ts';
@@ -205,7 +205,7 @@ async function openAll(config: Config, options: ServiceOptions): Promise<Service
   const rays = createRays();
   const routes = [
     ...lobbyRoutes(lobbies),
-    ...lobbyHostRoutes(lobbies),
+    ...lobbyGameServerRoutes(lobbies),
     ...queueRoutes(lobbies),
     ...lobbyCloudRoutes(lobbies, servers),
     ...captchaRoutes(captcha),

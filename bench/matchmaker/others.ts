@@ -1,5 +1,5 @@
 import { exportJWK, generateKeyPair } from 'jose';
-import { Places } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { planSeats, type SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
 import { takeSeats } from '../../src/features/lobbies/seats-store.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -209,11 +209,11 @@ async function measureStatements({ arena, plan }: OthersOptions): Promise<void> 
 
 /** The parts of a find that take the processor of everybody else: deciding a round, and signing. */
 async function measureParts({ arena, plan }: OthersOptions): Promise<Goal[]> {
-  const places = new Places();
+  const index = new LobbyIndex();
   const open = { version_id: 'v', game_mode: 'default', region: 'local', tags: {}, is_closed: false, publicity: null };
   const maxima = { max_players_normal: 100, max_players_direct: 100, max_players_party: 100 };
   for (let number = 0; number < plan.many; number += 1) {
-    places.set({ ...open, ...maxima, lobby_id: `lobby ${number}`, player_count: number % 100 });
+    index.set({ ...open, ...maxima, lobby_id: `lobby ${number}`, player_count: number % 100 });
   }
   const search = { game_modes: ['default'], regions: ['local'], tags: {}, creates: undefined };
   const request = (): SeatRequest => ({
@@ -232,7 +232,7 @@ async function measureParts({ arena, plan }: OthersOptions): Promise<Goal[]> {
   for (let round = 0; round < 100; round += 1) {
     const requests = Array.from({ length: 512 }, request);
     const started = performance.now();
-    planSeats(requests, () => places);
+    planSeats(requests, () => index);
     blocked.push(performance.now() - started);
   }
   const signed = await signingCosts();

@@ -1,5 +1,5 @@
 import type { OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { type FindRequest, membersOf } from '../../src/features/lobbies/matchmaking/planner.ts';
+import { type FindRequest, playerIdsOf } from '../../src/features/lobbies/matchmaking/planner.ts';
 import type { QueuedFind } from '../../src/features/lobbies/tables.ts';
 
 /** Those who wait for their turn, as the one truth has them. */
@@ -12,7 +12,7 @@ export class WorldLine {
     const { version_id, search } = request;
     const { game_modes, regions, tags } = search;
     this.#places += 1;
-    const row = { ticket, place: this.#places, seats: membersOf(request).length };
+    const row = { ticket, place: this.#places, seats: playerIdsOf(request).length };
     this.rows = [...this.rows, { ...row, version_id, game_modes, regions, tags }];
   }
 

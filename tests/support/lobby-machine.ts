@@ -1,4 +1,4 @@
-import { Places } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
 
 /** A request that waits to be decided. */
@@ -11,11 +11,11 @@ export interface Waiting {
 
 /** A process: what it remembers of the lobbies, how far that goes, and who waits to be decided. */
 export interface Machine {
-  places: Places;
+  index: LobbyIndex;
   shown: number;
   waiting: Waiting[];
   /** Those who wait for their turn. */
   queued: Waiting[];
 }
 
-export const createMachine = (): Machine => ({ places: new Places(), shown: 0, waiting: [], queued: [] });
+export const createMachine = (): Machine => ({ index: new LobbyIndex(), shown: 0, waiting: [], queued: [] });

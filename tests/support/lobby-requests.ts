@@ -1,8 +1,8 @@
-import type { OpenLobby, Places } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import type { LobbyIndex, OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import {
   type FindRequest,
-  membersOf,
   type PlannedLobby,
+  playerIdsOf,
   type SeatRequest,
 } from '../../src/features/lobbies/matchmaking/planner.ts';
 import type { Chance } from './chance.ts';
@@ -55,14 +55,14 @@ export function drawSearch(chance: Chance): FindRequest['search'] {
   };
 }
 
-/** The fewest places that are free where a find may come to; undefined when it may come nowhere. */
-export function leastFree(world: LobbyWorld, places: Places, request: SeatRequest | undefined): number | undefined {
+/** The fewest index that are free where a find may come to; undefined when it may come nowhere. */
+export function leastFree(world: LobbyWorld, index: LobbyIndex, request: SeatRequest | undefined): number | undefined {
   if (request?.kind !== 'find') return undefined;
   // What nobody has noticed yet, that a server is to end, is known only to whom it cost a seat.
-  const known = [...world.running.values()].filter((lobby) => places.get(lobby.lobby_id));
+  const known = [...world.running.values()].filter((lobby) => index.get(lobby.lobby_id));
   const before = world.line.before(world.line.placeOf(request), []);
   const open = known.filter((lobby) => suits(lobby, request) && !isAwaited(lobby, before));
   const free = open.map((lobby) => freeFor(lobby, request));
-  const enough = free.filter((count) => count >= membersOf(request).length);
+  const enough = free.filter((count) => count >= playerIdsOf(request).length);
   return enough.length === 0 ? undefined : Math.min(...enough);
 }

@@ -1,5 +1,5 @@
 import { type PlannedLobby, planSeats, type SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
-import { unsureAfter } from '../../src/features/lobbies/matchmaking/rounds.ts';
+import { retryableAfter } from '../../src/features/lobbies/matchmaking/retryable-refusals.ts';
 import type { Chance } from './chance.ts';
 import { createMachine, type Machine, type Waiting } from './lobby-machine.ts';
 import { asRow, drawSearch, freeFor, leastFree, MODES, newLobby, REGIONS, withSome } from './lobby-requests.ts';
@@ -29,11 +29,11 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
   function refresh(machine: Machine): void {
     for (const lobby of world.lobbies.values()) {
       if (lobby.changed <= machine.shown) continue;
-      if (lobby.stop_reason === undefined) machine.places.set(asRow(lobby));
-      else machine.places.delete(lobby.lobby_id);
+      if (lobby.stop_reason === undefined) machine.index.set(asRow(lobby));
+      else machine.index.delete(lobby.lobby_id);
     }
     machine.shown = world.version;
-    machine.places.queue = world.line.rows;
+    machine.index.queue = world.line.rows;
   }
 
   /** What `rounds.decide` does with a round: by memory, then by what there is; then what was planned is tried. */
@@ -43,29 +43,29 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const by_player = new Map(round.map((one) => [one.request.player_id, one]));
     const requests = round.map(({ request }) => request);
     if (round.some(({ attempts }) => attempts > 0)) refresh(machine);
-    const first = planSeats(requests, () => machine.places);
+    const first = planSeats(requests, () => machine.index);
     const seated = new Set(first.seats.map(({ request }) => request));
     const others = requests.filter((request) => !seated.has(request));
     refresh(machine);
     const [alone] = round.length === 1 ? others : [];
-    const least = leastFree(world, machine.places, alone);
-    const second = planSeats(others, () => machine.places);
+    const least = leastFree(world, machine.index, alone);
+    const second = planSeats(others, () => machine.index);
     if (alone) checkAlone(alone, least, second.seats[0]?.lobby_id);
     const planned = [...first.seats, ...second.seats];
-    const { accepting, crowded } = world.takeSeats(planned);
-    const unseated = planned.flatMap(({ request }) => (crowded.has(request.player_id) ? [request] : []));
+    const { accepting, over_limit } = world.takeSeats(planned);
+    const unseated = planned.flatMap(({ request }) => (over_limit.has(request.player_id) ? [request] : []));
     for (const { request, lobby_id } of planned) {
       const one = by_player.get(request.player_id);
-      if (crowded.has(request.player_id)) tooMany(machine, one, crowded);
+      if (over_limit.has(request.player_id)) tooMany(machine, one, over_limit);
       else if (accepting.has(lobby_id)) sit(machine, one, `sits in ${lobby_id}`);
       else again(machine, one);
     }
     for (const lobby_id of new Set(planned.map((seat) => seat.lobby_id))) lookAgain(machine, lobby_id);
     for (const one of second.new_lobbies) {
       if (!foundFor(one, machine, by_player)) continue;
-      unseated.push(...one.founders.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
+      unseated.push(...one.first_players.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
     }
-    const isUnsure = unsureAfter(requests, unseated);
+    const isUnsure = retryableAfter(requests, unseated);
     for (const { player_id } of second.postponed) again(machine, by_player.get(player_id));
     for (const { request, code } of second.refusals) {
       const one = by_player.get(request.player_id);
@@ -79,8 +79,8 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     machine.queued = machine.queued.filter((other) => other !== one);
   }
 
-  function tooMany(machine: Machine, one: Waiting | undefined, crowded: Crowded): void {
-    if (!one || !crowded.get(one.request.player_id)) again(machine, one);
+  function tooMany(machine: Machine, one: Waiting | undefined, over_limit: Crowded): void {
+    if (!one || !over_limit.get(one.request.player_id)) again(machine, one);
     else leaveOver(machine, one);
   }
 
@@ -125,25 +125,25 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     else world.fault(`${one.request.player_id} is decided for ever`);
   }
 
-  function lookAgain({ places }: Machine, lobby_id: string): void {
+  function lookAgain({ index }: Machine, lobby_id: string): void {
     const lobby = world.running.get(lobby_id);
-    if (lobby && !lobby.is_ending) places.set(asRow(lobby));
-    else places.delete(lobby_id);
+    if (lobby && !lobby.is_ending) index.set(asRow(lobby));
+    else index.delete(lobby_id);
   }
 
   /** Gives whether anybody whom it was planned for does not sit there. */
   function foundFor(planned: PlannedLobby, machine?: Machine, by_player?: Map<string, Waiting>): boolean {
-    const { made, crowded } = world.found(planned);
-    const [maker] = planned.founders;
-    for (const { player_id } of planned.founders) {
+    const { made, over_limit } = world.found(planned);
+    const [maker] = planned.first_players;
+    for (const { player_id } of planned.first_players) {
       const one = by_player?.get(player_id);
       if (!machine || !one) note(`${player_id} ${made ? `makes ${made.lobby_id}` : 'is too many'}`);
-      else if (crowded.has(player_id)) tooMany(machine, one, crowded);
+      else if (over_limit.has(player_id)) tooMany(machine, one, over_limit);
       else if (made) sit(machine, one, `makes ${made.lobby_id}`);
-      else if (crowded.has(maker?.player_id ?? '')) again(machine, one);
+      else if (over_limit.has(maker?.player_id ?? '')) again(machine, one);
       else refuse(machine, one, TOO_MANY);
     }
-    return crowded.size > 0 || !made;
+    return over_limit.size > 0 || !made;
   }
 
   /** Whoever is decided alone by what there is gets the fullest place that suits, or there is none. */
@@ -151,7 +151,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     if (request.kind !== 'find') return;
     const lobby = lobby_id === undefined ? undefined : world.running.get(lobby_id);
     const free = lobby && freeFor(lobby, request);
-    if (free !== least) world.fault(`${request.player_id} comes to ${free} free places, not to ${least}`);
+    if (free !== least) world.fault(`${request.player_id} comes to ${free} free index, not to ${least}`);
     note(`${request.player_id} is alone`);
   }
 
@@ -179,7 +179,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const publicity = chance.pick(['public', 'private'] as const);
     const client = { name: 'near', players_max };
     const lobby = newLobby(chance.pick(MODES), chance.pick(REGIONS), {}, publicity);
-    foundFor({ ...PLACE, version_id, lobby, founders: [{ player_id: String(asked), address: '', client }] });
+    foundFor({ ...PLACE, version_id, lobby, first_players: [{ player_id: String(asked), address: '', client }] });
   }
 
   function keepWarm(): void {
@@ -250,7 +250,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     for (let round = 0; machine.waiting.length > 0 && round < ATTEMPTS_MAX; round += 1) decide(machine);
     if (machine.waiting.length > 0) world.fault('somebody waits for ever');
     refresh(machine);
-    for (const lobby of world.running.values()) checkMemory(world, machine.places, lobby);
+    for (const lobby of world.running.values()) checkMemory(world, machine.index, lobby);
   }
   checkTurns();
   world.pass(PLAYER_TIMEOUT_MS + READY_TIMEOUT_MS);
@@ -276,7 +276,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     for (const machine of machines) {
       for (const { request } of machine.queued) {
         const place = world.line.placeOf(request);
-        if (leastFree(world, machine.places, request) !== undefined)
+        if (leastFree(world, machine.index, request) !== undefined)
           world.fault(`${request.player_id} could sit and waits`);
         const may_make = world.running.size < world.lobby_count_max && world.line.before(place, []).length === 0;
         if (may_make) world.fault(`${request.player_id} could make a lobby and waits`);

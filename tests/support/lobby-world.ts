@@ -1,9 +1,9 @@
 import type { OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import {
-  type Founder,
-  membersOf,
+  type FirstPlayers,
   type Plan,
   type PlannedLobby,
+  playerIdsOf,
   type SeatRequest,
 } from '../../src/features/lobbies/matchmaking/planner.ts';
 import { surplusLobbies } from '../../src/features/lobbies/rules.ts';
@@ -78,33 +78,34 @@ export class LobbyWorld {
   }
 
   /** Those of the requests whose client may have them, counted in their order. */
-  #admit<Request extends Founder>(requests: Request[]): Request[] {
+  #admit<Request extends FirstPlayers>(requests: Request[]): Request[] {
     const counts = new Map<string, number>();
     return requests.filter((request) => {
       const { name, players_max } = request.client;
-      const count = (counts.get(name) ?? this.countOf(name)) + membersOf(request).length;
+      const count = (counts.get(name) ?? this.countOf(name)) + playerIdsOf(request).length;
       counts.set(name, count);
       return count <= players_max;
     });
   }
 
   /** Those who have too many players whatever becomes of the others. */
-  #passed<Request extends Founder>(requests: Request[], admitted: Founder[]): Request[] {
+  #passed<Request extends FirstPlayers>(requests: Request[], admitted: FirstPlayers[]): Request[] {
     return requests.filter((request) => {
       const { name, players_max } = request.client;
-      const coming = admitted.filter(({ client }) => client.name === name).flatMap(membersOf).length;
-      const is_over = this.countOf(name) + coming + membersOf(request).length > players_max;
-      return is_over && !admitted.includes(request);
+      const coming = admitted.filter(({ client }) => client.name === name).flatMap(playerIdsOf).length;
+      const is_over_alone = this.countOf(name) + coming + playerIdsOf(request).length > players_max;
+      return is_over_alone && !admitted.includes(request);
     });
   }
 
-  #crowded(requests: Founder[]): Crowded {
-    const isOver = (one: Founder) => this.countOf(one.client.name) + membersOf(one).length > one.client.players_max;
+  #over_limit(requests: FirstPlayers[]): Crowded {
+    const isOver = (one: FirstPlayers) =>
+      this.countOf(one.client.name) + playerIdsOf(one).length > one.client.players_max;
     return new Map(requests.map((one) => [one.player_id, isOver(one)]));
   }
 
   /** For each lobby all who may and were proposed, or nobody, as `store.takeSeats` does. Gives the lobbies that took them. */
-  takeSeats(seats: Plan['seats']): { accepting: Set<string>; crowded: Crowded } {
+  takeSeats(seats: Plan['seats']): { accepting: Set<string>; over_limit: Crowded } {
     const accepting = new Set<string>();
     const admitted = new Set(this.#admit(seats.map(({ request }) => request)));
     const passed = new Set<SeatRequest>(
@@ -126,7 +127,7 @@ export class LobbyWorld {
       accepting.add(lobby_id);
       for (const { request } of proposed) {
         left.add(request);
-        this.#sit(lobby, membersOf(request), request.client.name);
+        this.#sit(lobby, playerIdsOf(request), request.client.name);
       }
       this.#change(lobby);
     }
@@ -134,7 +135,7 @@ export class LobbyWorld {
     if (rows !== this.line.rows) this.fault('somebody left the queue meanwhile');
     for (const request of left) if (request.kind === 'find') this.line.leave(request.ticket);
     const others = seats.map(({ request }) => request).filter((request) => !admitted.has(request));
-    return { accepting, crowded: this.#crowded(others) };
+    return { accepting, over_limit: this.#over_limit(others) };
   }
 
   #sit(lobby: WorldLobby, player_ids: string[], client: string): void {
@@ -159,19 +160,19 @@ export class LobbyWorld {
   }
 
   /** None when there are as many as there may be, when others wait for it or when its maker has too many players. */
-  found({ version_id, lobby, founders: all }: PlannedLobby): { made?: WorldLobby; crowded: Crowded } {
-    const founders = this.#admit(all);
-    const others = all.filter((founder) => !founders.includes(founder));
+  found({ version_id, lobby, first_players: all }: PlannedLobby): { made?: WorldLobby; over_limit: Crowded } {
+    const first_players = this.#admit(all);
+    const others = all.filter((creator) => !first_players.includes(creator));
     const [maker] = all;
-    const is_refused = maker !== undefined && !founders.includes(maker);
-    const last_place = Math.max(...founders.map((founder) => this.line.placeOf(founder)));
+    const is_refused = maker !== undefined && !first_players.includes(maker);
+    const last_place = Math.max(...first_players.map((creator) => this.line.placeOf(creator)));
     const first_place = maker ? this.line.placeOf(maker) : Infinity;
-    const here = [...founders, ...this.#passed(all, founders)];
+    const here = [...first_players, ...this.#passed(all, first_players)];
     const is_awaited =
       this.line.before(first_place, here).length > 0 ||
       isAwaited({ ...lobby, version_id }, this.line.before(last_place, here));
     if (is_refused || is_awaited || this.running.size >= this.lobby_count_max)
-      return { crowded: this.#crowded(others) };
+      return { over_limit: this.#over_limit(others) };
     const { lobby_config: _told, ...kept } = lobby;
     const made: WorldLobby = {
       ...{ ...kept, version_id, lobby_id: `lobby ${this.lobbies.size}`, is_closed: false, player_count: 0, changed: 0 },
@@ -180,14 +181,14 @@ export class LobbyWorld {
     };
     this.lobbies.set(made.lobby_id, made);
     this.running.set(made.lobby_id, made);
-    for (const founder of founders) {
-      this.#sit(made, membersOf(founder), founder.client.name);
-      this.line.leave(founder.ticket);
+    for (const creator of first_players) {
+      this.#sit(made, playerIdsOf(creator), creator.client.name);
+      this.line.leave(creator.ticket);
     }
     this.#change(made);
-    const most = founders.some(({ others = [] }) => others.length > 0) ? made.max_players_party : 0;
+    const most = first_players.some(({ others = [] }) => others.length > 0) ? made.max_players_party : 0;
     if (made.player_count > Math.max(most, made.max_players_normal)) this.fault(`${made.lobby_id} is founded too full`);
-    return { made, crowded: this.#crowded(others) };
+    return { made, over_limit: this.#over_limit(others) };
   }
 
   ready(lobby: WorldLobby): void {
@@ -274,7 +275,7 @@ function hasRoom(lobby: WorldLobby, its: Plan['seats']): boolean {
   if (lobby.is_closed && its.some(({ request }) => request.kind === 'find')) return false;
   let count = lobby.seats.size;
   return its
-    .map(({ request }) => ({ most: maximumFor(lobby, request), seats: membersOf(request).length }))
+    .map(({ request }) => ({ most: maximumFor(lobby, request), seats: playerIdsOf(request).length }))
     .toSorted((one, other) => one.most - other.most)
     .every(({ most, seats }) => {
       count += seats;
@@ -284,5 +285,5 @@ function hasRoom(lobby: WorldLobby, its: Plan['seats']): boolean {
 
 export function maximumFor(lobby: OpenLobby, request: SeatRequest): number {
   if (request.kind === 'join') return lobby.max_players_direct;
-  return membersOf(request).length > 1 ? lobby.max_players_party : lobby.max_players_normal;
+  return playerIdsOf(request).length > 1 ? lobby.max_players_party : lobby.max_players_normal;
 }

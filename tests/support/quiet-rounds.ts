@@ -1,4 +1,4 @@
-import { createAtlas } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
+import { createLobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
 import { createRounds } from '../../src/features/lobbies/matchmaking/rounds.ts';
 import type { Clock } from '../../src/platform/clock.ts';
@@ -9,13 +9,11 @@ import { ANYBODY } from './game-limits.ts';
 /** The rounds of a process that gets no notification: it knows only its own commits and what it reads. */
 export function openQuietRounds({ database, clock }: { database: Database; clock: Clock }) {
   const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
-  const atlas = createAtlas({ database, feed });
-  const founding = {
-    foundLobbies: async () => {
-      throw new Error('a lobby was made');
-    },
+  const cache = createLobbyCache({ database, feed });
+  const createLobbies = async () => {
+    throw new Error('a lobby was created');
   };
-  return createRounds({ database, clock, atlas, founding, seat_timeout_ms: 60_000 });
+  return createRounds({ database, clock, cache, createLobbies, seat_timeout_ms: 60_000 });
 }
 
 /** A find of one player in one game mode, as the rounds get it. */

@@ -3,28 +3,29 @@ import type { DedicatedConnection } from '../../platform/database/dedicated-conn
 import { createStatement } from '../../platform/database/statement.ts';
 import { clientCounts, queuedFinds } from './tables.ts';
 
-// Who of those that want seats may have them: parts of the statements that give seats, in lobbies there are and in new ones.
+// Parts of the statements that give seats, in running and in new lobbies: which requests are within their client's limit.
 
-/** A seat that somebody is to have. */
+/** A seat that is wanted. */
 export interface Claim {
   player_id: string;
   address: string;
   client: string;
-  /** How many players his client may have in the namespace. */
+  /** How many players the client may have in the namespace. */
   players_max: number;
-  /** The number of his request: all seats of one are given, or none. Who asked first has the lower one. */
+  /** The number of the request, in order of arrival: all seats of one request are given, or none. */
   party: number;
-  /** Of a find that waits for its turn. */
+  /** Set for a find that waits in the queue. */
   ticket: string | null;
 }
 
-/** A request that got no seats because its client has too many: `is_over` by itself, else together with others of the round. */
-export interface Crowded {
+/** A request that got no seats because its client would be over its limit. */
+export interface OverLimit {
   party: number;
-  is_over: boolean;
+  /** Whether it would be by this request alone; else together with others of the round. */
+  is_over_alone: boolean;
 }
 
-const OVER = createStatement<Record<'namespace_id' | 'client' | 'players_max' | 'party', unknown[]>>(
+const OVER_LIMIT = createStatement<Record<'namespace_id' | 'client' | 'players_max' | 'party', unknown[]>>(
   (value) => sql`
     select party from (
       select namespace_id, client, party, count(*) as players, max(players_max) as players_max
@@ -37,13 +38,13 @@ const OVER = createStatement<Record<'namespace_id' | 'client' | 'players_max' | 
 );
 
 /**
- * The requests that have too many players by themselves, before anything is locked, taken or told of: whoever asks again
- * and again in vain is no news to anybody.
+ * Returns the requests that are over their client's limit alone, before anything is locked, taken or announced: a client
+ * that asks again and again in vain wakes nobody.
  */
-export async function selectOver(
+export async function selectOverLimit(
   connection: DedicatedConnection,
   claims: (Pick<Claim, 'client' | 'players_max' | 'party'> & { namespace_id: string })[],
-): Promise<Crowded[]> {
+): Promise<OverLimit[]> {
   if (claims.length === 0) return [];
   const column = (key: keyof (typeof claims)[number]) => claims.map((claim) => claim[key]);
   const lists = {
@@ -52,17 +53,16 @@ export async function selectOver(
     players_max: column('players_max'),
     party: column('party'),
   };
-  const rows = await connection.execute<{ party: number }>(OVER(lists));
-  return rows.map(({ party }) => ({ party, is_over: true }));
+  const rows = await connection.execute<{ party: number }>(OVER_LIMIT(lists));
+  return rows.map(({ party }) => ({ party, is_over_alone: true }));
 }
 
-/** After all places that there are. */
+/** After all places in the queue. */
 export const LAST_PLACE = sql`9223372036854775807::bigint`;
 
 /**
- * The common table expressions that say of `proposed` which are `admitted`: those by whom their client is not above its
- * maximum, counted in their order; and which are `passed`: those who have too many players whatever becomes of the others.
- * The counts are held until the end of the transaction.
+ * Common table expressions that divide `proposed`. `admitted`: within their client's limit, counted in their order.
+ * `passed`: over the limit whatever becomes of the others. The counts stay locked until the end of the transaction.
  */
 export const ADMIT = sql`
   held as (
@@ -86,8 +86,8 @@ export const ADMIT = sql`
   )`;
 
 /**
- * Counts players of the common table expression that is named: they are seated in the same statement. `playersMax` makes
- * one maximum of those of their requests.
+ * Counts the players of a common table expression, who are seated in the same statement. `playersMax` makes one limit of
+ * those of their requests.
  */
 export function countClients(seated: SQL, playersMax = sql`max(players_max)`): SQL {
   return sql`
@@ -98,19 +98,19 @@ export function countClients(seated: SQL, playersMax = sql`max(players_max)`): S
     returning namespace_id, client, player_count`;
 }
 
-/** Those who were not admitted, when those who were have been `counted`. */
-export const CROWDED = sql`
-  select coalesce(jsonb_agg(to_jsonb(crowded)), '[]') from (
+/** The requests that were not admitted, after those that were have been `counted`. */
+export const OVER_LIMITS = sql`
+  select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
     select party,
-      coalesce(max(counted.player_count), max(held.player_count), 0) + count(*) > max(players_max) as is_over
+      coalesce(max(counted.player_count), max(held.player_count), 0) + count(*) > max(players_max) as is_over_alone
     from reckoned left join held using (namespace_id, client) left join counted using (namespace_id, client)
     where players_then > players_max group by party order by party
-  ) as crowded`;
+  ) as over_limit`;
 
 /**
- * Whether a find that waits could ever sit in a lobby: whoever comes later does not get there before it. While its namespace
- * moves to another version, what it looks for there may not be noted yet: then it waits for all regions, which the version
- * recommends where the player names none.
+ * Whether a find in the queue could ever sit in a lobby, so that no later one gets a seat there before it. While the
+ * namespace moves to another version, the row may still hold the search of the old one: then all regions count, because the
+ * version recommends one where the player names none.
  */
 export function waitsFor(
   lobby: Record<'namespace_id' | 'version_id' | 'game_mode' | 'region' | 'tags', SQL>,
@@ -122,7 +122,7 @@ export function waitsFor(
       and ${lobby.tags} @> waiting.tags and waiting.seats <= ${most}`;
 }
 
-/** Those of a list of tickets wait no more. */
+/** Removes finds from the queue by their tickets. */
 export function leaveQueue(tickets: SQL, namespace_ids: SQL): SQL {
   return sql`delete from ${queuedFinds} where namespace_id = any(${namespace_ids}::uuid[]) and ticket in ${tickets}`;
 }

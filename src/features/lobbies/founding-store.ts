@@ -5,18 +5,18 @@ import { topics } from '../topics.ts';
 import {
   ADMIT,
   type Claim,
-  CROWDED,
-  type Crowded,
   countClients,
   LAST_PLACE,
   leaveQueue,
-  selectOver,
+  OVER_LIMITS,
+  type OverLimit,
+  selectOverLimit,
   waitsFor,
 } from './admission-store.ts';
 import { touchLobby } from './store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from './tables.ts';
 
-/** A lobby that is to be made, as far as it matters who may make it. */
+/** What of a new lobby decides whether it may be created. */
 export type CountedLobby = Pick<
   LobbyRow,
   | 'lobby_id'
@@ -30,43 +30,43 @@ export type CountedLobby = Pick<
 >;
 
 /**
- * What is known of a lobby that is to be made before anything is locked or told of: whether it is refused because there are
- * as many as may be, or because its maker has too many players; and who has too many.
+ * Says, before anything is locked or announced, whether a new lobby is refused because the namespace has as many as it may
+ * or because its creator is over its client's limit; and which first players are over theirs.
  */
-export async function foresee(
+export async function precheckLobby(
   tx: Tx,
   namespace_id: string,
-  founders: Claim[],
+  claims: Claim[],
   lobby_count_max: number,
-): Promise<{ is_refused: boolean; crowded: Crowded[] }> {
-  const crowded = await selectOver(
+): Promise<{ is_refused: boolean; over_limit: OverLimit[] }> {
+  const over_limit = await selectOverLimit(
     tx,
-    founders.map((founder) => ({ ...founder, namespace_id })),
+    claims.map((claim) => ({ ...claim, namespace_id })),
   );
   const [row] = await tx
     .select({ lobby_count: lobbyCounts.lobby_count })
     .from(lobbyCounts)
     .where(eq(lobbyCounts.namespace_id, namespace_id));
   const is_full = (row?.lobby_count ?? 0) >= lobby_count_max;
-  return { is_refused: is_full || crowded.some(({ party }) => party === 0), crowded };
+  return { is_refused: is_full || over_limit.some(({ party }) => party === 0), over_limit };
 }
 
 /**
- * Counts one more lobby of a namespace, and those of its founders whose client may have them, and tells of it. The first of
- * them makes it: nobody is counted if he may not, if there are as many lobbies as may be, or if somebody waits for it who was
- * there before (I-M12). Gives the version of the namespace's list with which the lobby is to be inserted.
+ * Counts one more lobby of a namespace and those of its first players who are within their client's limit, and announces it.
+ * Counts nothing if the creator, who is the first of them, is over its limit, if the namespace has as many lobbies as it
+ * may, or if an earlier find waits for the lobby (I-M12). Returns the version of the namespace's list for the new lobby.
  */
 export async function countLobby(
   tx: Tx,
   lobby: CountedLobby,
-  founders: Claim[],
+  claims: Claim[],
   lobby_count_max: number,
-): Promise<{ changed: number | undefined; crowded: Crowded[] }> {
+): Promise<{ changed: number | undefined; over_limit: OverLimit[] }> {
   const { namespace_id } = lobby;
-  const column = (key: keyof Claim) => sql.param(founders.map((claim) => claim[key]));
-  const is_awaited = founders.some(({ ticket }) => ticket !== null);
-  const changed = await touchLobby(tx, lobby, is_awaited ? [topics.queueOf(namespace_id)] : []);
-  const made = {
+  const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));
+  const has_queued = claims.some(({ ticket }) => ticket !== null);
+  const changed = await touchLobby(tx, lobby, has_queued ? [topics.queueOf(namespace_id)] : []);
+  const created = {
     namespace_id: sql`${namespace_id}::uuid`,
     version_id: sql`${lobby.version_id}::uuid`,
     game_mode: sql`${lobby.game_mode}::text`,
@@ -74,7 +74,7 @@ export async function countLobby(
     tags: sql`${JSON.stringify(lobby.tags)}::jsonb`,
   };
   const most = sql`case when waiting.seats > 1 then ${lobby.max_players_party}::int else ${lobby.max_players_normal}::int end`;
-  const [row] = await tx.execute<{ is_counted: boolean; crowded: Crowded[] }>(sql`
+  const [row] = await tx.execute<{ is_counted: boolean; over_limit: OverLimit[] }>(sql`
     with proposed as (
       select seat.*, ${namespace_id}::uuid as namespace_id from unnest(
         ${column('client')}::text[], ${column('players_max')}::int[], ${column('party')}::int[], ${column('ticket')}::uuid[]
@@ -85,19 +85,19 @@ export async function countLobby(
       select coalesce(min(coalesce(place, ${LAST_PLACE})) filter (where party = 0), ${LAST_PLACE}) as first_place,
         coalesce(max(coalesce(place, ${LAST_PLACE})), ${LAST_PLACE}) as last_place,
         coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets,
-        bool_or(party = 0) as has_maker
+        bool_or(party = 0) as has_creator
       from admitted left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)
     ),
     counted_lobby as (
       insert into ${lobbyCounts} (namespace_id, lobby_count)
       select ${namespace_id}::uuid, 1 from turn
-      where (${founders.length} = 0 or has_maker)
+      where (${claims.length} = 0 or has_creator)
         and not exists (
           select from ${queuedFinds} as waiting
           where waiting.namespace_id = ${namespace_id}::uuid and waiting.ticket <> all(tickets)
             and not exists (select from passed where passed.ticket = waiting.ticket)
-            -- All who wait would make a lobby; those after the maker wait for places.
-            and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(made, most)})
+            -- Every find in the queue would create a lobby; those after the creator wait for seats.
+            and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(created, most)})
         )
       on conflict (namespace_id) do update set lobby_count = ${lobbyCounts}.lobby_count + 1
         where ${lobbyCounts}.lobby_count < ${lobby_count_max}
@@ -107,22 +107,22 @@ export async function countLobby(
     left_queue as (
       ${leaveQueue(sql`(select ticket from admitted where exists (select from counted_lobby))`, sql`array[${namespace_id}]`)}
     )
-    select exists (select from counted_lobby) as is_counted, (${CROWDED}) as crowded`);
-  return { changed: row?.is_counted ? changed : undefined, crowded: row?.crowded ?? [] };
+    select exists (select from counted_lobby) as is_counted, (${OVER_LIMITS}) as over_limit`);
+  return { changed: row?.is_counted ? changed : undefined, over_limit: row?.over_limit ?? [] };
 }
 
-/** Makes a lobby, with its founders' seats taken. */
+/** Inserts a lobby with the seats of its first players. */
 export async function insertLobby(
   tx: Tx,
   lobby: LobbyRow,
-  founders: Pick<Claim, 'player_id' | 'address' | 'client'>[],
+  first_players: Pick<Claim, 'player_id' | 'address' | 'client'>[],
 ): Promise<void> {
-  const column = (key: 'player_id' | 'address' | 'client') => sql.param(founders.map((founder) => founder[key]));
+  const column = (key: 'player_id' | 'address' | 'client') => sql.param(first_players.map((player) => player[key]));
   await tx.insert(lobbies).values(lobby);
   await tx.execute(sql`
     insert into ${players} (player_id, lobby_id, namespace_id, address, client, create_ts)
-    select founder.player_id, ${lobby.lobby_id}::uuid, ${lobby.namespace_id}::uuid, founder.address, founder.client,
+    select seat.player_id, ${lobby.lobby_id}::uuid, ${lobby.namespace_id}::uuid, seat.address, seat.client,
       ${timestamptz(lobby.create_ts)}
     from unnest(${column('player_id')}::uuid[], ${column('address')}::text[], ${column('client')}::text[])
-      as founder (player_id, address, client)`);
+      as seat (player_id, address, client)`);
 }

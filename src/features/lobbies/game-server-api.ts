@@ -11,7 +11,7 @@ import { lobbyStopped } from './refusals.ts';
 import * as store from './store.ts';
 import type { LobbyRow, PlayerRow } from './tables.ts';
 
-export interface HostingDependencies {
+export interface GameServerApiDependencies {
   database: Database;
   clock: Clock;
   events: Events;
@@ -30,7 +30,7 @@ const ARRIVALS = { round_max: 512, waiting_max: 10_000 };
 const NEWS = { round_max: 128, waiting_max: 1_000 };
 
 /** What a lobby's server says: of the lobby, and of its players. */
-export function createHosting(dependencies: HostingDependencies) {
+export function createGameServerApi(dependencies: GameServerApiDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
   const arrivals_connection = database.openDedicatedConnection();
   // Of their own: they wait for the rows of lists of lobbies, and no player who arrives is to wait with them.

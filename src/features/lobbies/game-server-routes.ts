@@ -12,7 +12,7 @@ const LOBBY_ERRORS = ['MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'] 
 const PLAYER_ERRORS = ['TOKEN_ERROR', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'] as const;
 
 /** What a lobby's server calls. */
-export function lobbyHostRoutes(lobbies: Lobbies) {
+export function lobbyGameServerRoutes(lobbies: Lobbies) {
   return PREFIXES.flatMap((prefix) => routesAt(prefix, lobbies));
 }
 
@@ -105,7 +105,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       },
       async ({ caller, body }) => {
         if (caller.kind === 'lobby') await lobbies.connected(caller, body.player_token);
-        else await lobbies.mock.checkPlayer(caller, body.player_token);
+        else await lobbies.development.checkPlayer(caller, body.player_token);
         return {};
       },
     ),
@@ -123,7 +123,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       },
       async ({ caller, body }) => {
         if (caller.kind === 'lobby') await lobbies.disconnected(caller, body);
-        else await lobbies.mock.checkPlayer(caller, body.player_token);
+        else await lobbies.development.checkPlayer(caller, body.player_token);
         return {};
       },
     ),

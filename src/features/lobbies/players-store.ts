@@ -79,7 +79,7 @@ export async function keepSeat(queries: Queries, player: PlayerRow, until: Date)
  * The common table expression `bumped_seats`, which tells of the seats of lobbies that another one has changed. Whoever
  * changes seats has raised the version of their namespace's list before, so nobody waits for these in another order.
  */
-export function raiseSeats(changed: string): SQL {
+export function bumpSeats(changed: string): SQL {
   const lobby_ids = sql`select distinct lobby_id from ${sql.identifier(changed)} order by lobby_id`;
   return bumpSelected(sql`select ${topics.seats('')}::text || lobby_id from (${lobby_ids}) as changed`, 'bumped_seats');
 }
@@ -112,7 +112,7 @@ export async function removePlayers(
       where ${lobbies.lobby_id} = left_by.lobby_id
       returning player_count, ${lobbies.lobby_id}
     ),
-    ${raiseSeats('freed')}
+    ${bumpSeats('freed')}
     select
       (select count(*) from bumped_seats) as bumped,
       (select count(*) from gone) as removed,

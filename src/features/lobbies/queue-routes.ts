@@ -5,7 +5,7 @@ import { nameAt, PREFIXES } from './prefixes.ts';
 import { QueuePlace } from './queue-wire.ts';
 
 /** What a client calls whose find waits for its turn. */
-export function queueRoutes({ mock, queue }: Lobbies) {
+export function queueRoutes({ development, queue }: Lobbies) {
   return PREFIXES.map((prefix) =>
     watched(
       `${prefix}/queue/:ticket`,
@@ -18,7 +18,11 @@ export function queueRoutes({ mock, queue }: Lobbies) {
         errors: ['NAMESPACE_NOT_FOUND'],
       },
       ({ caller: { kind, namespace_id }, params: { ticket } }) =>
-        watchState(kind === 'development' ? mock.queuePlace : queue.place, { namespace_id, ticket }, (place) => place),
+        watchState(
+          kind === 'development' ? development.queuePlace : queue.place,
+          { namespace_id, ticket },
+          (place) => place,
+        ),
     ),
   );
 }

@@ -9,8 +9,9 @@ import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { createEnding } from './ending.ts';
-import { createFounding } from './matchmaking/create-lobbies.ts';
-import { createWarming } from './matchmaking/warm-pool.ts';
+import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
+import type { PlannedLobby } from './matchmaking/planner.ts';
+import { keepWarm } from './matchmaking/warm-pool.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
 import * as playersStore from './players-store.ts';
 import { isUntouched, surplusLobbies } from './rules.ts';
@@ -43,7 +44,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const { ready_timeout_ms, player_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
   const { hintAt } = createHinting(dependencies);
-  const { keepWarm } = createWarming({ ...dependencies, founding: createFounding(dependencies) });
+  const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
 
   async function removeDue(
     condition: ReturnType<typeof playersStore.isOverdue>,
@@ -101,7 +102,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     async step() {
       // Seats are in running lobbies only, so without one nothing is due.
       const ended = (await store.hasRunning(database.queries)) ? await endDue() : 0;
-      await keepWarm();
+      await keepWarm({ ...dependencies, createLobbies });
       return ended;
     },
   });

@@ -105,7 +105,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       },
       ({ caller, body, text, address, ray_id, patience, request }) =>
         caller.kind === 'development'
-          ? lobbies.mock.join(caller, body)
+          ? lobbies.development.join(caller, body)
           : lobbies.find(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
     ),
     route(
@@ -123,7 +123,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       },
       ({ caller, body, text, address, ray_id, patience, request }) =>
         caller.kind === 'development'
-          ? lobbies.mock.join(caller, body)
+          ? lobbies.development.join(caller, body)
           : lobbies.create(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
     ),
     route(
@@ -142,7 +142,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       async ({ caller, body, text, address, ray_id, patience, request }) => {
         const { code, lobby_id } = body;
         if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
-        if (caller.kind === 'development') return await lobbies.mock.join(caller, body);
+        if (caller.kind === 'development') return await lobbies.development.join(caller, body);
         const wanted = { ...asWritten(body, text), lobby_id: lobby_id?.toLowerCase() };
         return await lobbies.join(caller, wanted, { address, ray_id, patience, ...clientOf(request) });
       },
@@ -151,7 +151,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
 }
 
 /** What a game's clients may know. */
-function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
+function listingRoutes(prefix: Prefix, { listing, development }: Lobbies) {
   const listed = {
     allow: ['public', 'development'],
     is_tokenless: true,
@@ -171,7 +171,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
       ({ caller: { kind, namespace_id }, query: { include_state = false, ...place } }) => {
         const coordinates = readCoordinates(place);
         return kind === 'development'
-          ? watchState(mock.list, { namespace_id, include_state }, (list) => list)
+          ? watchState(development.list, { namespace_id, include_state }, (list) => list)
           : watchState(listing.list, { namespace_id, include_state, coordinates }, (list) => list);
       },
     ),
@@ -185,7 +185,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
         errors: ['NAMESPACE_NOT_FOUND', ...LOBBY_ERRORS],
       },
       ({ caller: { kind, namespace_id }, params: { lobby_id } }) =>
-        watchState(kind === 'development' ? mock.lobby : listing.lobby, { namespace_id, lobby_id }, (lobby) => ({
+        watchState(kind === 'development' ? development.lobby : listing.lobby, { namespace_id, lobby_id }, (lobby) => ({
           lobby,
         })),
     ),
@@ -201,7 +201,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
       },
       async ({ caller, query }) => {
         const coordinates = readCoordinates(query);
-        return caller.kind === 'development' ? mock.regions() : await listing.regions(coordinates);
+        return caller.kind === 'development' ? development.regions() : await listing.regions(coordinates);
       },
     ),
     watched(
@@ -216,7 +216,7 @@ function listingRoutes(prefix: Prefix, { listing, mock }: Lobbies) {
       },
       ({ caller: { kind, namespace_id }, query: { exclude_outdated = false } }) =>
         kind === 'development'
-          ? watchState(mock.statistics, namespace_id, (statistics) => statistics)
+          ? watchState(development.statistics, namespace_id, (statistics) => statistics)
           : watchState(listing.statistics, { namespace_id, exclude_outdated }, (statistics) => statistics),
     ),
   ];

@@ -7,25 +7,25 @@ import { topics } from '../topics.ts';
 import {
   ADMIT,
   type Claim,
-  CROWDED,
-  type Crowded,
   countClients,
   LAST_PLACE,
   leaveQueue,
+  OVER_LIMITS,
+  type OverLimit,
   waitsFor,
 } from './admission-store.ts';
-import { raiseSeats } from './players-store.ts';
+import { bumpSeats } from './players-store.ts';
 import { clientCounts, type LobbyRow, lobbies, players, queuedFinds } from './tables.ts';
 
 /** A proposed seat. */
 export interface ProposedSeat extends Claim {
   lobby_id: string;
   namespace_id: string;
-  /** A join comes to a lobby it knows, a find to one that was chosen for it. */
+  /** A join names its lobby; a find and a party get one that was chosen for them. */
   kind: 'find' | 'party' | 'join';
 }
 
-/** What is known of a lobby that took somebody. */
+/** What a round reads of a lobby that took players. */
 export type AcceptingLobby = Omit<
   LobbyRow,
   'game_id' | 'server_id' | 'state' | 'create_ts' | 'ready_ts' | 'idle_ts' | 'stop_ts' | 'stop_reason'
@@ -39,9 +39,9 @@ const OF_LOBBY = {
   tags: sql`${lobbies.tags}`,
 };
 
-type Value = Parameters<Parameters<typeof createStatement<TakenSeats>>[0]>[0];
+type Value = Parameters<Parameters<typeof createStatement<SeatLists>>[0]>[0];
 
-/** Seats that are wanted, as rows. */
+/** The wanted seats as rows. */
 const asked = (value: Value) => sql`
   asked as (
     select seat.* from unnest(
@@ -51,15 +51,15 @@ const asked = (value: Value) => sql`
     ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, party, ticket)
   )`;
 
-/** The same, once it is told of; the count makes the namespaces' versions the first rows that are locked, here as everywhere. */
+/** The wanted seats, after the announcement; the count makes the versions the first rows that are locked, here as everywhere. */
 const PROPOSED = sql`proposed as (select asked.* from asked where (select count(*) from bumped) > 0)`;
 
-/** How many come to each lobby, and how. */
+/** How many players come to each lobby, by kind. */
 const NUMBERS = sql`
   count(*) filter (where kind = 'find') as finds, count(*) filter (where kind = 'party') as parties,
   count(*) filter (where kind = 'join') as joins`;
 
-/** The lobbies of `wanted` that take theirs. `awaited`: whether somebody waits for one who was there before. */
+/** The lobbies of `wanted` that take their players. `awaited`: whether an earlier find waits for the lobby. */
 const accepting = (awaited: SQL) => sql`
   accepting as (
     update ${lobbies} set
@@ -89,7 +89,7 @@ const accepting = (awaited: SQL) => sql`
       max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts
   )`;
 
-/** Seats those of a common table expression whose lobbies take them, and counts them with their clients. */
+/** Seats the players of a common table expression whose lobbies take them, and counts them with their clients. */
 const seated = (value: Value, coming: SQL, playersMax?: SQL) => sql`
   seated as (
     insert into ${players} (player_id, lobby_id, namespace_id, address, client, create_ts, seat_deadline_ts)
@@ -100,7 +100,7 @@ const seated = (value: Value, coming: SQL, playersMax?: SQL) => sql`
   counted as (${countClients(sql`(select coming.* from ${coming} as coming join accepting on accepting.lobby_id = coming.lobby_id) as seated`, playersMax)})`;
 
 /** The statement of {@link takeSeats}. */
-const TAKE = createStatement<TakenSeats>(
+const TAKE = createStatement<SeatLists>(
   (value) => sql`
     with ${asked(value)},
     ${bumpAll(value('bumped'))},
@@ -115,90 +115,95 @@ const TAKE = createStatement<TakenSeats>(
     ),
     ${accepting(sql`
       waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
-        -- Whose turn it is, and who may not come, keeps nobody waiting.
+        -- A find whose turn it is, and that is over its limit, keeps nobody waiting.
         and not exists (
           select from passed where passed.ticket = waiting.ticket and passed.lobby_id = wanted.lobby_id
         )`)},
     ${seated(value, sql`admitted`)},
     left_queue as (${leaveQueue(sql`(select ticket from admitted join accepting on accepting.lobby_id = admitted.lobby_id)`, value('namespace_id'))}),
-    ${raiseSeats('accepting')}
-    select accepting.*, (${CROWDED}) as crowded
+    ${bumpSeats('accepting')}
+    select accepting.*, (${OVER_LIMITS}) as over_limit
     from (select count(*) from bumped_seats) as bumped left join accepting on true`,
 );
 
-/** The statement of {@link takeSeatsOfFew}. Of several maxima of a client the lowest: more than that is for {@link TAKE} to decide. */
-const TAKE_OF_FEW = createStatement<TakenSeats>(
+/** The statement of {@link takeSeatsOfFew}. Of several limits of a client the lowest counts: {@link TAKE} decides above that. */
+const TAKE_OF_FEW = createStatement<SeatLists>(
   (value) => sql`
     with ${asked(value)},
-    crowd as (
+    over_limit as (
       select from (
         select namespace_id, client, count(*) as coming, min(players_max) as players_max from asked group by namespace_id, client
       ) as theirs left join ${clientCounts} using (namespace_id, client)
       where coalesce(player_count, 0) + coming > players_max
     ),
-    ${bumpSelected(sql`select name from unnest(${value('bumped')}::text[]) as name where not exists (select from crowd)`, 'bumped')},
+    ${bumpSelected(sql`select name from unnest(${value('bumped')}::text[]) as name where not exists (select from over_limit)`, 'bumped')},
     ${PROPOSED},
     wanted as (
       select lobby_id, namespace_id, ${NUMBERS} from proposed group by lobby_id, namespace_id
     ),
     ${accepting(sql`finds + parties > 0`)},
     ${seated(value, sql`proposed`, sql`min(players_max)`)},
-    ${raiseSeats('accepting')}
-    select accepting.*, exists (select from crowd) as is_crowded
+    ${bumpSeats('accepting')}
+    select accepting.*, exists (select from over_limit) as has_over_limit
     from (select count(*) from bumped_seats) as bumped left join accepting on true`,
 );
 
-/** Seats that are to be taken: a list for each of what is known of them. */
-type TakenSeats = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
+/** The wanted seats: a list for each of their members. */
+type SeatLists = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
   /** Names of the topics. */
   bumped: string[];
   now: string;
   deadline: string;
 };
 
+/** The lobbies that took their players, and the requests that are over their client's limit. */
+export interface TakenSeats {
+  accepting: AcceptingLobby[];
+  over_limit: OverLimit[];
+}
+
 /**
- * Takes many seats in one statement. For each lobby, all who were proposed or nobody, but for those whose client has too
- * many players already (I-M11): it and its server must not be ending (I-M5), it must have room for them (finds by its normal
- * maximum, parties by theirs, joins by the direct one) and, if anybody came by find, be open and not be what somebody waits
- * for who was there before (I-M12). This one and {@link takeSeatsOfFew} are the only places that fill lobbies after their founding (I-M1),
- * and that decide whether a closed one is found (I-M4). Whoever waited does not wait any more when he sits. Gives the lobbies that took
- * theirs, and who was not admitted.
+ * Takes many seats in one statement. Leaves out the requests that are over their client's limit (I-M11). A lobby takes all
+ * other players proposed for it, or none: it and its server must not be ending (I-M5), it must have room (for finds by its
+ * normal maximum, for parties by theirs, for joins by the direct one) and, unless only joins come, it must be open (I-M4)
+ * and no earlier find may wait for it (I-M12). Only this and {@link takeSeatsOfFew} fill lobbies after their creation
+ * (I-M1). A seated find leaves the queue.
  */
 export async function takeSeats(
   connection: DedicatedConnection,
   seats: ProposedSeat[],
   moments: Moments,
-): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] }> {
-  if (seats.length === 0) return { accepting: [], crowded: [] };
-  const rows = await connection.execute<Row & { crowded: Crowded[] }>(TAKE(toLists(seats, moments)));
-  // Who is crowded comes in every row: in one without a lobby when none took anybody.
-  const lobbies_of_rows = rows.map(({ crowded: _crowded, ...lobby }) => lobby);
-  return { accepting: toAccepting(lobbies_of_rows), crowded: rows[0]?.crowded ?? [] };
+): Promise<TakenSeats> {
+  if (seats.length === 0) return { accepting: [], over_limit: [] };
+  const rows = await connection.execute<Row & { over_limit: OverLimit[] }>(TAKE(toLists(seats, moments)));
+  // Each row has the whole list: when no lobby took anybody there is one row, without a lobby.
+  const lobbies_of_rows = rows.map(({ over_limit: _of_all, ...lobby }) => lobby);
+  return { accepting: toAccepting(lobbies_of_rows), over_limit: rows[0]?.over_limit ?? [] };
 }
 
 /**
- * The same at less cost, for a round in which nobody has waited for his turn and nobody's client has too many players. If
- * one has, nothing is taken, and nobody told: undefined.
+ * Takes many seats at less cost, in a round without finds from the queue. Takes nothing and announces nothing if a client
+ * would be over its limit: undefined.
  */
 export async function takeSeatsOfFew(
   connection: DedicatedConnection,
   seats: ProposedSeat[],
   moments: Moments,
-): Promise<{ accepting: AcceptingLobby[]; crowded: Crowded[] } | undefined> {
-  const rows = await connection.execute<Row & { is_crowded: boolean }>(TAKE_OF_FEW(toLists(seats, moments)));
-  if (rows[0]?.is_crowded) return undefined;
-  return { accepting: toAccepting(rows.map(({ is_crowded: _is_crowded, ...lobby }) => lobby)), crowded: [] };
+): Promise<TakenSeats | undefined> {
+  const rows = await connection.execute<Row & { has_over_limit: boolean }>(TAKE_OF_FEW(toLists(seats, moments)));
+  if (rows[0]?.has_over_limit) return undefined;
+  return { accepting: toAccepting(rows.map(({ has_over_limit: _none, ...lobby }) => lobby)), over_limit: [] };
 }
 
 interface Moments {
   now: Date;
-  /** By when those must have connected whose lobby is ready. */
+  /** By when the players of a ready lobby must have connected. */
   deadline: Date;
 }
 
 type Row = Record<string, unknown> & AcceptingLobby;
 
-function toLists(seats: ProposedSeat[], { now, deadline }: Moments): TakenSeats {
+function toLists(seats: ProposedSeat[], { now, deadline }: Moments): SeatLists {
   const column = <Key extends keyof ProposedSeat>(key: Key) => seats.map((seat) => seat[key]);
   const queues = seats.flatMap(({ ticket, namespace_id }) => (ticket === null ? [] : [topics.queueOf(namespace_id)]));
   return {
@@ -217,7 +222,7 @@ function toLists(seats: ProposedSeat[], { now, deadline }: Moments): TakenSeats 
   };
 }
 
-/** There is a row without a lobby where none took anybody. */
+/** Leaves out the row without a lobby, which there is when none took anybody. */
 function toAccepting(rows: AcceptingLobby[]): AcceptingLobby[] {
   return rows
     .filter(({ lobby_id }) => lobby_id !== null)

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import {
-  freeDirectPlaces,
-  freePlaces,
+  freeDirectSeats,
+  freeSeats,
   hasTags,
+  LobbyIndex,
   type OpenLobby,
-  Places,
 } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { planSeats, type SeatRequest } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
@@ -84,50 +84,50 @@ const requests = fc
   .array(request, { maxLength: 20 })
   .map((makers) => makers.map((make, index) => make(`player ${index}`)));
 
-function placesOf(lobbies: OpenLobby[]): Places {
-  const places = new Places();
-  for (const lobby of lobbies) places.set(lobby);
-  return places;
+function indexOf(lobbies: OpenLobby[]): LobbyIndex {
+  const index = new LobbyIndex();
+  for (const lobby of lobbies) index.set(lobby);
+  return index;
 }
 
 /** Runs through a plan request by request, with a plain list of lobbies, and says what is wrong with it. */
 function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
-  const places = placesOf(lobbies);
-  const { seats, new_lobbies, refusals } = planSeats(all, () => places);
+  const index = indexOf(lobbies);
+  const { seats, new_lobbies, refusals } = planSeats(all, () => index);
   const now = new Map(lobbies.map((lobby) => [lobby.lobby_id, { ...lobby }]));
   const seat_of = new Map(seats.map(({ request: { player_id }, lobby_id }) => [player_id, lobby_id]));
   const refusal_of = new Map(refusals.map(({ request: { player_id }, code }) => [player_id, code]));
-  const founders = new Set(new_lobbies.flatMap((one) => one.founders.map(({ player_id }) => player_id)));
+  const first_players = new Set(new_lobbies.flatMap((one) => one.first_players.map(({ player_id }) => player_id)));
   const faults: string[] = [];
   const expectThat = (holds: boolean, what: string) => void (holds || faults.push(what));
 
-  expectThat(seat_of.size + refusal_of.size + founders.size === all.length, 'each request has one outcome');
+  expectThat(seat_of.size + refusal_of.size + first_players.size === all.length, 'each request has one outcome');
   for (const one of all) {
     const lobby = now.get(seat_of.get(one.player_id) ?? '');
     if (one.kind === 'join') {
       const target = now.get(one.lobby_id);
       const expected = !target ? 'MATCHMAKER_LOBBY_STOPPED' : 'MATCHMAKER_LOBBY_FULL';
-      expectThat(!lobby || (lobby === target && freeDirectPlaces(lobby) > 0), 'a join goes to its lobby, in bounds');
-      expectThat(!target || freeDirectPlaces(target) < 1 || lobby === target, 'a join is not refused a free place');
+      expectThat(!lobby || (lobby === target && freeDirectSeats(lobby) > 0), 'a join goes to its lobby, in bounds');
+      expectThat(!target || freeDirectSeats(target) < 1 || lobby === target, 'a join is not refused a free place');
       expectThat(lobby !== undefined || refusal_of.get(one.player_id) === expected, 'a join is refused for its reason');
     } else {
       const suitable = [...now.values()].filter((open) => suits(open, one));
-      const fewest = Math.min(...suitable.map((lobby) => freePlaces(lobby)));
+      const fewest = Math.min(...suitable.map((lobby) => freeSeats(lobby)));
       expectThat(lobby === undefined || suitable.includes(lobby), 'a find goes where there is an open place for it');
-      expectThat(lobby === undefined || freePlaces(lobby) === fewest, 'a find goes to the fullest');
+      expectThat(lobby === undefined || freeSeats(lobby) === fewest, 'a find goes to the fullest');
       expectThat(lobby !== undefined || suitable.length === 0, 'a find is not sent away from an open place');
       expectThat(!one.search.creates || !refusal_of.has(one.player_id), 'who may create is not refused');
     }
     if (lobby) lobby.player_count += 1;
   }
-  for (const { lobby, founders: together } of new_lobbies) {
+  for (const { lobby, first_players: together } of new_lobbies) {
     expectThat(together.length > 0 && together.length <= lobby.max_players_normal, 'a new lobby is not overfilled');
   }
   return faults;
 
   function suits(open: OpenLobby, find: Extract<SeatRequest, { kind: 'find' }>): boolean {
     const { game_modes, regions } = find.search;
-    const is_open = !open.is_closed && open.publicity !== 'private' && freePlaces(open) > 0;
+    const is_open = !open.is_closed && open.publicity !== 'private' && freeSeats(open) > 0;
     return (
       is_open &&
       open.version_id === find.version_id &&
@@ -151,7 +151,7 @@ describe('whatever comes', () => {
   test('the same requests and lobbies give the same plan', () => {
     fc.assert(
       fc.property(requests, world, (all, lobbies) => {
-        const [one, other] = [placesOf(lobbies), placesOf(lobbies)];
+        const [one, other] = [indexOf(lobbies), indexOf(lobbies)];
         expect(planSeats(all, () => one)).toEqual(planSeats(all, () => other));
       }),
       { numRuns: 500 },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type OpenLobby, Places } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import {
   type FindRequest,
   type JoinRequest,
@@ -61,15 +61,15 @@ function join(player_id: string, lobby_id: string): JoinRequest {
 
 /** What becomes of each request, in a word: a lobby, a new one by its number, or a refusal. */
 function outcomes(requests: SeatRequest[], lobbies: OpenLobby[]): string[] {
-  const places = new Places();
-  for (const one of lobbies) places.set(one);
+  const index = new LobbyIndex();
+  for (const one of lobbies) index.set(one);
   const { seats, new_lobbies, refusals } = planSeats(requests, (namespace_id) =>
-    namespace_id === NAMESPACE ? places : new Places(),
+    namespace_id === NAMESPACE ? index : new LobbyIndex(),
   );
   const words = new Map<string, string>();
   for (const { request, lobby_id } of seats) words.set(request.player_id, lobby_id);
-  for (const [number, { founders }] of new_lobbies.entries()) {
-    for (const { player_id } of founders) words.set(player_id, `new ${number}`);
+  for (const [number, { first_players }] of new_lobbies.entries()) {
+    for (const { player_id } of first_players) words.set(player_id, `new ${number}`);
   }
   for (const { request, code } of refusals) words.set(request.player_id, code);
   return requests.map(({ player_id }) => words.get(player_id) ?? 'nothing');
@@ -156,7 +156,7 @@ const SEATS: Case[] = [
     outcomes: ['nearly', 'half', 'half'],
   },
   {
-    promise: 'the fullest is that with the fewest places left, whatever its size',
+    promise: 'the fullest is that with the fewest index left, whatever its size',
     lobbies: [
       lobby('large', { max_players_normal: 100, player_count: 90 }),
       lobby('small', { max_players_normal: 4, player_count: 1 }),
@@ -231,21 +231,21 @@ describe('seats are given', () => {
   });
 });
 
-test('a new lobby is what its first founder asked for, in his namespace and version', () => {
-  const founder = find('a', { tags: { map: 'ice' } });
-  const { new_lobbies, seats, refusals } = planSeats([founder], () => new Places());
-  const { creates } = founder.search;
+test('a new lobby is what its first creator asked for, in his namespace and version', () => {
+  const creator = find('a', { tags: { map: 'ice' } });
+  const { new_lobbies, seats, refusals } = planSeats([creator], () => new LobbyIndex());
+  const { creates } = creator.search;
   expect(new_lobbies.map(({ lobby: made }) => made)).toEqual(creates ? [creates] : []);
   expect(new_lobbies).toMatchObject([{ namespace_id: NAMESPACE, game_id: 'game', version_id: 'new' }]);
   expect([seats, refusals]).toEqual([[], []]);
 });
 
 test('behind 128 lobbies without the tag no more are looked at', () => {
-  const places = new Places();
-  for (let number = 0; number < 128; number += 1) places.set(lobby(`other ${number}`));
-  places.set(lobby('last', { tags: { map: 'ice' } }));
-  const shelf = { version_id: 'new', game_mode: 'default', region: 'here' };
-  expect([...places.fullestFirst(shelf, { map: 'ice' })]).toEqual([]);
-  places.delete('other 5');
-  expect([...places.fullestFirst(shelf, { map: 'ice' })].map(({ lobby_id }) => lobby_id)).toEqual(['last']);
+  const index = new LobbyIndex();
+  for (let number = 0; number < 128; number += 1) index.set(lobby(`other ${number}`));
+  index.set(lobby('last', { tags: { map: 'ice' } }));
+  const pool = { version_id: 'new', game_mode: 'default', region: 'here' };
+  expect([...index.fullestFirst(pool, { map: 'ice' })]).toEqual([]);
+  index.delete('other 5');
+  expect([...index.fullestFirst(pool, { map: 'ice' })].map(({ lobby_id }) => lobby_id)).toEqual(['last']);
 });

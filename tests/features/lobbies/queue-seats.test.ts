@@ -33,8 +33,8 @@ async function makeLobby(max_players: number) {
     },
     take: async (...seats: ProposedSeat[][]) => {
       const now = muster.clock.now();
-      const { accepting, crowded } = await takeSeats(database.queries, seats.flat(), { now, deadline: now });
-      return { player_count: accepting[0]?.player_count, crowded };
+      const { accepting, over_limit } = await takeSeats(database.queries, seats.flat(), { now, deadline: now });
+      return { player_count: accepting[0]?.player_count, over_limit };
     },
     takeOfFew: async (...seats: ProposedSeat[][]) => {
       const now = muster.clock.now();
@@ -131,7 +131,7 @@ test('one who has too many players, or comes with too many, has all of such a ro
   const [one, over] = [lobby.seats(0, 'c'), lobby.seats(1, 'b')];
   expect(await lobby.takeOfFew(one, over)).toBeUndefined();
   expect(await lobby.takeOfFew(lobby.seats(0, 'd', { count: 3, kind: 'party' }))).toBeUndefined();
-  expect(await lobby.take(one, over)).toEqual({ player_count: 5, crowded: [{ party: 1, is_over: true }] });
+  expect(await lobby.take(one, over)).toEqual({ player_count: 5, over_limit: [{ party: 1, is_over_alone: true }] });
 });
 
 test('whose turn it is and has too many players keeps nobody waiting', async () => {
@@ -142,7 +142,10 @@ test('whose turn it is and has too many players keeps nobody waiting', async () 
     lobby.seats(1, 'a', { ticket: tickets[1] ?? null }),
     lobby.seats(2, 'b', { ticket: tickets[2] ?? null }),
   ];
-  expect(await lobby.take(party, over, after)).toEqual({ player_count: 4, crowded: [{ party: 1, is_over: true }] });
+  expect(await lobby.take(party, over, after)).toEqual({
+    player_count: 4,
+    over_limit: [{ party: 1, is_over_alone: true }],
+  });
   expect(await lobby.tickets()).toEqual([tickets[1] ?? '']);
 });
 
@@ -156,9 +159,9 @@ test('who has too many players only together with one who is refused too is not 
   ];
   expect(await lobby.take(party, single, after)).toEqual({
     player_count: undefined,
-    crowded: [
-      { party: 0, is_over: true },
-      { party: 1, is_over: false },
+    over_limit: [
+      { party: 0, is_over_alone: true },
+      { party: 1, is_over_alone: false },
     ],
   });
 });

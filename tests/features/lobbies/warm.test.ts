@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { missingLobbies, type WantedShelf } from '../../../src/features/lobbies/rules.ts';
+import { missingLobbies, type WarmPool } from '../../../src/features/lobbies/rules.ts';
 import { deploy, setLimits, type TestGame } from '../../support/game.ts';
 import { hostOf, makePuppetGame } from '../../support/puppet.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
@@ -157,7 +157,7 @@ describe('a warm lobby that is closed', () => {
 });
 
 describe('which lobbies are missing', () => {
-  const shelf: WantedShelf = { namespace_id: 'n', version_id: 'v', game_mode: 'm', region: 'r', min: 3 };
+  const pool: WarmPool = { namespace_id: 'n', version_id: 'v', game_mode: 'm', region: 'r', min: 3 };
   const now = new Date(100_000);
   const CASES: [string, { idle?: number; failures?: number; ago_ms?: number }, number][] = [
     ['all, where there are none', {}, 3],
@@ -171,20 +171,20 @@ describe('which lobbies are missing', () => {
   ];
   for (const [what, { idle, failures, ago_ms = 0 }, count] of CASES) {
     test(what, () => {
-      const { min: _wanted, ...place } = shelf;
+      const { min: _wanted, ...place } = pool;
       const missing = missingLobbies(
-        [shelf],
+        [pool],
         idle === undefined ? [] : [{ ...place, count: idle }],
         failures === undefined ? [] : [{ ...place, failures, last_ts: new Date(now.getTime() - ago_ms) }],
         now,
       );
-      expect(missing).toEqual(count === 0 ? [] : [{ shelf, count }]);
+      expect(missing).toEqual(count === 0 ? [] : [{ pool, count }]);
     });
   }
 
   test('of one place they say nothing about another', () => {
-    const other = { ...shelf, region: 'elsewhere' };
-    const { min: _wanted, ...place } = shelf;
-    expect(missingLobbies([shelf, other], [{ ...place, count: 3 }], [], now)).toEqual([{ shelf: other, count: 3 }]);
+    const other = { ...pool, region: 'elsewhere' };
+    const { min: _wanted, ...place } = pool;
+    expect(missingLobbies([pool, other], [{ ...place, count: 3 }], [], now)).toEqual([{ pool: other, count: 3 }]);
   });
 });

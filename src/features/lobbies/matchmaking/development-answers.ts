@@ -23,7 +23,7 @@ const STATE = { foo: 'bar' };
  * What the matchmaker answers to development tokens (field-behaviour 1.8): as if a lobby ran at the host name and ports
  * that the token lists. It touches nothing.
  */
-export function createMock(tokens: Tokens, listing: Pick<ReturnType<typeof createListing>, 'modesOf'>) {
+export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnType<typeof createListing>, 'modesOf'>) {
   /** A lobby of each game mode of the namespace's version. Watchable. */
   const list: Watchable<{ namespace_id: string; include_state: boolean }, Listing> = {
     topics: ({ namespace_id }) => [topics.namespace(namespace_id)],

@@ -6,108 +6,115 @@ import { topics } from '../../topics.ts';
 import { selectQueue } from '../queue-store.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
-import { type OpenLobby, Places } from './lobby-index.ts';
+import { LobbyIndex, type OpenLobby } from './lobby-index.ts';
 
 const NAMESPACES_MAX = 10_000;
 
-interface Page {
-  places: Places;
-  /** Of the namespace's list of lobbies, and of its queue. */
-  list: Followed;
+/** What a process remembers of one namespace. */
+interface Entry {
+  index: LobbyIndex;
+  lobbies: Followed;
   queue: Followed;
   unsubscribe(): void;
 }
 
-/** Something that the places show. */
+/** A topic that an entry keeps up with. */
 interface Followed {
   topic: string;
-  /** The version of it that they show. */
-  shown: number;
-  /** The latest version that we heard of. */
-  heard: number;
+  /** The version that the entry shows; undefined before the first read. */
+  shown: number | undefined;
+  /** The latest version that was announced; 'unknown' after an announcement without a version. */
+  announced: number | 'unknown';
 }
 
-export type Atlas = ReturnType<typeof createAtlas>;
+export type LobbyCache = ReturnType<typeof createLobbyCache>;
 
-/** The places of all namespaces that are asked for, kept up with the database by what changed. */
-export function createAtlas({ database, feed }: { database: Database; feed: Feed }) {
-  const pages = new LRUCache<string, Page>({ max: NAMESPACES_MAX, dispose: (page) => page.unsubscribe() });
+/** Remembers the lobbies and the queue of each namespace that is asked for, and reads what changed. */
+export function createLobbyCache({ database, feed }: { database: Database; feed: Feed }) {
+  const entries = new LRUCache<string, Entry>({ max: NAMESPACES_MAX, dispose: (entry) => entry.unsubscribe() });
 
-  function openPage(namespace_id: string): Page {
-    const list = { topic: topics.lobbiesOf(namespace_id), shown: -1, heard: 0 };
-    const queue = { topic: topics.queueOf(namespace_id), shown: 0, heard: 0 };
-    const unsubscribe = subscribeAll(feed, [list.topic, queue.topic], (version = Number.POSITIVE_INFINITY, topic) => {
-      const followed: Followed = topic === list.topic ? list : queue;
-      followed.heard = Math.max(followed.heard, version);
-    });
-    const page: Page = { places: new Places(), list, queue, unsubscribe };
-    pages.set(namespace_id, page);
-    return page;
+  function openEntry(namespace_id: string): Entry {
+    const lobbies: Followed = { topic: topics.lobbiesOf(namespace_id), shown: undefined, announced: 0 };
+    // Version 0: a namespace in which nobody has waited yet has no queue to read.
+    const queue: Followed = { topic: topics.queueOf(namespace_id), shown: 0, announced: 0 };
+    const unsubscribe = subscribeAll(feed, [lobbies.topic, queue.topic], (version, topic) =>
+      noteAnnounced(topic === lobbies.topic ? lobbies : queue, version),
+    );
+    const entry: Entry = { index: new LobbyIndex(), lobbies, queue, unsubscribe };
+    entries.set(namespace_id, entry);
+    return entry;
   }
 
-  function note({ places }: Page, rows: LobbyRow[]): void {
-    for (const row of rows) {
-      if (row.stop_ts) places.delete(row.lobby_id);
-      else places.set(row);
-    }
-  }
-
-  /** One look more only where something has changed: a namespace in which nobody waits has no queue to read. */
-  async function refresh(page: Page, namespace_id: string): Promise<void> {
-    const { list, queue } = page;
-    const versions = await readVersions(database.queries, [list.topic, queue.topic]);
-    const isShown = ({ topic, shown }: Followed) => versions.get(topic) === shown;
+  /** Reads the versions, and what changed where they moved. */
+  async function refresh({ index, lobbies, queue }: Entry, namespace_id: string): Promise<void> {
+    const versions = await readVersions(database.queries, [lobbies.topic, queue.topic]);
+    const isCurrent = ({ topic, shown }: Followed) => versions.get(topic) === shown;
     await Promise.all([
-      isShown(list) ? undefined : readLobbies(page, namespace_id),
-      isShown(queue) ? undefined : readQueue(page, namespace_id),
+      isCurrent(lobbies) ? undefined : readLobbies(index, namespace_id, lobbies.shown),
+      isCurrent(queue) ? undefined : readQueue(index, namespace_id),
     ]);
-    for (const followed of [list, queue]) {
+    for (const followed of [lobbies, queue]) {
       followed.shown = versions.get(followed.topic) ?? 0;
-      if (followed.heard === Number.POSITIVE_INFINITY) followed.heard = followed.shown;
+      if (followed.announced === 'unknown') followed.announced = followed.shown;
     }
   }
 
-  async function readLobbies(page: Page, namespace_id: string): Promise<void> {
+  async function readLobbies(index: LobbyIndex, namespace_id: string, shown: number | undefined): Promise<void> {
     const rows =
-      page.list.shown < 0
+      shown === undefined
         ? await store.selectRunning(database.queries, namespace_id)
-        : await store.selectChanged(database.queries, namespace_id, page.list.shown);
-    note(page, rows);
+        : await store.selectChanged(database.queries, namespace_id, shown);
+    setAll(index, rows);
   }
 
-  async function readQueue({ places }: Page, namespace_id: string): Promise<void> {
-    places.queue = await selectQueue(database.queries, namespace_id);
+  async function readQueue(index: LobbyIndex, namespace_id: string): Promise<void> {
+    index.queue = await selectQueue(database.queries, namespace_id);
   }
 
   return {
-    /** The places of a namespace as of the latest change we heard of; as they are in the database when `is_fresh`. */
-    async open(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<Places> {
-      const page = pages.get(namespace_id) ?? openPage(namespace_id);
-      const has_news = page.list.heard > page.list.shown || page.queue.heard > page.queue.shown;
-      if (is_fresh || has_news) await refresh(page, namespace_id);
-      return page.places;
+    /** Returns a namespace's lobbies as of the latest announced change, or as the database has them when `is_fresh`. */
+    async read(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<LobbyIndex> {
+      const entry = entries.get(namespace_id) ?? openEntry(namespace_id);
+      if (is_fresh || isBehind(entry.lobbies) || isBehind(entry.queue)) await refresh(entry, namespace_id);
+      return entry.index;
     },
-    /** A lobby as we remember it: it may have changed, or stopped. */
-    recall: (namespace_id: string, lobby_id: string): OpenLobby | undefined =>
-      pages.get(namespace_id)?.places.get(lobby_id),
-    /** Notes how a lobby is after a change of our own. If others came in between, the page is behind until it is refreshed. */
-    settle(namespace_id: string, changed: number, lobby: OpenLobby | undefined): void {
-      const page = pages.get(namespace_id);
-      if (!page) return;
-      if (lobby) page.places.set(lobby);
-      const { list } = page;
-      if (changed === list.shown + 1) list.shown = changed;
-      list.heard = Math.max(list.heard, changed);
+    /** Returns a lobby as remembered: it may have changed, or stopped. */
+    peek: (namespace_id: string, lobby_id: string): OpenLobby | undefined =>
+      entries.get(namespace_id)?.index.get(lobby_id),
+    /** Applies this process's own change. If other changes came before it, the entry stays behind until it is refreshed. */
+    applyCommit(namespace_id: string, changed: number, lobby: OpenLobby): void {
+      const entry = entries.get(namespace_id);
+      if (!entry) return;
+      entry.index.set(lobby);
+      const { lobbies } = entry;
+      if (lobbies.shown !== undefined && changed === lobbies.shown + 1) lobbies.shown = changed;
+      noteAnnounced(lobbies, changed);
     },
-    /** Looks again at lobbies that did not take whom we had in mind for them: they are noted as if they had. */
-    async lookAgain(namespace_id: string, lobby_ids: string[]): Promise<void> {
-      const page = pages.get(namespace_id);
-      if (!page) return;
+    /** Reads lobbies again that did not take the players planned for them: the index counts those as seated. */
+    async reload(namespace_id: string, lobby_ids: string[]): Promise<void> {
+      const entry = entries.get(namespace_id);
+      if (!entry) return;
       const rows = await store.selectAlive(database.queries, lobby_ids);
-      for (const lobby_id of lobby_ids) page.places.delete(lobby_id);
-      note(page, rows);
+      for (const lobby_id of lobby_ids) entry.index.delete(lobby_id);
+      setAll(entry.index, rows);
     },
-    /** What was noted of a namespace may be wrong: it is read anew. */
-    forget: (namespace_id: string) => pages.delete(namespace_id),
+    /** Drops a namespace's entry, which may be wrong: it is read again when it is needed. */
+    forget: (namespace_id: string) => entries.delete(namespace_id),
   };
+}
+
+function isBehind({ shown, announced }: Followed): boolean {
+  return shown === undefined || announced === 'unknown' || announced > shown;
+}
+
+function noteAnnounced(followed: Followed, version: number | undefined): void {
+  if (version === undefined) followed.announced = 'unknown';
+  else if (followed.announced !== 'unknown') followed.announced = Math.max(followed.announced, version);
+}
+
+function setAll(index: LobbyIndex, rows: LobbyRow[]): void {
+  for (const row of rows) {
+    if (row.stop_ts) index.delete(row.lobby_id);
+    else index.set(row);
+  }
 }

@@ -1,6 +1,6 @@
 import type { QueuedFind } from '../tables.ts';
 
-/** A running lobby as far as seats are concerned. */
+/** What decides who may get a seat in a running lobby. */
 export interface OpenLobby {
   lobby_id: string;
   version_id: string;
@@ -8,7 +8,7 @@ export interface OpenLobby {
   region: string;
   tags: Record<string, string>;
   is_closed: boolean;
-  /** A private one is never found. */
+  /** Find never gives a seat in a private lobby. */
   publicity: 'public' | 'private' | null;
   max_players_normal: number;
   max_players_direct: number;
@@ -16,40 +16,44 @@ export interface OpenLobby {
   player_count: number;
 }
 
-/** Lobbies among which a find may choose: those of one version, game mode and region. */
-export interface Shelf {
+/** A pool: the lobbies of one version, game mode and region, among which a find may choose. */
+export interface PoolKey {
   version_id: string;
   game_mode: string;
   region: string;
 }
 
+/** Lobbies that one search in a pool compares with the tags it looks for. */
 const EXAMINED_MAX = 128;
-const ADMISSIONS = ['single', 'party'] as const;
 
-type Lobbies = Map<string, KeptLobby>;
+/** A party may take seats that are not for single players, where a game mode has such. */
+export type GroupSize = 'single' | 'party';
 
-/** What stands on a shelf: all lobbies, and those that are offered, by their free places for who may come. */
-interface Rows extends Record<Admission, Map<number, Lobbies>> {
-  all: Lobbies;
+const GROUP_SIZES = ['single', 'party'] as const;
+
+type LobbiesById = Map<string, IndexedLobby>;
+
+/** All lobbies of a pool, and those that find may choose by their number of free seats. */
+interface Pool extends Record<GroupSize, Map<number, LobbiesById>> {
+  all: LobbiesById;
 }
 
-interface KeptLobby extends OpenLobby {
-  rows: Rows;
+interface IndexedLobby extends OpenLobby {
+  pool: Pool;
 }
 
 /**
- * The running lobbies of a namespace, in memory, by what a find asks for and by how full they are: finding the fullest one
- * with a place takes as many steps as there are different numbers of free places, not as many as there are lobbies. It
- * proposes; the database decides.
+ * The running lobbies of a namespace, in memory, by pool and by free seats. The search for the fullest lobby takes as many
+ * steps as there are different numbers of free seats. The index proposes; the database decides.
  */
-export class Places {
-  readonly #lobbies: Lobbies = new Map();
-  readonly #shelves = new Map<string, Rows>();
+export class LobbyIndex {
+  readonly #lobbies: LobbiesById = new Map();
+  readonly #pools = new Map<string, Pool>();
 
   /** The finds of the namespace that wait for their turn. */
   queue: readonly QueuedFind[] = [];
 
-  /** How many lobbies run. */
+  /** The number of running lobbies. */
   get size(): number {
     return this.#lobbies.size;
   }
@@ -58,10 +62,10 @@ export class Places {
     return this.#lobbies.get(lobby_id);
   }
 
-  /** Notes how a lobby is now. */
+  /** Adds a lobby, or replaces what the index has of it. */
   set(lobby: OpenLobby): void {
     this.delete(lobby.lobby_id);
-    const rows = getOrMake(this.#shelves, nameOf(lobby), () => ({
+    const pool = getOrMake(this.#pools, toPoolName(lobby), () => ({
       all: new Map(),
       single: new Map(),
       party: new Map(),
@@ -69,44 +73,44 @@ export class Places {
     const { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count } = lobby;
     const { max_players_normal, max_players_direct, max_players_party } = lobby;
     const maxima = { max_players_normal, max_players_direct, max_players_party };
-    const kept = { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count, ...maxima, rows };
+    const kept = { lobby_id, version_id, game_mode, region, tags, is_closed, publicity, player_count, ...maxima, pool };
     this.#lobbies.set(lobby_id, kept);
-    rows.all.set(lobby_id, kept);
-    offer(kept);
+    pool.all.set(lobby_id, kept);
+    addToPool(kept);
   }
 
-  /** Forgets a lobby: it has stopped. */
+  /** Forgets a lobby that has stopped. */
   delete(lobby_id: string): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
-    withdraw(lobby);
+    removeFromPool(lobby);
     this.#lobbies.delete(lobby_id);
-    const { all } = lobby.rows;
+    const { all } = lobby.pool;
     all.delete(lobby_id);
-    if (all.size === 0) this.#shelves.delete(nameOf(lobby));
+    if (all.size === 0) this.#pools.delete(toPoolName(lobby));
   }
 
-  /** Takes seats in a lobby, until the database says how it is. */
-  take(lobby_id: string, seats: number): void {
+  /** Counts seats as taken until the database says how full the lobby is. */
+  takeSeats(lobby_id: string, count: number): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
-    withdraw(lobby);
-    lobby.player_count += seats;
-    offer(lobby);
+    removeFromPool(lobby);
+    lobby.player_count += count;
+    addToPool(lobby);
   }
 
-  /** The lobbies of a shelf, those too that nobody is offered. */
-  allOf(shelf: Shelf): Iterable<OpenLobby> {
-    return this.#shelves.get(nameOf(shelf))?.all.values() ?? [];
+  /** Returns all lobbies of a pool, also those that find may not choose. */
+  lobbiesOf(pool: PoolKey): Iterable<OpenLobby> {
+    return this.#pools.get(toPoolName(pool))?.all.values() ?? [];
   }
 
-  /** The lobbies of a shelf with so many places together and all of the tags, the fullest first; looks at 128 at most. */
-  *fullestFirst(shelf: Shelf, tags: Record<string, string>, seats = 1): Generator<OpenLobby> {
+  /** Yields the lobbies of a pool that have all of the tags and enough free seats, the fullest first. */
+  *fullestFirst(key: PoolKey, tags: Record<string, string>, seats = 1): Generator<OpenLobby> {
     let examined = 0;
-    const rows = this.#shelves.get(nameOf(shelf))?.[admissionOf(seats)];
-    if (!rows) return;
-    for (const free of smallestFirst(rows, seats)) {
-      for (const lobby of rows.get(free)?.values() ?? []) {
+    const by_free_seats = this.#pools.get(toPoolName(key))?.[toGroupSize(seats)];
+    if (!by_free_seats) return;
+    for (const free of smallestFirst(by_free_seats, seats)) {
+      for (const lobby of by_free_seats.get(free)?.values() ?? []) {
         examined += 1;
         if (examined > EXAMINED_MAX) return;
         if (hasTags(lobby, tags)) yield lobby;
@@ -115,48 +119,45 @@ export class Places {
   }
 }
 
-/** Numbers of rows from one on, in order. Most who ask take the first: the others are not put in order for them. */
-function* smallestFirst(rows: ReadonlyMap<number, unknown>, least: number): Generator<number> {
+/** Yields the keys from `least` on in order. Most searches stop at the first, so the others are sorted only when needed. */
+function* smallestFirst(map: ReadonlyMap<number, unknown>, least: number): Generator<number> {
   let smallest = Number.POSITIVE_INFINITY;
-  for (const number of rows.keys()) if (number >= least && number < smallest) smallest = number;
+  for (const number of map.keys()) if (number >= least && number < smallest) smallest = number;
   if (smallest === Number.POSITIVE_INFINITY) return;
   yield smallest;
-  yield* [...rows.keys()].filter((number) => number > smallest).sort((a, b) => a - b);
+  yield* [...map.keys()].filter((number) => number > smallest).sort((a, b) => a - b);
 }
 
-/** Puts a lobby where finds come by. A closed or private one is offered to nobody. */
-function offer(lobby: KeptLobby): void {
+/** Makes a lobby eligible for find, unless it is closed or private. */
+function addToPool(lobby: IndexedLobby): void {
   if (lobby.is_closed || lobby.publicity === 'private') return;
-  for (const admission of ADMISSIONS) {
-    const free = freePlaces(lobby, admission);
-    if (free > 0) getOrMake(lobby.rows[admission], free, () => new Map()).set(lobby.lobby_id, lobby);
+  for (const size of GROUP_SIZES) {
+    const free = freeSeats(lobby, size);
+    if (free > 0) getOrMake(lobby.pool[size], free, () => new Map()).set(lobby.lobby_id, lobby);
   }
 }
 
-function withdraw(lobby: KeptLobby): void {
-  for (const admission of ADMISSIONS) {
-    const rows = lobby.rows[admission];
-    const free = freePlaces(lobby, admission);
-    const row = rows.get(free);
-    row?.delete(lobby.lobby_id);
-    if (row?.size === 0) rows.delete(free);
+function removeFromPool(lobby: IndexedLobby): void {
+  for (const size of GROUP_SIZES) {
+    const by_free_seats = lobby.pool[size];
+    const free = freeSeats(lobby, size);
+    const lobbies = by_free_seats.get(free);
+    lobbies?.delete(lobby.lobby_id);
+    if (lobbies?.size === 0) by_free_seats.delete(free);
   }
 }
 
-/** Whoever comes with others may take places that are not for those who come alone, where a game mode has such. */
-export type Admission = 'single' | 'party';
-
-export function admissionOf(seats: number): Admission {
+export function toGroupSize(seats: number): GroupSize {
   return seats > 1 ? 'party' : 'single';
 }
 
-/** Places that a find may take. */
-export function freePlaces(lobby: Omit<OpenLobby, 'lobby_id'>, admission: Admission = 'single'): number {
-  return (admission === 'party' ? lobby.max_players_party : lobby.max_players_normal) - lobby.player_count;
+/** Returns the seats that a find may take. */
+export function freeSeats(lobby: Omit<OpenLobby, 'lobby_id'>, size: GroupSize = 'single'): number {
+  return (size === 'party' ? lobby.max_players_party : lobby.max_players_normal) - lobby.player_count;
 }
 
-/** Places that somebody who knows the lobby may take. */
-export function freeDirectPlaces({ max_players_direct, player_count }: OpenLobby): number {
+/** Returns the seats that a join may take. */
+export function freeDirectSeats({ max_players_direct, player_count }: OpenLobby): number {
   return max_players_direct - player_count;
 }
 
@@ -165,7 +166,7 @@ export function hasTags(lobby: Pick<OpenLobby, 'tags'>, tags: Record<string, str
   return Object.entries(tags).every(([name, value]) => lobby.tags[name] === value);
 }
 
-function nameOf({ version_id, game_mode, region }: Shelf): string {
+function toPoolName({ version_id, game_mode, region }: PoolKey): string {
   return `${version_id} ${game_mode} ${region}`;
 }
 

@@ -1,20 +1,19 @@
-import type { AddressClass } from '../../../platform/address-classes.ts';
-import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 import type { Considered } from '../receipts-wire.ts';
-import { explain, isAwaited, toConsidered } from './candidates.ts';
-import { admissionOf, freeDirectPlaces, freePlaces, hasTags, type OpenLobby, type Places } from './lobby-index.ts';
-import { type Awaited, Line } from './queue-order.ts';
+import { listCandidates, reservationAgainst, toCandidate } from './candidates.ts';
+import type { Client } from './clients.ts';
+import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
+import { QueueOrder } from './queue-order.ts';
 import type { NewLobby, Search } from './requests.ts';
 
-/** Somebody who wants a seat. */
+/** A request for seats, as rounds decide it. */
 export type SeatRequest = FindRequest | JoinRequest;
 
 interface RequestBase {
-  /** The seat that he is going to have. */
+  /** The seat that the request is for. */
   player_id: string;
-  /** Those who come with him: all of them get seats in one lobby, or nobody does. */
+  /** The other seats of a party: all of a request's seats are in one lobby, or it gets none. */
   others?: readonly string[];
-  /** Whether the plan is to say which lobbies were looked at, and why they were passed over. */
+  /** Whether the plan lists the candidates for the request's receipt. */
   is_explained?: boolean;
   game_id: string;
   namespace_id: string;
@@ -22,28 +21,13 @@ interface RequestBase {
   client: Client;
 }
 
-/** Whose players are counted together, and how many he may have in the namespace. */
-export interface Client {
-  name: string;
-  players_max: number;
-}
-
-/** The limits of a namespace for its clients. */
-export type ClientLimits = Pick<NamespaceRow, 'max_players_per_client' | `max_players_per_client_${AddressClass}`>;
-
-/** How many players a client may have whose address is of some classes: by the lowest of the limits that are for him. */
-export function playersMaxOf(limits: ClientLimits, classes: AddressClass[]): number {
-  const own = classes.map((one) => limits[`max_players_per_client_${one}`]);
-  return Math.min(limits.max_players_per_client, ...own);
-}
-
 export interface FindRequest extends RequestBase {
   kind: 'find';
   version_id: string;
   search: Search;
-  /** Of one that waits for its turn. */
+  /** Set while the find waits in the queue. */
   ticket?: string;
-  /** As many lobbies as the namespace may have, where that is known. */
+  /** The lobbies that the namespace may have, where that is known. */
   lobby_count_max?: number;
 }
 
@@ -52,24 +36,26 @@ export interface JoinRequest extends RequestBase {
   lobby_id: string;
 }
 
-/** Who gets one of the first seats of a lobby. */
-export type Founder = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> & Pick<FindRequest, 'ticket'>;
+/** The players of one request who get the first seats of a lobby. */
+export type FirstPlayers = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> &
+  Pick<FindRequest, 'ticket'>;
 
-/** Everybody of a request. */
-export function membersOf({ player_id, others = [] }: Pick<RequestBase, 'player_id' | 'others'>): string[] {
+/** Returns the ids of all seats of a request. */
+export function playerIdsOf({ player_id, others = [] }: Pick<RequestBase, 'player_id' | 'others'>): string[] {
   return [player_id, ...others];
 }
 
 const seatsOf = ({ others }: Pick<RequestBase, 'others'>): number => 1 + (others?.length ?? 0);
 
-/** A lobby to be made, with those who get its first seats. */
+/** A lobby to be created, with the requests that get its first seats. */
 export interface PlannedLobby {
   namespace_id: string;
   game_id: string;
   version_id: string;
   lobby: NewLobby;
-  founders: Founder[];
-  /** Of one that is made for nobody yet: only as long as there are fewer such lobbies than these. */
+  /** The first of them creates the lobby; empty for a warm lobby. */
+  first_players: FirstPlayers[];
+  /** Set for a warm lobby, which is created only while its pool has fewer idle lobbies than this. */
   idle_min?: number;
 }
 
@@ -79,143 +65,162 @@ export type Refusal =
   | 'MATCHMAKER_LOBBY_STOPPED'
   | 'MATCHMAKER_TOO_MANY_LOBBIES';
 
-/** What is proposed for a round of requests: seats in lobbies there are, lobbies to be made, and who gets nothing. */
+/** What a round proposes for its requests. Each request is in one of the first four lists. */
 export interface Plan {
+  /** Seats in running lobbies. */
   seats: { request: SeatRequest; lobby_id: string }[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
-  /** Those of whom it is to be seen what becomes of others first. */
+  /** Requests to decide again after this round's commit, because an earlier waiter may free what they look for. */
   postponed: SeatRequest[];
-  /** Of those that are explained: what was looked at, in order. */
-  considered: Map<SeatRequest, Considered[]>;
+  /** The candidates of each explained request, in order. */
+  candidates: Map<SeatRequest, Considered[]>;
 }
 
 /**
- * Decides who sits where, one request after the other, those first who wait for their turn: the fullest lobby that has a place and is in one of the game modes
- * and regions asked for; else one that is being made in this round; else a new one. Takes the seats in `placesOf`'s
- * answers as it gives them away, so that nobody after is offered the same. Depends on its arguments only.
+ * Plans one request after the other, those from the queue first: a seat in the fullest lobby of the game modes and regions
+ * asked for; else in a lobby that this plan creates; else a new lobby. It counts the seats in the indexes as taken, so that
+ * no later request is offered them. It depends on its arguments only.
  */
-export function planSeats(requests: SeatRequest[], placesOf: (namespace_id: string) => Places): Plan {
-  const plan: Plan = { seats: [], new_lobbies: [], refusals: [], postponed: [], considered: new Map() };
-  const lineOf = openLines(placesOf);
-  for (const request of inTurn(requests, lineOf)) {
-    const places = placesOf(request.namespace_id);
-    if (request.kind === 'join') planJoin(request, places, plan);
-    else planFind(request, places, plan, lineOf(request));
+export function planSeats(requests: SeatRequest[], indexOf: (namespace_id: string) => LobbyIndex): Plan {
+  const plan: Plan = { seats: [], new_lobbies: [], refusals: [], postponed: [], candidates: new Map() };
+  const orderOf = openQueueOrders(indexOf);
+  for (const request of inQueueOrder(requests, orderOf)) {
+    const index = indexOf(request.namespace_id);
+    if (request.kind === 'join') planJoin(request, index, plan);
+    else planFind(request, index, plan, orderOf(request));
   }
   return plan;
 }
 
-/** Where a request stands: joins stand with those who came last, and take nothing that anybody waits for. */
-function placeOf(request: SeatRequest, line: Line | undefined): number {
-  return line?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
-}
-
-/** The lines of namespaces, each made once; undefined where nobody waits. */
-function openLines(placesOf: (namespace_id: string) => Places): (request: SeatRequest) => Line | undefined {
-  const lines = new Map<string, Line | undefined>();
+/** Returns the queue order of a request's namespace, made once for each namespace; undefined where nobody waits. */
+function openQueueOrders(
+  indexOf: (namespace_id: string) => LobbyIndex,
+): (request: SeatRequest) => QueueOrder | undefined {
+  const orders = new Map<string, QueueOrder | undefined>();
   return ({ namespace_id }) => {
-    if (lines.has(namespace_id)) return lines.get(namespace_id);
-    const line = openLine(placesOf(namespace_id));
-    lines.set(namespace_id, line);
-    return line;
+    if (orders.has(namespace_id)) return orders.get(namespace_id);
+    const order = openQueueOrder(indexOf(namespace_id));
+    orders.set(namespace_id, order);
+    return order;
   };
 }
 
-const openLine = ({ queue }: Places): Line | undefined => (queue.length > 0 ? new Line(queue) : undefined);
+const openQueueOrder = ({ queue }: LobbyIndex): QueueOrder | undefined =>
+  queue.length > 0 ? new QueueOrder(queue) : undefined;
 
-/** Requests in the order in which they are decided: those that wait by their places, all others as they came. */
-function inTurn(requests: SeatRequest[], lineOf: (request: SeatRequest) => Line | undefined): SeatRequest[] {
-  if (requests.every((request) => lineOf(request) === undefined)) return requests;
-  const placed = requests.map((request) => ({ request, place: placeOf(request, lineOf(request)) }));
-  // Two who have no place differ by NaN, which is no difference.
+/** Sorts requests into the order in which they are planned: waiting finds by their place, then all others as they came. */
+function inQueueOrder(
+  requests: SeatRequest[],
+  orderOf: (request: SeatRequest) => QueueOrder | undefined,
+): SeatRequest[] {
+  if (requests.every((request) => orderOf(request) === undefined)) return requests;
+  const placed = requests.map((request) => ({ request, place: placeOf(request, orderOf(request)) }));
+  // Two requests without a place differ by NaN, which counts as equal.
   return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
 }
 
-function planJoin(request: JoinRequest, places: Places, plan: Plan): void {
-  const lobby = places.get(request.lobby_id);
+/** Joins are placed last: they take nothing that anybody waits for. */
+function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
+  return order?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
+}
+
+function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): void {
+  const lobby = index.get(request.lobby_id);
   if (!lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_STOPPED' });
   const seats = seatsOf(request);
-  const is_full = freeDirectPlaces(lobby) < seats;
-  if (request.is_explained) plan.considered.set(request, [toConsidered(lobby, is_full ? 'full' : undefined)]);
+  const is_full = freeDirectSeats(lobby) < seats;
+  if (request.is_explained) plan.candidates.set(request, [toCandidate(lobby, is_full ? 'full' : undefined)]);
   if (is_full) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
-  places.take(lobby.lobby_id, seats);
+  index.takeSeats(lobby.lobby_id, seats);
   plan.seats.push({ request, lobby_id: lobby.lobby_id });
 }
 
-function planFind(request: FindRequest, places: Places, plan: Plan, line: Line | undefined): void {
-  const place = line?.placeOf(request) ?? 0;
-  const { lobby, is_unsure } = findFullest(request, places, line);
-  if (request.is_explained) plan.considered.set(request, explain(request, places, line, lobby));
-  if (lobby) {
-    places.take(lobby.lobby_id, seatsOf(request));
-    plan.seats.push({ request, lobby_id: lobby.lobby_id });
-    line?.go(place, lobby.lobby_id);
+function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: QueueOrder | undefined): void {
+  const place = order?.placeOf(request) ?? 0;
+  const running = findFullest(request, index, order);
+  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, running.lobby));
+  if (running.lobby) {
+    index.takeSeats(running.lobby.lobby_id, seatsOf(request));
+    plan.seats.push({ request, lobby_id: running.lobby.lobby_id });
+    order?.assign(place, running.lobby.lobby_id);
     return;
   }
-  const suiting = plan.new_lobbies.filter((candidate) => canFound(candidate, request));
-  const awaited = suiting.map((made) => isFounded(made, place, line));
-  const planned = suiting[awaited.indexOf('no')];
-  if (planned) {
-    planned.founders.push(request);
-    line?.go(place, planned);
+  const planned = findPlanned(request, plan, order, place);
+  if (planned.lobby) {
+    planned.lobby.first_players.push(request);
+    order?.assign(place, planned.lobby);
     return;
   }
-  if (is_unsure || awaited.includes('moving')) return void plan.postponed.push(request);
+  if (running.has_reassigned || planned.has_reassigned) return void plan.postponed.push(request);
   const { creates } = request.search;
   if (!creates) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
   const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;
-  const planned_there = plan.new_lobbies.filter((other) => other.namespace_id === namespace_id).length;
-  if (line?.hasBefore(place) || places.size + planned_there >= lobby_count_max) {
+  const lobby_count = index.size + plan.new_lobbies.filter((other) => other.namespace_id === namespace_id).length;
+  if (order?.hasUnassignedBefore(place) || lobby_count >= lobby_count_max) {
     return void plan.refusals.push({ request, code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
   }
-  const made = { namespace_id, game_id, version_id, lobby: creates, founders: [request] };
-  plan.new_lobbies.push(made);
-  line?.go(place, made);
+  const created = { namespace_id, game_id, version_id, lobby: creates, first_players: [request] };
+  plan.new_lobbies.push(created);
+  order?.assign(place, created);
 }
 
-/** The same of a lobby that is to be made. */
-function isFounded(made: PlannedLobby, place: number, line: Line | undefined): Awaited {
-  return line?.isAwaited({ ...made.lobby, version_id: made.version_id }, made, place) ?? 'no';
+/** Returns the running lobby in which a find would get its seat at this moment. */
+export function findLobby(request: LobbySeeker, index: LobbyIndex): OpenLobby | undefined {
+  return findFullest(request, index, openQueueOrder(index)).lobby;
 }
 
-/** Where a find would be seated at this moment. */
-export function findSeat(request: SeatSeeker, places: Places): OpenLobby | undefined {
-  return findFullest(request, places, openLine(places)).lobby;
+type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
+
+/** A lobby for a find; `has_reassigned`: whether there may be one after the round, where waiters are seated elsewhere. */
+interface Found<Lobby> {
+  lobby: Lobby | undefined;
+  has_reassigned: boolean;
 }
 
-type SeatSeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
-
-/** The fullest lobby; `is_unsure`: whether there may be one when those sit who are going to sit elsewhere. */
-function findFullest(
-  request: SeatSeeker,
-  places: Places,
-  line: Line | undefined,
-): { lobby: OpenLobby | undefined; is_unsure: boolean } {
+function findFullest(request: LobbySeeker, index: LobbyIndex, order: QueueOrder | undefined): Found<OpenLobby> {
   const { version_id, search } = request;
   const seats = seatsOf(request);
-  const freeFor = (lobby: OpenLobby) => freePlaces(lobby, admissionOf(seats));
+  const freeFor = (lobby: OpenLobby) => freeSeats(lobby, toGroupSize(seats));
   let lobby: OpenLobby | undefined;
-  let is_unsure = false;
+  let has_reassigned = false;
   for (const region of search.regions) {
     for (const game_mode of search.game_modes) {
-      for (const candidate of places.fullestFirst({ version_id, game_mode, region }, search.tags, seats)) {
-        const awaited = isAwaited(candidate, request, line);
-        if (awaited === 'moving') is_unsure = true;
-        if (awaited !== 'no') continue;
+      for (const candidate of index.fullestFirst({ version_id, game_mode, region }, search.tags, seats)) {
+        const reservation = reservationAgainst(request, candidate, order);
+        if (reservation === 'reassigned') has_reassigned = true;
+        if (reservation !== 'none') continue;
         if (!lobby || freeFor(candidate) < freeFor(lobby)) lobby = candidate;
         break;
       }
     }
   }
-  return { lobby, is_unsure };
+  return { lobby, has_reassigned };
 }
 
-/** Whether a lobby that is about to be made suits another request, and has room for it. */
-function canFound(planned: PlannedLobby, request: FindRequest): boolean {
+/** Finds a lobby that the plan creates for an earlier request, and that has room for this one. */
+function findPlanned(
+  request: FindRequest,
+  plan: Plan,
+  order: QueueOrder | undefined,
+  place: number,
+): Found<PlannedLobby> {
+  let has_reassigned = false;
+  for (const planned of plan.new_lobbies) {
+    if (!hasRoomFor(planned, request)) continue;
+    const lobby = { ...planned.lobby, version_id: planned.version_id };
+    const reservation = order?.reservationBefore(place, lobby, planned) ?? 'none';
+    if (reservation === 'none') return { lobby: planned, has_reassigned };
+    if (reservation === 'reassigned') has_reassigned = true;
+  }
+  return { lobby: undefined, has_reassigned };
+}
+
+/** Whether a planned lobby suits another request and has room for it. */
+function hasRoomFor(planned: PlannedLobby, request: FindRequest): boolean {
   const { namespace_id, version_id, search } = request;
-  const { lobby, founders } = planned;
-  const player_count = founders.reduce((count, founder) => count + seatsOf(founder), 0);
+  const { lobby, first_players } = planned;
+  const player_count = first_players.reduce((count, one) => count + seatsOf(one), 0);
   const seats = seatsOf(request);
   return (
     planned.namespace_id === namespace_id &&

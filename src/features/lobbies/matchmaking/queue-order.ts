@@ -1,73 +1,76 @@
 import type { QueuedFind } from '../tables.ts';
 import { hasTags, type OpenLobby } from './lobby-index.ts';
 
-/** A lobby as far as it matters who waits for it. */
-export type AwaitedLobby = Pick<
+/** What of a lobby decides whether a waiting find could sit in it. */
+export type QueuedForLobby = Pick<
   OpenLobby,
   'version_id' | 'game_mode' | 'region' | 'tags' | 'publicity' | 'max_players_normal' | 'max_players_party'
 >;
 
-/** The place of whoever does not stand in line: after all others. */
-const NO_PLACE = Number.POSITIVE_INFINITY;
+/** The place of a request that does not wait in the queue: after all others. */
+const LAST_PLACE = Number.POSITIVE_INFINITY;
 
-/** Whether somebody before a place waits for a lobby; `moving`: only such who are going to sit elsewhere, as it is planned. */
-export type Awaited = 'no' | 'moving' | 'yes';
+/**
+ * Whether a find that came earlier waits for a lobby. `reassigned`: only finds that the plan seats elsewhere, which the
+ * database does not know before that is committed.
+ */
+export type Reservation = 'none' | 'reassigned' | 'reserved';
 
-/** A lobby in a plan: the id of one that there is, or the one that is to be made. */
+/** A lobby in a plan: the id of a running one, or the one that is to be created. */
 type PlanKey = string | object;
 
 /**
- * The finds of a namespace that wait, while a round is planned. Nobody is offered what another waits for who stands before
- * him: no place in a lobby that the other could ever sit in, and no new lobby.
+ * The queue of a namespace while a round is planned. Nobody is offered what an earlier waiter could get: neither a seat in a
+ * lobby that suits it nor a new lobby.
  */
-export class Line {
+export class QueueOrder {
   readonly #waiting: QueuedFind[];
   readonly #places: Map<string, number>;
-  /** Whoever could sit in a lobby, in order. */
-  readonly #candidates = new Map<PlanKey, QueuedFind[]>();
-  /** Where those are going to sit for whom there is a place. */
-  readonly #going = new Map<QueuedFind, PlanKey>();
+  /** The waiting finds that a lobby suits, in order. */
+  readonly #suited = new Map<PlanKey, QueuedFind[]>();
+  readonly #assigned = new Map<QueuedFind, PlanKey>();
 
   constructor(queue: readonly QueuedFind[]) {
     this.#waiting = queue.toSorted((one, other) => one.place - other.place);
     this.#places = new Map(queue.map(({ ticket, place }) => [ticket, place]));
   }
 
-  /** The place of somebody's ticket. */
   placeOf({ ticket }: { ticket?: string | undefined }): number {
-    return (ticket === undefined ? undefined : this.#places.get(ticket)) ?? NO_PLACE;
+    return (ticket === undefined ? undefined : this.#places.get(ticket)) ?? LAST_PLACE;
   }
 
-  /** Whoever has the place is going to sit in a lobby. */
-  go(place: number, key: PlanKey): void {
+  /** Notes that the plan seats the find at a place in a lobby. */
+  assign(place: number, key: PlanKey): void {
     const found = this.#waiting.find((one) => one.place === place);
-    if (found) this.#going.set(found, key);
+    if (found) this.#assigned.set(found, key);
   }
 
-  /** Whether anybody stands before a place for whom there is none yet. */
-  hasBefore(place: number): boolean {
-    const first = this.#waiting.find((one) => !this.#going.has(one));
+  /** Whether a find before a place has no lobby in the plan. */
+  hasUnassignedBefore(place: number): boolean {
+    const first = this.#waiting.find((one) => !this.#assigned.has(one));
     return first !== undefined && first.place < place;
   }
 
-  /** Whoever goes elsewhere counts until he sits there: the database does not know yet that he will. */
-  isAwaited(lobby: AwaitedLobby, key: PlanKey, place: number): Awaited {
-    const known = this.#candidates.get(key);
-    const candidates = known ?? this.#waiting.filter((one) => suits(lobby, one));
-    if (!known) this.#candidates.set(key, candidates);
-    let awaited: Awaited = 'no';
-    for (const one of candidates) {
-      if (one.place >= place) break;
-      const goes_to = this.#going.get(one);
-      if (goes_to === undefined) return 'yes';
-      if (goes_to !== key) awaited = 'moving';
+  /** Says whether a lobby is reserved for finds before a place. */
+  reservationBefore(place: number, lobby: QueuedForLobby, key: PlanKey): Reservation {
+    let suited = this.#suited.get(key);
+    if (!suited) {
+      suited = this.#waiting.filter((one) => suits(lobby, one));
+      this.#suited.set(key, suited);
     }
-    return awaited;
+    let reservation: Reservation = 'none';
+    for (const one of suited) {
+      if (one.place >= place) break;
+      const assigned = this.#assigned.get(one);
+      if (assigned === undefined) return 'reserved';
+      if (assigned !== key) reservation = 'reassigned';
+    }
+    return reservation;
   }
 }
 
-/** As `waitsFor` in admission-store.ts, which decides. */
-function suits(lobby: AwaitedLobby, { version_id, game_modes, regions, tags, seats }: QueuedFind): boolean {
+/** Plans by the rule of `waitsFor` in admission-store.ts, which decides. */
+function suits(lobby: QueuedForLobby, { version_id, game_modes, regions, tags, seats }: QueuedFind): boolean {
   return (
     lobby.publicity !== 'private' &&
     game_modes.includes(lobby.game_mode) &&

@@ -5,18 +5,18 @@ import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import type { Patience } from '../../../platform/http/time-limits.ts';
 import { startLoop } from '../../../platform/loop.ts';
-import type { Soon } from '../../../platform/soon.ts';
 import type { Watchable } from '../../../platform/watch/views.ts';
 import type { Watch } from '../../../platform/watch/watch.ts';
 import type { Namespaces } from '../../namespaces/namespaces.ts';
 import { topics } from '../../topics.ts';
 import * as store from '../queue-store.ts';
 import { type QueuePlace, toQueuePlace } from '../queue-wire.ts';
-import { type FindRequest, membersOf } from './planner.ts';
-import type { Draft } from './receipts.ts';
-import { type Rounds, type Seat, tooManyOf } from './rounds.ts';
+import { overLimit } from '../refusals.ts';
+import { type FindRequest, playerIdsOf } from './planner.ts';
+import type { Draft } from './receipt-draft.ts';
+import type { Rounds, Seat } from './rounds.ts';
 
-/** How long those of a process that has crashed keep others waiting, and how often one that lives says so. */
+/** How long the finds of a crashed process keep others waiting, and how often a living one renews its lease. */
 const LEASE_MS = 10_000;
 const RENEW_EVERY_MS = 2_500;
 
@@ -29,38 +29,38 @@ export interface QueueDependencies {
   request_timeout_ms: number;
 }
 
-/** How a find is ready to wait. */
-export interface Readiness {
+/** How a find is willing to wait. */
+export interface WaitOptions {
   ticket: string;
   wait_ms: number;
   /** Ends the wait, too. */
   patience: Patience;
 }
 
-interface Waiting {
+interface WaitingFind {
   request: FindRequest & { ticket: string };
-  /** His row was not there when it was looked for. Once may mean that he is just being seated. */
+  /** Its row was missing at the last renewal. Missing once may mean that it is being seated. */
   was_missing: boolean;
 }
 
 export type Queue = ReturnType<typeof createQueue>;
 
 /**
- * Lets finds wait for their turn when their namespace has as many lobbies as it may. Who waits is in the database, in one
- * order for all processes; the process that has his request tries again whenever something has changed. That nobody is
- * overtaken is decided where seats are taken (I-M12).
+ * Lets finds wait for their turn while their namespace has as many lobbies as it may. The queue is in the database, in one
+ * order for all processes; the process that has the request tries again whenever something changed. That no find overtakes
+ * another is decided where seats are taken (I-M12).
  */
 export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }) {
   const { database, clock, events, watch, namespaces, rounds, request_timeout_ms } = dependencies;
   const { queries } = database;
   const owner = crypto.randomUUID();
-  const own = new Map<string, Waiting>();
+  const own = new Map<string, WaitingFind>();
 
-  async function enter({ request }: Waiting): Promise<void> {
+  async function enter({ request }: WaitingFind): Promise<void> {
     const { namespace_id, ticket, client } = request;
     const row = {
       ...{ namespace_id, ticket, owner, client: client.name, players_max: client.players_max },
-      ...{ lease_ts: after(clock.now(), LEASE_MS), seats: membersOf(request).length, ...searchOf(request) },
+      ...{ lease_ts: after(clock.now(), LEASE_MS), seats: playerIdsOf(request).length, ...toQueuedSearch(request) },
     };
     const arrival = await database
       .transact((tx) => store.insertQueued(tx, row))
@@ -70,55 +70,55 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
         throw error;
       });
     if (arrival === 'queue_full') throw new ServiceError('MATCHMAKER_QUEUE_FULL', { max: store.QUEUE_MAX });
-    if (arrival === 'too_many_of_client') throw tooManyOf(request);
+    if (arrival === 'too_many_of_client') throw overLimit(request);
   }
 
-  async function leave({ request: { namespace_id, ticket } }: Waiting): Promise<void> {
+  async function leave({ request: { namespace_id, ticket } }: WaitingFind): Promise<void> {
     await store.deleteQueued(queries, { namespace_id, ticket, owner });
   }
 
-  /** A seat, if it is his turn and there is one. */
-  async function attempt(request: FindRequest, draft: Draft | undefined): Promise<Seat | undefined> {
+  /** Returns a seat if there is one now; undefined when the find has to wait. */
+  async function trySeat(request: FindRequest, draft: Draft | undefined): Promise<Seat | undefined> {
     try {
       return await rounds.seat(request, draft);
     } catch (error) {
-      // Busy: others were faster every time, so there is news.
+      // DATABASE_BUSY: others won every race, so there will be a change to wait for.
       const is_to_wait = ['MATCHMAKER_TOO_MANY_LOBBIES', ...('ticket' in request ? ['DATABASE_BUSY'] : [])];
       if (error instanceof ServiceError && is_to_wait.includes(error.code)) return undefined;
       throw error;
     }
   }
 
-  /** Until it is his turn. Gives undefined when he would not wait so long. */
+  /** Tries again at every change until there is a seat. Returns undefined when the time is over first. */
   async function wait(
-    waiting: Waiting,
-    prepare: () => Soon<FindRequest>,
-    { wait_ms, patience: { signal } }: Readiness,
+    find: WaitingFind,
+    prepare: () => Promise<FindRequest>,
+    { wait_ms, patience: { signal } }: WaitOptions,
     draft: Draft | undefined,
   ): Promise<Seat | undefined> {
-    const { namespace_id, ticket } = waiting.request;
-    const look = async () => {
+    const { namespace_id, ticket } = find.request;
+    const tryAgain = async () => {
       if (signal.aborted) return undefined;
       const request = { ...(await prepare()), ticket };
-      const has_moved = request.version_id !== waiting.request.version_id;
-      waiting.request = request;
-      if (has_moved) await database.transact((tx) => store.updateQueued(tx, request, searchOf(request)));
-      return await attempt(request, draft);
+      const is_of_new_version = request.version_id !== find.request.version_id;
+      find.request = request;
+      if (is_of_new_version) await database.transact((tx) => store.updateQueued(tx, request, toQueuedSearch(request)));
+      return await trySeat(request, draft);
     };
-    const news = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id), topics.namespace(namespace_id)];
-    return await watch.until(news, look, { signal, caller_key: `queue:${ticket}`, timeout_ms: wait_ms });
+    const changes = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id), topics.namespace(namespace_id)];
+    return await watch.until(changes, tryAgain, { signal, caller_key: `queue:${ticket}`, timeout_ms: wait_ms });
   }
 
-  /** Those who wait here have not gone; whoever was thought to have, stands at the end now. */
+  /** Renews the leases of this process's finds. A find that was taken out by mistake enters again, at the end. */
   async function renew(): Promise<void> {
     if (own.size === 0) return;
     const before = [...own];
     const tickets = await store.renewLeases(queries, owner, after(clock.now(), LEASE_MS));
-    for (const [key, waiting] of before) {
-      if (own.get(key) !== waiting) continue;
-      const is_missing = !tickets.has(waiting.request.ticket);
-      if (is_missing && waiting.was_missing) await enter(waiting).catch(goOnWithoutPlace);
-      waiting.was_missing = is_missing && !waiting.was_missing;
+    for (const [key, find] of before) {
+      if (own.get(key) !== find) continue;
+      const is_missing = !tickets.has(find.request.ticket);
+      if (is_missing && find.was_missing) await enter(find).catch(goOnWithoutPlace);
+      find.was_missing = is_missing && !find.was_missing;
     }
   }
 
@@ -136,12 +136,12 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       Promise.all(keys.map(({ namespace_id }) => namespaces.find(namespace_id))),
     ]);
     const by_key = new Map(standings.map((standing) => [keyOf(standing), standing]));
-    return keys.map((key, index) =>
-      known[index] ? toQueuePlace(key.ticket, by_key.get(keyOf(key))) : new ServiceError('NAMESPACE_NOT_FOUND', {}),
+    return keys.map((key, at) =>
+      known[at] ? toQueuePlace(key.ticket, by_key.get(keyOf(key))) : new ServiceError('NAMESPACE_NOT_FOUND', {}),
     );
   }
 
-  /** Where the holder of a ticket stands. Whoever does not wait, or not any more, stands nowhere. Watchable. */
+  /** The place of a ticket's find in the queue; none when it does not wait. Watchable. */
   const place: Watchable<{ namespace_id: string; ticket: string }, QueuePlace> = {
     topics: ({ namespace_id }) => [topics.queueOf(namespace_id)],
     async read(key) {
@@ -155,32 +155,33 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   return {
     place,
     /**
-     * A seat: at once, or when it is his turn. `prepare` gives the request as it is by the version of now. Throws
-     * MATCHMAKER_TOO_MANY_LOBBIES when that does not come in time.
+     * Returns a seat, at once or when it is the find's turn. `prepare` returns the request by the namespace's current
+     * version. Throws MATCHMAKER_TOO_MANY_LOBBIES when the turn does not come in time.
      */
-    async seat(prepare: () => Soon<FindRequest>, readiness: Readiness, draft: Draft | undefined): Promise<Seat> {
+    async seat(prepare: () => Promise<FindRequest>, options: WaitOptions, draft: Draft | undefined): Promise<Seat> {
+      const { ticket, patience } = options;
       const first = await prepare();
-      const at_once = await attempt(first, draft);
+      const at_once = await trySeat(first, draft);
       if (at_once) return at_once;
-      const waiting: Waiting = { request: { ...first, ticket: readiness.ticket }, was_missing: false };
-      const key = keyOf(waiting.request);
-      await enter(waiting);
-      own.set(key, waiting);
+      const find: WaitingFind = { request: { ...first, ticket }, was_missing: false };
+      const key = keyOf(find.request);
+      await enter(find);
+      own.set(key, find);
       let seat: Seat | undefined;
       try {
         draft?.reach('queued');
-        seat = await wait(waiting, prepare, readiness, draft);
+        seat = await wait(find, prepare, options, draft);
       } finally {
         own.delete(key);
-        // Whoever has been seated has left the queue by that.
-        if (!seat) await leave(waiting);
+        // The commit of a seat has removed it from the queue.
+        if (!seat) await leave(find);
       }
       if (seat) return seat;
-      // Nobody hears it, or the request's own time was over before his patience was.
-      if (readiness.patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
+      // The client is gone, or the request's own time was over before `wait_ms`.
+      if (patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
       throw new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
     },
-    /** Says that those who wait here are there, and takes out those of processes that are not. */
+    /** Starts the loop that renews this process's leases and removes the finds of processes that crashed. */
     startKeeping(signal: AbortSignal): { stopped: Promise<void> } {
       return startLoop({
         name: 'queue',
@@ -196,13 +197,13 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   };
 }
 
-/** There is no room for him any more: he still gets what nobody else waits for. */
+/** The queue is full now: the find still gets a seat that nobody else waits for. */
 function goOnWithoutPlace(error: unknown): void {
   if (!(error instanceof ServiceError)) throw error;
 }
 
 const keyOf = ({ namespace_id, ticket }: { namespace_id: string; ticket: string }) => `${namespace_id} ${ticket}`;
 
-function searchOf({ version_id, search: { game_modes, regions, tags } }: FindRequest) {
+function toQueuedSearch({ version_id, search: { game_modes, regions, tags } }: FindRequest) {
   return { version_id, game_modes, regions, tags };
 }

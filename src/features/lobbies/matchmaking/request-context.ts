@@ -1,32 +1,18 @@
 import type { Patience } from '../../../platform/http/time-limits.ts';
 
-/** Who asks, besides what he asks. */
-export interface Asking {
+/** What a use case needs to know of a request besides its body. */
+export interface RequestContext {
   address: string;
-  /** The header of that name, if it is a page that asks. */
+  /** Returns the header of that name; undefined when no page sent the request. */
   readOrigin(): string | undefined;
-  /** The header of that name; null without it. */
+  /** Returns the header of that name; null without it. */
   readUserAgent(): string | null;
-  /** The request, by which its receipt is found. */
+  /** Names the request, and its receipt. */
   ray_id: string;
-  /** How long he waits for a lobby to be ready. */
   patience: Patience;
 }
 
-/** Ids for players who come together. */
-export function nameMembers({ players = 1 }: { players?: number | undefined }): {
-  player_id: string;
-  others: string[];
-} {
+/** Returns new ids for the players of a request. */
+export function newPlayers({ players = 1 }: { players?: number | undefined }): { player_id: string; others: string[] } {
   return { player_id: Bun.randomUUIDv7(), others: Array.from({ length: players - 1 }, () => Bun.randomUUIDv7()) };
 }
-
-/** What a request says, without what it leaves out. */
-export function given<Members extends object>(
-  members: Members,
-): Partial<{ [Name in keyof Members]: NonNullable<Members[Name]> }> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
-}
-
-/** For how many seats are wanted. */
-export const countOf = ({ players = 1 }: { players?: number | undefined }) => ({ players });

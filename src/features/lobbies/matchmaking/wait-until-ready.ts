@@ -5,82 +5,81 @@ import type { Watch } from '../../../platform/watch/watch.ts';
 import type { Outcome, Servers } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
 import { READY_CALL } from '../prefixes.ts';
+import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { Seat } from './rounds.ts';
 
-/** Part of a request's time that is kept to read why the lobby is not ready, and the most of it. */
+/** The part of a request's time that is kept to read why the lobby is not ready, and its maximum. */
 const EXPLAINING_SHARE = 0.25;
 const EXPLAINING_MAX_MS = 1_000;
 
-interface ReadinessDependencies {
+export interface ReadinessDependencies {
   database: Database;
   watch: Watch;
   servers: Servers;
   request_timeout_ms: number;
 }
 
-/** Waits for lobbies to be ready, for the players who have a seat there. */
-export function createReadiness({ database, watch, servers, request_timeout_ms }: ReadinessDependencies) {
-  const { queries } = database;
-
-  async function outcomeOf({ server_id }: LobbyRow): Promise<Outcome | undefined> {
-    return (await servers.outcomesOf([server_id])).get(server_id);
-  }
-
-  /** Why a lobby that has stopped was never ready. Says nothing of what its server wrote: players read this. */
-  async function explainStop(lobby: LobbyRow): Promise<ServiceError> {
-    const outcome = await outcomeOf(lobby);
-    const { server_id } = lobby;
-    const { exit_code = null, exit_signal = null } = outcome ?? {};
-    const metadata = { server_id, exit_code, exit_signal };
-    const reason = `${describeEnd(lobby, outcome)}. Its log says more, and another request is likely to meet the same`;
-    return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason }, { metadata });
-  }
-
-  async function explainLateness(lobby_id: string, timeout_ms: number): Promise<ServiceError | undefined> {
-    const lobby = await store.selectLobby(queries, lobby_id);
-    if (!lobby || lobby.ready_ts) return undefined;
-    const { server_id } = lobby;
-    const has_started = Boolean((await outcomeOf(lobby))?.started_at);
-    const reason = has_started
-      ? `its server runs, but has not called ${READY_CALL}. The log of server ${server_id} says more`
-      : await explainWait(server_id);
-    return new ServiceError('MATCHMAKER_LOBBY_NOT_READY', { timeout_ms, reason }, { metadata: { server_id } });
-  }
-
-  async function explainWait(server_id: string): Promise<string> {
-    const why = await servers.whyWaiting(server_id);
-    return `no machine has started its server ${server_id} yet${why === undefined ? '' : `: ${why}`}`;
-  }
-
-  return {
-    /**
-     * The ports of a seat's lobby when it is ready; undefined when the caller has gone. Throws MATCHMAKER_LOBBY_STOPPED, and
-     * MATCHMAKER_LOBBY_NOT_READY a little before the request's time is over.
-     */
-    async waitUntilReady(
-      { lobby_id }: Seat,
-      player_id: string,
-      patience: Patience,
-    ): Promise<LobbyRow['ports'] | undefined> {
-      const look = async () => {
-        const lobby = await store.selectLobby(queries, lobby_id);
-        if (!lobby) throw new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason: 'find another one' });
-        if (lobby.stop_ts) throw await explainStop(lobby);
-        return lobby.ports ?? undefined;
-      };
-      const explaining_ms = Math.min(EXPLAINING_MAX_MS, request_timeout_ms * EXPLAINING_SHARE);
-      const left_ms = Math.min(patience.deadline - performance.now(), request_timeout_ms) - explaining_ms;
-      // Each waits for himself: a lobby has more players than one caller may have waiters.
-      const waiting = { signal: patience.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
-      const ports = await watch.until(topics.lobby(lobby_id), look, waiting);
-      if (ports || patience.is_over) return ports;
-      const lateness = await explainLateness(lobby_id, request_timeout_ms);
-      if (lateness) throw lateness;
-      return await look();
-    },
+/**
+ * Returns the ports of a seat's lobby when it is ready; undefined when the caller is gone. Throws MATCHMAKER_LOBBY_STOPPED,
+ * and MATCHMAKER_LOBBY_NOT_READY a little before the request's time is over.
+ */
+export async function waitUntilReady(
+  dependencies: ReadinessDependencies,
+  { lobby_id }: Seat,
+  player_id: string,
+  patience: Patience,
+): Promise<LobbyRow['ports'] | undefined> {
+  const { database, watch, request_timeout_ms } = dependencies;
+  const readPorts = async () => {
+    const lobby = await store.selectLobby(database.queries, lobby_id);
+    if (!lobby) throw lobbyStopped();
+    if (lobby.stop_ts) throw await explainStop(dependencies, lobby);
+    return lobby.ports ?? undefined;
   };
+  const explaining_ms = Math.min(EXPLAINING_MAX_MS, request_timeout_ms * EXPLAINING_SHARE);
+  const left_ms = Math.min(patience.deadline - performance.now(), request_timeout_ms) - explaining_ms;
+  // A waiter for each player: a lobby has more players than one caller may have waiters.
+  const waiting = { signal: patience.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
+  const ports = await watch.until(topics.lobby(lobby_id), readPorts, waiting);
+  if (ports || patience.is_over) return ports;
+  const lateness = await explainLateness(dependencies, lobby_id);
+  if (lateness) throw lateness;
+  return await readPorts();
+}
+
+/** Explains why a lobby stopped before it was ready. Players read this, so it repeats nothing that the server wrote. */
+async function explainStop({ servers }: ReadinessDependencies, lobby: LobbyRow): Promise<ServiceError> {
+  const outcome = await outcomeOf(servers, lobby);
+  const { server_id } = lobby;
+  const { exit_code = null, exit_signal = null } = outcome ?? {};
+  const metadata = { server_id, exit_code, exit_signal };
+  const reason = `${describeEnd(lobby, outcome)}. Its log says more, and another request is likely to meet the same`;
+  return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason }, { metadata });
+}
+
+async function explainLateness(
+  { database, servers, request_timeout_ms: timeout_ms }: ReadinessDependencies,
+  lobby_id: string,
+): Promise<ServiceError | undefined> {
+  const lobby = await store.selectLobby(database.queries, lobby_id);
+  if (!lobby || lobby.ready_ts) return undefined;
+  const { server_id } = lobby;
+  const has_started = Boolean((await outcomeOf(servers, lobby))?.started_at);
+  const reason = has_started
+    ? `its server runs, but has not called ${READY_CALL}. The log of server ${server_id} says more`
+    : await explainWait(servers, server_id);
+  return new ServiceError('MATCHMAKER_LOBBY_NOT_READY', { timeout_ms, reason }, { metadata: { server_id } });
+}
+
+async function explainWait(servers: Servers, server_id: string): Promise<string> {
+  const why = await servers.whyWaiting(server_id);
+  return `no machine has started its server ${server_id} yet${why === undefined ? '' : `: ${why}`}`;
+}
+
+async function outcomeOf(servers: Servers, { server_id }: LobbyRow): Promise<Outcome | undefined> {
+  return (await servers.outcomesOf([server_id])).get(server_id);
 }
 
 function describeEnd({ stop_reason }: LobbyRow, outcome: Outcome | undefined): string {

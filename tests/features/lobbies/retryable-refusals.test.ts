@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/planner.ts';
-import { unsureAfter } from '../../../src/features/lobbies/matchmaking/rounds.ts';
+import { retryableAfter } from '../../../src/features/lobbies/matchmaking/retryable-refusals.ts';
 
 const PLACE = { namespace_id: 'here', game_id: 'game', address: '', client: { name: 'near', players_max: 1 } };
 const join = (player_id: string, namespace_id = 'here'): SeatRequest => ({
@@ -27,14 +27,14 @@ test.each([
   ['one who came before did, elsewhere', [join('ann', 'there'), join('bob')], ['ann'], ['ann']],
   ['one who waits for his turn did', [join('ann'), waiting('bob')], ['bob'], ['ann', 'bob']],
   ['one who is not in the round did', [join('ann')], ['eve'], ['ann']],
-] as const)('a no is unsure when %s', (_when, round, unseated, unsure) => {
+] as const)('a no is retryable when %s', (_when, round, not_placed, retryable) => {
   const requests: SeatRequest[] = [...round];
-  const isUnsure = unsureAfter(
+  const isRetryable = retryableAfter(
     requests,
-    unseated.map((player_id) => {
+    not_placed.map((player_id) => {
       const namespace_id = requests.find((one) => one.player_id === player_id)?.namespace_id ?? 'here';
       return { player_id, namespace_id };
     }),
   );
-  expect(requests.filter(isUnsure).map(({ player_id }) => player_id)).toEqual([...unsure]);
+  expect(requests.filter(isRetryable).map(({ player_id }) => player_id)).toEqual([...retryable]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type OpenLobby, Places } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { type FindRequest, planSeats, type SeatRequest } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
@@ -29,16 +29,18 @@ const waiting = (place: number, more: Partial<QueuedFind> = {}): QueuedFind => {
 
 /** What becomes of each request: a lobby, a new one by its number, or a refusal. */
 function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFind[]): Record<string, string> {
-  const places = new Places();
-  for (const one of lobbies) places.set(one);
-  places.queue = queue;
-  const { seats, new_lobbies, refusals, postponed, considered } = planSeats(requests, () => places);
+  const index = new LobbyIndex();
+  for (const one of lobbies) index.set(one);
+  index.queue = queue;
+  const { seats, new_lobbies, refusals, postponed, candidates } = planSeats(requests, () => index);
   return Object.fromEntries([
     ...seats.map(({ request, lobby_id }) => [request.player_id, lobby_id]),
-    ...new_lobbies.flatMap(({ founders }, index) => founders.map(({ player_id }) => [player_id, `new ${index}`])),
+    ...new_lobbies.flatMap(({ first_players }, index) =>
+      first_players.map(({ player_id }) => [player_id, `new ${index}`]),
+    ),
     ...postponed.map(({ player_id }) => [player_id, 'postponed']),
     ...refusals.map(({ request, code }) => {
-      const [first] = considered.get(request) ?? [];
+      const [first] = candidates.get(request) ?? [];
       return [request.player_id, `${code}${first?.passed_over ? ` (${first.passed_over})` : ''}`];
     }),
   ]);
@@ -130,14 +132,14 @@ describe('whoever waits', () => {
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, more)])).toEqual({ late: 'one' });
   });
 
-  test('for a lobby does not keep its places from those who join it', () => {
+  test('for a lobby does not keep its index from those who join it', () => {
     const joining: SeatRequest = { kind: 'join', ...BASE, player_id: 'friend', lobby_id: 'one' };
     expect(outcomes([joining], [lobby('one', 3)], [waiting(1)])).toEqual({ friend: 'one' });
   });
 });
 
 test('nobody stands in the way of those of another namespace', () => {
-  const [busy, quiet] = [new Places(), new Places()];
+  const [busy, quiet] = [new LobbyIndex(), new LobbyIndex()];
   busy.queue = [waiting(1)];
   quiet.set(lobby('one', 3));
   const { seats } = planSeats([find('late')], (namespace_id) => (namespace_id === 'namespace' ? quiet : busy));

@@ -1,0 +1,70 @@
+import type { Clock } from '../../../platform/clock.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { Patience } from '../../../platform/http/time-limits.ts';
+import type { Tokens } from '../../../platform/tokens/tokens.ts';
+import type { Datacenters } from '../../datacenters/datacenters.ts';
+import * as playersStore from '../players-store.ts';
+import { type JoinAnswer, toJoinAnswer, toPorts } from '../wire.ts';
+import { playerIdsOf, type SeatRequest } from './planner.ts';
+import type { Draft } from './receipt-draft.ts';
+import type { Seat } from './rounds.ts';
+import { type ReadinessDependencies, waitUntilReady } from './wait-until-ready.ts';
+
+export interface AnswerDependencies extends ReadinessDependencies {
+  database: Database;
+  clock: Clock;
+  tokens: Tokens;
+  datacenters: Datacenters;
+  /** Called when a player has left a lobby, which may be empty now. */
+  onLeft(): void;
+}
+
+/** The players that a seat was committed for. */
+type SeatedPlayers = Pick<SeatRequest, 'player_id' | 'others' | 'namespace_id'>;
+
+interface HeldSeat {
+  seat: Seat;
+  players: SeatedPlayers;
+  patience: Patience;
+  draft: Draft | undefined;
+}
+
+/** Waits until a seat's lobby is ready and returns how to get there. A request that ends before that gives its seat back. */
+export async function answerWhenReady(
+  dependencies: AnswerDependencies,
+  { seat, players, patience, draft }: HeldSeat,
+): Promise<JoinAnswer> {
+  const { datacenters, tokens, request_timeout_ms: timeout_ms } = dependencies;
+  draft?.seat(seat);
+  try {
+    const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, patience));
+    // The client is gone, or has been told that its request took too long.
+    if (!ports || patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms });
+    draft?.reach('ready');
+    const region = (await datacenters.list()).find(({ slug }) => slug === seat.region);
+    const player_tokens: string[] = [];
+    for (const player_id of playerIdsOf(players)) {
+      player_tokens.push(await tokens.issue({ kind: 'player', player_id }));
+    }
+    const lobby = {
+      lobby_id: seat.lobby_id,
+      ...(seat.code === null ? {} : { code: seat.code }),
+      region: { region_id: seat.region, display_name: region?.name ?? seat.region },
+    };
+    return toJoinAnswer(lobby, toPorts(ports), player_tokens);
+  } catch (error) {
+    await giveBack(dependencies, players);
+    throw error;
+  }
+}
+
+async function giveBack({ database, clock, onLeft }: AnswerDependencies, players: SeatedPlayers): Promise<void> {
+  const { removed } = await playersStore.removePlayers(
+    database.queries,
+    players.namespace_id,
+    playersStore.isAmong(playerIdsOf(players)),
+    { reason: 'request_ended', now: clock.now() },
+  );
+  if (removed > 0) onLeft();
+}

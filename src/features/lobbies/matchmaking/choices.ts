@@ -1,0 +1,36 @@
+import { coordinatesOf } from '../../coordinates.ts';
+import type { Datacenters } from '../../datacenters/datacenters.ts';
+import type { NamespaceRow } from '../../namespaces/namespaces.ts';
+import type { GameModeSettings, Versions } from '../../versions/versions.ts';
+import type { Whereabouts } from '../wire.ts';
+import { orderRegions } from './requests.ts';
+
+/** What a request may choose from. */
+export interface Choices {
+  modes: ReadonlyMap<string, GameModeSettings>;
+  /** Slugs, the one to recommend first. */
+  regions: string[];
+}
+
+export interface ChoicesDependencies {
+  versions: Versions;
+  datacenters: Datacenters;
+  /** Slug of the datacenter that this process runs in. */
+  own_region: string;
+}
+
+/** Returns the game modes and regions of a namespace. A client that says nothing of where it is gets this process's region first. */
+export async function listChoices(
+  { versions, datacenters, own_region }: ChoicesDependencies,
+  namespace: Pick<NamespaceRow, 'game_id' | 'version_id'>,
+  client: Whereabouts,
+): Promise<Choices> {
+  const modes = await versions.gameModes(namespace);
+  const all = await datacenters.list();
+  const isOwn = ({ slug }: { slug: string }) => slug === own_region;
+  const own_first = [...all.filter(isOwn), ...all.filter((region) => !isOwn(region))];
+  const is_located = client.coordinates !== undefined || client.latencies !== undefined;
+  if (!is_located) return { modes, regions: own_first.map(({ slug }) => slug) };
+  const located = own_first.map((region) => ({ slug: region.slug, coordinates: coordinatesOf(region) }));
+  return { modes, regions: orderRegions(located, client) };
+}

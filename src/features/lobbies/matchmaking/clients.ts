@@ -1,0 +1,23 @@
+import type { AddressClass, AddressClasses } from '../../../platform/address-classes.ts';
+import { networkOf } from '../../../platform/networks.ts';
+import type { NamespaceRow } from '../../namespaces/namespaces.ts';
+
+/** The client whose players are counted together, and how many it may have in the namespace. */
+export interface Client {
+  name: string;
+  players_max: number;
+}
+
+/** The limits of a namespace for its clients. */
+export type ClientLimits = Pick<NamespaceRow, 'max_players_per_client' | `max_players_per_client_${AddressClass}`>;
+
+/** Returns the client of an address, with its limit in a namespace. */
+export function toClient(limits: ClientLimits, address: string, address_classes: AddressClasses): Client {
+  return { name: networkOf(address), players_max: playersMaxOf(limits, address_classes.of(address)) };
+}
+
+/** Returns the lowest of the limits that apply to a client whose address is of some classes. */
+export function playersMaxOf(limits: ClientLimits, classes: AddressClass[]): number {
+  const own = classes.map((one) => limits[`max_players_per_client_${one}`]);
+  return Math.min(limits.max_players_per_client, ...own);
+}

@@ -1,0 +1,69 @@
+import type { AddressClasses } from '../../../platform/address-classes.ts';
+import type { CallerOf } from '../../../platform/tokens/caller.ts';
+import type { Captcha } from '../../captcha/captcha.ts';
+import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
+import { overLimit } from '../refusals.ts';
+import type { CreateBody, JoinAnswer } from '../wire.ts';
+import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
+import { createCaptchaGate } from './captcha-gate.ts';
+import { type ChoicesDependencies, listChoices } from './choices.ts';
+import { toClient } from './clients.ts';
+import type { CreateLobbies } from './create-lobbies.ts';
+import { atCurrentVersion, requireNamespace } from './current-version.ts';
+import type { ReceiptSubject } from './receipt-draft.ts';
+import { omitUndefined, type Receipts } from './receipts.ts';
+import { newPlayers, type RequestContext } from './request-context.ts';
+import { checkCreate } from './requests.ts';
+import { toSeat } from './rounds.ts';
+import { type VerifyDependencies, verifyCreate } from './verify.ts';
+
+export interface CreateDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
+  namespaces: Namespaces;
+  captcha: Pick<Captcha, 'admit'>;
+  createLobbies: CreateLobbies;
+  receipts: Receipts;
+  address_classes: AddressClasses;
+}
+
+/** Creates a lobby for the player and returns the seat in it when the lobby is ready. */
+export async function create(
+  dependencies: CreateDependencies,
+  caller: CallerOf<'public'>,
+  body: CreateBody,
+  context: RequestContext,
+): Promise<JoinAnswer> {
+  const { namespaces, captcha, createLobbies, receipts, address_classes } = dependencies;
+  const namespace = await requireNamespace(namespaces, caller.namespace_id);
+  const { namespace_id, game_id } = namespace;
+  return await receipts.keep(
+    () => describe(namespace, body, context),
+    async (draft) => {
+      const passCaptcha = createCaptchaGate(captcha, body, context, draft);
+      const current = await atCurrentVersion(namespaces, namespace, async ({ version_id }) => {
+        draft?.search(version_id, body.region === undefined ? undefined : [body.region]);
+        const choices = await listChoices(dependencies, { game_id, version_id }, body);
+        const lobby = checkCreate(body, choices.modes, choices.regions);
+        draft?.search(version_id, [lobby.region]);
+        await passCaptcha({ game_id, namespace_id, version_id });
+        const subject = { namespace_id, version_id, context, draft };
+        await verifyCreate(dependencies, subject, { body, lobby, mode: choices.modes.get(lobby.game_mode) });
+        return { game_id, namespace_id, version_id, lobby };
+      });
+      const { address, patience } = context;
+      const players = { ...newPlayers(body), address, client: toClient(current.namespace, address, address_classes) };
+      const [created] = await createLobbies([{ ...current.result, first_players: [players] }]);
+      if (!created || created.over_limit.length > 0) throw overLimit(players);
+      if ('error' in created) throw created.error;
+      const seat = toSeat(created.lobby, true);
+      return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, patience, draft });
+    },
+  );
+}
+
+function describe(namespace: NamespaceRow, body: CreateBody, { ray_id }: RequestContext): ReceiptSubject {
+  const { namespace_id, version_id } = namespace;
+  const { game_mode, region, tags, max_players, players = 1 } = body;
+  const regions = region === undefined ? undefined : [region];
+  const request = { ...omitUndefined({ game_modes: [game_mode], regions, tags, max_players }), players };
+  return { kind: 'create', ray_id, namespace_id, version_id, request };
+}

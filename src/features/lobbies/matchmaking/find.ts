@@ -1,0 +1,110 @@
+import type { AddressClasses } from '../../../platform/address-classes.ts';
+import type { CallerOf } from '../../../platform/tokens/caller.ts';
+import type { Captcha } from '../../captcha/captcha.ts';
+import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
+import type { FindBody, JoinAnswer } from '../wire.ts';
+import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
+import { createCaptchaGate, type PassCaptcha } from './captcha-gate.ts';
+import { type ChoicesDependencies, listChoices } from './choices.ts';
+import { toClient } from './clients.ts';
+import { atCurrentVersion, requireNamespace } from './current-version.ts';
+import type { FindRequest } from './planner.ts';
+import type { Queue } from './queue.ts';
+import type { Draft, ReceiptSubject } from './receipt-draft.ts';
+import { omitUndefined, type Receipts } from './receipts.ts';
+import { newPlayers, type RequestContext } from './request-context.ts';
+import { checkFind, type Search } from './requests.ts';
+import type { Rounds } from './rounds.ts';
+import { type VerifyDependencies, verifyFind } from './verify.ts';
+
+export interface FindDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
+  namespaces: Namespaces;
+  captcha: Pick<Captcha, 'admit'>;
+  rounds: Rounds;
+  queue: Queue;
+  receipts: Receipts;
+  address_classes: AddressClasses;
+}
+
+/**
+ * Returns a seat in the fullest open lobby that suits, or in one created for it, when that lobby is ready. With `wait_ms` it
+ * waits its turn while the namespace has as many lobbies as it may.
+ */
+export async function find(
+  dependencies: FindDependencies,
+  { namespace_id }: CallerOf<'public'>,
+  body: FindBody,
+  context: RequestContext,
+): Promise<JoinAnswer> {
+  const { namespaces, captcha, rounds, queue, receipts } = dependencies;
+  const namespace = await requireNamespace(namespaces, namespace_id);
+  return await receipts.keep(
+    () => describe(namespace, body, context),
+    async (draft) => {
+      const players = newPlayers(body);
+      const passCaptcha = createCaptchaGate(captcha, body, context, draft);
+      let permitted: PermittedSearch | undefined;
+      const prepare = async (): Promise<FindRequest> => {
+        let row = await requireNamespace(namespaces, namespace_id);
+        if (permitted?.version_id !== row.version_id) {
+          const permit = (now: NamespaceRow) => permitSearch(dependencies, { body, context, draft, passCaptcha }, now);
+          const current = await atCurrentVersion(namespaces, row, permit);
+          permitted = current.result;
+          row = current.namespace;
+        }
+        const { game_id, lobby_count_max } = row;
+        const { address } = context;
+        const client = toClient(row, address, dependencies.address_classes);
+        const is_explained = draft !== undefined;
+        return {
+          ...{ kind: 'find', ...players, game_id, namespace_id, address, client },
+          ...{ lobby_count_max, ...permitted, is_explained },
+        };
+      };
+      const { patience } = context;
+      const { wait_ms } = body;
+      const ticket = body.ticket?.toLowerCase() ?? crypto.randomUUID();
+      const seat =
+        wait_ms === undefined
+          ? await rounds.seat(await prepare(), draft)
+          : await queue.seat(prepare, { ticket, wait_ms, patience }, draft);
+      return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, patience, draft });
+    },
+  );
+}
+
+/** A search that was checked, and that passed captcha and verification, by one version. */
+interface PermittedSearch {
+  version_id: string;
+  search: Search;
+}
+
+interface FindInProgress {
+  body: FindBody;
+  context: RequestContext;
+  draft: Draft | undefined;
+  passCaptcha: PassCaptcha;
+}
+
+/** Checks a find by the namespace's version: what it may search, the captcha, and the game's own verification. */
+async function permitSearch(
+  dependencies: FindDependencies,
+  { body, context, draft, passCaptcha }: FindInProgress,
+  { game_id, namespace_id, version_id }: NamespaceRow,
+): Promise<PermittedSearch> {
+  draft?.search(version_id, body.regions);
+  const choices = await listChoices(dependencies, { game_id, version_id }, body);
+  const search = checkFind(body, choices.modes, choices.regions);
+  draft?.search(version_id, search.regions);
+  await passCaptcha({ game_id, namespace_id, version_id });
+  const subject = { namespace_id, version_id, context, draft };
+  return { version_id, search: await verifyFind(dependencies, subject, { body, search, choices }) };
+}
+
+function describe(namespace: NamespaceRow, body: FindBody, { ray_id }: RequestContext): ReceiptSubject {
+  const { namespace_id, version_id } = namespace;
+  const { game_modes, regions, tags, max_players, wait_ms, players = 1 } = body;
+  const wanted = omitUndefined({ game_modes, regions, tags, max_players, wait_ms });
+  const request = { ...wanted, creates: body.prevent_auto_create_lobby !== true, players };
+  return { kind: 'find', ray_id, namespace_id, version_id, request };
+}

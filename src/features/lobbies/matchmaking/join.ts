@@ -1,0 +1,120 @@
+import type { AddressClasses } from '../../../platform/address-classes.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import type { CallerOf } from '../../../platform/tokens/caller.ts';
+import type { Captcha } from '../../captcha/captcha.ts';
+import { readCode } from '../../codes.ts';
+import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
+import type { Versions } from '../../versions/versions.ts';
+import { lobbyStopped } from '../refusals.ts';
+import * as store from '../store.ts';
+import type { LobbyRow } from '../tables.ts';
+import type { JoinAnswer, JoinBody } from '../wire.ts';
+import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
+import { createCaptchaGate } from './captcha-gate.ts';
+import { toClient } from './clients.ts';
+import { requireNamespace } from './current-version.ts';
+import type { LobbyCache } from './lobby-cache.ts';
+import type { JoinRequest } from './planner.ts';
+import type { Draft, ReceiptSubject } from './receipt-draft.ts';
+import { omitUndefined, type Receipts } from './receipts.ts';
+import { newPlayers, type RequestContext } from './request-context.ts';
+import { checkAction } from './requests.ts';
+import type { Rounds, Seat } from './rounds.ts';
+import { type VerifyDependencies, verifyJoin } from './verify.ts';
+
+export interface JoinDependencies extends VerifyDependencies, AnswerDependencies {
+  namespaces: Namespaces;
+  versions: Versions;
+  captcha: Pick<Captcha, 'admit'>;
+  cache: LobbyCache;
+  rounds: Rounds;
+  receipts: Receipts;
+  address_classes: AddressClasses;
+}
+
+/** Returns a seat in a lobby that the player knows, when that lobby is ready. A closed lobby can be joined. */
+export async function join(
+  dependencies: JoinDependencies,
+  caller: CallerOf<'public'>,
+  body: JoinBody,
+  context: RequestContext,
+): Promise<JoinAnswer> {
+  const { namespaces, receipts, address_classes } = dependencies;
+  const namespace = await requireNamespace(namespaces, caller.namespace_id);
+  const { namespace_id, game_id } = namespace;
+  return await receipts.keep(
+    () => describe(namespace, body, context),
+    async (draft) => {
+      const lobby = await lookUpLobby(dependencies, namespace, body);
+      const { address, patience } = context;
+      const request: JoinRequest = {
+        ...{ kind: 'join', ...newPlayers(body), game_id, namespace_id, lobby_id: lobby.lobby_id, address },
+        ...{ client: toClient(namespace, address, address_classes), is_explained: draft !== undefined },
+      };
+      const seat = await takeSeat(dependencies, request, { lobby, namespace, body, context, draft });
+      return await answerWhenReady(dependencies, { seat, players: request, patience, draft });
+    },
+  );
+}
+
+interface JoinInProgress {
+  lobby: KnownLobby;
+  namespace: NamespaceRow;
+  body: JoinBody;
+  context: RequestContext;
+  draft: Draft | undefined;
+}
+
+async function takeSeat(
+  dependencies: JoinDependencies,
+  request: JoinRequest,
+  { lobby, namespace, body, context, draft }: JoinInProgress,
+): Promise<Seat> {
+  const { database, versions, captcha, rounds } = dependencies;
+  const { game_id, namespace_id, version_id } = namespace;
+  try {
+    const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
+    const mode = modes.get(lobby.game_mode);
+    checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
+    await createCaptchaGate(captcha, body, context, draft)({ game_id, namespace_id, version_id });
+    const subject = { namespace_id, version_id, context, draft };
+    await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
+    return await rounds.seat(request, draft);
+  } catch (refusal) {
+    // That a remembered lobby has stopped comes before every other reason.
+    const now = lobby.is_remembered ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;
+    throw now?.stop_ts ? lobbyStopped() : refusal;
+  }
+}
+
+/** The lobby that a join names. */
+type KnownLobby = Pick<LobbyRow, 'lobby_id' | 'version_id' | 'game_mode'> & {
+  /** It is as this process remembers it, so it may have stopped: the round finds out. */
+  is_remembered: boolean;
+};
+
+/** Throws MATCHMAKER_LOBBY_NOT_FOUND and MATCHMAKER_LOBBY_STOPPED. */
+async function lookUpLobby(
+  { database, cache, versions }: JoinDependencies,
+  namespace: NamespaceRow,
+  { lobby_id, code }: Pick<JoinBody, 'lobby_id' | 'code'>,
+): Promise<KnownLobby> {
+  const { namespace_id } = namespace;
+  const remembered = code === undefined && lobby_id !== undefined && cache.peek(namespace_id, lobby_id);
+  // A captcha counts once, so it must not be spent on a lobby that has stopped.
+  if (remembered && !(await versions.captcha(namespace))) return { ...remembered, is_remembered: true };
+  const lobby =
+    lobby_id === undefined
+      ? await store.selectLobbyByCode(database.queries, namespace_id, readCode(code ?? ''))
+      : await store.selectLobby(database.queries, lobby_id);
+  const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
+  if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+  if (lobby.stop_ts) throw lobbyStopped();
+  return { ...lobby, is_remembered: false };
+}
+
+function describe(namespace: NamespaceRow, body: JoinBody, { ray_id }: RequestContext): ReceiptSubject {
+  const { namespace_id, version_id } = namespace;
+  const { lobby_id, players = 1 } = body;
+  return { kind: 'join', ray_id, namespace_id, version_id, request: { ...omitUndefined({ lobby_id }), players } };
+}

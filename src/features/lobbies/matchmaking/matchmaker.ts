@@ -1,0 +1,39 @@
+import type { CallerOf } from '../../../platform/tokens/caller.ts';
+import type { Feed } from '../../../platform/watch/feed.ts';
+import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
+import { type CreateDependencies, create } from './create.ts';
+import { type CreateLobbiesDependencies, createPlannedLobbies } from './create-lobbies.ts';
+import { type FindDependencies, find } from './find.ts';
+import { type JoinDependencies, join } from './join.ts';
+import { createLobbyCache } from './lobby-cache.ts';
+import type { PlannedLobby } from './planner.ts';
+import { createQueue, type QueueDependencies } from './queue.ts';
+import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
+import type { RequestContext } from './request-context.ts';
+import { createRounds } from './rounds.ts';
+
+/** What the matchmaker makes for itself. */
+type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createLobbies';
+
+export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & CreateDependencies, OwnParts> &
+  CreateLobbiesDependencies &
+  QueueDependencies &
+  ReceiptsDependencies & { feed: Feed; seat_timeout_ms: number };
+
+/** Gives players seats: by find, by join, and in lobbies that they create. */
+export function createMatchmaker(dependencies: MatchmakerDependencies) {
+  const cache = createLobbyCache(dependencies);
+  const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
+  const receipts = createReceipts(dependencies);
+  const rounds = createRounds({ ...dependencies, cache, createLobbies });
+  const queue = createQueue({ ...dependencies, rounds });
+  const parts = { ...dependencies, cache, createLobbies, receipts, rounds, queue };
+  return {
+    queue,
+    receipts,
+    find: (caller: CallerOf<'public'>, body: FindBody, context: RequestContext) => find(parts, caller, body, context),
+    join: (caller: CallerOf<'public'>, body: JoinBody, context: RequestContext) => join(parts, caller, body, context),
+    create: (caller: CallerOf<'public'>, body: CreateBody, context: RequestContext) =>
+      create(parts, caller, body, context),
+  };
+}

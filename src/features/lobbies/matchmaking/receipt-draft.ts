@@ -1,0 +1,83 @@
+import type { ReceiptRow } from '../receipts-store.ts';
+import type { Considered, Receipt } from '../receipts-wire.ts';
+import type { Seat } from './rounds.ts';
+
+type Stage = Exclude<keyof Receipt['stages_ms'], 'answered'>;
+
+/** What a request for seats asked for. */
+export type ReceiptSubject = Pick<Receipt, 'ray_id' | 'kind' | 'version_id' | 'request'> & { namespace_id: string };
+
+/** The receipt of a request that is in progress. */
+export class Draft {
+  readonly #subject: ReceiptSubject;
+  readonly #create_ts: Date;
+  readonly #started = performance.now();
+  readonly #stages: Partial<Record<Stage, number>> = {};
+  #version_id: string;
+  #regions: string[] | undefined;
+  #candidates: Considered[] = [];
+  #rounds = 0;
+  #decisions: Pick<Receipt, 'captcha' | 'verification'> = {};
+  #seat: Seat | undefined;
+
+  constructor(subject: ReceiptSubject, create_ts: Date) {
+    this.#subject = subject;
+    this.#create_ts = create_ts;
+    this.#version_id = subject.version_id;
+    this.#regions = subject.request.regions;
+  }
+
+  /** Notes that a stage has been reached; the first time counts. */
+  reach(stage: Stage): void {
+    this.#stages[stage] ??= this.#elapsed();
+  }
+
+  /** Notes the candidates of a round; the last round counts. */
+  decide(candidates: Considered[]): void {
+    this.#candidates = candidates;
+    this.#rounds += 1;
+  }
+
+  /** Notes what captcha or verification decided. */
+  note(decision: Pick<Receipt, 'captcha' | 'verification'>): void {
+    Object.assign(this.#decisions, decision);
+  }
+
+  /** Notes which regions are searched, by which version. The verification of another version no longer counts. */
+  search(version_id: string, regions: string[] | undefined): void {
+    if (version_id !== this.#version_id) {
+      delete this.#decisions.verification;
+      delete this.#stages.verified;
+    }
+    this.#version_id = version_id;
+    this.#regions = regions;
+  }
+
+  /** Notes the seat that was committed. */
+  seat(seat: Seat): void {
+    this.reach('seated');
+    this.#seat = seat;
+  }
+
+  /** Returns the receipt of a request that was answered with its seat, or with an error. */
+  finish(error?: { code: string }): ReceiptRow {
+    const { namespace_id, ...said } = this.#subject;
+    const regions = this.#regions === undefined ? {} : { regions: this.#regions };
+    const receipt: Receipt = {
+      ...said,
+      version_id: this.#version_id,
+      request: { ...said.request, ...regions },
+      create_ts: this.#create_ts.toISOString(),
+      considered: this.#candidates,
+      ...this.#decisions,
+      rounds: this.#rounds,
+      outcome: error ?? { lobby_id: this.#seat?.lobby_id, is_new: this.#seat?.is_new },
+      stages_ms: { ...this.#stages, answered: this.#elapsed() },
+    };
+    return { ray_id: said.ray_id, namespace_id, create_ts: this.#create_ts, receipt };
+  }
+
+  #elapsed(): number {
+    return Math.round((performance.now() - this.#started) * 100) / 100;
+  }
+}
