@@ -54,6 +54,17 @@ export async function selectAlive(queries: Queries, lobby_ids: string[]): Promis
     .limit(LOBBIES_MAX);
 }
 
+/** Returns the ids of a namespace's running lobbies whose servers are going or gone. */
+export async function selectIdsOnEndingServers(queries: Queries, namespace_id: string): Promise<string[]> {
+  const rows = await queries
+    .select({ lobby_id: lobbies.lobby_id })
+    .from(lobbies)
+    .where(and(eq(lobbies.namespace_id, namespace_id), isNull(lobbies.stop_ts), isEnding(lobbies.server_id)))
+    .orderBy(asc(lobbies.lobby_id))
+    .limit(LOBBIES_MAX);
+  return rows.map(({ lobby_id }) => lobby_id);
+}
+
 /** The running lobbies of a namespace. */
 export async function selectRunning(queries: Queries, namespace_id: string): Promise<LobbyRow[]> {
   return await queries

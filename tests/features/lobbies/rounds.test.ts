@@ -260,6 +260,19 @@ describe('a machine that hears of no change', () => {
     expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
   });
 
+  test('refuses at once when more lobbies than a request has attempts are on servers that are ending', async () => {
+    const game = await makePuppetGame(muster);
+    const { lobby_id } = await seatOf(find(muster, game));
+    const from = sql`lobbies as lobby cross join generate_series(1, 40) where lobby_id = ${lobby_id}`;
+    const changes = sql`jsonb_build_object('lobby_id', gen_random_uuid(), 'code', null)`;
+    await database.queries.execute(copyLobbies(from, changes));
+    const rounds = openRounds();
+    await rounds.seat(requestSeat(game));
+    await database.queries.execute(sql`
+      update servers set destroyed_at = now() where namespace_id = ${game.namespace_id}`);
+    await expect(rounds.seat(requestSeat(game))).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+  });
+
   test('gives nobody a lobby whose server is to end, before anybody noticed', async () => {
     const game = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));

@@ -90,13 +90,20 @@ export function createLobbyCache({ database, feed }: { database: Database; feed:
       if (lobbies.shown !== undefined && changed === lobbies.shown + 1) lobbies.shown = changed;
       noteAnnounced(lobbies, changed);
     },
-    /** Reads lobbies again that did not take the players planned for them: the index counts those as seated. */
+    /**
+     * Reads lobbies again that did not take the players planned for them: the index counts those as seated. If one of them
+     * is gone or going, drops all lobbies of the namespace whose servers are going.
+     */
     async reload(namespace_id: string, lobby_ids: string[]): Promise<void> {
       const entry = entries.get(namespace_id);
       if (!entry) return;
       const rows = await store.selectAlive(database.queries, lobby_ids);
       for (const lobby_id of lobby_ids) entry.index.delete(lobby_id);
       setAll(entry.index, rows);
+      if (rows.length === lobby_ids.length) return;
+      // Servers often end together: without this, each attempt of a request would meet only one more of their lobbies.
+      const ending = await store.selectIdsOnEndingServers(database.queries, namespace_id);
+      for (const lobby_id of ending) entry.index.delete(lobby_id);
     },
     /** Drops a namespace's entry, which may be wrong: it is read again when it is needed. */
     forget: (namespace_id: string) => entries.delete(namespace_id),
