@@ -40,7 +40,6 @@ import { createLogs } from './features/servers/logs.ts';
 import { startMetering } from './features/servers/metering.ts';
 import { startReconciling as startReconcilingServers } from './features/servers/reconcile.ts';
 import { serverRoutes } from './features/servers/routes.ts';
-import { createProcessRuntime } from './features/servers/runtimes/process.ts';
 import { createServers } from './features/servers/servers.ts';
 import { siteRoutes } from './features/sites/routes.ts';
 import { createSites } from './features/sites/sites.ts';
@@ -49,13 +48,13 @@ import { createUploads, type Uploads } from './features/uploads/uploads.ts';
 import { createVerification } from './features/verification/verification.ts';
 import { versionRoutes } from './features/versions/routes.ts';
 import { createVersions } from './features/versions/versions.ts';
-import { readAddressClasses } from './platform/address-classes.ts';
+import { type Machine, openMachine } from './machine.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
-import { openDataDirectory } from './platform/data-directory.ts';
 import { checkDatabase } from './platform/database/check.ts';
-import { asStartError, openConfiguredDatabase } from './platform/database/connect.ts';
+import { openConfiguredDatabase } from './platform/database/connect.ts';
 import type { DatabaseAddress, Tx } from './platform/database/database.ts';
 import { migrateDatabase } from './platform/database/migrate.ts';
+import { whenDatabaseAnswers } from './platform/database/waiting.ts';
 import { createDiskSpace, UNLIMITED_SPACE } from './platform/disk-space.ts';
 import { createLog, type Events } from './platform/events.ts';
 import { createAddresses } from './platform/http/addresses.ts';
@@ -65,10 +64,10 @@ import { createCors } from './platform/http/cors.ts';
 import { createCounting } from './platform/http/counting.ts';
 import { documentRoutes } from './platform/http/documents.ts';
 import { healthRoutes } from './platform/http/health.ts';
-import { type Listening, listen } from './platform/http/listen.ts';
+import { answerBy } from './platform/http/listeners.ts';
 import { createRays, rayRoutes } from './platform/http/rays.ts';
 import { createTransfers } from './platform/http/transfers.ts';
-import { NO_IP_DATABASE, openIpDatabase } from './platform/ip-database.ts';
+import { NO_IP_DATABASE } from './platform/ip-database.ts';
 import { openLimits } from './platform/limits/limits.ts';
 import { startForgetting } from './platform/loop.ts';
 import { createDiskObjects } from './platform/objects/disk.ts';
@@ -100,29 +99,39 @@ interface ServiceOptions {
   database_address?: DatabaseAddress;
   /** Tests recheck seldom, so that a change whose notification was lost is not found. */
   feed_recheck_ms?: number;
+  /** Gives up a start that waits for the database; the signal's reason is thrown. */
+  signal?: AbortSignal;
 }
 
 /**
- * Opens everything in order and serves. Disposed of, it closes in reverse: it takes no new requests, answers those who
- * wait, ends the background work and then the database. What fails half-way closes what was opened. Throws StartError.
+ * Opens everything in order and serves. While the database is away it answers that it is not ready, and opens again what
+ * needs the database. Disposed of, it closes in reverse: it takes no new requests, answers those who wait, ends the
+ * background work and then the database. What fails half-way closes what was opened. Throws StartError.
  */
 export async function openService(config: Config, options: ServiceOptions = {}): Promise<Service> {
-  return await openAll(config, options).catch((cause: unknown) => {
-    throw asStartError(cause);
+  const { events = createLog(config.log), signal } = options;
+  await using opened = new AsyncDisposableStack();
+  const machine = opened.use(await openMachine(config, events));
+  const service = await whenDatabaseAnswers(() => openAll(config, { ...options, events, machine }), {
+    events,
+    signal,
+    onAway: machine.answerWaiting,
   });
+  opened.use(service);
+  const everything = opened.move();
+  return { ...service, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }
 
-async function openAll(config: Config, options: ServiceOptions): Promise<Service> {
-  const clock = options.clock ?? systemClock;
-  const events = options.events ?? createLog(config.log);
+async function openAll(
+  config: Config,
+  { events, machine, ...options }: ServiceOptions & { events: Events; machine: Machine },
+): Promise<Service> {
+  const { clock = systemClock, database_address: address } = options;
+  const { data, runtime, ip_database, address_classes } = machine;
   const { public_url, local_url } = config;
   await using opened = new AsyncDisposableStack();
 
-  const { ip_database_file } = config;
-  const ip_database = ip_database_file === undefined ? undefined : await openIpDatabase(ip_database_file);
-  const address_classes = await readAddressClasses(config.address_classes_file);
-  const data = opened.use(openDataDirectory(config.data_directory));
-  const database = opened.use(await openConfiguredDatabase(config, data, events, options.database_address));
+  const database = opened.use(await openConfiguredDatabase(config, data, events, { address, signal: options.signal }));
   await migrateDatabase(database);
   const { queries } = database;
   const space = createDiskSpace({ directory: data.path, reserve_bytes: config.disk_reserve_bytes, events });
@@ -133,10 +142,6 @@ async function openAll(config: Config, options: ServiceOptions): Promise<Service
   const presigner = createPresigner(upload_key, clock, public_url);
   const links = createSignedLinks(upload_key, clock, public_url);
   const objects = config.s3 ? await openS3Objects(config.s3) : createDiskObjects(data.folder('objects'), space);
-  const runtime = await createProcessRuntime({
-    directory: data.folder('servers'),
-    programs_directory: data.folder('programs'),
-  });
 
   const base = { database, clock, events, feed, watch, tokens };
   const identities = createIdentities({
@@ -249,24 +254,22 @@ async function openAll(config: Config, options: ServiceOptions): Promise<Service
   const app = createApp({ ...admission, sockets, rays, stopping: stopping.signal });
   const work: { stopped: Promise<void> }[] = [];
   const working = new AbortController();
-  let listening: Listening | undefined;
   opened.defer(async () => {
     working.abort();
     await Promise.all(work.map(({ stopped }) => stopped));
     // Game servers that stay must not find the port free.
-    if (!(await servers.isAnyOn(node.node_id).catch(() => true))) listening?.releasePort();
+    if (!(await servers.isAnyOn(node.node_id).catch(() => true))) machine.releasePort();
   });
-  listening = await listen(app, {
-    ...config,
+  await machine.answerBy({
+    fetch: answerBy(app),
     websocket: sockets.handlers,
-    hold_file: node.is_root ? `${data.path}/port-hold` : undefined,
-    evict: (port) => evictFromPort({ ...base, runtime, node }, port),
+    evict: (port) => evictFromPort({ events, runtime, records: { database, clock, node } }, port),
   });
   opened.defer(async () => {
     stopping.abort();
     sockets.stop();
     watch.release();
-    await listening?.stop();
+    await machine.stopAnswering();
   });
 
   // Not before the port is open: work that waited for this start must not slow it down.

@@ -1,15 +1,19 @@
 import { readConfig } from '../config.ts';
 import { openDataDirectory } from '../platform/data-directory.ts';
-import { openConfiguredDatabase } from '../platform/database/connect.ts';
+import { asStartError, openConfiguredDatabase } from '../platform/database/connect.ts';
 import { migrateDatabase } from '../platform/database/migrate.ts';
 import { createLog } from '../platform/events.ts';
 
-/** Migrates the database without serving, for example before several processes start. */
+/** Migrates the database without serving, for example before several processes start. Does not wait for a database that is away. */
 export async function migrate(): Promise<number> {
   const config = readConfig();
   using data = openDataDirectory(config.data_directory);
-  await using database = await openConfiguredDatabase(config, data, createLog(config.log));
-  await migrateDatabase(database);
+  try {
+    await using database = await openConfiguredDatabase(config, data, createLog(config.log));
+    await migrateDatabase(database);
+  } catch (cause) {
+    throw asStartError(cause);
+  }
   console.log('The database is up to date with this release.');
   return 0;
 }

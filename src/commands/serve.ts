@@ -1,5 +1,5 @@
 import { type Config, readConfig } from '../config.ts';
-import { createLog } from '../platform/events.ts';
+import { createLog, type Events } from '../platform/events.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
 import { allowMoreFetches } from './more-fetches.ts';
@@ -20,7 +20,10 @@ export async function serve(): Promise<number> {
   const stop_requested = listenForStop(() => process.exit(INTERRUPTED_EXIT_CODE));
   // An unhandled rejection must not end the service. The request or step that caused it has failed already.
   process.on('unhandledRejection', (cause) => events.emit({ event: 'unexpected_failure', cause }));
-  const service = await openService(config, { events });
+  const giving_up = new AbortController();
+  void stop_requested.then((reason) => giving_up.abort(reason));
+  const service = await openUnlessStopped(config, events, giving_up.signal);
+  if (!service) return 0;
   const started_in_ms = Math.round(performance.now() - started);
   console.log(greeting(config, service));
   events.emit({ event: 'service_started', version: VERSION, url: config.public_url, started_in_ms });
@@ -36,6 +39,17 @@ export async function serve(): Promise<number> {
   if (await closeInTime(service)) return 0;
   events.emit({ event: 'service_stopped_late', after_ms: STOP_WITHIN_MS });
   return 1;
+}
+
+/** Opens the service. Returns undefined when it was asked to stop while it waited for its database. */
+async function openUnlessStopped(config: Config, events: Events, signal: AbortSignal): Promise<Service | undefined> {
+  try {
+    return await openService(config, { events, signal });
+  } catch (cause) {
+    if (!signal.aborted || cause !== signal.reason) throw cause;
+    events.emit({ event: 'service_stopping', reason: signal.reason });
+    return undefined;
+  }
 }
 
 /** Closes the service. Returns false when that takes too long; the next start then cleans up as after a crash. */

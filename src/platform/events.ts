@@ -7,6 +7,7 @@ export type ServiceEvent =
   | { event: 'service_stopping'; reason: string }
   | { event: 'service_stopped_late'; after_ms: number }
   | { event: 'unexpected_failure'; cause: unknown }
+  | { event: 'database_awaited'; reason: string; for_ms: number }
   | { event: 'database_started'; process_id: number }
   | { event: 'database_recovering'; for_ms: number; last_line: string }
   | { event: 'database_lost'; cause: unknown }
@@ -67,6 +68,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   service_stopping: 'info',
   service_stopped_late: 'error',
   unexpected_failure: 'error',
+  database_awaited: 'warn',
   database_started: 'debug',
   database_recovering: 'warn',
   database_lost: 'error',

@@ -1,63 +1,142 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { connectDatabase } from '../../src/platform/database/connect.ts';
+import { asStartError, connectDatabase } from '../../src/platform/database/connect.ts';
+import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
+import { describeAbsence } from '../../src/platform/database/failures.ts';
+import { findPostmaster } from '../../src/platform/database/postmaster.ts';
 import { StartError } from '../../src/platform/errors.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { openProxied } from '../support/proxied.ts';
+import { CERTIFICATE, CERTIFICATE_KEY } from '../support/certificates.ts';
+import { makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { findFreePort } from '../support/service.ts';
+import { startPostgres, stateOf } from '../support/standby.ts';
+import { waitFor } from '../support/wait.ts';
 
 const UNREADABLE =
   'DATABASE_URL cannot be read: write it as postgres://user:password@host:port/database, with %40 for @ and %2F for / in the password.';
-const unreachable = (reason: string) =>
-  `PostgreSQL cannot be reached at DATABASE_URL (${reason}): start it, or correct DATABASE_URL.`;
 
-describe('whoever starts the service reads one sentence, without the password, when DATABASE_URL', () => {
+describe('DATABASE_URL, refused in one sentence without its password: it', () => {
   const CASES = [
-    { what: 'has a slash in its password', url: 'postgres://user:se/cret@127.0.0.1:5432/things', message: UNREADABLE },
-    { what: 'has a port that is none', url: 'postgres://user:secret@127.0.0.1:99999/things', message: UNREADABLE },
-    { what: 'is encoded wrongly', url: 'postgres://user:secret%zz@127.0.0.1:5432/things', message: UNREADABLE },
+    { what: 'has a slash in its password', url: 'postgres://user:se/cret@127.0.0.1:5432/things' },
+    { what: 'has a port that is none', url: 'postgres://user:secret@127.0.0.1:99999/things' },
+    { what: 'is encoded wrongly', url: 'postgres://user:secret%zz@127.0.0.1:5432/things' },
     {
       what: 'asks for what the driver does not know',
       url: 'postgres://user:secret@127.0.0.1/things?target_session_attrs=secret',
-      message: UNREADABLE,
-    },
-    {
-      what: 'leads to nobody',
-      url: `postgres://user:secret@127.0.0.1:${findFreePort()}/things`,
-      message: unreachable('ECONNREFUSED'),
     },
   ];
-  for (const { what, url, message } of CASES) {
+  for (const { what, url } of CASES) {
     test(what, async () => {
       const refusal = await rejectionOf(StartError, connectDatabase({ url }, 2));
-      expect(refusal.message).toBe(message);
+      expect(refusal.message).toBe(UNREADABLE);
       expect(Bun.inspect(refusal)).not.toMatch(/se\/?cret/);
     });
   }
 });
 
-describe('a server that can be used', () => {
-  let opened: AsyncDisposableStack;
-  let url: string;
+describe('a database that is away', () => {
+  const failureOf = (url: string) => rejectionOf(Error, connectDatabase({ url }, 2));
+
+  test('is told by what will pass: nobody listens, or the name is not known yet', async () => {
+    const port = findFreePort();
+    const refused = await failureOf(`postgres://user:secret@127.0.0.1:${port}/things`);
+    expect(describeAbsence(refused)).toBe('the database refuses connections (ECONNREFUSED)');
+    const unknown = await failureOf('postgres://user:secret@no-such-host.invalid/things');
+    expect(describeAbsence(unknown)).toMatch(/^the database has a host name that cannot be resolved \(E\w+\)$/);
+    const told = asStartError(refused);
+    expect(told).toBeInstanceOf(StartError);
+    expect((told as StartError).message).toBe(
+      'Muster cannot start, because the database refuses connections (ECONNREFUSED): start PostgreSQL, or correct DATABASE_URL.',
+    );
+  });
+
+  test('is none where a failure has another cause', () => {
+    const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    for (const failure of [new StartError('wrong', { cause }), new Error('a fault of ours'), new TypeError()]) {
+      expect(describeAbsence(failure)).toBeUndefined();
+      expect(asStartError(failure)).toBe(failure);
+    }
+  });
+});
+
+describe('a server that is reached by TCP', () => {
+  const port = findFreePort();
+  let place: PostgresPlace;
   beforeAll(async () => {
-    opened = new AsyncDisposableStack();
-    const { address } = opened.use(await openTestDatabase());
-    ({ url } = opened.use(await openProxied(address)));
-  });
-  afterAll(async () => {
-    await opened.disposeAsync();
+    place = await makePostgresPlace();
+    const prepared = await place.open();
+    await query(
+      prepared,
+      `alter role muster password 'secret'`,
+      `create role guest login password 'secret'`,
+      'create database closed',
+      'revoke connect on database closed from public',
+      'create database encrypted',
+    );
+    await prepared[Symbol.asyncDispose]();
+    const sockets = join(place.directory, 'sockets');
+    mkdirSync(sockets);
+    if (process.getuid?.() === 0) chownSync(sockets, POSTGRES_USER.uid, POSTGRES_USER.gid);
+    writeAsPostgres('server.crt', CERTIFICATE);
+    writeAsPostgres('server.key', CERTIFICATE_KEY);
+    writeAsPostgres(
+      'pg_hba.conf',
+      'hostssl encrypted all all scram-sha-256\nhost postgres,closed,none all all scram-sha-256\n',
+    );
+    await startPostgres(place.cluster, sockets, '-h', '127.0.0.1', '-p', String(port), '-c', 'ssl=on');
+    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to take connections');
+  }, 90_000);
+  afterAll(() => place[Symbol.asyncDispose](), 90_000);
+
+  const writeAsPostgres = (name: string, text: string) => {
+    const path = join(place.cluster, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    if (process.getuid?.() === 0) chownSync(path, POSTGRES_USER.uid, POSTGRES_USER.gid);
+  };
+  const urlOf = (path: string, user = 'muster:secret') => `postgres://${user}@127.0.0.1:${port}/${path}`;
+  const refusalOf = async (...url: Parameters<typeof urlOf>) =>
+    (await rejectionOf(StartError, connectDatabase({ url: urlOf(...url) }, 2))).message;
+
+  test('is connected to, with TLS where that is asked for', async () => {
+    for (const path of ['postgres', 'postgres?sslmode=prefer', 'encrypted?sslmode=require']) {
+      await using database = await connectDatabase({ url: urlOf(path) }, 2);
+      expect([...(await database.queries.execute(sql`select 1 as one`))]).toEqual([{ one: 1 }]);
+    }
   });
 
-  test('is connected to', async () => {
-    await using database = await connectDatabase({ url }, 2);
+  test('refuses what only an operator can mend, in one sentence', async () => {
+    const NOT_LET_IN =
+      'PostgreSQL does not let the user of DATABASE_URL in from this machine: correct the user, change pg_hba.conf, or add ?sslmode=require where only TLS is let in.';
+    const WRONG_USER = 'PostgreSQL refuses the user or the password of DATABASE_URL: correct them.';
+    expect(await refusalOf('postgres', 'muster:wrong')).toBe(WRONG_USER);
+    expect(await refusalOf('postgres', 'nobody_at_all:secret')).toBe(WRONG_USER);
+    expect(await refusalOf('encrypted')).toBe(NOT_LET_IN);
+    expect(await refusalOf('template1')).toBe(NOT_LET_IN);
+    expect(await refusalOf('none')).toBe(
+      'The database that DATABASE_URL names does not exist: create it, or correct the name.',
+    );
+    expect(await refusalOf('closed', 'guest:secret')).toBe(
+      'The user of DATABASE_URL may not connect to its database: grant CONNECT, or correct the user.',
+    );
+    expect(await refusalOf('encrypted?sslmode=verify-full')).toBe(
+      'The certificate of the PostgreSQL at DATABASE_URL is not one to trust for that host: install another, or write sslmode=require, which does not check it.',
+    );
+  });
+
+  test('has no TLS: one that asks for it is refused in one sentence too', async () => {
+    const { pid = 0, socket_directory = '' } = findPostmaster(place.cluster) ?? {};
+    process.kill(pid, 'SIGINT');
+    await waitFor(() => findPostmaster(place.cluster) === undefined, 'PostgreSQL to end');
+    await startPostgres(place.cluster, socket_directory, '-h', '127.0.0.1', '-p', String(port));
+    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to take connections');
+    for (const sslmode of ['require', 'verify-full']) {
+      expect(await refusalOf(`postgres?sslmode=${sslmode}`)).toBe(
+        'DATABASE_URL asks for TLS, which the PostgreSQL there does not have: set ssl = on there, or leave sslmode out.',
+      );
+    }
+    await using database = await connectDatabase({ url: urlOf('postgres?sslmode=prefer') }, 2);
     expect([...(await database.queries.execute(sql`select 1 as one`))]).toEqual([{ one: 1 }]);
-  });
-
-  test('is refused when it does not have this database', async () => {
-    const other = new URL(url);
-    other.pathname = '/no_such_database';
-    const refusal = await rejectionOf(StartError, connectDatabase({ url: other.href }, 2));
-    expect(refusal.message).toBe(unreachable('3D000'));
-  });
+  }, 90_000);
 });

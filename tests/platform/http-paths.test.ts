@@ -75,8 +75,9 @@ describe('nothing is at', () => {
     expect(await codeOf('GET', path)).toBe('404 API_NOT_FOUND');
   });
 
-  test('a name that no database can hold', async () => {
-    for (const name of ['%00', 'a%00b']) expect(await codeOf('DELETE', `/names/${name}`)).toBe('404 API_NOT_FOUND');
+  test('a name that cannot be read, or that no database can hold', async () => {
+    for (const name of ['%00', 'a%00b', '%', '%zz'])
+      expect(await codeOf('DELETE', `/names/${name}`)).toBe('404 API_NOT_FOUND');
   });
 });
 

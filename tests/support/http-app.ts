@@ -3,6 +3,8 @@ import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import { createCounting } from '../../src/platform/http/counting.ts';
+import { serverLimits } from '../../src/platform/http/listen.ts';
+import { answerBy } from '../../src/platform/http/listeners.ts';
 import type { Tenants } from '../../src/platform/http/pipeline.ts';
 import { createRays, type Rays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
@@ -17,8 +19,6 @@ export interface TestApp extends AsyncDisposable {
   api: Api;
   tokens: Tokens;
   events: ServiceEvent[];
-  /** Seconds after which Bun closes a connection that is silent. */
-  idle_timeout_s: number | undefined;
   /** Tells those who wait that the service stops; it goes on listening. */
   announceStop(): void;
 }
@@ -62,16 +62,14 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
-  app.listen({ hostname: '127.0.0.1', port: 0 });
+  const place = { hostname: '127.0.0.1', port: 0 };
+  const server = Bun.serve({ ...place, ...serverLimits(request_timeout_ms), fetch: answerBy(app) });
   return {
-    api: createApi(`http://127.0.0.1:${app.server?.port}`),
+    api: createApi(server.url.origin),
     tokens,
     events: emitted,
-    idle_timeout_s: app.config.serve?.idleTimeout,
     announceStop: () => stopping.abort(),
-    async [Symbol.asyncDispose]() {
-      await app.server?.stop(true);
-    },
+    [Symbol.asyncDispose]: () => server.stop(true),
   };
 }
 

@@ -7,6 +7,7 @@ import { createAddresses } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import { createCors } from '../../src/platform/http/cors.ts';
 import { createCounting } from '../../src/platform/http/counting.ts';
+import { answerBy } from '../../src/platform/http/listeners.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import { watched } from '../../src/platform/http/route.ts';
 import { inOneMinute } from '../../src/platform/limits/limit.ts';
@@ -190,9 +191,10 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   });
   const sockets: SocketApp['sockets'] = new Set();
   const { handlers } = channel;
-  app.listen({
+  const server: Server<Session> = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
+    fetch: answerBy(app),
     websocket: {
       ...handlers,
       open(socket: ServerWebSocket<Session>) {
@@ -205,8 +207,6 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
       },
     },
   });
-  const { server } = app;
-  if (!server) throw new Error('it does not listen');
   const stop = () => {
     stopping.abort();
     watch.release();

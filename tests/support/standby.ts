@@ -54,10 +54,24 @@ async function copyCluster(place: PostgresPlace): Promise<{ cluster: string; soc
   return { cluster, sockets };
 }
 
-async function startPostgres(cluster: string, sockets: string): Promise<void> {
+/** Starts a server on a cluster. It says how it does in the cluster's `postmaster.pid`. */
+export async function startPostgres(cluster: string, sockets: string, ...settings: string[]): Promise<void> {
   const programs = await unpackPostgres(await sharedFiles());
   const as_user = process.getuid?.() === 0 ? POSTGRES_USER : {};
-  Bun.spawn([join(programs, 'bin/postgres'), '-D', cluster, '-h', '', '-k', sockets, '-c', 'fsync=off', '-N', '120'], {
+  const command = [
+    join(programs, 'bin/postgres'),
+    '-D',
+    cluster,
+    '-h',
+    '',
+    '-k',
+    sockets,
+    '-c',
+    'fsync=off',
+    '-N',
+    '120',
+  ];
+  Bun.spawn([...command, ...settings], {
     ...as_user,
     cwd: '/',
     env: { PGDATA: cluster, LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C' },
@@ -66,7 +80,7 @@ async function startPostgres(cluster: string, sockets: string): Promise<void> {
 }
 
 /** What a postmaster notes of itself in its file. */
-async function stateOf(cluster: string): Promise<string | undefined> {
+export async function stateOf(cluster: string): Promise<string | undefined> {
   const lines = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
   return lines.split('\n')[7]?.trim();
 }

@@ -6,26 +6,22 @@ import type { Runtime } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 
 interface EvictionDependencies {
-  database: Database;
-  clock: Clock;
   events: Events;
   runtime: Runtime;
-  node: { node_id: string };
+  /** Where the reason is noted; undefined while the database is away, when only the log has it. */
+  records?: { database: Database; clock: Clock; node: { node_id: string } };
 }
 
 /** Ends the game servers of this machine that have taken a port of the service. Returns how many are gone. */
-export async function evictFromPort(
-  { database, clock, events, runtime, node }: EvictionDependencies,
-  port: number,
-): Promise<number> {
-  const known = await store.selectOfNode(database.queries, node.node_id);
+export async function evictFromPort({ events, runtime, records }: EvictionDependencies, port: number): Promise<number> {
+  const known = records ? await store.selectOfNode(records.database.queries, records.node.node_id) : [];
   const known_ids = new Set(known.map(({ server_id }) => server_id));
   const unknown = (await runtime.list()).filter(({ server_id }) => !known_ids.has(server_id));
   const handles = [...known.map(handleOf), ...unknown];
   const holders = await runtime.findHolders(handles, port);
   const failure = `the server took port ${port}, which is the service's own: listen at the ports that PORT_… names`;
   for (const server of known.filter(({ server_id }) => holders.has(server_id))) {
-    await database.transact((tx) => store.setFailed(tx, server, failure, clock.now()));
+    await records?.database.transact((tx) => store.setFailed(tx, server, failure, records.clock.now()));
   }
   const gone = await runtime.kill(handles.filter(({ server_id }) => holders.has(server_id)));
   for (const server_id of gone) events.emit({ event: 'server_took_port', server_id, port });

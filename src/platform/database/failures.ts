@@ -1,5 +1,5 @@
 import { storageFull } from '../disk-space.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, StartError } from '../errors.ts';
 
 /**
  * The server is gone, going, not there yet, or out of what it needs (connections, disk): SQLSTATE classes 08 and 53, its
@@ -14,6 +14,19 @@ const DISK_FULL = /^(53100|ENOSPC|EDQUOT)$/;
 const BUSY = /^(57014|55P03|25P03)$/;
 /** PostgreSQL asks for the transaction to be run again: serialisation failure, deadlock. */
 const RETRY = /^(40001|40P01)$/;
+/** How each failure looks to an operator. */
+const ABSENCES: [codes: RegExp, what: string][] = [
+  [/^ECONNREFUSED$/, 'refuses connections'],
+  [/^E(NOTFOUND|AI_AGAIN)$/, 'has a host name that cannot be resolved'],
+  [/^ENOENT$/, 'has no socket where DATABASE_URL says'],
+  [/^57P03$/, 'is starting up or shutting down'],
+  [/^57P0[125]$/, 'is shutting down'],
+  [/^53300$/, 'has no connection left'],
+  [/^53100$/, 'has no space left on its disk'],
+  [/^25006$/, 'is read-only'],
+  [/^(CONNECT_TIMEOUT|ETIMEDOUT|DATABASE_BUSY)$/, 'does not answer'],
+  [/^(57014|55P03|25P03|40001|40P01)$/, 'is too busy to answer in time'],
+];
 const UNIQUE_VIOLATION = '23505';
 const CHECK_VIOLATION = '23514';
 
@@ -28,6 +41,20 @@ export function toServiceError(error: unknown): ServiceError | undefined {
     if (BUSY.test(code) || RETRY.test(code)) return new ServiceError('DATABASE_BUSY', {}, { cause: error });
   }
   return undefined;
+}
+
+/**
+ * Describes, for operators, a failure that goes away by itself once the database is there again. Undefined for any other:
+ * a wrong password, a database that does not exist, a fault of ours.
+ */
+export function describeAbsence(error: unknown): string | undefined {
+  const code = error instanceof StartError ? undefined : toServiceError(error)?.code;
+  if (code !== 'DATABASE_UNAVAILABLE' && code !== 'DATABASE_BUSY' && code !== 'STORAGE_FULL') return undefined;
+  const root_code = rootCodeOf(error);
+  // Our own disk is full, which has nothing to do with the database.
+  if (code === 'STORAGE_FULL' && root_code !== '53100') return undefined;
+  const [, what] = ABSENCES.find(([codes]) => codes.test(root_code)) ?? [undefined, 'cannot be reached'];
+  return `the database ${what} (${root_code})`;
 }
 
 /** Whether a write was refused because no space is left on a disk. */
@@ -67,6 +94,16 @@ function violates(error: unknown, code: string, constraint: string): boolean {
 /** Failures of files and of requests of our own have the same codes, and a path. */
 function isUnreachable(error: unknown): boolean {
   return UNREACHABLE.test(codeOf(error)) && error instanceof Error && !('path' in error);
+}
+
+/** The code of what a failure comes down to; empty when it has none. */
+export function rootCodeOf(error: unknown): string {
+  return codeOf(causesOf(error).at(-1));
+}
+
+export function rootMessageOf(error: unknown): string {
+  const root = causesOf(error).at(-1);
+  return root instanceof Error ? root.message : String(root);
 }
 
 function causesOf(error: unknown): unknown[] {

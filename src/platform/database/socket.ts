@@ -6,8 +6,12 @@ interface Target {
   port: number[];
   /** Of a unix socket; false when there is none. */
   path: string | false;
+  /** The sslmode; false where none is asked for. */
+  ssl: unknown;
 }
 
+/** PostgreSQL's whole answer to a client that asks for TLS where it has none. */
+const NO_TLS = 'N';
 /** No other first message is as short, but the eight bytes that ask for TLS. PostgreSQL documentation, 54.7. */
 const CANCEL_REQUEST_BYTES = 16;
 
@@ -15,10 +19,16 @@ const CANCEL_REQUEST_BYTES = 16;
  * Connects as postgres.js does itself, but a connection that is closed without a word fails whoever waits for it.
  * postgres.js would connect again at once, for ever, hundreds of times a second, and leave the query waiting
  * (github.com/porsager/postgres/issues/1193): so closes what takes connections for a server that is down, a load balancer
- * or a container's published port for one.
+ * or a container's published port for one. A server without TLS fails it too, where TLS is asked for: postgres.js would go
+ * on, and report a lost connection.
  */
-export function openSocket({ host: [host = 'localhost'], port: [port = 5432], path }: Target): Socket {
+export function openSocket({ host: [host = 'localhost'], port: [port = 5432], path, ssl }: Target): Socket {
   const socket = new Socket();
+  if (ssl && ssl !== 'prefer') {
+    socket.once('data', (bytes) => {
+      if (bytes.toString('latin1') === NO_TLS) socket.destroy(new TlsRefusedError('the server has no TLS'));
+    });
+  }
   socket.on('close', (had_error) => {
     // Nobody listens to a socket that the driver has given up; and PostgreSQL answers a request to cancel by closing.
     const is_awaited = socket.listenerCount('error') > 0 && socket.bytesWritten !== CANCEL_REQUEST_BYTES;
@@ -29,4 +39,8 @@ export function openSocket({ host: [host = 'localhost'], port: [port = 5432], pa
 
 class ClosedError extends Error {
   readonly code = 'CONNECTION_CLOSED';
+}
+
+class TlsRefusedError extends Error {
+  readonly code = 'TLS_REFUSED';
 }

@@ -21,19 +21,8 @@ import { TimeLimits, untilGone } from './time-limits.ts';
 
 const WATCH_PATH = '/watch';
 const FIRST_OF_HOST = 'https://'.length;
-/**
- * A connection that is silent for as long is closed, at the earliest. Proxies keep one that nobody uses for less (nginx: 60 s):
- * a request that they sent when it was just being closed would be lost.
- */
-const IDLE_TIMEOUT_S = 75;
-/** Bun knows no more. */
-const IDLE_TIMEOUT_MAX_S = 255;
-/** Until the answer is there when a request has waited for as long as it may. */
-const ANSWER_WITHIN_S = 5;
 /** Of the time of a request: a body that takes longer to arrive is refused. */
 const BODY_SHARE = 0.4;
-/** Uploads are streamed to disk and know their own limits; JSON bodies have a much smaller one. */
-const REQUEST_BYTES_MAX = 128 * 1024 ** 3;
 
 export interface AppOptions {
   routes: Route[];
@@ -84,7 +73,7 @@ export interface Sites extends TokenlessOrigins {
 /** The parts of Elysia's context that a route uses. */
 interface Routed {
   request: Request;
-  params: Record<string, string> | undefined;
+  params: Record<string, string | null> | undefined;
 }
 
 /** What an answer is made with. */
@@ -124,13 +113,7 @@ export function createApp(options: AppOptions) {
     return end < 0 ? path : path.slice(0, end);
   }
 
-  // Whoever waits for an answer is silent meanwhile.
-  const waits_s = Math.ceil(request_timeout_ms / 1_000) + ANSWER_WITHIN_S;
-  const idleTimeout = Math.min(IDLE_TIMEOUT_MAX_S, Math.max(IDLE_TIMEOUT_S, waits_s));
-  const app = new Elysia({
-    strictPath: true,
-    serve: { reusePort: false, idleTimeout, maxRequestBodySize: REQUEST_BYTES_MAX },
-  });
+  const app = new Elysia({ strictPath: true });
 
   /** Runs what answers a request, and turns what it gives or throws into a response. */
   async function serve(request: Request, name: string, work: (answering: Answering) => Promise<unknown>) {
@@ -205,7 +188,7 @@ export function createApp(options: AppOptions) {
   for (const route of routes) {
     const answer = createPipeline(route, { ...options, origins: sites, readText });
     const is_of_health = route.path.startsWith('/health/');
-    const respond = (request: Request, params: Record<string, string> | undefined) =>
+    const respond = (request: Request, params: Routed['params']) =>
       serve(request, route.path, ({ ray_id, headers, onCaller }) => {
         // Whether it lives is another question than whether it takes work.
         if (stopping.aborted && !is_of_health) throw new ServiceError('SERVICE_STOPPING', {});
@@ -238,9 +221,7 @@ export function createApp(options: AppOptions) {
       // It is no request any more: nobody gets this.
       return new Response();
     });
-  app.get(WATCH_PATH, ({ request, server }) => upgrade(request, listenerOf(request, server)), {
-    detail: { hide: true },
-  });
+  app.get(WATCH_PATH, ({ request }) => upgrade(request, listenerOf(request, app.server)), { detail: { hide: true } });
 
   const doors = routes.map(({ method, path }): Door => ({ method, readPath: createPathReader(path) }));
   const elsewhere = ({ request }: { request: Request }) =>

@@ -3,8 +3,6 @@ import { StartError } from '../errors.ts';
 import { parseAddress } from '../networks.ts';
 import { isErrno } from '../processes.ts';
 import type { Sockets } from '../socket/sockets.ts';
-import type { App } from './app.ts';
-import { noteListener } from './listeners.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
 
 /** A game server that takes the port again and again is ended each time, but not for ever. */
@@ -12,37 +10,75 @@ const ATTEMPTS_MAX = 10;
 const ATTEMPT_PAUSE_MS = 50;
 /** How long requests that are under way may take when the service stops. */
 const DRAIN_MS = 10_000;
+/**
+ * A connection that is silent for as long is closed, at the earliest. Proxies keep one that nobody uses for less (nginx: 60 s):
+ * a request that they sent when it was just being closed would be lost.
+ */
+const IDLE_TIMEOUT_S = 75;
+/** Bun knows no more. */
+const IDLE_TIMEOUT_MAX_S = 255;
+/** Until the answer is there when a request has waited for as long as it may. */
+const ANSWER_WITHIN_S = 5;
+/** Uploads are streamed to disk and know their own limits; JSON bodies have a much smaller one. */
+const REQUEST_BYTES_MAX = 128 * 1024 ** 3;
 
-interface ListenOptions {
+interface PortOptions {
   host: string;
   port: number;
-  websocket: Sockets['handlers'];
+  /** How long a request may wait for its answer. */
+  request_timeout_ms: number;
   /** Where a held port is noted; undefined where game servers run as our own user, who can take whatever is ours. */
   hold_file: string | undefined;
+}
+
+/** What answers at the port. */
+export interface Answering {
+  fetch(request: Request, server: Server<unknown>): Response | Promise<Response>;
+  /** Undefined where no WebSockets are taken. */
+  websocket?: Sockets['handlers'];
   /** Ends those of our game servers that have the port. Returns how many. */
   evict(port: number): Promise<number>;
 }
 
-/** The service's port, taking requests. */
-export interface Listening {
+/** The service's port. */
+export interface Port {
+  /**
+   * Has all requests answered by this from now on. The first call opens the port, and ends a game server that took it while
+   * the service was away; later calls keep it open, connections too. Throws {@link StartError} when it cannot listen.
+   */
+  answerBy(answering: Answering): Promise<void>;
   /** Takes no more connections. Idle ones are closed at once, those at work when they are done or out of time. */
   stop(): Promise<void>;
   /** Lets other programs have the port while the service is away. */
-  releasePort(): void;
+  release(): void;
 }
 
-/**
- * Takes requests and WebSockets from now on. A game server that took the port while the service was away is ended. Throws
- * {@link StartError} when it cannot listen.
- */
-export async function listen(app: App, options: ListenOptions): Promise<Listening> {
-  const { host, port, evict } = options;
+/** Prepares the port; nothing listens there yet. */
+export function createPort(options: PortOptions): Port {
+  let opened: { servers: Server<unknown>[]; hold: PortHold | undefined } | undefined;
+  return {
+    async answerBy(answering) {
+      if (opened) for (const server of opened.servers) server.reload(handlersOf(answering));
+      else opened = await open(options, answering);
+    },
+    async stop() {
+      const servers = opened?.servers ?? [];
+      await Promise.race([Promise.all(servers.map((server) => server.stop(false))), Bun.sleep(DRAIN_MS)]);
+      await Promise.all(servers.map((server) => server.stop(true)));
+    },
+    release: () => opened?.hold?.release(),
+  };
+}
+
+/** Opens the port at each of its addresses. */
+async function open(options: PortOptions, answering: Answering) {
+  const { host, port } = options;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return listenAtAll(app, options);
+      return openAll(options, answering);
     } catch (cause) {
       const is_taken = isErrno(cause, 'EADDRINUSE');
-      if (is_taken && attempt < ATTEMPTS_MAX && (await evict(port)) > 0) {
+      if (is_taken && attempt < ATTEMPTS_MAX && (await answering.evict(port)) > 0) {
         await Bun.sleep(ATTEMPT_PAUSE_MS);
         continue;
       }
@@ -62,21 +98,29 @@ export function listenAddresses(host: string): string[] {
   return [host];
 }
 
-function listenAtAll(app: App, { host, port, websocket, hold_file }: ListenOptions): Listening {
-  const [first = host, ...others] = listenAddresses(host);
+/** What Bun's server allows each connection, where a request may wait this long for its answer. */
+export function serverLimits(request_timeout_ms: number) {
+  // Whoever waits for an answer is silent meanwhile.
+  const waits_s = Math.ceil(request_timeout_ms / 1_000) + ANSWER_WITHIN_S;
+  const idleTimeout = Math.min(IDLE_TIMEOUT_MAX_S, Math.max(IDLE_TIMEOUT_S, waits_s));
+  return { idleTimeout, maxRequestBodySize: REQUEST_BYTES_MAX };
+}
+
+function openAll({ host, port, request_timeout_ms, hold_file }: PortOptions, answering: Answering) {
+  const addresses = listenAddresses(host);
   let hold: PortHold | undefined;
   // A name has no address that can be held.
-  if (hold_file !== undefined && parseAddress(first)) {
-    hold = holdPort({ addresses: [first, ...others], port, file: hold_file });
+  if (hold_file !== undefined && addresses.every(parseAddress)) {
+    hold = holdPort({ addresses, port, file: hold_file });
     if (!hold) throw Object.assign(new Error('the port is taken'), { code: 'EADDRINUSE' });
   }
-  const reusePort = hold !== undefined;
-  const servers: Pick<Server<unknown>, 'stop'>[] = [];
+  const limits = serverLimits(request_timeout_ms);
+  const servers: Server<unknown>[] = [];
   try {
-    app.listen({ hostname: first, port, websocket, reusePort });
-    if (app.server) servers.push(app.server);
-    for (const hostname of others) {
-      const server = listenBeside(app, { hostname, port, websocket, reusePort });
+    for (const [index, hostname] of addresses.entries()) {
+      const place = { hostname, port, reusePort: hold !== undefined };
+      const serve = { ...limits, ...place, ...handlersOf(answering) } as Serve.Options<unknown>;
+      const server = index === 0 ? Bun.serve(serve) : serveBeside(serve);
       if (server) servers.push(server);
     }
   } catch (error) {
@@ -84,29 +128,17 @@ function listenAtAll(app: App, { host, port, websocket, hold_file }: ListenOptio
     hold?.release();
     throw error;
   }
-  return {
-    async stop() {
-      await Promise.race([Promise.all(servers.map((server) => server.stop(false))), Bun.sleep(DRAIN_MS)]);
-      await Promise.all(servers.map((server) => server.stop(true)));
-    },
-    releasePort: () => hold?.release(),
-  };
+  return { servers, hold };
+}
+
+function handlersOf({ fetch, websocket }: Answering): Serve.Options<unknown> {
+  return { fetch, ...(websocket && { websocket }) } as Serve.Options<unknown>;
 }
 
 /** One more address of the same service; undefined where the machine has no such address (no IPv6). */
-function listenBeside(
-  app: App,
-  place: { hostname: string; port: number; websocket: Sockets['handlers']; reusePort: boolean },
-): Server<unknown> | undefined {
+function serveBeside(serve: Serve.Options<unknown>): Server<unknown> | undefined {
   try {
-    return Bun.serve({
-      ...app.config.serve,
-      ...place,
-      fetch(request: Request, server: Server<unknown>) {
-        noteListener(request, server);
-        return app.fetch(request);
-      },
-    } as Serve.Options<unknown>);
+    return Bun.serve(serve);
   } catch (error) {
     if (isErrno(error, 'EADDRNOTAVAIL') || isErrno(error, 'EAFNOSUPPORT')) return undefined;
     throw error;

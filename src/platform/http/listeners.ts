@@ -1,11 +1,18 @@
 import type { Server } from 'bun';
+import type { App } from './app.ts';
 
 /** By which of our listeners a request came, where it is not the first one. */
 const listeners = new WeakMap<Request, Server<unknown>>();
 
-/** Notes that a request came by another listener than the first. */
-export function noteListener(request: Request, server: Server<unknown>): void {
-  listeners.set(request, server);
+/** Makes the function that has an app answer the requests of all our listeners. */
+export function answerBy(app: App): (request: Request, server: Server<unknown>) => Response | Promise<Response> {
+  app.compile();
+  return (request, server) => {
+    // Elysia has a place for one of them.
+    app.server ??= server;
+    if (server !== app.server) listeners.set(request, server);
+    return app.fetch(request);
+  };
 }
 
 /** The listener that a request came by; it alone knows the connection. */

@@ -30,7 +30,8 @@ export interface Tenants {
 export interface Incoming {
   request: Request;
   server: PeerServer | null;
-  params: Record<string, string>;
+  /** Null stands for a part of the path that cannot be decoded. */
+  params: Record<string, string | null>;
   address: () => string;
   /** Headers of the answer, to which may be added. */
   headers: Record<string, string>;
@@ -59,7 +60,7 @@ interface PipelineDependencies {
 /** A question as it comes, from somebody who is known. */
 export interface Asking {
   caller: Caller | undefined;
-  params: Record<string, string>;
+  params: Record<string, string | null>;
   search: URLSearchParams;
 }
 
@@ -229,12 +230,12 @@ function assertKind(caller: Caller | undefined, allowed: readonly CallerKind[], 
   }
 }
 
-/** An id in a path that is no UUID means that there is nothing at this path. */
-function checkParams(params: Record<string, string>, free: readonly string[]): Record<string, string> {
+/** An id in a path that is no UUID, or a part that cannot be decoded, means that there is nothing at this path. */
+function checkParams(params: Record<string, string | null>, free: readonly string[]): Record<string, string> {
   const checked: Record<string, string> = {};
   for (const [name, value] of Object.entries(params)) {
     const is_free = free.includes(name);
-    if (is_free ? !isKept(value) : !isUuid(value)) throw new ServiceError('API_NOT_FOUND', {});
+    if (value === null || (is_free ? !isKept(value) : !isUuid(value))) throw new ServiceError('API_NOT_FOUND', {});
     checked[name] = is_free ? value : value.toLowerCase();
   }
   return checked;

@@ -5,6 +5,7 @@ import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { type Home, makeHome, type Program } from '../../support/program.ts';
 import { serversOf } from '../../support/servers.ts';
+import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -32,17 +33,34 @@ describe("a game server that wants the service's own port", () => {
   let program: Program;
   let game: TestGame;
   let server_id: string;
+  let proxy: TcpProxy;
   beforeAll(async () => {
-    const { url } = opened.use(await openExternalDatabase());
+    const database = opened.use(await openExternalDatabase());
+    const { url } = database;
+    proxy = database.proxy;
     home = opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }));
     program = await home.start();
     game = await makeGame(program.api, program.administrator_token);
-    const servers = serversOf(program, game);
-    const body = await servers.bodyOf(await uploadScript(program.api, game, THIEF_SOURCE));
-    server_id = (await servers.create(body)).body.server.id;
-    await servers.lines(server_id, 1);
+    server_id = await startThief();
   }, 90_000);
   afterAll(() => opened.disposeAsync(), 90_000);
+
+  async function startThief(): Promise<string> {
+    const servers = serversOf(program, game);
+    const body = await servers.bodyOf(await uploadScript(program.api, game, THIEF_SOURCE));
+    const { id } = (await servers.create(body)).body.server;
+    await servers.lines(id, 1);
+    return id;
+  }
+
+  /** Ends the service and what holds its port. The game server takes it. */
+  async function leavePort(): Promise<void> {
+    await program.stop('SIGTERM');
+    const hold = Bun.file(join(home.data_directory, 'port-hold'));
+    if (await hold.exists()) process.kill((await hold.json()).process.pid, 'SIGKILL');
+    await waitFor(async () => (await output()).includes('took 127.0.0.1'), 'the game server to take the port');
+    expect(await answerAt('127.0.0.1')).toBe(TAKEN);
+  }
 
   const output = () => Bun.file(join(home.data_directory, 'servers', server_id, 'std_out')).text();
   const answerAt = (host: string): Promise<string> =>
@@ -73,11 +91,7 @@ describe("a game server that wants the service's own port", () => {
   );
 
   test('port: a game server that has it nevertheless is ended, and the service comes back by itself', async () => {
-    await program.stop('SIGTERM');
-    const hold = Bun.file(join(home.data_directory, 'port-hold'));
-    if (await hold.exists()) process.kill((await hold.json()).process.pid, 'SIGKILL');
-    await waitFor(async () => (await output()).includes('took 127.0.0.1'), 'the game server to take the port');
-    expect(await answerAt('127.0.0.1')).toBe(TAKEN);
+    await leavePort();
     program = await home.start();
     for (const host of ['127.0.0.1', '[::1]']) expect(await answerAt(host)).toBe('{"status":"ok"}');
     expect(program.output()).toContain('"event":"server_took_port"');
@@ -86,6 +100,22 @@ describe("a game server that wants the service's own port", () => {
     const { port } = new URL(program.url);
     const failure = `the server took port ${port}, which is the service's own: listen at the ports that PORT_… names`;
     expect(await servers.lines(server_id, 1, 'std_err')).toEqual([`[muster] ${failure}`]);
+  }, 90_000);
+
+  test('port: a game server that has it is ended also when the service comes back before its database', async () => {
+    server_id = await startThief();
+    await leavePort();
+    await proxy.cut();
+    const starting = home.launch();
+    for (const host of ['127.0.0.1', '[::1]']) {
+      await waitFor(async () => (await answerAt(host)) === '{"status":"ok"}', 'the service to have its port');
+    }
+    expect(starting.output()).toContain('"event":"server_took_port"');
+    await proxy.mend();
+    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).ok, 'the service to be ready');
+    await serversOf(program, game).gone(server_id);
+    await starting.stop('SIGTERM');
+    program = await home.start();
   }, 90_000);
 
   test('port: nothing keeps it when the service has ended and no game server runs', async () => {

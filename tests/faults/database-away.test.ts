@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import type { EmbeddedPostgres } from '../../src/platform/database/embedded.ts';
+import { findPostmaster } from '../../src/platform/database/postmaster.ts';
+import { createApi } from '../support/api.ts';
+import { connectionOf, makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { makeGame } from '../support/game.ts';
+import { type Home, makeHome } from '../support/program.ts';
+import { sendRaw } from '../support/raw-http.ts';
+import { openSocket } from '../support/socket.ts';
+import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+type Launched = ReturnType<Home['launch']>;
+
+const opened = new AsyncDisposableStack();
+let place: PostgresPlace;
+let postgres: EmbeddedPostgres;
+let proxy: TcpProxy;
+let home: Home;
+beforeAll(async () => {
+  place = opened.use(await makePostgresPlace());
+  proxy = opened.use(await openTcpProxy(connectionOf(place)));
+  const DATABASE_URL = `postgres://muster:hunter2@127.0.0.1:${proxy.port}/postgres`;
+  home = opened.use(await makeHome({ DATABASE_URL, MUSTER_DEMO: 'off' }));
+  await proxy.cut();
+}, 90_000);
+afterAll(() => opened.disposeAsync(), 90_000);
+
+const portOf = () => new URL(home.url).port;
+
+/** Waits until the program answers, and is not ready for this reason. */
+async function waitsBecause(program: Launched, reason: string): Promise<void> {
+  const { get } = createApi(home.url);
+  await waitFor(async () => {
+    const answer = await get('/health/ready').catch(() => undefined);
+    return answer?.status === 503 && answer.body.metadata?.reasons?.[0] === reason;
+  }, `the program to wait because "${reason}": ${program.output()}`);
+}
+
+/** What the program told of its waiting, in order. */
+const toldBy = (program: Launched): string[] =>
+  program
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('"database_awaited"'))
+    .map((line) => JSON.parse(line).reason);
+
+/** Asks again and again whether the program lives, at both loopback addresses. Gives every answer that was not 200. */
+function watchLife() {
+  const failures: unknown[] = [];
+  let is_over = false;
+  const watching = Promise.all(
+    ['127.0.0.1', '[::1]'].map(async (host) => {
+      while (!is_over) {
+        const answer = await fetch(`http://${host}:${portOf()}/health/live`, { keepalive: false }).catch(String);
+        if (!(answer instanceof Response && answer.ok)) failures.push(answer);
+        await Bun.sleep(1);
+      }
+    }),
+  );
+  return async () => {
+    is_over = true;
+    await watching;
+    return failures;
+  };
+}
+
+describe('PostgreSQL is not there when the service starts', () => {
+  let program: Launched;
+  beforeAll(async () => {
+    program = home.launch();
+    await waitsBecause(program, 'the database refuses connections (ECONNREFUSED)');
+  }, 90_000);
+
+  test('database away: the process lives, and is not ready', async () => {
+    for (const host of ['127.0.0.1', '[::1]']) {
+      const api = createApi(`http://${host}:${portOf()}`);
+      const live = await api.get('/health/live');
+      expect([live.status, live.body]).toEqual([200, { status: 'ok' }]);
+      const ready = await api.get('/health/ready');
+      expect(ready.status).toBe(503);
+      expect(ready.headers.get('retry-after')).toBe('1');
+      expect(ready.body).toMatchObject({
+        code: 'SERVICE_NOT_READY',
+        message: 'The service is not ready: the database refuses connections (ECONNREFUSED).',
+        metadata: { reasons: ['the database refuses connections (ECONNREFUSED)'] },
+        ray_id: ready.headers.get('rvt-ray-id'),
+      });
+    }
+  });
+
+  test('database away: every other request is told to come again, with a body or without', async () => {
+    const api = createApi(home.url);
+    const answers = await Promise.all([
+      api.get('/'),
+      api.get('/matchmaker/regions'),
+      api.post('/matchmaker/lobbies/find', 'a token', { game_modes: ['default'] }),
+      api.get('/no/such/path'),
+    ]);
+    for (const { status, body, headers } of answers) {
+      expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'DATABASE_UNAVAILABLE', '2']);
+    }
+  });
+
+  test('database away: pages of other origins may read that', async () => {
+    const origin = 'https://game.example.com';
+    const url = `${home.url}/matchmaker/lobbies/find`;
+    const preflight = await fetch(url, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST' },
+    });
+    expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([
+      204,
+      'GET, POST, PUT, PATCH, DELETE',
+    ]);
+    const answer = await fetch(url, { method: 'POST', headers: { origin }, body: '{}' });
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([503, origin]);
+    expect((await fetch(`${home.url}/cloud/games`, { headers: { origin } })).status).toBe(403);
+  });
+
+  test('database away: a second Muster does not get the port meanwhile', async () => {
+    await using other = await makeHome({ MUSTER_PORT: portOf(), DATABASE_URL: 'postgres://muster@127.0.0.1:1/none' });
+    const { exit_code, output } = await other.run();
+    expect(exit_code).toBe(1);
+    expect(output.split('\n').at(-2)).toBe(
+      `Port ${portOf()} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`,
+    );
+  });
+
+  test('database away: when it comes, the service is ready by itself, and was reachable all the time', async () => {
+    const endWatching = watchLife();
+    postgres = opened.use(await place.open());
+    await proxy.mend();
+    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    expect(await endWatching()).toEqual([]);
+    expect(toldBy(program)).toEqual(['the database refuses connections (ECONNREFUSED)']);
+
+    const token = (await Bun.file(`${home.data_directory}/administrator-token`).text()).trim();
+    const game = await makeGame(createApi(home.url), token);
+    for (const host of ['127.0.0.1', '[::1]']) {
+      const url = `http://${host}:${portOf()}`;
+      expect((await createApi(url).get('/matchmaker/regions', game.public_token)).status).toBe(200);
+      using socket = openSocket(url, { token: game.cloud_token });
+      const key = await socket.subscribe('one', `/cloud/games/${game.game_id}`);
+      expect((await socket.body(key)).game.game_id).toBe(game.game_id);
+    }
+    // A body that is larger than Bun takes unless told otherwise.
+    const head = [
+      'POST /cloud/games HTTP/1.1',
+      'Host: here',
+      'Connection: close',
+      `Content-Length: ${129 * 1024 ** 2}`,
+    ];
+    const { body } = await sendRaw(home.url, `${head.join('\r\n')}\r\n\r\n`);
+    expect(body.code).toBe('API_UNAUTHORIZED');
+    expect(await program.stop('SIGTERM')).toBe(0);
+    expect(home.processes()).toEqual([]);
+  }, 90_000);
+});
+
+describe('PostgreSQL is there, and cannot be used yet', () => {
+  test('database shutting down: it is waited for through every reason', async () => {
+    const staying = openDatabase(postgres.connection, 1);
+    await staying.queries.execute('select 1');
+    const postmaster = findPostmaster(place.cluster)?.pid ?? 0;
+    // A smart shutdown: it waits for those who are connected, and refuses others with 57P03.
+    process.kill(postmaster, 'SIGTERM');
+    const program = home.launch();
+    await waitsBecause(program, 'the database is starting up or shutting down (57P03)');
+    await staying[Symbol.asyncDispose]();
+    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    expect(findPostmaster(place.cluster)?.pid).not.toBe(postmaster);
+    expect(toldBy(program)[0]).toBe('the database is starting up or shutting down (57P03)');
+    expect(program.output()).not.toContain('hunter2');
+    expect(await program.stop('SIGTERM')).toBe(0);
+  }, 90_000);
+
+  test('database busy or read-only: what the start needs of it is waited for too', async () => {
+    await query(postgres, `alter database postgres set lock_timeout = '100ms'`);
+    await using operator = openDatabase(postgres.connection, 1);
+    const program = home.launch();
+    await operator.transact(async (tx) => {
+      await tx.execute('lock table epochs in access exclusive mode');
+      await waitsBecause(program, 'the database is too busy to answer in time (55P03)');
+    });
+    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    expect(await program.stop('SIGTERM')).toBe(0);
+
+    await query(
+      postgres,
+      'alter database postgres reset lock_timeout',
+      'alter database postgres set default_transaction_read_only = on',
+    );
+    const next = home.launch();
+    await waitsBecause(next, 'the database is read-only (25006)');
+    await query(postgres, 'begin read write', 'alter database postgres reset default_transaction_read_only', 'commit');
+    await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+    expect(await next.stop('SIGTERM')).toBe(0);
+  }, 90_000);
+});
+
+describe('a start that waits is stopped', () => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    test(`database away: ${signal} ends the wait`, async () => {
+      await proxy.cut();
+      const program = home.launch({ settings: { MUSTER_LOG: 'info' } });
+      await waitsBecause(program, 'the database refuses connections (ECONNREFUSED)');
+      expect(await program.stop(signal)).toBe(0);
+      expect(program.output()).toContain(`"reason":"${signal}","event":"service_stopping"`);
+      expect(home.processes()).toEqual([]);
+      await proxy.mend();
+    }, 90_000);
+  }
+
+  test('database silent: SIGTERM ends the first attempt, before anybody was told', async () => {
+    const letGo = proxy.hold();
+    const before = proxy.connections;
+    const program = home.launch();
+    await waitFor(() => proxy.connections > before, 'the program to connect');
+    expect(await program.stop('SIGTERM')).toBe(0);
+    letGo();
+    expect(program.output()).toBe('');
+    expect(home.processes()).toEqual([]);
+  }, 90_000);
+});
