@@ -19,15 +19,15 @@ import type { PrepareBuild } from './wire.ts';
 
 export type { BuildKind } from './tables.ts';
 
-/** Ends the names of directories that are not yet builds. */
+/** Suffix of directories whose unpacking is not finished. */
 const UNFINISHED = '.unfinished';
 
-/** A build as a runtime starts it: files on this machine. */
+/** A build that a runtime can start: files on this machine. */
 export interface UnpackedBuild {
   kind: BuildKind;
-  /** Absolute; nothing in it is a link. */
+  /** Absolute, without symbolic links. */
   directory: string;
-  /** Of an archive: what to start, and the first arguments. Of a script: its file's name. */
+  /** For an archive, the program and its first arguments. For a script, its file name. */
   command: string[];
 }
 
@@ -35,16 +35,16 @@ interface BuildsDependencies {
   database: Database;
   clock: Clock;
   uploads: Uploads;
-  /** Where builds are unpacked on this machine. */
+  /** The directory of unpacked builds on this machine. */
   directory: string;
   space?: DiskSpace;
-  /** The kinds that the configured runtimes can run. */
+  /** Kinds that the configured runtimes can run. */
   kinds: readonly BuildKind[];
 }
 
 export type Builds = ReturnType<typeof createBuilds>;
 
-/** Game servers as their developers uploaded them. */
+/** Creates the use cases of builds: game servers as their developers uploaded them. */
 export function createBuilds({
   database,
   clock,
@@ -58,15 +58,12 @@ export function createBuilds({
 
   const folderOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
 
-  /** Where a build's present content belongs: what was unpacked of a file that was sent before has another place. */
+  /** Returns the directory of a build's current content. Earlier content has another directory. */
   async function placeOf(build: BuildRow): Promise<string> {
     return join(folderOf(build), await uploads.contentId(build.upload_id, 0));
   }
 
-  /**
-   * Puts a build's files where they are started from, once for this machine; a half-unpacked one is never seen. Returns
-   * where they are.
-   */
+  /** Unpacks a build once on this machine and returns its directory. An incomplete one is never visible. */
   async function ensureUnpacked(build: BuildRow): Promise<string> {
     const place = await placeOf(build);
     if (existsSync(place)) return place;
@@ -80,7 +77,7 @@ export function createBuilds({
     return place;
   }
 
-  /** Writes a build beside its place and renames it when it is whole and on the disk. */
+  /** Unpacks a build beside its directory, and renames it once it is complete and on disk. */
   async function unpack(build: BuildRow, place: string): Promise<void> {
     swept ??= sweep().catch((error: unknown) => {
       swept = undefined;
@@ -96,12 +93,12 @@ export function createBuilds({
       if (build.kind === 'archive') await unpackArchive(file, unfinished, { takeRoom: space.createMeter() });
       else await Bun.write(join(unfinished, build.file_name), new Response(file));
       if (build.kind === 'archive') await checkProgram(unfinished, build.command);
-      // Another file was sent meanwhile: what was read may be that one.
+      // The file was sent again during the unpacking, so the bytes may be of either.
       if ((await placeOf(build)) !== place) throw new ServiceError('UPLOAD_BUSY', {});
-      // Whatever our umask is: game servers may run as another user.
+      // The umask may be stricter, and game servers may run as another user.
       await chmod(unfinished, 0o755);
       await syncTree(unfinished);
-      // Not to be listed by game servers, whatever our umask is. Servers may run in one that an earlier release made.
+      // Game servers must not list it, whatever the umask. A directory of an earlier release may have running servers.
       const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
       if (is_new) await chmod(folder, 0o711);
       await rename(unfinished, place);
@@ -113,14 +110,17 @@ export function createBuilds({
     }
   }
 
-  /** Removes what was unpacked of files that were sent before. For a build that is not complete: no server runs from it. */
+  /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
   async function removeEarlier(build: BuildRow, place: string): Promise<void> {
     const folder = folderOf(build);
     const contents = (await readdir(folder)).map((name) => join(folder, name));
     await Promise.all(contents.filter((content) => content !== place).map(remove));
   }
 
-  /** Removes what a killed process had half unpacked. Nobody else unpacks into our data directory, and we have not begun. */
+  /**
+   * Removes unfinished directories of a killed process. Runs before this process unpacks, and no other uses this data
+   * directory.
+   */
   async function sweep(): Promise<void> {
     for (const name of await readdir(directory)) {
       if (name.endsWith(UNFINISHED)) await remove(join(directory, name));
@@ -161,7 +161,7 @@ export function createBuilds({
     },
   };
 
-  /** Those within a scope that have all of the tags. Watchable. */
+  /** The builds within a scope that have all of the tags. Watchable. */
   const many: Watchable<store.BuildScope & { tags: Record<string, string> }, BuildRow[]> = {
     topics: ({ game_id }) => [topics.buildsOf(game_id)],
     read: ({ tags, ...scope }) => store.selectBuilds(database.queries, scope, tags),
@@ -171,9 +171,9 @@ export function createBuilds({
     get,
     one,
     many,
-    /** Those of the builds that are the game's and can be run. */
+    /** Returns those of the builds that belong to the game and can run. */
     completeAmong: (game_id: string, build_ids: string[]) => store.selectComplete(database.queries, game_id, build_ids),
-    /** Announces a build. Gives it with the requests that send its file. */
+    /** Creates a build. Returns it with the requests that upload its file. */
     async prepare(
       scope: store.BuildScope,
       wanted: PrepareBuild,
@@ -207,18 +207,21 @@ export function createBuilds({
     async complete(scope: store.BuildScope, build_id: string): Promise<void> {
       await uploads.complete((await get(scope, build_id)).upload_id);
     },
-    /** Merges tags into a build's, and removes those that are null; a pair that is exclusive is taken from the other builds of the environment. */
+    /**
+     * Merges tags into a build's and removes those that are null. An exclusive pair is removed from the other builds of
+     * the environment.
+     */
     async patchTags(scope: Required<store.BuildScope>, build_id: string, patch: store.TagsPatch): Promise<void> {
       const missing = patch.exclusive_tags.find((key) => !Object.hasOwn(patch.tags, key));
       if (missing !== undefined) throw new ServiceError('BUILDS_TAGS_MISSING_EXCLUSIVE_KEY', { key: missing });
       const removed = patch.exclusive_tags.find((key) => patch.tags[key] === null);
       if (removed !== undefined) throw new ServiceError('BUILDS_TAGS_NULL_EXCLUSIVE_KEY', { key: removed });
       await database.transact(async (tx) => {
-        // Within the transaction: the other builds keep their tags when there is no such build.
+        // Rolls back if there is no such build, so that the other builds keep their tags.
         if (!(await store.mergeTags(tx, scope, build_id, patch))) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
       });
     },
-    /** The build's files on this machine, fetched and unpacked if need be. */
+    /** Returns the build's files on this machine, after downloading and unpacking them if needed. */
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
       const command = build.kind === 'archive' ? build.command : [build.file_name];

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { ServiceError } from '../../platform/errors.ts';
 import { programInside } from './rules.ts';
 
-/** Looks whether what a command starts is in the unpacked archive, if it is meant to be. Throws BUILDS_BUILD_INVALID. */
+/** Checks that the program of a command is in the unpacked archive, if it should be. Throws BUILDS_BUILD_INVALID. */
 export async function checkProgram(directory: string, command: string[]): Promise<void> {
   const program = programInside(command);
   if (program === undefined) return;
-  // Whatever hinders us would hinder its start.
+  // A file that cannot be read here could not be started either.
   const file = await stat(join(directory, program)).catch(() => undefined);
   const refuse = (problem: string) =>
     new ServiceError('BUILDS_BUILD_INVALID', { error: `the command ${JSON.stringify(command[0])} ${problem}` });

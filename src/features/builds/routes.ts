@@ -22,7 +22,7 @@ const COMPLETE_ERRORS = [
   'OBJECTS_UNAVAILABLE',
 ] as const;
 
-/** For each token, as those of servers. */
+/** Limits reads per token, like those of servers. */
 const READING = perMinute('builds-read', 60_000);
 
 export function buildRoutes(builds: Builds) {

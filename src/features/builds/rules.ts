@@ -5,7 +5,10 @@ import type { PrepareBuild } from './wire.ts';
 
 const GIB = 1024 ** 3;
 
-/** The largest file of each kind (field-behaviour 7.5; the field's 10 MB for JavaScript left no room for assets). */
+/**
+ * The largest file of each kind (field-behaviour 7.5). The 10 MB of the reference API for JavaScript leave no room for
+ * assets.
+ */
 const CONTENT_LENGTH_MAX: Record<BuildKind, number> = {
   archive: 8 * GIB,
   javascript: GIB / 16,
@@ -13,12 +16,12 @@ const CONTENT_LENGTH_MAX: Record<BuildKind, number> = {
   oci_bundle: 8 * GIB,
 };
 
-/** Of all names a JavaScript build may have, those that the runtime can tell the language by. */
+/** File names from which the runtime can infer the language. */
 const SCRIPT_NAME = /\.(js|mjs|cjs|ts|mts|cts)$/;
 
 const ARCHIVE_NAME = /\.(tar(\.\w+)?|tgz|tzst)$/;
 
-/** Returns the kind of a build that is about to be uploaded; throws what is wrong with it. `kinds` can be run. */
+/** Returns the kind of a build to upload, one of `kinds`; throws what is wrong with the build. */
 export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): BuildKind {
   const problem = displayNameProblem(build.name, LONG_DISPLAY_NAME_BYTES_MAX);
   refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
@@ -54,21 +57,23 @@ export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): Bu
 }
 
 /**
- * The path, in the archive, of what a command starts; undefined when that is one of the machine's programs. As everywhere,
- * only a name without any slash is looked for among those.
+ * Returns the path of a command's program inside the archive; undefined for a program of the machine. As in a shell,
+ * only a name without a slash is searched on the machine.
  */
 export function programInside([program = '']: string[]): string | undefined {
   return program.includes('/') && !program.startsWith('/') ? program : undefined;
 }
 
-/** The kind of a build that names none. Clients of Rivet upload containers without a kind, and always with an image tag. */
+/**
+ * Infers the kind of a build that names none. Clients of Rivet upload containers without a kind, but with an image tag.
+ */
 function inferKind({ image_file, image_tag, command }: PrepareBuild): BuildKind | undefined {
   if (SCRIPT_NAME.test(image_file.path)) return 'javascript';
   if (image_tag !== undefined && !command) return 'docker_image';
   return ARCHIVE_NAME.test(image_file.path) ? 'archive' : undefined;
 }
 
-/** What a script is called on our disk: its language, and nothing else that the user wrote. */
+/** Returns the file name of a script on our disk: only its extension comes from the user. */
 export function scriptNameOf(path: string): string {
   return `main${SCRIPT_NAME.exec(path)?.[0] ?? '.js'}`;
 }

@@ -5,10 +5,10 @@ import { topics } from '../topics.ts';
 import { type BuildRow, builds } from './tables.ts';
 
 const BUILDS_MAX = 1_000;
-/** Any number; the locks of platform/database are of another kind, with one number each. */
+/** An arbitrary number. The locks of platform/database take one number each, so they cannot collide. */
 const EXCLUSIVE_TAGS_LOCK = 7_263_403;
 
-/** Where builds are looked for: a whole game, or one of its environments. */
+/** The scope of a query: a whole game, or one of its environments. */
 export interface BuildScope {
   game_id: string;
   namespace_id?: string;
@@ -19,7 +19,7 @@ export async function insertBuild(tx: Tx, row: BuildRow): Promise<void> {
   await tx.insert(builds).values(row);
 }
 
-/** The build within the scope; those made for the whole game are in each of its environments. */
+/** Returns a build within the scope. Builds of the whole game are in each environment. */
 export async function selectBuild(
   queries: Queries,
   scope: BuildScope,
@@ -37,7 +37,7 @@ export async function selectBuildByUpload(queries: Queries, upload_id: string): 
   return row;
 }
 
-/** The newest first; only those that have all of the tags. */
+/** Returns the builds that have all of the tags, newest first. */
 export async function selectBuilds(
   queries: Queries,
   scope: BuildScope,
@@ -51,7 +51,7 @@ export async function selectBuilds(
     .limit(BUILDS_MAX);
 }
 
-/** Those of the builds that are complete, as a set of ids. */
+/** Returns the ids of those builds that are complete. */
 export async function selectComplete(queries: Queries, game_id: string, build_ids: string[]): Promise<Set<string>> {
   const rows = await queries
     .select({ build_id: builds.build_id })
@@ -76,12 +76,15 @@ export async function setComplete(
 }
 
 export interface TagsPatch {
-  /** Null removes the tag. */
+  /** A tag of null is removed. */
   tags: Record<string, string | null>;
   exclusive_tags: string[];
 }
 
-/** Adds tags to a build and removes those that are null; the exclusive ones are taken from every other build in the scope that has the same pair. */
+/**
+ * Adds tags to a build and removes those that are null. An exclusive pair is removed from every other build in the
+ * scope.
+ */
 export async function mergeTags(
   tx: Tx,
   scope: Required<BuildScope>,
@@ -90,7 +93,7 @@ export async function mergeTags(
 ): Promise<BuildRow | undefined> {
   const own = and(eq(builds.game_id, scope.game_id), eq(builds.namespace_id, scope.namespace_id));
   await touch(tx, [topics.buildsOf(scope.game_id)]);
-  // One after the other: of two at once, each would take the pair from the builds that have it, and not from the other's.
+  // Serializes exclusive changes: two concurrent ones would not see the pair of each other.
   if (exclusive_tags.length > 0) {
     await tx.execute(sql`select pg_advisory_xact_lock(${EXCLUSIVE_TAGS_LOCK}, hashtext(${scope.namespace_id}))`);
   }

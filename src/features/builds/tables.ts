@@ -4,11 +4,11 @@ import { uploads } from '../uploads/tables.ts';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
-/** The kinds of build there are: ours, and the field's containers. Which can be run depends on the runtimes. */
+/** Kinds of build: Muster's own, and the containers of the reference API. The runtimes decide which can run. */
 export const BUILD_KINDS = ['archive', 'javascript', 'docker_image', 'oci_bundle'] as const;
 export type BuildKind = (typeof BUILD_KINDS)[number];
 
-/** A game server as its developer uploaded it. */
+/** Game servers as their developers uploaded them. */
 export const builds = pgTable(
   'builds',
   {
@@ -16,7 +16,7 @@ export const builds = pgTable(
     game_id: uuid()
       .notNull()
       .references(() => games.game_id),
-    /** The environment it was made in; null when it was made for the whole game. */
+    /** The environment it was created in. Null for the whole game. */
     namespace_id: uuid(),
     upload_id: uuid()
       .notNull()
@@ -24,9 +24,9 @@ export const builds = pgTable(
     name: text().notNull(),
     kind: text({ enum: BUILD_KINDS }).notNull(),
     image_tag: text(),
-    /** Of a javascript build: the file's name, which tells JavaScript from TypeScript. */
+    /** For a javascript build, the file name, whose extension tells the language. */
     file_name: text().notNull(),
-    /** Of an archive: what to start in it, and the first arguments. */
+    /** For an archive, the program and its first arguments. */
     command: jsonb().$type<string[]>().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
     content_length: bigint({ mode: 'number' }).notNull(),

@@ -7,18 +7,18 @@ import { type Extract, extract, type Header } from 'tar-stream';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import { isErrno } from '../../platform/processes.ts';
 
-/** Limits against archives that are small only until they are opened (reliability-security A3). */
+/** Limits against archives that expand to huge sizes (reliability-security A3). */
 export const UNPACK_LIMITS = {
   entries: 100_000,
   depth: 32,
   name_bytes: 1_024,
   unpacked_bytes: 16 * 1024 ** 3,
-  /** Unpacked bytes for each byte of the archive, beyond the first 64 MiB. */
+  /** Unpacked bytes per byte of the archive, after the first 64 MiB. */
   ratio: 200,
 };
 export type UnpackLimits = typeof UNPACK_LIMITS;
 
-/** Called with the length of what is to be written; throws when there is no room for it. */
+/** Reserves disk space for a number of bytes; throws if there is none. */
 type TakeRoom = (bytes: number) => Promise<void>;
 
 interface UnpackOptions {
@@ -30,16 +30,15 @@ const RATIO_FREE_BYTES = 64 * 1024 ** 2;
 const GZIP_MAGIC = '1f8b';
 const ZSTD_MAGIC = '28b52ffd';
 const MAGIC_BYTES = 4;
-/** A tar is made of blocks; its last ones hold nothing but zeros. */
+/** A tar consists of blocks; the last ones are zeros. */
 const BLOCK_BYTES = 512;
-/** Of a name in a message. */
+/** Length of a name in a message. */
 const SHOWN_MAX = 120;
 
 /**
- * Unpacks a tar, plain or compressed by gzip or zstd (its first bytes tell), into a directory that is new and ours. What
- * it holds may be hostile: only files and folders are taken, under names that stay inside, each file once; owners, times
- * and all of the mode but "executable" are not. Throws BUILDS_BUILD_INVALID, which names the entry; what was unpacked
- * until then stays, and the caller throws the directory away.
+ * Unpacks a tar, plain or compressed by gzip or zstd (its first bytes tell), into a new directory. The content may be
+ * hostile: only files and folders with names inside the directory are taken, each file once, and of owner, times and
+ * mode only "executable". Throws BUILDS_BUILD_INVALID with the entry; the caller deletes what was unpacked.
  */
 export async function unpackArchive(
   archive: ReadableStream<Uint8Array>,
@@ -55,15 +54,16 @@ export async function unpackArchive(
     createBrake(meter, limits, takeRoom),
     tar,
   );
-  // Both ends have come to rest before the directory is anybody else's. What one end refused counts for more than the
-  // other's complaint that the stream was cut.
+  // Waits for both ends before the caller uses the directory. A refusal of one end counts more than the other end's
+  // report of a broken stream.
   const ends = await Promise.allSettled([takeEntries(tar, directory, { meter, limits }), bytes]);
   const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
   const refused = failures.find((failure) => failure instanceof ServiceError || isDiskTrouble(failure));
   if (refused) throw refused;
   const place = meter.last_name === undefined ? '' : ` in or after ${shown(meter.last_name)}`;
   if (failures.length > 0) throw invalid(`it is not a tar, or is damaged${place}`, failures[0]);
-  // Cut between two entries, a tar reads like a whole one, and the decompressor of zstd does not tell that its input ended.
+  // A tar cut between two entries reads like a complete one, and the decompressor of zstd does not report a truncated
+  // input.
   if (!isEndMark(meter.last_block))
     throw invalid(`its end is missing, so packing or copying it was interrupted${place}`);
 }
@@ -74,11 +74,11 @@ interface Meter {
   packed: number;
   unpacked: number;
   last_block: Buffer;
-  /** Of the entry that was begun last. */
+  /** The name of the entry begun last. */
   last_name: string | undefined;
 }
 
-/** The first bytes in hexadecimal, and the whole stream again, counted. */
+/** Returns the first bytes in hexadecimal, and the whole stream with its bytes counted. */
 async function peek(stream: ReadableStream<Uint8Array>, meter: Meter) {
   const reader = stream.getReader();
   let first = Buffer.alloc(0);
@@ -107,7 +107,7 @@ function createDecompressor(first_bytes: string) {
   return first_bytes === ZSTD_MAGIC ? createZstdDecompress() : new PassThrough();
 }
 
-/** Stops the flow when more comes out than any honest archive holds, or than there is room for. */
+/** Stops the stream when it exceeds the limits of an honest archive or the disk space. */
 function createBrake(meter: Meter, limits: UnpackLimits, takeRoom: TakeRoom): Transform {
   return new Transform({
     transform(chunk: Uint8Array, _encoding, next) {
@@ -139,25 +139,25 @@ async function takeEntries(tar: Extract, directory: string, { meter, limits }: B
     const path = checkedPath(entry.header, limits);
     if (isFolder(entry.header)) await makeFolder(entry, join(directory, path));
     else await writeFile(entry, join(directory, path));
-    // tar-stream goes on to the next entry when this one has been read to its end.
+    // tar-stream continues once this entry has been read to its end.
     entry.resume();
   }
   if (count === 0) throw invalid('it is empty, or not a tar');
 }
 
-/** Of old, a file whose name ends in a slash is a folder; tar-stream gives it as a file. */
+/** In old tars a file whose name ends in a slash is a folder; tar-stream reports a file. */
 function isFolder({ name, type, size }: Header): boolean {
   return type === 'directory' || (type === 'file' && name.endsWith('/') && size === 0);
 }
 
-/** The entry's name, relative and inside; an empty one is the directory itself. */
+/** Returns the name of an entry, relative and inside the directory. Empty for the directory itself. */
 function checkedPath(header: Header, limits: UnpackLimits): string {
   const { name, type, linkname, pax } = header;
   if (type === 'symlink' || type === 'link') {
     const option = type === 'symlink' ? '--dereference' : '--hard-dereference';
     throw invalid(`${shown(name)} is a link to ${shown(linkname ?? '')}; pack the file itself (tar ${option})`);
   }
-  // What stands there is a map of the holes and the rest of the file, under a name that is not the file's.
+  // The content of a sparse file is a map of its holes and the rest, under another name.
   if (Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
     throw invalid(`${shown(name)} is a sparse file; pack it whole (tar without --sparse)`);
   }
@@ -169,8 +169,8 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   while (segments[0] === '.') segments.shift();
   const is_inside =
     !name.startsWith('/') && segments.every((segment) => segment !== '' && segment !== '.' && segment !== '..');
-  // Control characters, NUL among them, and the other system's separator have no business in a file's name; U+FFFD stands
-  // for what was not UTF-8, and nobody would find the file under it.
+  // File names must not have control characters or backslashes. U+FFFD replaces bytes that are not UTF-8, so the file
+  // could not be found by its name.
   if (!is_inside || /[\p{Cc}\\\ufffd]/u.test(name))
     throw invalid(`${shown(name)} is not a plain path inside the archive`);
   if (Buffer.byteLength(name) > limits.name_bytes || segments.some((segment) => Buffer.byteLength(segment) > 255)) {
@@ -193,7 +193,7 @@ async function makeFolder(entry: Entry, path: string): Promise<void> {
 async function writeFile(entry: Entry, file: string): Promise<void> {
   const is_executable = (entry.header.mode & 0o111) !== 0;
   await makeFolder(entry, dirname(file));
-  // "wx": a second entry of the same name, or one in the place of a folder, is refused by the file system itself.
+  // With "wx" the file system refuses a second entry of one name, or one in the place of a folder.
   const handle = await open(file, 'wx', is_executable ? 0o755 : 0o644).catch((error: unknown) => {
     throw isErrno(error, 'EEXIST') ? invalid(`${shown(entry.header.name)} occurs twice`, error) : error;
   });
@@ -207,7 +207,7 @@ async function writeFile(entry: Entry, file: string): Promise<void> {
   }
 }
 
-/** A full disk, for one, is no fault of the archive. */
+/** Tells failures of the disk, such as a full one, from faults of the archive. */
 function isDiskTrouble(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error;
 }

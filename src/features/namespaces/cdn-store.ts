@@ -8,7 +8,7 @@ import { type DomainRow, type NamespaceRow, namespaceAuthUsers, namespaceDomains
 const DOMAINS_LIMIT = 100;
 const USERS_LIMIT = 100;
 
-/** Changes settings of a namespace. False when there is no such namespace in the game. */
+/** Updates settings of a namespace. Returns false if the game has no such namespace. */
 export async function updateSettings(
   tx: Tx,
   { game_id, namespace_id }: NamespacePlace,
@@ -23,7 +23,7 @@ export async function updateSettings(
   return rows.length > 0;
 }
 
-/** Its domains by name. */
+/** Returns the domains of a namespace, ordered by name. */
 export async function selectDomains(queries: Queries, namespace_id: string): Promise<DomainRow[]> {
   return await queries
     .select()
@@ -33,7 +33,7 @@ export async function selectDomains(queries: Queries, namespace_id: string): Pro
     .limit(DOMAINS_LIMIT);
 }
 
-/** The namespace that has a domain. */
+/** Returns the namespace that has a domain. */
 export async function selectHolder(queries: Queries, domain: string): Promise<NamespacePlace | undefined> {
   const [row] = await queries
     .select({ game_id: namespaces.game_id, namespace_id: namespaces.namespace_id })
@@ -45,18 +45,18 @@ export async function selectHolder(queries: Queries, domain: string): Promise<Na
 
 interface WantedDomain {
   row: DomainRow;
-  /** The namespace that it is taken from. */
+  /** The namespace that had the domain. */
   from: NamespacePlace | undefined;
   domains_max: number;
 }
 
-/** Adds a domain, within a maximum of them, and says what became of it. Whether the namespace may have it was checked before. */
+/** Adds a domain, up to the maximum, and returns the result. The caller has checked that the namespace may have it. */
 export async function insertDomain(
   tx: Tx,
   place: NamespacePlace,
   { row, from, domains_max }: WantedDomain,
 ): Promise<'added' | 'there' | 'taken' | 'too_many'> {
-  // Locks the namespace's version: another request that adds a domain to it waits here.
+  // Locks the namespace, so that concurrent requests cannot exceed the maximum.
   await touch(tx, [...settingsTopics(place, row.domain), ...(from ? settingsTopics(from) : [])]);
   const holder = await selectHolder(tx, row.domain);
   if (holder?.namespace_id === row.namespace_id) return 'there';
@@ -82,7 +82,7 @@ async function removeRow(tx: Tx, namespace_id: string, domain: string): Promise<
     .where(and(eq(namespaceDomains.namespace_id, namespace_id), eq(namespaceDomains.domain, domain)));
 }
 
-/** Names and password hashes, by name. */
+/** Returns names and password hashes, ordered by name. */
 export async function selectUsers(
   queries: Queries,
   namespace_id: string,
@@ -95,7 +95,7 @@ export async function selectUsers(
     .limit(USERS_LIMIT);
 }
 
-/** Adds a user or changes his password. False when there are as many users as there may be. */
+/** Adds a user or changes the password. Returns false at the maximum of users. */
 export async function upsertUser(
   tx: Tx,
   place: NamespacePlace,

@@ -15,11 +15,11 @@ const DOMAINS_MAX = 10;
 const USERS_MAX = 32;
 const REMEMBERED_DOMAINS_MAX = 10_000;
 
-/** What the operator says of host names. */
+/** The operator's settings of host names. */
 export interface DomainSettings extends OwnNames {
   /** Domains that namespaces may have without a proof. */
   domains_allow: readonly string[];
-  /** Name servers that are asked for proofs; none: the machine's. */
+  /** Name servers to ask for proofs. Empty for those of the machine. */
   name_servers: readonly string[];
 }
 
@@ -29,16 +29,16 @@ interface CdnSettingsDependencies extends DomainSettings {
   feed: Feed;
   /** Throws NAMESPACE_NOT_FOUND. */
   get(place: NamespacePlace): Promise<NamespaceRow>;
-  /** Throws NAMESPACE_NOT_FOUND when the work does not find it. */
+  /** Runs a change. Throws NAMESPACE_NOT_FOUND if it returns false. */
   change(place: NamespacePlace, work: (tx: Tx) => Promise<boolean>): Promise<void>;
 }
 
-/** How a namespace's site is reached, and by whom (field-behaviour 8.3 and 8.4). */
+/** Creates the use cases of a namespace's site: its domains and users (field-behaviour 8.3 and 8.4). */
 export function createCdnSettings(dependencies: CdnSettingsDependencies) {
   const { database, clock, feed, domains_allow, name_servers, get, change } = dependencies;
   const reserved_hosts = createReservedHosts(dependencies);
   const lookUpTxt = createTxtLookup(name_servers);
-  // Every request that does not name the API's own host asks whose the name is.
+  // Every request to another host than the API's own looks up its domain.
   const remembered = createWatchedCache({
     feed,
     topic: topics.siteHost,
@@ -49,7 +49,10 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
   const update = (place: NamespacePlace, settings: Partial<NamespaceRow>) =>
     change(place, (tx) => store.updateSettings(tx, place, settings));
 
-  /** Of a domain that another namespace has, only a proof or the operator's word for this namespace counts. */
+  /**
+   * Requires the right to a domain. A domain of another namespace needs a proof, or the operator's entry for this
+   * namespace.
+   */
   async function assertMayHave(domain: string, namespace_id: string, is_taken: boolean): Promise<void> {
     const right = operatorRight(domains_allow, domain, namespace_id);
     if (right === 'given' || (right === 'allowed' && !is_taken)) return;
@@ -63,7 +66,7 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
   }
 
   return {
-    /** Domains and names of users; passwords stay here. */
+    /** Returns domains and names of users, without passwords. */
     async describe(place: NamespacePlace) {
       const { namespace_id } = await get(place);
       const [domains, users] = await Promise.all([
@@ -72,14 +75,13 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
       ]);
       return { domains, user_names: users.map(({ user }) => user) };
     },
-    /** Whether pages of its domains may do without a token. */
+    /** Sets whether pages of the namespace's domains need no token. */
     setDomainPublicAuth: (place: NamespacePlace, enabled: boolean) =>
       update(place, { enable_domain_public_auth: enabled }),
     setAuthType: (place: NamespacePlace, auth_type: NamespaceRow['auth_type']) => update(place, { auth_type }),
     /**
-     * Gives the namespace a domain that it has proven to have a right to, or that the operator lets it have. Throws
-     * CDN_INVALID_DOMAIN, CDN_DOMAIN_NOT_PROVEN, CDN_DOMAIN_NOT_CHECKED, CDN_TOO_MANY_DOMAINS, or CLOUD_HOSTNAME_TAKEN.
-     * Repeating it is harmless.
+     * Adds a domain that the namespace has proven to own or that the operator allows. Repeating it is harmless. Throws
+     * CDN_INVALID_DOMAIN, CDN_DOMAIN_NOT_PROVEN, CDN_DOMAIN_NOT_CHECKED, CDN_TOO_MANY_DOMAINS or CLOUD_HOSTNAME_TAKEN.
      */
     async addDomain(place: NamespacePlace, text: string): Promise<void> {
       const domain = text.toLowerCase();
@@ -101,7 +103,10 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
       await database.transact((tx) => store.deleteDomain(tx, place, domain));
       remembered.forget(domain);
     },
-    /** Throws CDN_INVALID_AUTH_USER_PASSWORD when the password is no bcrypt hash, or CDN_TOO_MANY_AUTH_USERS. */
+    /**
+     * Adds a user or changes the password. Throws CDN_INVALID_AUTH_USER_PASSWORD unless it is a bcrypt hash, or
+     * CDN_TOO_MANY_AUTH_USERS.
+     */
     async setUser(place: NamespacePlace, user: { user: string; password: string }): Promise<void> {
       if (!isUserName(user.user)) throw new ServiceError('VALIDATION_ERROR', { error: 'user: invalid' });
       if (!isPasswordHash(user.password)) throw new ServiceError('CDN_INVALID_AUTH_USER_PASSWORD', {});
@@ -113,11 +118,11 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
       await get(place);
       await database.transact((tx) => store.deleteUser(tx, place, user));
     },
-    /** Names and password hashes of those who may see the site. */
+    /** Returns names and password hashes of the users who may see the site. */
     users: (namespace_id: string) => store.selectUsers(database.queries, namespace_id),
-    /** Host names that no namespace has, whatever is stored. */
+    /** Host names that no namespace can have, whatever is stored. */
     reserved_hosts,
-    /** The namespace that a domain belongs to. */
+    /** Returns the namespace of a domain. */
     findByDomain: (domain: string) => remembered.get(domain),
   };
 }

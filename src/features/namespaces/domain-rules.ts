@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 
-/** A DNS record by which the owner of a domain says which namespace may have it. */
+/** A DNS record by which the owner of a domain grants it to a namespace. */
 export interface DomainProof {
   name: string;
   type: 'TXT';
@@ -11,10 +11,10 @@ export function proofOf(domain: string, namespace_id: string): DomainProof {
   return { name: `_muster.${domain}`, type: 'TXT', value: `muster-namespace=${namespace_id}` };
 }
 
-/** By what right a namespace may have a domain without a proof: the operator named both, or only the domain. */
+/** The operator's permission for a domain: `given` to this namespace, or `allowed` to any. */
 export type OperatorRight = 'given' | 'allowed' | undefined;
 
-/** Reads entries like `play.example.com=NAMESPACE_ID`, `*.example.com` and `*`. */
+/** Finds the permission in entries like `play.example.com=NAMESPACE_ID`, `*.example.com` and `*`. */
 export function operatorRight(entries: readonly string[], domain: string, namespace_id: string): OperatorRight {
   const rights = entries.map((entry): OperatorRight => {
     const [pattern = '', owner] = entry.toLowerCase().split('=');
@@ -25,29 +25,32 @@ export function operatorRight(entries: readonly string[], domain: string, namesp
   return rights.includes('given') ? 'given' : rights.find((right) => right !== undefined);
 }
 
-/** How the service is reached. */
+/** The names of the service. */
 export interface OwnNames {
   public_url: string;
   local_url: string;
-  /** The address or name listened on. */
+  /** The address or name to listen on. */
   host: string;
   server_host: string;
-  /** Further names of the service, which only the operator knows. */
+  /** Further names of the service, as configured. */
   own_hosts: readonly string[];
   sites_domain: string;
 }
 
-/** The host names that no namespace can have, however they came into the database. */
+/** Creates the check of host names that no namespace can have, whatever is stored. */
 export function createReservedHosts({ sites_domain, ...names }: OwnNames) {
   const urls = [names.public_url, names.local_url].map((url) => new URL(url).hostname);
   const own = new Set([...urls, names.host, names.server_host, hostname(), ...names.own_hosts].map(toName));
 
-  /** Whether the API answers under a name. */
+  /** Returns whether the API answers under a name. */
   const isOwn = (host: string) => own.has(toName(host));
 
   return {
     isOwn,
-    /** Whether it does, or the name can be nobody's: an address, a name of this machine, or one below the sites' domain. */
+    /**
+     * Returns whether no namespace can have a name: the API's own, an address, a name of this machine, or one below the
+     * sites' domain.
+     */
     isReserved(host: string): boolean {
       const name = toName(host);
       const is_of_machine = !name.includes('.') || /\.(localhost|local)$/.test(name) || /[\d\]]$/.test(name);

@@ -37,10 +37,10 @@ interface WantedNamespace {
 
 export type Namespaces = ReturnType<typeof createNamespaces>;
 
-/** Environments of a game, each on one of its versions. */
+/** Creates the use cases of namespaces: the environments of a game, each on one of its versions. */
 export function createNamespaces(dependencies: NamespacesDependencies) {
   const { database, clock, feed, tokens, versions } = dependencies;
-  // Every request of a player asks for his namespace.
+  // Every request of a player reads its namespace.
   const remembered = createWatchedCache({
     feed,
     topic: topics.namespace,
@@ -63,7 +63,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     return namespace_id;
   }
 
-  /** Changes a namespace. Throws NAMESPACE_NOT_FOUND when the work does not find it. */
+  /** Runs a change of a namespace. Throws NAMESPACE_NOT_FOUND if it returns false. */
   async function change(place: store.NamespacePlace, work: (tx: Tx) => Promise<boolean>): Promise<void> {
     const is_changed = await database.transact(work);
     remembered.forget(place.namespace_id);
@@ -73,23 +73,23 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
   return {
     get,
     cdn: createCdnSettings({ ...dependencies, get, change }),
-    /** For a caller whose token names the namespace. */
+    /** Returns the namespace that a token names. */
     find: remembered.get,
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
-    /** Those of all games that are on one of the versions. */
+    /** Returns the namespaces of all games on one of the versions. */
     onVersions: (version_ids: string[]) => store.selectOnVersions(database.queries, version_ids),
     async validate(game_id: string, wanted: { name_id: string; display_name: string }) {
       const existing = await store.selectNamespaces(database.queries, game_id);
       const is_taken = existing.some(({ name_id }) => name_id === wanted.name_id);
       return [...namespaceProblems(wanted), ...(is_taken ? [{ path: ['name-id', 'not-unique'] }] : [])];
     },
-    /** Throws VALIDATION_ERROR or VERSION_NOT_FOUND. */
+    /** Creates a namespace. Throws VALIDATION_ERROR or VERSION_NOT_FOUND. */
     async create(wanted: WantedNamespace): Promise<string> {
       refuseProblems(namespaceProblems(wanted));
       await versions.get(wanted);
       return await database.transact((tx) => insert(tx, wanted));
     },
-    /** For a game that is being made in the same transaction. */
+    /** Creates a namespace in the transaction that creates its game. */
     createWith: insert,
     /** Moves a namespace to another version of its game. */
     async setVersion(place: store.NamespacePlace, version_id: string): Promise<void> {
@@ -97,7 +97,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       await change(place, (tx) => store.updateVersion(tx, place, version_id, clock));
     },
     validateMatchmakerLimits: matchmakerLimitProblems,
-    /** Sets how many lobbies a namespace may have, and how many players of one client. Throws VALIDATION_ERROR. */
+    /** Sets the maximum of lobbies of a namespace and of players per client. Throws VALIDATION_ERROR. */
     async setMatchmakerLimits(
       place: store.NamespacePlace,
       limits: { lobby_count_max: number; max_players: number },
@@ -114,20 +114,20 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       };
       await change(place, (tx) => updateSettings(tx, place, settings));
     },
-    /** What is wrong with the ports of a development token. */
+    /** Returns what is wrong with the ports of a development token. */
     validateDevelopmentToken: (wanted: Omit<DevelopmentTokenBody, 'hostname'>) =>
       developmentPortProblems(readDevelopmentPorts(wanted)),
-    /** Which versions it was on, the latest first. */
+    /** Returns the versions of a namespace, latest first. */
     async versionHistory(place: store.NamespacePlace, limit = HISTORY_DEFAULT) {
       const { namespace_id } = await get(place);
       return await store.selectDeployments(database.queries, namespace_id, limit);
     },
-    /** A token that a game's clients carry openly. */
+    /** Issues a token for a game's clients. It is not secret. */
     async createPublicToken(place: store.NamespacePlace): Promise<string> {
       const { namespace_id, name_id } = await get(place);
       return await tokens.issue({ kind: 'public', namespace_id }, { suffix: name_id });
     },
-    /** A token with which the matchmaker answers as if a lobby ran at `hostname` (field-behaviour 1.8). */
+    /** Issues a token with which the matchmaker answers as if a lobby ran at `hostname` (field-behaviour 1.8). */
     async createDevelopmentToken(place: store.NamespacePlace, wanted: DevelopmentTokenBody): Promise<string> {
       const { namespace_id, name_id } = await get(place);
       if (wanted.ports && wanted.lobby_ports) {
@@ -138,7 +138,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       const caller = { kind: 'development', namespace_id, hostname: wanted.hostname, ports } as const;
       return await tokens.issue(caller, { suffix: name_id });
     },
-    /** A token for a developer's own machines: servers and builds of this environment. */
+    /** Issues a token for a developer's back end: servers and builds of this environment. */
     async createServiceToken(place: store.NamespacePlace, made: NonNullable<IssueOptions['made']>): Promise<string> {
       const { namespace_id } = await get(place);
       return await tokens.issue({ kind: 'service', namespace_id }, { made });

@@ -11,7 +11,7 @@ const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 interface NamespaceRoutesDependencies {
   namespaces: Namespaces;
   sites_domain: string;
-  /** Admits a caller who has a token of the game made, and gives its id and moment. */
+  /** Authorizes a caller to issue a token of the game, and returns the token's id and time. */
   admitToken(caller: Caller, game_id: string): Promise<NonNullable<IssueOptions['made']>>;
 }
 

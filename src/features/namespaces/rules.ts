@@ -9,14 +9,16 @@ import {
 } from '../names.ts';
 
 const PORTS_MAX = 16;
-/** The field's (field-behaviour 4.3). */
+/** Limit of the reference API (field-behaviour 4.3). */
 const LOBBY_COUNT_MAX = 32_767;
-/** What the database can hold of them; nobody has as many. */
+/** The maximum of the column. */
 const MAX_PLAYERS_MAX = 2_147_483_647;
-/** Each more doubles the work of a login; 12 is a quarter of a second. */
+/** Each step doubles the time of a login; 12 takes a quarter of a second. */
 const BCRYPT_COST_MAX = 12;
 
-/** What is wrong with the matchmaker's limits of a namespace: one number stands for the five kinds of client. */
+/**
+ * Returns what is wrong with the matchmaker's limits of a namespace. One number applies to all five kinds of client.
+ */
 export function matchmakerLimitProblems(limits: { lobby_count_max: number; max_players: number }): ContentProblem[] {
   const playersProblem = (problem: string) => [
     ['max-players', problem],
@@ -30,18 +32,18 @@ export function matchmakerLimitProblems(limits: { lobby_count_max: number; max_p
   ].map((path) => ({ path }));
 }
 
-/** A domain of two labels at least; addresses of machines are none. */
+/** Accepts domains of at least two labels, but no addresses. */
 export function isDomain(text: string): boolean {
   const label = '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?';
   return text.length <= 255 && new RegExp(`^(${label}\\.)+${label}$`).test(text) && !/\.[0-9]+$/.test(text);
 }
 
-/** A name that Basic authentication can carry: no colon, nothing unprintable. */
+/** Accepts names that Basic authentication can carry: printable, without a colon. */
 export function isUserName(text: string): boolean {
   return /^[^:\p{Cc}]{1,128}$/u.test(text);
 }
 
-/** A whole bcrypt hash (field-behaviour 8.4) that does not take too long to compare with. */
+/** Accepts complete bcrypt hashes (field-behaviour 8.4) that do not take too long to check. */
 export function isPasswordHash(text: string): boolean {
   return /^\$2[ayb]?\$[0-9]{2}\$[A-Za-z0-9./]{53}$/.test(text) && inRange(getRounds(text), 4, BCRYPT_COST_MAX);
 }
@@ -50,7 +52,7 @@ function inRange(value: number, min: number, max: number): boolean {
   return value >= min && value <= max;
 }
 
-/** What is wrong with a namespace's names; whether they are taken is another question. */
+/** Returns what is wrong with a namespace's names; whether they are taken is checked elsewhere. */
 export function namespaceProblems(wanted: { display_name: string; name_id: string }): ContentProblem[] {
   const display_name = displayNameProblem(wanted.display_name, LONG_DISPLAY_NAME_BYTES_MAX);
   const name_id = nameIdProblem(wanted.name_id);
@@ -60,7 +62,9 @@ export function namespaceProblems(wanted: { display_name: string; name_id: strin
   ];
 }
 
-/** What is wrong with the ports of a development token (field-behaviour 8.5); paths name a port by its place. */
+/**
+ * Returns what is wrong with the ports of a development token (field-behaviour 8.5). Paths give a port by its index.
+ */
 export function developmentPortProblems(ports: DevelopmentPort[]): ContentProblem[] {
   const problems = ports.flatMap((port, index) => {
     const before = ports.slice(0, index);

@@ -6,7 +6,7 @@ import * as wire from './wire.ts';
 const NAMESPACE = '/cloud/games/:game_id/namespaces/:namespace_id';
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
-/** The settings of a namespace: the matchmaker's limits, and how its site is reached. */
+/** Routes for the settings of a namespace: the matchmaker's limits, domains and users. */
 export function namespaceSettingsRoutes(namespaces: Namespaces) {
   const writing = { allow: ['identity', 'cloud'], access: 'write', response: Empty } as const;
   return [

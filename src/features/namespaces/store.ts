@@ -8,7 +8,7 @@ import { type NamespaceRow, type NamespaceVersionRow, namespaces, namespaceVersi
 const NAMESPACES_MAX = 1_000;
 const ALL_NAMESPACES_MAX = 100_000;
 
-/** What names a namespace; whoever asks must know the game too. */
+/** A namespace within its game, which every query checks. */
 export interface NamespacePlace {
   game_id: string;
   namespace_id: string;
@@ -28,7 +28,7 @@ export async function selectNamespace(queries: Queries, namespace_id: string): P
   return row;
 }
 
-/** By display name. */
+/** Returns the namespaces of a game, ordered by display name. */
 export async function selectNamespaces(queries: Queries, game_id: string): Promise<NamespaceRow[]> {
   return await queries
     .select()
@@ -38,7 +38,7 @@ export async function selectNamespaces(queries: Queries, game_id: string): Promi
     .limit(NAMESPACES_MAX);
 }
 
-/** Those that are on one of the versions. */
+/** Returns the namespaces on one of the versions. */
 export async function selectOnVersions(queries: Queries, version_ids: string[]): Promise<NamespaceRow[]> {
   return await queries
     .select()
@@ -48,7 +48,7 @@ export async function selectOnVersions(queries: Queries, version_ids: string[]):
     .limit(ALL_NAMESPACES_MAX);
 }
 
-/** Moves a namespace to a version. False when there is no such namespace in the game. */
+/** Moves a namespace to a version. Returns false if the game has no such namespace. */
 export async function updateVersion(tx: Tx, place: NamespacePlace, version_id: string, clock: Clock): Promise<boolean> {
   const { game_id, namespace_id } = place;
   await touch(tx, [topics.game(game_id), topics.namespace(namespace_id)]);
@@ -58,12 +58,12 @@ export async function updateVersion(tx: Tx, place: NamespacePlace, version_id: s
     .where(and(eq(namespaces.game_id, game_id), eq(namespaces.namespace_id, namespace_id)))
     .returning();
   const [row] = rows;
-  // The time after the wait for others who move it, so that the history is in their order.
+  // Reads the clock after waiting for concurrent moves, so that the history is in order.
   if (row) await insertDeployment(tx, row, clock.now());
   return rows.length > 0;
 }
 
-/** The latest first. */
+/** Returns the versions of a namespace, latest first. */
 export async function selectDeployments(
   queries: Queries,
   namespace_id: string,

@@ -25,9 +25,9 @@ export const namespaces = pgTable(
     max_players_per_client_proxy: integer().notNull().default(2),
     max_players_per_client_tor: integer().notNull().default(2),
     max_players_per_client_hosting: integer().notNull().default(2),
-    /** Whether pages of the namespace's own domains may do without a token. */
+    /** Whether pages of the namespace's own domains need no token. */
     enable_domain_public_auth: boolean().notNull().default(true),
-    /** Whether its site asks for a user and password. */
+    /** Whether the site asks for a user and password. */
     auth_type: text({ enum: ['none', 'basic'] })
       .notNull()
       .default('none'),
@@ -38,7 +38,7 @@ export const namespaces = pgTable(
   ],
 );
 
-/** Which version a namespace was on, and since when. */
+/** The history of a namespace's versions. */
 export const namespaceVersions = pgTable(
   'namespace_versions',
   {
@@ -54,7 +54,7 @@ export const namespaceVersions = pgTable(
   (table) => [index('namespace_versions_by_time').on(table.namespace_id, table.deploy_ts)],
 );
 
-/** Domains of its own under which a namespace's site is served. */
+/** Domains of a namespace's site. */
 export const namespaceDomains = pgTable(
   'namespace_domains',
   {
@@ -67,7 +67,7 @@ export const namespaceDomains = pgTable(
   (table) => [index('namespace_domains_by_namespace').on(table.namespace_id)],
 );
 
-/** Who may see a namespace's site when it asks. */
+/** Users who may see a namespace's site if it asks for a password. */
 export const namespaceAuthUsers = pgTable(
   'namespace_auth_users',
   {

@@ -1,13 +1,13 @@
 import { ServiceError } from '../../platform/errors.ts';
 
 const GIB = 1024 ** 3;
-/** The field's (field-behaviour 8.6): less than 1 GB. */
+/** Limit of the reference API (field-behaviour 8.6): less than 1 GB. */
 export const SITE_BYTES_MAX = GIB - 1;
 export const FILES_MAX = 10_000;
 
 /**
- * Throws what is wrong with the files of a site: their paths are what browsers will ask for, relative, with `/` between
- * names, each once. None of them ever becomes a path on our disk.
+ * Throws what is wrong with the files of a site. Their paths are what browsers request: relative, separated by `/`,
+ * each once. None becomes a path on our disk.
  */
 export function checkFiles(files: { path: string; content_length: number }[]): void {
   if (files.length === 0) throw new ServiceError('UPLOAD_INVALID', { error: 'a site needs at least one file' });

@@ -10,7 +10,7 @@ import { checkFiles } from './rules.ts';
 import * as store from './store.ts';
 import type { SiteRow } from './tables.ts';
 
-/** Sites whose lists of files are remembered; a list of 10,000 is about 2 MB. */
+/** Sites whose lists of files are cached; a list of 10,000 is about 2 MB. */
 const REMEMBERED_MAX = 64;
 
 /** A file of a site. */
@@ -28,9 +28,9 @@ interface SitesDependencies {
 
 export type Sites = ReturnType<typeof createSites>;
 
-/** Static sites, as they are uploaded. How they are shown is the business of `cdn`. */
+/** Creates the use cases of static sites: uploading them. `cdn` shows them. */
 export function createSites({ database, clock, uploads }: SitesDependencies) {
-  // What is complete never changes.
+  // A complete site never changes.
   const remembered = new LRUCache<string, ReadonlyMap<string, SiteFile>>({ max: REMEMBERED_MAX });
 
   uploads.setPurpose('site', {
@@ -38,7 +38,7 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
     complete: (tx, upload_id, now) => store.setComplete(tx, upload_id, now),
   });
 
-  /** A game's. Watchable. */
+  /** The sites of a game. Watchable. */
   const all: Watchable<string, SiteRow[]> = {
     topics: (game_id) => [topics.sitesOf(game_id)],
     read: (game_id) => store.selectSites(database.queries, game_id),
@@ -46,12 +46,12 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
 
   return {
     all,
-    /** Whether a game has such a site, and all of it has arrived. */
+    /** Returns whether a game has such a site and its upload is complete. */
     async isComplete(game_id: string, site_id: string): Promise<boolean> {
       return (await store.selectSite(database.queries, game_id, site_id))?.complete_ts != null;
     },
     find: (game_id: string, site_id: string) => store.selectSite(database.queries, game_id, site_id),
-    /** The files of a complete site, by path. */
+    /** Returns the files of a complete site, by path. */
     async files({ upload_id }: SiteRow): Promise<ReadonlyMap<string, SiteFile>> {
       const known = remembered.get(upload_id);
       if (known) return known;
@@ -59,7 +59,7 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
       remembered.set(upload_id, files);
       return files;
     },
-    /** Announces a site. Throws VALIDATION_ERROR, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
+    /** Prepares the upload of a site. Throws VALIDATION_ERROR, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
     async create(
       game_id: string,
       { display_name, files }: { display_name: string; files: PrepareFile[] },

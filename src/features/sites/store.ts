@@ -11,7 +11,7 @@ export async function insertSite(tx: Tx, row: SiteRow): Promise<void> {
   await tx.insert(sites).values(row);
 }
 
-/** The newest first. */
+/** Returns the sites of a game, newest first. */
 export async function selectSites(queries: Queries, game_id: string): Promise<SiteRow[]> {
   return await queries
     .select()

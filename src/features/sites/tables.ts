@@ -4,7 +4,7 @@ import { uploads } from '../uploads/tables.ts';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
-/** Static sites of games as their developers uploaded them; a version says which of them its namespaces show. */
+/** Static sites of games, as uploaded. A version names the one that its namespaces show. */
 export const sites = pgTable(
   'sites',
   {

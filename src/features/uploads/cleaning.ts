@@ -19,17 +19,20 @@ interface CleaningDependencies {
   clock: Clock;
   events: Events;
   objects: Objects;
-  /** Does work while it alone may complete the upload. False when another has that right, or the upload is complete. */
+  /**
+   * Runs work under the exclusive right to complete the upload. Returns false if another request has that right, or the
+   * upload is complete.
+   */
   alone(upload_id: string, work: () => Promise<void>): Promise<boolean>;
-  /** Removes what an upload of a kind left elsewhere. */
+  /** Removes what the purpose of an upload left elsewhere. */
   discardPurpose(unused: Unused): Promise<void>;
 }
 
-/** Removes uploads that were not completed within a day, and those that nothing refers to any more. */
+/** Starts the loop that removes uploads not completed within a day, and discarded ones. */
 export function startCleaning(dependencies: CleaningDependencies, signal: AbortSignal): Loop {
   const { database, clock, events, objects, alone, discardPurpose } = dependencies;
 
-  /** The objects go first and the row last: an interrupted removal is found again. */
+  /** Removes the objects first and the row last, so that the next run finds an interrupted removal. */
   async function remove({ upload_id }: Unused): Promise<void> {
     await objects.removeFolder(upload_id);
     await database.transact(async (tx) => {
@@ -46,7 +49,7 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
     if (is_removed) events.emit({ event: 'upload_abandoned', upload_id: unused.upload_id });
   }
 
-  /** Removes each; one that cannot be removed does not keep the others. Returns why some could not be. */
+  /** Removes each of the uploads, also after failures. Returns the failures. */
   async function removeEach(uploads: Unused[], removeOne: (unused: Unused) => Promise<void>): Promise<unknown[]> {
     const failures: unknown[] = [];
     for (const upload of uploads) {

@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { uploadQuotas } from './tables.ts';
 
-/** The most bytes that uploads of one quota announce in a day, and hold together. */
+/** Limits for the bytes that uploads of one quota announce in a day and store in total. */
 export interface QuotaLimits {
   day_bytes_max: number;
   kept_bytes_max: number;
@@ -11,11 +11,11 @@ export interface QuotaLimits {
 interface Charge {
   scope: string;
   bytes: number;
-  /** In UTC, as 2030-01-31. */
+  /** The day in UTC, like 2030-01-31. */
   day: string;
 }
 
-/** Counts bytes against a quota, unless they exceed one of its limits. False when they do; then nothing is counted. */
+/** Counts bytes against a quota. Returns false, and counts nothing, if they exceed one of its limits. */
 export async function chargeQuota(
   tx: Tx,
   { scope, bytes, day }: Charge,
@@ -36,13 +36,13 @@ export async function chargeQuota(
   return rows.length > 0;
 }
 
-/** The bytes that the uploads of a quota hold. */
+/** Returns the bytes that the uploads of a quota store. */
 export async function selectKeptBytes(queries: Queries, scope: string): Promise<number> {
   const [row] = await queries.select().from(uploadQuotas).where(eq(uploadQuotas.scope, scope));
   return row?.kept_bytes ?? 0;
 }
 
-/** Gives bytes back that an upload held. The day's are not: what was announced stays announced. */
+/** Releases stored bytes of a quota. The bytes of the day stay counted, because they were announced. */
 export async function refundQuota(tx: Tx, scope: string, bytes: number): Promise<void> {
   await tx
     .update(uploadQuotas)

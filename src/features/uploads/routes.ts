@@ -8,7 +8,10 @@ import { watchState } from '../../platform/watch/views.ts';
 import type { Uploads } from './uploads.ts';
 import { UploadAnswer } from './wire.ts';
 
-/** A site has up to 10,000 files, a build as many parts, and whoever sends them may be several. */
+/**
+ * Limits parts by address. A site has up to 10,000 files and a build as many parts, and several clients may share an
+ * address.
+ */
 const SENDING = perMinute('uploads', 8_000, { counted: 'here' });
 
 export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Transfers) {
@@ -19,7 +22,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
       {
         operation: 'sendUpload',
         summary: 'Takes the bytes of a file, or of a part of it. The address is given out when an upload is prepared.',
-        // The signature in the address is the permission.
+        // The signature in the URL is the permission.
         allow: 'anyone',
         body_kind: 'stream',
         limit: SENDING,
@@ -69,7 +72,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
       },
       async ({ caller, params }) => {
         const { game_id } = await uploads.get(params.upload_id);
-        // A person's upload is completed where it was prepared.
+        // Uploads of identities have their own route.
         if (game_id === null) throw new ServiceError('UPLOAD_NOT_FOUND', {});
         await tenants.admit(caller, { game_id }, 'write').catch((error: unknown) => {
           const is_foreign = error instanceof ServiceError && error.code === 'GAME_NOT_FOUND';

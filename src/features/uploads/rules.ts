@@ -2,26 +2,26 @@ import type { ByteRange } from '../../platform/objects/objects.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
 import type { UploadFileRow } from './tables.ts';
 
-/** The field's (field-behaviour 8.7). */
+/** Size of the reference API (field-behaviour 8.7). */
 export const PART_BYTES = 100 * 1024 ** 2;
 export const PARTS_MAX = 10_000;
-/** In UTF-8, as object storages count. */
+/** Bytes in UTF-8, as object storages count. */
 export const PATH_BYTES_MAX = 1_024;
 
-/** Whether a text can be sent as a header of HTTP: printable ASCII. */
+/** Accepts texts that an HTTP header can carry: printable ASCII. */
 export function isSendable(content_type: string): boolean {
   return /^[\x20-\x7e]*$/.test(content_type);
 }
 
-/** An upload counts for this many bytes at least, so that a quota of bytes limits the number of uploads too. */
+/** Every upload counts as at least this many bytes, so that a quota also limits the number of uploads. */
 const QUOTA_BYTES_MIN = 16 * 1_024;
 
-/** The bytes that an upload counts for against its quota. */
+/** Returns the bytes that an upload counts against its quota. */
 export function quotaBytesOf({ content_length }: { content_length: number }): number {
   return Math.max(content_length, QUOTA_BYTES_MIN);
 }
 
-/** The parts in which a file arrives: chunks of 100 MiB, or the whole. An empty file is one empty part. */
+/** Splits a file into parts: chunks of 100 MiB, or the whole. An empty file is one empty part. */
 export function partsOf(
   file: { upload_id: string; file_number: number; path: string; content_length: number },
   is_multipart: boolean,
@@ -36,18 +36,18 @@ export function partsOf(
   });
 }
 
-/** Where a part lies, as it was sent one time. */
+/** Returns the key of a part, which is different each time the part is sent. */
 export function partKey({ upload_id, file_number, part_number }: UploadPart, receipt: string): string {
   return `${upload_id}/${file_number}.${part_number}.${receipt}`;
 }
 
-/** An object that holds a part of a file; none as long as the part has not come. */
+/** The object of a part; undefined until the part has arrived. */
 export interface HeldPart {
   part: UploadPart;
   key: string | undefined;
 }
 
-/** Where the parts of a file lie, in order. */
+/** Returns the objects of a file, in order. */
 export function heldPartsOf(file: UploadFileRow, is_multipart: boolean): HeldPart[] {
   return partsOf(file, is_multipart).map((part) => {
     const receipt = file.receipts[part.part_number];
@@ -55,16 +55,16 @@ export function heldPartsOf(file: UploadFileRow, is_multipart: boolean): HeldPar
   });
 }
 
-/** A part of an object, or all of it. */
+/** An object, or a range of it. */
 export interface Piece {
   key: string;
   range?: ByteRange;
 }
 
-/** What is to be read, in order, for a file or a range of it. */
+/** Returns the pieces to read, in order, for a file or a range of it. */
 export function piecesOf(file: UploadFileRow, is_multipart: boolean, range?: ByteRange): Piece[] {
   const { upload_id, file_number, content_length, receipts } = file;
-  // Until migration 0009, the parts of a file were made one when it was complete.
+  // Before migration 0009 the parts of a complete file were joined into one object.
   if (receipts.length === 0) return [{ key: `${upload_id}/${file_number}`, ...(range && { range }) }];
   const { start: first, end: last } = range ?? { start: 0, end: content_length };
   return heldPartsOf(file, is_multipart).flatMap(({ part, key }) => {

@@ -11,7 +11,7 @@ type NewUploadFile = Omit<UploadFileRow, 'receipts'>;
 
 export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFile[]): Promise<void> {
   await tx.insert(uploads).values(upload);
-  // One array for each column: the statement's text does not depend on how many files there are.
+  // One array per column, so that the text of the statement does not depend on the number of files.
   const column = <Key extends keyof NewUploadFile>(key: Key) => sql.param(files.map((file) => file[key]));
   await tx.execute(sql`
     insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length)
@@ -21,7 +21,7 @@ export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFi
     ) as file`);
 }
 
-/** Undefined for a discarded upload too. */
+/** Returns an upload; undefined if it is discarded. */
 export async function selectUpload(queries: Queries, upload_id: string): Promise<UploadRow | undefined> {
   const [row] = await queries
     .select()
@@ -38,7 +38,7 @@ export async function selectFiles(queries: Queries, upload_id: string): Promise<
     .orderBy(asc(uploadFiles.file_number));
 }
 
-/** A file, and whether it comes in parts. */
+/** Returns a file, and whether it is sent in parts. */
 export async function selectFile(
   queries: Queries,
   upload_id: string,
@@ -53,8 +53,7 @@ export async function selectFile(
 }
 
 /**
- * Notes which object holds a part from now on, unless the upload is complete or being completed: then it is not noted.
- * Gives the receipt that counted until now.
+ * Records the object that holds a part, unless the upload is complete or being completed. Returns the previous receipt.
  */
 export async function recordReceipt(
   queries: Queries,
@@ -82,7 +81,7 @@ export async function recordReceipt(
   return { is_recorded: rows.length > 0, previous: rows[0]?.previous ?? null };
 }
 
-/** A game's uploads of a kind with their first files, the newest first. */
+/** Returns a game's uploads of a kind with their first files, newest first. */
 export async function selectUploads(queries: Queries, game_id: string, kind: UploadRow['kind']) {
   return await queries
     .select({ upload: uploads, path: uploadFiles.path })
@@ -93,7 +92,7 @@ export async function selectUploads(queries: Queries, game_id: string, kind: Upl
     .limit(UPLOADS_MAX);
 }
 
-/** Takes the right to complete an upload, unless somebody has it or it is complete. */
+/** Claims the right to complete an upload, unless another request has it or the upload is complete. */
 export async function claimCompletion(queries: Queries, upload_id: string, now: Date, until: Date): Promise<boolean> {
   const rows = await queries
     .update(uploads)
@@ -103,7 +102,7 @@ export async function claimCompletion(queries: Queries, upload_id: string, now: 
   return rows.length > 0;
 }
 
-/** Keeps the right for longer, if he has it still. */
+/** Extends the right to complete an upload, if the claim is still valid. */
 export async function extendCompletion(queries: Queries, upload_id: string, until: Date): Promise<void> {
   await queries
     .update(uploads)
@@ -120,7 +119,7 @@ export async function markComplete(tx: Tx, upload_id: string, now: Date): Promis
   await tx.update(uploads).set({ complete_ts: now, completing_until: null }).where(eq(uploads.upload_id, upload_id));
 }
 
-/** Uploads that were begun before a moment, never completed, and are not being completed; the oldest ones. */
+/** Returns the oldest uploads begun before a moment that are neither complete nor being completed. */
 export async function selectAbandoned(
   queries: Queries,
   { before, now, limit }: { before: Date; now: Date; limit: number },
@@ -133,7 +132,7 @@ export async function selectAbandoned(
     .limit(limit);
 }
 
-/** Deletes an upload that is not complete, or that is discarded. Returns what it was; undefined if there is none. */
+/** Deletes an upload that is not complete, or is discarded. Returns the deleted row. */
 export async function deleteUpload(tx: Tx, upload_id: string): Promise<UploadRow | undefined> {
   await touch(tx, [topics.upload(upload_id)]);
   const is_unused = or(isNull(uploads.complete_ts), isNotNull(uploads.discard_ts));
@@ -144,7 +143,7 @@ export async function deleteUpload(tx: Tx, upload_id: string): Promise<UploadRow
   return row;
 }
 
-/** Marks a complete upload as discarded: from the commit on it is not found any more. */
+/** Discards a complete upload: it is not found any more when the transaction commits. */
 export async function markDiscarded(tx: Tx, upload_id: string, now: Date): Promise<void> {
   await touch(tx, [topics.upload(upload_id)]);
   await tx
@@ -153,7 +152,7 @@ export async function markDiscarded(tx: Tx, upload_id: string, now: Date): Promi
     .where(and(eq(uploads.upload_id, upload_id), isNotNull(uploads.complete_ts), isNull(uploads.discard_ts)));
 }
 
-/** Discarded uploads, by their ids, from the one after `after` on. */
+/** Returns discarded uploads ordered by id, after the id `after`. */
 export async function selectDiscarded(
   queries: Queries,
   { after, limit }: { after: string | undefined; limit: number },
@@ -166,7 +165,7 @@ export async function selectDiscarded(
     .limit(limit);
 }
 
-/** Neither complete nor being completed. */
+/** Matches uploads that are neither complete nor being completed. */
 function isClaimable(now: Date) {
   return and(isNull(uploads.complete_ts), or(isNull(uploads.completing_until), lt(uploads.completing_until, now)));
 }

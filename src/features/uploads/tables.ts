@@ -26,28 +26,28 @@ export const UPLOAD_KINDS = [
 ] as const;
 export type UploadKind = (typeof UPLOAD_KINDS)[number];
 
-/** Files on their way to us. Their bytes lie in the object storage; here is what was announced and what has come. */
+/** Uploads. The object storage holds their bytes; these tables hold what was announced and what has arrived. */
 export const uploads = pgTable(
   'uploads',
   {
     upload_id: uuid().primaryKey(),
-    /** Whose it is: a game's, or else a person's. */
+    /** The owner: a game, or an identity. */
     game_id: uuid().references(() => games.game_id),
     identity_id: uuid(),
-    /** What it will be, once it is complete. */
+    /** The purpose of the upload. */
     kind: text({ enum: UPLOAD_KINDS }).notNull(),
-    /** The quota that its bytes count against; null: none. */
+    /** The quota that counts its bytes. Null for none. */
     quota_scope: text(),
     is_multipart: boolean().notNull(),
-    /** Of all files together. */
+    /** Bytes of all files together. */
     content_length: bigint({ mode: 'number' }).notNull(),
-    /** Bytes of the parts that have come; a part that is sent again counts once. */
+    /** Bytes of the parts that have arrived. A part sent twice counts once. */
     received_length: bigint({ mode: 'number' }).notNull().default(0),
     create_ts: moment().notNull(),
-    /** Until when one request has it to itself, to complete it. */
+    /** Until when one request has the exclusive right to complete it. */
     completing_until: moment(),
     complete_ts: moment(),
-    /** Nothing refers to it any more: it is served no longer, and its objects are being removed. */
+    /** When it was discarded: it is not served any more and its objects are being removed. */
     discard_ts: moment(),
   },
   (table) => [
@@ -64,11 +64,11 @@ export const uploadFiles = pgTable(
       .notNull()
       .references(() => uploads.upload_id, { onDelete: 'cascade' }),
     file_number: integer().notNull(),
-    /** As the user calls it. It never becomes a path of ours. */
+    /** The path that the user chose. It never becomes a path on our disk. */
     path: text().notNull(),
     content_type: text(),
     content_length: bigint({ mode: 'number' }).notNull(),
-    /** Of each part in its place: which of the times that it was sent counts. */
+    /** The valid receipt of each part, in order. */
     receipts: uuid().array().notNull().default([]),
   },
   (table) => [
@@ -77,15 +77,15 @@ export const uploadFiles = pgTable(
   ],
 );
 
-/** The bytes that the uploads of one quota hold, and those that were announced on its latest day. */
+/** Stored bytes of each quota, and those announced on its latest day. */
 export const uploadQuotas = pgTable('upload_quotas', {
   scope: text().primaryKey(),
-  /** In UTC, as 2030-01-31. */
+  /** The day in UTC, like 2030-01-31. */
   day: text().notNull(),
   day_bytes: bigint({ mode: 'number' }).notNull(),
   kept_bytes: bigint({ mode: 'number' }).notNull(),
 });
 
 export type UploadRow = typeof uploads.$inferSelect;
-/** The receipt of a part that has not come is null, or not there at all. */
+/** A file. The receipt of a part that has not arrived is null or missing. */
 export type UploadFileRow = Omit<typeof uploadFiles.$inferSelect, 'receipts'> & { receipts: (string | null)[] };

@@ -30,24 +30,24 @@ export type { QuotaLimits } from './quota-store.ts';
 export { isSendable } from './rules.ts';
 export type { UploadKind, UploadRow } from './tables.ts';
 
-/** How soon another may complete an upload when the process of whoever was at it has ended. */
+/** Time after which another request may complete an upload whose process has ended. */
 const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** What a kind of upload wants done when it has arrived. */
+/** What happens with a complete upload of a kind. */
 export interface UploadPurpose {
-  /** Looks at the files before the upload counts as complete; throws to refuse it. May run twice. */
+  /** Inspects the files before the upload counts as complete. Throws to refuse it. May run twice. */
   inspect(upload_id: string): Promise<void>;
-  /** Joins the transaction that makes it complete. */
+  /** Runs in the transaction that completes the upload. */
   complete(tx: Tx, upload_id: string, now: Date): Promise<void>;
-  /** Removes what `inspect` left, of an upload that will never be complete. May run twice. */
+  /** Removes what `inspect` left of an upload that will never be complete. May run twice. */
   discard?(upload_id: string): Promise<void>;
 }
 
-/** What uploads are counted against together. */
+/** A quota shared by uploads. */
 export interface Quota {
-  /** Whose it is. */
+  /** The owner of the quota. */
   scope: string;
   limits: QuotaLimits;
 }
@@ -62,7 +62,7 @@ interface UploadsDependencies {
 
 export type Uploads = ReturnType<typeof createUploads>;
 
-/** Takes files from clients: prepare, one PUT for each part, complete. */
+/** Creates the use cases of uploads: prepare, one PUT for each part, complete. */
 export function createUploads({ database, clock, events, objects, presigner }: UploadsDependencies) {
   const purposes = new Map<UploadRow['kind'], UploadPurpose>();
 
@@ -72,7 +72,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     return upload;
   }
 
-  /** Why an upload takes no more bytes; undefined as long as it does. */
+  /** Returns why an upload accepts no more bytes, or undefined. */
   async function refusalOf(upload_id: string): Promise<ServiceError | undefined> {
     const { complete_ts, completing_until } = await get(upload_id);
     if (complete_ts) {
@@ -81,7 +81,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     return completing_until && completing_until >= clock.now() ? new ServiceError('UPLOAD_BUSY', {}) : undefined;
   }
 
-  /** Takes the right to complete an upload, as long as the work lasts; false when somebody else has it. */
+  /** Runs work under the exclusive right to complete the upload. Returns false if another request has it. */
   async function alone(upload_id: string, work: () => Promise<void>): Promise<boolean> {
     const now = clock.now();
     const lease = (from: Date) => after(from, COMPLETION_LEASE_MS);
@@ -130,7 +130,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     throw new ServiceError('UPLOAD_QUOTA_REACHED', { quota: `${day_bytes_max} bytes a day (UTC)` }, { retry_after_ms });
   }
 
-  /** An upload of a game, as far as it has come. Throws UPLOAD_NOT_FOUND. Watchable. */
+  /** An upload of a game with its progress. Throws UPLOAD_NOT_FOUND. Watchable. */
   const one: Watchable<{ game_id: string; upload_id: string }, UploadView> = {
     topics: ({ upload_id }) => [topics.upload(upload_id)],
     async read({ game_id, upload_id }) {
@@ -142,13 +142,13 @@ export function createUploads({ database, clock, events, objects, presigner }: U
 
   return {
     one,
-    /** Says what is done with uploads of a kind. */
+    /** Sets the purpose of a kind of upload. */
     setPurpose(kind: UploadRow['kind'], purpose: UploadPurpose): void {
       purposes.set(kind, purpose);
     },
     /**
-     * Announces files. Gives the requests that send them, one for each part. Throws UPLOAD_QUOTA_REACHED when the files
-     * are counted against a quota that has no room for them.
+     * Prepares an upload. Returns the requests that send its files, one for each part. Throws UPLOAD_QUOTA_REACHED if
+     * the quota has no room.
      */
     async prepare(
       tx: Tx,
@@ -194,7 +194,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       }));
       return { upload_id, presigned_requests };
     },
-    /** Takes the bytes of one part, sent to an address that `prepare` gave. The same part may be sent again. */
+    /** Receives the bytes of a part, sent to a URL from `prepare`. A part may be sent again. */
     async receive(url: string, content: AsyncIterable<Uint8Array>): Promise<void> {
       const part = presigner.verify(url);
       const refusal = await refusalOf(part.upload_id);
@@ -203,15 +203,15 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       await objects.put(partKey(part, receipt), content, part.content_length);
       const { is_recorded, previous } = await store.recordReceipt(database.queries, part, receipt, clock.now());
       if (is_recorded) return await objects.remove(previous === null ? [] : [partKey(part, previous)]);
-      // Completed meanwhile: what was just written belongs to nothing.
+      // The upload was completed concurrently, so no file refers to the object just written.
       await objects.remove([partKey(part, receipt)]);
       throw (await refusalOf(part.upload_id)) ?? new ServiceError('UPLOAD_BUSY', {});
     },
     get,
     /**
-     * Declares an upload complete: all parts are there with their announced lengths, and what it is for accepts it.
-     * `show` joins the transaction that makes it complete. Repeating it is harmless; false when the upload was complete
-     * before. Throws UPLOAD_INCOMPLETE, or what the purpose or `show` throws.
+     * Completes an upload: checks that all parts have their announced lengths and that its purpose accepts it. `show`
+     * runs in the completing transaction. Returns false if the upload was complete before, so repeating it is harmless.
+     * Throws UPLOAD_INCOMPLETE, or what the purpose or `show` throws.
      */
     async complete(upload_id: string, show?: (tx: Tx) => Promise<void>): Promise<boolean> {
       const upload = await get(upload_id);
@@ -227,7 +227,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           await purpose.complete(tx, upload_id, clock.now());
           await show?.(tx);
           await store.markComplete(tx, upload_id, clock.now());
-          // Whoever works for so long that he loses the right to, completes nothing that he has not looked at.
+          // A request that lost the right during long work must not complete files that it has not inspected.
           const is_same = isDeepStrictEqual(await store.selectFiles(tx, upload_id), files);
           if (!is_same) throw new ServiceError('UPLOAD_BUSY', {});
         });
@@ -236,16 +236,16 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (!is_done && !(await get(upload_id)).complete_ts) throw new ServiceError('UPLOAD_BUSY', {});
       return is_done;
     },
-    /** A game's uploads of a kind with their files, the newest first. */
+    /** Returns a game's uploads of a kind with their files, newest first. */
     listOf: (game_id: string, kind: UploadRow['kind']) => store.selectUploads(database.queries, game_id, kind),
     files: (upload_id: string) => store.selectFiles(database.queries, upload_id),
-    /** Names what a file holds at the moment. */
+    /** Returns the id of a file's current content. */
     async contentId(upload_id: string, file_number: number): Promise<string> {
       const found = await store.selectFile(database.queries, upload_id, file_number);
       assert(found, 'a file that is read was announced');
       return contentIdOf(found.file);
     },
-    /** The bytes of a file of an upload that has arrived, or those of a range. */
+    /** Reads a file of a complete upload, or a range of it. */
     async read(upload_id: string, file_number: number, range?: ByteRange): Promise<ReadableStream<Uint8Array>> {
       const found = await store.selectFile(database.queries, upload_id, file_number);
       assert(found, 'a file that is read was announced');
@@ -254,9 +254,12 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const content = await objects.read(first.key, first.range);
       return others.length === 0 ? content : streamOf(concatenate(content, others));
     },
-    /** Marks a complete upload as unused: it is found no longer from the commit on, and its files are removed later. */
+    /**
+     * Discards a complete upload: it is not found any more when the transaction commits, and its files are removed
+     * later.
+     */
     discard: (tx: Tx, upload_id: string) => store.markDiscarded(tx, upload_id, clock.now()),
-    /** Removes uploads that were not completed within a day, and discarded ones. */
+    /** Starts the loop that removes uploads not completed within a day, and discarded ones. */
     startCleaning: (signal: AbortSignal) =>
       startCleaning(
         {
@@ -272,7 +275,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
   };
 }
 
-/** The objects that hold the files. Throws UPLOAD_INCOMPLETE when one is missing, or has another size than announced. */
+/** Returns the objects of the files. Throws UPLOAD_INCOMPLETE if one is missing or has another size than announced. */
 function keysOf(files: UploadFileRow[], is_multipart: boolean, stored: Map<string, number>): Set<string> {
   const keys = new Set<string>();
   for (const { part, key } of files.flatMap((file) => heldPartsOf(file, is_multipart))) {

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import { UPLOAD_KINDS, type UploadRow } from './tables.ts';
 
-/** A file that a client is about to send. */
+/** A file to upload. */
 export const PrepareFile = Type.Object(
   {
     path: Type.String({ minLength: 1, maxLength: 1_024, description: 'Name of the file.' }),
@@ -13,7 +13,7 @@ export const PrepareFile = Type.Object(
 );
 export type PrepareFile = Static<typeof PrepareFile>;
 
-/** Send the file, or this part of it, by HTTP PUT to `url`. */
+/** A request that sends the file, or this part of it: PUT to `url`. */
 export const PresignedRequest = Type.Object(
   {
     path: Type.String(),
