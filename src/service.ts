@@ -16,6 +16,7 @@ import { EXAMPLES, KEY_EXAMPLES } from './features/examples.ts';
 import { createExports } from './features/exports/exports.ts';
 import { exportRoutes } from './features/exports/routes.ts';
 import { createGames, type Games } from './features/games/games.ts';
+import { startPlayerCounts } from './features/games/player-counts.ts';
 import { gameRoutes } from './features/games/routes.ts';
 import { createGroups, type Groups } from './features/groups/groups.ts';
 import { groupMemberRoutes } from './features/groups/members-routes.ts';
@@ -161,8 +162,7 @@ async function openAll(
   const sites = createSites({ ...base, uploads });
   const versions = createVersions({ ...base, ...config, builds, sites, datacenters });
   const namespaces = createNamespaces({ ...base, ...config, versions });
-  const countPlayers = (game_ids: string[]) => lobbies.countPlayers(game_ids);
-  const of_games = { identities, groups, namespaces, versions, datacenters, countPlayers };
+  const of_games = { identities, groups, namespaces, versions, datacenters };
   const games: Games = createGames({ ...base, ...config, ...of_games });
   const transfers = createTransfers(config);
   const directory = data.folder('compressed');
@@ -287,6 +287,7 @@ async function openAll(
     startForgetting({ name: 'old-refresh-tokens', forget: identities.forgetRefreshTokens, signal, events }),
     startForgetting({ name: 'old-guests', forget: identities.forgetGuests, signal, events }),
     startForgetting({ name: 'old-invites', forget: groups.forgetInvites, signal, events }),
+    startPlayerCounts({ ...base, groups, countPlayers: lobbies.countPlayers }, signal),
     space.startWatching(signal),
     startLimitingConnections({ ...config, events, signal }),
     captcha.startForgetting(signal),

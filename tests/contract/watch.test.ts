@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import document from '../../docs/openapi.json' with { type: 'json' };
+import { makeGame } from '../support/game.ts';
+import { makeMember } from '../support/people.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { openSocket } from '../support/socket.ts';
 import { makeTenant } from '../support/tenant.ts';
@@ -91,7 +93,9 @@ for (const path of WATCHED) {
 
 test('whoever is sent away from the group sees nothing more of it, by any way, and the same error', async () => {
   const { api, administrator_token: owner } = opened;
-  const { game, member } = await makeTenant(opened);
+  // Without players, so that nothing else of the game changes.
+  const game = await makeGame(api, owner);
+  const member = await makeMember(opened, game);
   const group = `/group/groups/${game.group_id}`;
   // What an open group has is known to everybody.
   await api.ok('POST', `${group}/profile`, { token: owner, body: { publicity: 'closed' } });

@@ -4,8 +4,6 @@ export interface Target {
   token: string;
   /** Of what grows: the lines in a body. They are to be "0", "1", "2" and so on. */
   linesOf?: (text: string) => string[];
-  /** Of a state: the part of a body that its index stands for, where that is not all of it. */
-  indexedOf?: (text: string) => string;
 }
 
 const INDEX = /"watch":\{"index":"([0-9a-f]+)\.(\d+)"\}\}$/;
@@ -43,7 +41,7 @@ export class WatchHistory {
     this.#number = number;
     this.index = `${epoch}.${digits}`;
     if (this.target.linesOf) this.#takeLines(this.target.linesOf(text), number);
-    else this.#takeView(this.target.indexedOf?.(text) ?? text, number);
+    else this.#takeView(text, number);
   }
 
   note(fault: string): void {

@@ -38,8 +38,6 @@ interface GamesDependencies {
   datacenters: Datacenters;
   public_url: string;
   sites_domain: string;
-  /** Returns the number of players by game; games without players may be missing. */
-  countPlayers(game_ids: string[]): Promise<ReadonlyMap<string, number>>;
 }
 
 /** The id and the time of a token that is about to be issued. */
@@ -64,8 +62,7 @@ const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
 
 /** Creates the use cases of games, and `tenants`, which authorizes callers of a game. */
 export function createGames(dependencies: GamesDependencies) {
-  const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url, sites_domain, countPlayers } =
-    dependencies;
+  const { database, clock, tokens, groups, namespaces, versions, datacenters, public_url, sites_domain } = dependencies;
   const addresses = { public_url, sites_domain };
 
   const standing = createStanding(dependencies);
@@ -112,7 +109,7 @@ export function createGames(dependencies: GamesDependencies) {
       const watchers = await groups.lockMembers(tx, developer_group_id);
       const pictures = { logo_upload_id: null, banner_upload_id: null };
       const names = { game_id, name_id, display_name, developer_group_id };
-      const row = { ...names, ...pictures, create_ts: clock.now(), tokens_not_before: null };
+      const row = { ...names, ...pictures, create_ts: clock.now(), tokens_not_before: null, player_count: 0 };
       await store.insertGame(tx, row, watchers);
       const { version_id } = await versions.createFirst(tx, game_id);
       await namespaces.createWith(tx, { game_id, version_id, name_id: 'prod', display_name: 'Production' });
@@ -125,18 +122,16 @@ export function createGames(dependencies: GamesDependencies) {
   const game: Watchable<string, ReturnType<typeof toGame>> = {
     topics: (game_id) => [topics.game(game_id), topics.datacenters()],
     async read(game_id) {
-      const [row, its_namespaces, its_versions, all_datacenters, counts] = await Promise.all([
+      const [row, its_namespaces, its_versions, all_datacenters] = await Promise.all([
         get(game_id),
         namespaces.list(game_id),
         versions.list(game_id),
         datacenters.list(),
-        countPlayers([game_id]),
       ]);
       return toGame(row, {
         namespaces: its_namespaces.map(toNamespaceSummary),
         versions: its_versions.map(toVersionSummary),
         datacenters: all_datacenters,
-        total_player_count: counts.get(game_id) ?? 0,
         public_url,
       });
     },
@@ -152,13 +147,10 @@ export function createGames(dependencies: GamesDependencies) {
     const its_groups = await groups.listOf(identity_id);
     const by_id = new Map(its_groups.map((group) => [group.group_id, group]));
     const its_games = await store.selectGamesOf(database.queries, [...by_id.keys()]);
-    const counts = await countPlayers(its_games.map(({ game_id }) => game_id));
     return {
       games: its_games.flatMap((row) => {
         const group = by_id.get(row.developer_group_id);
-        return group
-          ? [toGameSummary(row, group, { ...addresses, total_player_count: counts.get(row.game_id) ?? 0 })]
-          : [];
+        return group ? [toGameSummary(row, group, addresses)] : [];
       }),
       groups: its_groups.map((group) => toGroupSummary(group, true, public_url)),
     };
@@ -170,8 +162,7 @@ export function createGames(dependencies: GamesDependencies) {
     async read({ game_id }) {
       const row = await get(game_id);
       const group = await groups.get(row.developer_group_id);
-      const total_player_count = (await countPlayers([game_id])).get(game_id) ?? 0;
-      return { games: [toGameSummary(row, group, { ...addresses, total_player_count })], groups: [] };
+      return { games: [toGameSummary(row, group, addresses)], groups: [] };
     },
   };
 

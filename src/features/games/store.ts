@@ -19,6 +19,35 @@ export async function updateGame(tx: Tx, game_id: string, values: Partial<GameRo
   await tx.update(games).set(values).where(eq(games.game_id, game_id));
 }
 
+/** A game whose players are not as many as its row says. */
+export type Miscounted = Pick<GameRow, 'game_id' | 'developer_group_id' | 'player_count'>;
+
+/** Some of the games, of one group where one is named, whose number of players is another by now, with the new number. */
+export async function selectMiscounted(
+  queries: Queries,
+  counts: ReadonlyMap<string, number>,
+  developer_group_id?: string,
+): Promise<Miscounted[]> {
+  const are_meant = developer_group_id === undefined ? sql`true` : sql`g.developer_group_id = ${developer_group_id}`;
+  return await queries.execute<Miscounted & Record<string, unknown>>(sql`
+    select game_id, g.developer_group_id, coalesce(counted.player_count, 0) as player_count
+    from ${games} g
+    left join unnest(${sql.param([...counts.keys()])}::uuid[], ${sql.param([...counts.values()])}::int[])
+      as counted (game_id, player_count) using (game_id)
+    where g.player_count <> coalesce(counted.player_count, 0) and ${are_meant}
+    order by game_id limit ${GAMES_MAX}`);
+}
+
+/** `watchers`: the identities whose lists of games show them. */
+export async function updatePlayerCounts(tx: Tx, counted: Miscounted[], watchers: string[]): Promise<void> {
+  await touch(tx, [...counted.map(({ game_id }) => topics.game(game_id)), ...watchers.map(topics.gamesOf)]);
+  const [ids, counts] = [counted.map(({ game_id }) => game_id), counted.map(({ player_count }) => player_count)];
+  await tx.execute(sql`
+    update ${games} set player_count = counted.player_count
+    from unnest(${sql.param(ids)}::uuid[], ${sql.param(counts)}::int[]) as counted (game_id, player_count)
+    where ${games.game_id} = counted.game_id`);
+}
+
 export async function selectGame(queries: Queries, game_id: string): Promise<GameRow | undefined> {
   const [row] = await queries.select().from(games).where(eq(games.game_id, game_id));
   return row;

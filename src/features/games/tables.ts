@@ -1,4 +1,4 @@
-import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import { groups } from '../groups/tables.ts';
 
 /** Games. Everything hosted belongs to a game, and a game to its developer group. */
@@ -16,6 +16,8 @@ export const games = pgTable(
     banner_upload_id: uuid(),
     /** Cloud and service tokens of the game issued before this moment are refused. */
     tokens_not_before: timestamp({ withTimezone: true, precision: 3, mode: 'date' }),
+    /** Players who had a seat when they were last counted. */
+    player_count: integer().notNull().default(0),
     create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
   },
   (table) => [index('games_by_group').on(table.developer_group_id)],

@@ -9,8 +9,7 @@ import type { GameRow } from './tables.ts';
 
 const PlayerCount = Type.Integer({
   ...U32,
-  description:
-    'Players who have a seat, in all namespaces, at the time of the answer. A change of it alone wakes no watcher.',
+  description: 'Players who have a seat, in all namespaces; brought up to date every 5 s.',
 });
 
 export const GameNames = Type.Object({ display_name: Text, name_id: Type.Optional(Text) });
@@ -115,7 +114,7 @@ function toSiteUrl(name_id: string, { public_url, sites_domain }: Addresses): st
 /** What Rivet has a fixed value for has it here too (field-behaviour 8.2), but for the players. */
 export function toGame(
   row: GameRow,
-  parts: Pick<Static<typeof Game>, 'namespaces' | 'versions' | 'total_player_count'> & {
+  parts: Pick<Static<typeof Game>, 'namespaces' | 'versions'> & {
     datacenters: Datacenter[];
     public_url: string;
   },
@@ -127,7 +126,7 @@ export function toGame(
     name_id,
     display_name,
     developer_group_id,
-    total_player_count: parts.total_player_count,
+    total_player_count: row.player_count,
     ...toPictures(row, parts.public_url),
     namespaces: parts.namespaces,
     versions: parts.versions,
@@ -145,7 +144,7 @@ export function toGame(
 export function toGameSummary(
   row: GameRow,
   group: { group_id: string; display_name: string; avatar_upload_id: string | null },
-  { public_url, sites_domain, total_player_count }: Addresses & { total_player_count: number },
+  { public_url, sites_domain }: Addresses,
 ): Static<typeof GameSummary> {
   const { game_id, name_id, display_name } = row;
   return {
@@ -155,7 +154,7 @@ export function toGameSummary(
     ...toPictures(row, public_url),
     url: toSiteUrl(name_id, { public_url, sites_domain }),
     developer: toGroupHandle(group, public_url),
-    total_player_count,
+    total_player_count: row.player_count,
   };
 }
 

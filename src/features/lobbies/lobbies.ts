@@ -5,7 +5,7 @@ import { createHistory, type HistoryDependencies } from './history.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createDevelopmentAnswers } from './matchmaking/development-answers.ts';
 import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/matchmaker.ts';
-import { selectLobby, selectPlayersOf } from './store.ts';
+import { selectLobby, selectPlayersByGame } from './store.ts';
 
 export type { ExportedLobby } from './history.ts';
 
@@ -28,7 +28,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     /** The answers to development tokens. */
     development: createDevelopmentAnswers(dependencies.tokens, listing),
     /** Returns how many players have a seat, by game; games without any may be missing. */
-    countPlayers: (game_ids: string[]) => selectPlayersOf(dependencies.database.queries, game_ids),
+    countPlayers: () => selectPlayersByGame(dependencies.database.queries),
     /** Returns the server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
     async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {
       const lobby = await selectLobby(dependencies.database.queries, lobby_id);

@@ -245,12 +245,12 @@ export async function touchLobby(
   return versions.get(list) ?? 0;
 }
 
-/** How many players have a seat, by game; games without any lobby are missing. */
-export async function selectPlayersOf(queries: Queries, game_ids: string[]): Promise<Map<string, number>> {
+/** How many players have a seat, by game; games without any are missing. */
+export async function selectPlayersByGame(queries: Queries): Promise<Map<string, number>> {
   const rows = await queries
     .select({ game_id: lobbies.game_id, player_count: sql<number>`sum(${lobbies.player_count})::int` })
     .from(lobbies)
-    .where(and(isNull(lobbies.stop_ts), isAnyOf(lobbies.game_id, game_ids)))
+    .where(and(isNull(lobbies.stop_ts), gt(lobbies.player_count, 0)))
     .groupBy(lobbies.game_id);
   return new Map(rows.map(({ game_id, player_count }) => [game_id, player_count]));
 }

@@ -47,6 +47,7 @@ describe('what players and developers see of lobbies', () => {
 
   test('seats and states, from the first find to the end, and after it', async () => {
     const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
+    const unwatched = await asDeveloper(`/cloud/games/${game.game_id}`);
     const { lobby } = await find();
     await find();
     const [listed] = (await asPlayer('/lobbies/list?include_state=true')).lobbies;
@@ -64,7 +65,13 @@ describe('what players and developers see of lobbies', () => {
       player_count: 2,
       game_modes: { default: { player_count: 2, regions: { local: { player_count: 2 } } } },
     });
-    const { game: read } = await asDeveloper(`/cloud/games/${game.game_id}`);
+    // Watchers of the game hear of its players, in one body or after each other.
+    let { game: read, watch } = unwatched;
+    expect(read.total_player_count).toBe(0);
+    while (read.total_player_count < 2) {
+      const path = `/cloud/games/${game.game_id}?watch_index=${watch.index}`;
+      ({ game: read, watch } = await asDeveloper(path));
+    }
     expect(read.total_player_count).toBe(2);
     expect((await asDeveloper('/cloud/games')).games).toMatchObject([{ total_player_count: 2 }]);
     const [live] = (await asDeveloper(`${namespace}/analytics/matchmaker/live`)).lobbies;

@@ -1,0 +1,1 @@
+ALTER TABLE "games" ADD COLUMN "player_count" integer DEFAULT 0 NOT NULL;
