@@ -6,16 +6,19 @@ import { networkOf } from '../../platform/networks.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { createTurns } from './turns.ts';
 
-/** What bcrypt takes account of. Programs that make hashes cut a longer password, or hash it first: none is compared. */
+/**
+ * bcrypt uses only this many bytes. Programs that make hashes truncate or hash a longer password, so longer ones are
+ * not compared.
+ */
 const PASSWORD_BYTES_MAX = 72;
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_FOR_MS = 10 * 60_000;
 /**
- * A comparison keeps a thread busy for a quarter of a second or more, and files are read by the same threads: half of the
- * processors are left to them.
+ * A comparison occupies a thread for a quarter of a second or more. Half of the processors stay free, because the same
+ * threads read files.
  */
 const TURNS = { at_once: Math.max(1, Math.floor(availableParallelism() / 2)), waiting_max: 64, wait_ms: 10_000 };
-/** For each site and address. A page asks for one, however many files it has. */
+/** Limits comparisons per site and address. A page needs one, however many files it has. */
 const COMPARISONS = inOneMinute('site-passwords', 60);
 
 interface SiteUser {
@@ -23,10 +26,10 @@ interface SiteUser {
   password: string;
 }
 
-/** Decides who may see the site of a namespace that asks for a user and password (RFC 7617). */
+/** Creates the check of user and password for sites that require one (RFC 7617). */
 export function createAccess(namespaces: Namespaces) {
   const admitted = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_FOR_MS });
-  /** Comparisons that wait or are under way: all requests with the same password share one. */
+  /** Waiting and running comparisons. Requests with the same password share one. */
   const comparisons = new Map<string, Promise<boolean>>();
   const takeTurn = createTurns(TURNS);
 
@@ -36,7 +39,7 @@ export function createAccess(namespaces: Namespaces) {
     const known = users.find(({ user }) => user === given.user);
     const hash = (known ?? chooseDecoy(given.user, users))?.password;
     if (hash === undefined) return false;
-    // A changed password or user has another key, so what is remembered never becomes wrong.
+    // A changed password or user has another key, so cached results stay correct.
     const key = Bun.SHA256.hash(JSON.stringify([namespace_id, given.user, given.password, hash]), 'base64');
     if (known && admitted.has(key)) return true;
     const address = networkOf(visit.address());
@@ -55,7 +58,10 @@ export function createAccess(namespaces: Namespaces) {
   }
 
   return {
-    /** Whether a visit is let in. Throws API_RATE_LIMIT, and CDN_BUSY where its password cannot be compared for now. */
+    /**
+     * Returns whether a visitor may see the site. Throws API_RATE_LIMIT, or CDN_BUSY if the password cannot be compared
+     * now.
+     */
     async admits({ namespace_id, auth_type }: NamespaceRow, visit: Visit): Promise<boolean> {
       if (auth_type === 'none') return true;
       const given = readCredentials(visit.request.headers.get('authorization'));
@@ -72,8 +78,8 @@ function readCredentials(authorization: string | null): SiteUser | undefined {
 }
 
 /**
- * The user whose hash an unknown one is compared with: always the same one, so that the time of an answer says nothing of
- * who is known, also where hashes have different costs.
+ * Returns the user whose hash an unknown user is compared with. It is the same one each time, so that the duration does
+ * not reveal which users exist, even with hashes of different costs.
  */
 function chooseDecoy(user: string, users: SiteUser[]): SiteUser | undefined {
   return users[Number(Bun.hash(user) % BigInt(Math.max(1, users.length)))];

@@ -18,16 +18,18 @@ import { createHosts } from './hosts.ts';
 import { chooseEncoding, contentTypeOf, customHeaders, type Encoding, filePathOf, isHtml } from './rules.ts';
 
 const NEVER_KEPT = 'no-cache, no-store';
-/** Kept, and asked for again each time: a version that is taken back is taken back at once. */
+/** Caches revalidate each time, so that a rollback of a version applies at once. */
 const ASKED_AGAIN = 'public, max-age=0, must-revalidate';
 
-/** For each site and address, behind which many may play. Counted here: it is this process that a file costs. */
+/**
+ * Limits requests per site and address, which many players may share. Counts in this process, which serves the file.
+ */
 const REQUESTS = inOneMinute('site', 6_000, { counted: 'here' });
 const REMEMBERED_HEADERS_MAX = 10_000;
 
-/** Of all compressed files together. */
+/** Bytes of all compressed files together. */
 const COMPRESSED_BYTES_MAX = 1024 ** 3;
-/** Half of the processors compress at the most. */
+/** At most half of the processors compress. */
 const COMPRESSED_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
 
 interface CdnDependencies {
@@ -39,13 +41,13 @@ interface CdnDependencies {
   uploads: Uploads;
   transfers: Transfers;
   sites_domain: string;
-  /** For compressed files; emptied at each start. */
+  /** Directory of compressed files; emptied at each start. */
   directory: string;
 }
 
 export type Cdn = Awaited<ReturnType<typeof openCdn>>;
 
-/** Shows sites, each under host names of its own, so that nothing of a site runs where the API is. */
+/** Opens the server of sites. Each has its own host names, so that no page of a site shares the API's origin. */
 export async function openCdn(dependencies: CdnDependencies) {
   const { namespaces, versions, sites, uploads, transfers } = dependencies;
   const hosts = createHosts(dependencies);
@@ -54,10 +56,10 @@ export async function openCdn(dependencies: CdnDependencies) {
     ...{ bytes_max: COMPRESSED_BYTES_MAX, at_once: COMPRESSED_AT_ONCE },
   });
   const access = createAccess(namespaces);
-  // Versions never change.
+  // A version never changes.
   const custom = new LRUCache<string, [string, string][]>({ max: REMEMBERED_HEADERS_MAX });
 
-  /** The custom headers of a file: matched once, so that costly globs cost nothing again. */
+  /** Returns the custom headers of a file. Matches each path once, because globs can be costly. */
   function headersOf(version_id: string, path: string, routes: readonly CdnRoute[]): [string, string][] {
     const key = `${version_id} ${path}`;
     const known = custom.get(key);
@@ -97,7 +99,7 @@ export async function openCdn(dependencies: CdnDependencies) {
   ): Promise<Response> {
     const content_type = contentTypeOf(path, file.content_type);
     const { content_length, file_number } = file;
-    // Files of a complete upload never change: where one lies says which bytes it has.
+    // Files of a complete upload never change, so their location identifies their bytes.
     const etagOf = (encoding?: Encoding) => `"${upload_id}.${file_number}${encoding ? `.${encoding}` : ''}"`;
     const headers = new Headers({
       'content-type': content_type,
@@ -144,21 +146,21 @@ export async function openCdn(dependencies: CdnDependencies) {
   }
 
   return {
-    /** The answer of the site whose host a request names; undefined when it is the API that is asked. */
+    /** Answers a request to a site; undefined if its host is the API's. */
     async respond(visit: Visit): Promise<Response | undefined> {
       const { is_site, namespace_id } = await hosts.look(new URL(visit.request.url).hostname);
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace ? await show(visit, namespace) : plain(404, 'There is no site under this name.');
     },
-    /** The namespace whose pages need no token, by the origin that they come from (specification: tokenless). */
+    /** Returns the namespace whose pages need no token, by the origin of the page (specification: tokenless). */
     async findByOrigin(origin: string): Promise<string | undefined> {
       if (!URL.canParse(origin)) return undefined;
       const { namespace_id } = await hosts.look(new URL(origin).hostname);
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace?.enable_domain_public_auth ? namespace.namespace_id : undefined;
     },
-    /** Where it is told that this is so no more. */
+    /** Returns the topics on which that result depends. */
     newsOf: (origin: string, namespace_id: string) => [
       topics.siteHost(new URL(origin).hostname),
       topics.namespace(namespace_id),
@@ -167,7 +169,7 @@ export async function openCdn(dependencies: CdnDependencies) {
   };
 }
 
-/** RFC 9110, 13.1.2; weak comparison. */
+/** Compares entity tags weakly (RFC 9110, 13.1.2). */
 function isSeen(if_none_match: string | null, etag: string): boolean {
   if (if_none_match === null) return false;
   return (
@@ -175,7 +177,10 @@ function isSeen(if_none_match: string | null, etag: string): boolean {
   );
 }
 
-/** One range of bytes, both ends included; undefined for the whole: none, several, or one of another state of the file. */
+/**
+ * Returns the requested range of bytes, both ends included; undefined to send the whole file: no range, several, or one
+ * of another version of the file.
+ */
 function readRange(
   request: Request,
   content_length: number,

@@ -8,13 +8,13 @@ import { LRUCache } from 'lru-cache';
 import type { Events } from '../../platform/events.ts';
 import type { Encoding } from './rules.ts';
 
-/** Of 11: about as fast as gzip, and smaller. */
+/** Of 11 levels. About as fast as gzip, with smaller files. */
 const BROTLI_QUALITY = 4;
 const FILES_MAX = 10_000;
-/** A request waits for the compression of a smaller file; a larger one is sent as it is meanwhile. */
+/** A request waits for the compression of files up to this size; larger ones are sent uncompressed meanwhile. */
 const WAITED_FOR_BYTES_MAX = 4 * 1024 ** 2;
 
-/** Its compressed form is no smaller, or larger than all that is kept. */
+/** Marks a file whose compressed form is not smaller, or exceeds the whole cache. */
 const NOT_WORTH_IT = 'not worth it';
 
 /** A file of a complete upload, which never changes. */
@@ -25,28 +25,28 @@ export interface Original {
   read(): Promise<ReadableStream<Uint8Array>>;
 }
 
-/** A file as it is kept: where, and how long. */
+/** A compressed file on disk. */
 export interface CompressedFile {
   path: string;
   content_length: number;
 }
 
 interface CompressedFilesOptions {
-  /** Holds nothing else: it is emptied when it is opened. */
+  /** A directory for these files only; opening empties it. */
   directory: string;
-  /** Of all files together; the least recently used go first. */
+  /** Bytes of all files together; the least recently used are removed first. */
   bytes_max: number;
-  /** Compressions under way at one time: each takes a thread and some 13 MB. */
+  /** Maximum of concurrent compressions; each takes a thread and about 13 MB. */
   at_once: number;
   events: Events;
 }
 
 export interface CompressedFiles extends AsyncDisposable {
-  /** A file in an encoding. Undefined where it must be sent as it is: not compressed yet, or no smaller compressed. */
+  /** Returns a file in an encoding; undefined if it must be sent uncompressed for now or for good. */
   find(original: Original, encoding: Encoding): Promise<CompressedFile | undefined>;
 }
 
-/** Opens the compressed files of sites: each is made once, when it is first asked for, and kept on disk. */
+/** Opens the cache of compressed files of sites. Each is compressed on its first request and kept on disk. */
 export async function openCompressedFiles(options: CompressedFilesOptions): Promise<CompressedFiles> {
   const { directory, bytes_max, at_once, events } = options;
   await rm(directory, { recursive: true, force: true });
@@ -57,12 +57,12 @@ export async function openCompressedFiles(options: CompressedFilesOptions): Prom
     max: FILES_MAX,
     maxSize: bytes_max,
     sizeCalculation: (file) => (file === NOT_WORTH_IT ? 1 : file.content_length),
-    // One that cannot be removed goes at the next start.
+    // A file that cannot be removed is removed by the next start.
     dispose: (file) => void (file !== NOT_WORTH_IT && rm(file.path, { force: true }).catch(() => {})),
   });
 
   async function make(name: string, original: Original, encoding: Encoding): Promise<void> {
-    // Another name each time: the one before may still be being removed.
+    // Uses a new name each time, because the previous file may still be being removed.
     const path = join(directory, `${name}.${crypto.randomUUID()}`);
     try {
       const output = createWriteStream(path, { mode: 0o600 });
@@ -89,7 +89,7 @@ export async function openCompressedFiles(options: CompressedFilesOptions): Prom
       const found = known.get(name);
       if (!found || found === NOT_WORTH_IT) return undefined;
       if (await Bun.file(found.path).exists()) return found;
-      // Another program removed it: it is made again.
+      // Another program removed the file, so the next request compresses it again.
       known.delete(name);
       return undefined;
     },

@@ -12,8 +12,8 @@ interface HostsDependencies {
 export type Hosts = ReturnType<typeof createHosts>;
 
 /**
- * Which namespace a host name belongs to: `game--namespace.DOMAIN`, `game.DOMAIN` for prod, or a domain of its own
- * (field-behaviour 9.1). Everything else is the API's.
+ * Creates the mapping of host names to namespaces: `game--namespace.DOMAIN`, `game.DOMAIN` for prod, or a domain of the
+ * namespace (field-behaviour 9.1). All other hosts are the API's.
  */
 export function createHosts({ games, namespaces, sites_domain }: HostsDependencies) {
   const { reserved_hosts } = namespaces.cdn;
@@ -28,12 +28,12 @@ export function createHosts({ games, namespaces, sites_domain }: HostsDependenci
   }
 
   return {
-    /** Whether a site is shown under the host, and if so whose; `namespace_id` is undefined when it is nobody's. */
+    /** Returns whether a host belongs to sites, and the namespace it shows, if any. */
     async look(hostname: string): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
       if (hostname.endsWith(suffix) && !reserved_hosts.isOwn(hostname)) {
         return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length)) };
       }
-      // Also when an older release gave the name to a namespace.
+      // Holds even if an older release gave the name to a namespace.
       const is_reserved = reserved_hosts.isReserved(hostname);
       const namespace_id = is_reserved ? undefined : await namespaces.cdn.findByDomain(hostname);
       return { is_site: namespace_id !== undefined, namespace_id };

@@ -6,11 +6,11 @@ import { type CdnRoute, matchesGlob } from '../versions/versions.ts';
 const COMPRESSED_FROM_BYTES = 1_024;
 const ROUTES_APPLIED_MAX = 10;
 
-/** In the order in which we would rather have them. */
+/** In order of preference. */
 const ENCODINGS = ['zstd', 'br', 'gzip'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** The path of the file that a request asks for: `/` at the end stands for index.html. Undefined when it is no path. */
+/** Returns the path of the requested file; `/` at the end means index.html. Undefined if it is not a valid path. */
 export function filePathOf(pathname: string): string | undefined {
   try {
     const path = decodeURIComponent(pathname).slice(1);
@@ -21,8 +21,8 @@ export function filePathOf(pathname: string): string | undefined {
 }
 
 /**
- * The type that was announced with the file, or else the type of its name. Text is UTF-8 unless it says otherwise. An
- * announced type that no header can hold does not count: versions before this rule stored such types.
+ * Returns the announced type of a file, or else the type of its name. Text is UTF-8 unless announced otherwise. Ignores
+ * an announced type that no header can carry, which earlier releases stored.
  */
 export function contentTypeOf(path: string, announced: string | null): string {
   const is_usable = announced !== null && announced !== '' && isSendable(announced);
@@ -35,7 +35,7 @@ export function isHtml(content_type: string): boolean {
   return /^(text\/html|application\/xhtml\+xml)/.test(content_type);
 }
 
-/** The encoding to send a file in; undefined to send it as it is. */
+/** Chooses the encoding of a file; undefined to send it uncompressed. */
 export function chooseEncoding(
   accept_encoding: string | null,
   { content_type, content_length }: { content_type: string; content_length: number },
@@ -53,11 +53,11 @@ function isCompressible(content_type: string): boolean {
   );
 }
 
-/** Headers that say how a message travels are ours to set. */
+/** Headers of the transport, which only the service sets. */
 const OURS =
   /^(connection|content-(encoding|length|range)|date|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade)$/i;
 
-/** The custom headers of a version for a file: of the routes whose glob it matches, by priority, at most ten of them. */
+/** Returns a version's custom headers for a file: those of matching routes, by priority, at most ten routes. */
 export function customHeaders(path: string, routes: readonly CdnRoute[]): [string, string][] {
   return routes
     .filter(({ glob }) => matchesGlob(glob, path))

@@ -3,27 +3,27 @@ import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
 
 export interface TurnLimits {
-  /** Works under way at one time. */
+  /** Maximum of concurrent tasks. */
   at_once: number;
-  /** Works of one visitor that may wait, visitors of one site, and sites. */
+  /** Maximum of waiting tasks of one visitor, of visitors of one site, and of sites. */
   waiting_max: number;
-  /** Time after which one that waits is given up. */
+  /** Time after which a waiting task is given up. */
   wait_ms: number;
 }
 
-/** Lanes that are kept; each is a few hundred bytes. */
+/** Maximum of lanes; each takes a few hundred bytes. */
 const LANES_MAX = 10_000;
 
-/** The address and the site that a piece of work counts for. */
+/** The address and the site of a task. */
 interface Visitor {
   site: string;
   address: string;
 }
 
 /**
- * Runs works of many in fair turns: of each visitor one waits among those of its site, and of each site one waits for its
- * turn among all. So neither a visitor nor a site with many works takes the turns of others. Throws CDN_BUSY for a work
- * that cannot wait or waited for too long.
+ * Runs tasks in fair turns: one task of each visitor waits among those of its site, and one of each site among all. So
+ * neither a visitor nor a site with many tasks delays the others. Throws CDN_BUSY for a task that cannot wait or has
+ * waited too long.
  */
 export function createTurns({ at_once, waiting_max, wait_ms }: TurnLimits) {
   const all = bulkhead(at_once, waiting_max);

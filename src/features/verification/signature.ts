@@ -2,17 +2,18 @@ import { createHmac } from 'node:crypto';
 
 const PREFIX = 'whsec_';
 
-/** What is signed: which request it is, when it was sent, and what it says. */
+/** A request to sign: its id, time and body. */
 export interface Signed {
-  /** Of this request and no other: by it a receiver knows one that comes twice. */
+  /** Unique to this request, so that a receiver can detect repetitions. */
   id: string;
   now: Date;
   body: string;
 }
 
 /**
- * The headers by which a receiver knows that a request is ours and of now: `webhook-id`, `webhook-timestamp` in seconds,
- * `webhook-signature` (HMAC-SHA256 of `id.timestamp.body` in base64), as Standard Webhooks 1.0.0 has them.
+ * Returns the headers by which a receiver verifies that a request is authentic and recent: `webhook-id`,
+ * `webhook-timestamp` in seconds, and `webhook-signature` (HMAC-SHA256 of `id.timestamp.body` in base64), as in
+ * Standard Webhooks 1.0.0.
  */
 export function sign({ id, now, body }: Signed, secret: string): Record<string, string> {
   const timestamp = String(Math.floor(now.getTime() / 1_000));

@@ -12,25 +12,28 @@ export interface VerificationDependencies {
   clock: Clock;
   outbound: Outbound;
   ip_database: IpDatabase;
-  /** For a request and its answer, everything included. */
+  /** Time limit of a request, including its answer. */
   verification_timeout_ms: number;
 }
 
-/** What a game's own server is asked, and for whom. */
+/** A verification to request, and the caller it is for. */
 export interface VerificationRequest {
-  /** The request of the player, which is known by it. */
+  /** The ray id of the player's request; identifies the verification. */
   ray_id: string;
   config: VerificationConfig;
   asked: Omit<AskedSeats, 'client'> & { client: Omit<AskedSeats['client'], 'coordinates'> };
   signal: AbortSignal;
 }
 
-/** What came of it: the status of an answer, or why there was none. */
+/** The result: the status of the answer, or why there was none. */
 export type Verdict = { is_accepted: boolean; status: number } | { is_accepted: false; failure: FailureKind };
 
 export type Verification = ReturnType<typeof createVerification>;
 
-/** Asks a game's own server whether somebody may have a seat (specification: external verification). */
+/**
+ * Creates the client of games' own verification servers, which decide whether a player may have a seat (specification:
+ * external verification).
+ */
 export function createVerification(dependencies: VerificationDependencies) {
   const { clock, outbound, ip_database, verification_timeout_ms } = dependencies;
 
@@ -47,7 +50,7 @@ export function createVerification(dependencies: VerificationDependencies) {
         timeout_ms: verification_timeout_ms,
         answer_bytes_max: 0,
         signal,
-        // A namespace that asks a slow server keeps none of the others waiting.
+        // A namespace with a slow server must not delay the others.
         account: `namespace ${asked.namespace_id}`,
       });
       return { is_accepted: status >= 200 && status <= 299, status };
@@ -60,7 +63,10 @@ export function createVerification(dependencies: VerificationDependencies) {
   return { ask };
 }
 
-/** Throws MATCHMAKER_VERIFICATION_FAILED: the answer was no yes; MATCHMAKER_VERIFICATION_REQUEST_FAILED: there was none. */
+/**
+ * Throws MATCHMAKER_VERIFICATION_FAILED if the server refused, MATCHMAKER_VERIFICATION_REQUEST_FAILED if it did not
+ * answer.
+ */
 export function refuseUnverified(verdict: Verdict): void {
   if (verdict.is_accepted) return;
   if ('status' in verdict) throw new ServiceError('MATCHMAKER_VERIFICATION_FAILED', {});

@@ -1,39 +1,39 @@
 import { parseJsonToPassOn } from '../../platform/http/body.ts';
 import type { Coordinates } from '../coordinates.ts';
 
-/** A lobby as the one who verifies sees it. */
+/** A lobby as the verification server sees it. */
 export interface SeenLobby {
   lobby_id: string;
-  /** The datacenter, as `SERVICE_REGION_ID` and exports name it. */
+  /** Id of the datacenter, as in `SERVICE_REGION_ID` and exports. */
   region_id: string;
   /** Slug of the datacenter. */
   region: string;
   create_ts: Date;
   is_closed: boolean;
-  /** What the lobby says of itself: JSON as text; null when it says nothing. */
+  /** The state that the lobby has set, as JSON text. Null if it has set none. */
   state: string | null;
 }
 
-/** A request for seats, as far as it is told to the one who verifies. */
+/** A request for seats as the verification server sees it. */
 export interface AskedSeats {
   kind: 'find' | 'join' | 'create';
   namespace_id: string;
-  /** Name id of the game mode that he is going to play in. */
+  /** Name id of the game mode that the player will play. */
   game_mode: string;
-  /** Where he is going to sit, if it runs already. */
+  /** The lobby of the seats, if it runs already. */
   lobby: SeenLobby | undefined;
-  /** Of a lobby that he creates: what he wants it to be, any JSON as text. */
+  /** The wanted configuration of a lobby to create: any JSON as text. */
   lobby_config: string | undefined;
   tags: Record<string, string>;
   max_players: number | undefined;
-  /** How many come together. */
+  /** Number of players in the request. */
   players: number;
-  /** Any JSON of his own. */
+  /** Any JSON from the client. */
   verification_data: unknown;
   client: { address: string; user_agent: string | null; coordinates: Coordinates | undefined };
 }
 
-/** What is sent, member for member (specification: Events). */
+/** The body that is sent (specification: Events). */
 export interface VerificationPayload {
   verification_data: unknown;
   game: {
@@ -53,13 +53,13 @@ export interface VerificationPayload {
     tags: Record<string, string>;
     dynamic_max_players: number | null;
   };
-  /** By address. Players who come together come from one. */
+  /** By address. All players of a request share one. */
   clients: Record<string, { user_agent: string | null; latitude: number | null; longitude: number | null }>;
   join_kind: 'normal' | 'party';
   kind: AskedSeats['kind'];
 }
 
-/** A game mode has one name here, which stands for its id too. */
+/** Builds the body. A game mode has one name in Muster, which is also its id. */
 export function toPayload(asked: AskedSeats): VerificationPayload {
   const { kind, namespace_id, game_mode, lobby, lobby_config, tags, client } = asked;
   const { address, user_agent, coordinates } = client;

@@ -4,7 +4,7 @@ const REQUESTS_MAX = 600;
 const TTL_MS_MAX = 12 * 3_600_000;
 const DIFFICULTY_MAX = 10_000;
 const DOMAINS_MAX = 32;
-/** Bytes (field-behaviour 4.2). */
+/** Lengths in bytes (field-behaviour 4.2). */
 const HCAPTCHA_KEYS = { site_key: 36, secret_key: 42 };
 const TURNSTILE_KEYS = { site_key: 30, secret_key: 40 };
 const HOSTNAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
@@ -13,8 +13,8 @@ type Path = string[];
 const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
 
 /**
- * What is wrong with how a version checks its players, by the paths of field-behaviour 4.2. `shared`: providers for which
- * the service has keys of its own.
+ * Returns what is wrong with a version's captcha settings, with the paths of field-behaviour 4.2. `shared`: providers
+ * for which the service has its own keys.
  */
 export function captchaProblems(captcha: CaptchaConfig, shared: readonly string[]): Path[] {
   const { requests_before_reverify, verification_ttl, hcaptcha, turnstile, pow } = captcha;
@@ -33,7 +33,7 @@ export function captchaProblems(captcha: CaptchaConfig, shared: readonly string[
 
 type Keys = { site_key?: string | undefined; secret_key?: string | undefined };
 
-/** Both keys, or none where they may be left out. */
+/** Requires both keys, or none if they are optional. */
 function keyProblems(keys: Keys, bytes_max: { site_key: number; secret_key: number }, is_optional: boolean): Path[] {
   if (is_optional && keys.site_key === undefined && keys.secret_key === undefined) return [];
   return (['site_key', 'secret_key'] as const).flatMap((name) =>
@@ -54,7 +54,7 @@ function turnstileProblems(turnstile: NonNullable<CaptchaConfig['turnstile']>, i
           textProblems(secret_key, TURNSTILE_KEYS.secret_key),
         ),
       ]),
-    // Where each domain has a key, those of all others are for pages of none of them.
+    // If each domain has a key, the general keys only serve pages of other domains.
     ...keyProblems(turnstile, TURNSTILE_KEYS, is_shared || domains.length > 0),
   ];
 }

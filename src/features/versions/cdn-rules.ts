@@ -11,7 +11,7 @@ const PRIORITY_MAX = 100;
 type Path = string[];
 const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
 
-/** What is wrong with how a version shows its site, by the paths of field-behaviour 4.2. */
+/** Returns what is wrong with a version's site settings, with the paths of field-behaviour 4.2. */
 export function cdnProblems({ site_id, routes = [] }: CdnConfig, is_site: boolean): Path[] {
   return [
     ...(site_id === undefined ? [['no-site-id']] : []),
@@ -63,12 +63,12 @@ function headersProblems(headers: { name: string; value: string }[]): Path[] {
   ];
 }
 
-/** A token (RFC 9110, 5.6.2). */
+/** Accepts tokens (RFC 9110, 5.6.2). */
 export function isHeaderName(text: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text);
 }
 
-/** Nothing that would end the header, or that a client reads otherwise than we wrote it. */
+/** Accepts values without characters that end the header or that clients read differently. */
 export function isHeaderValue(text: string): boolean {
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
 }

@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Empty, I32, named, oneOf, U32, Uuid } from '../../platform/http/shapes.ts';
 import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 
-/** Above every limit of the rules, which say by name what is too many; what is far beyond is not even looked at. */
+/** Above every limit of the rules, which name the excess; longer lists are refused unread. */
 const ENTRIES_MAX = 256;
 const TEXT_LENGTH_MAX = 4_096;
 
@@ -30,7 +30,7 @@ const Port = Type.Object(
 );
 export type PortConfig = Static<typeof Port>;
 
-/** The build to run and how. The name is the contract's; any kind of build is named by `image_id`. */
+/** The build to run and how. `docker` is the contract's name; `image_id` names a build of any kind. */
 const Docker = Type.Object(
   {
     dockerfile: optional(Text),
@@ -64,7 +64,7 @@ export type VerificationConfig = Static<typeof Verification>;
 const ActionMembers = {
   enabled: Type.Boolean(),
   identity_requirement: optional(oneOf('IdentityRequirement', ['none', 'guest', 'registered'])),
-  // The specification's name, and the contract's.
+  // The name in the specification, and the one in the contract.
   verification_config: optional(Verification),
   verification: optional(Verification),
 };
@@ -83,7 +83,7 @@ const CreateAction = Type.Object(
 
 export type CreateActionConfig = Static<typeof CreateAction>;
 
-/** What players do that a game mode can forbid or check. */
+/** Actions of players that a game mode can forbid or verify. */
 export const ACTIONS = ['find', 'join', 'create'] as const;
 
 const SharedMembers = {
@@ -125,7 +125,7 @@ const Captcha = Type.Object(
     hcaptcha: optional(
       Type.Object(
         {
-          // Older: the provider's keys, of which the service has its own.
+          // Older: the keys of the provider, which the service has itself.
           level: optional(Text),
           site_key: optional(Text),
           secret_key: optional(Text),
@@ -139,7 +139,7 @@ const Captcha = Type.Object(
         {
           site_key: optional(Text),
           secret_key: optional(Text),
-          // Older: a key for each domain that the game is played on.
+          // Older: a key for each domain of the game.
           domains: optional(record(Type.Object({ secret_key: Text }, { title: 'TurnstileDomain' }))),
           hostnames: optional(Hostnames),
         },
@@ -189,7 +189,7 @@ const CdnRoute = Type.Object(
 );
 export type CdnRoute = Static<typeof CdnRoute>;
 
-/** Which site the version's namespaces show, and with which headers. */
+/** The site that the version's namespaces show, and its headers. */
 const Cdn = Type.Object(
   {
     build_command: optional(Text),
@@ -219,7 +219,7 @@ const EXAMPLE = {
   },
 };
 
-/** What a version says of how its game is hosted; it travels and is kept in this shape. */
+/** The configuration of a version, as sent and stored. */
 export const VersionConfig = Type.Object(
   {
     scripts: optional(record(Text)),

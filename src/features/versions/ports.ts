@@ -2,14 +2,14 @@ import { isNameId } from '../names.ts';
 import type { PortConfig } from './config.ts';
 
 const PORTS_MAX = 16;
-/** Where ranges of host ports may lie (specification: Limits). */
+/** Bounds for ranges of host ports (specification: Limits). */
 const RANGE_MIN = 26_000;
 const RANGE_MAX = 31_999;
 
 type Path = string[];
 type NetworkMode = 'bridge' | 'host';
 
-/** Everything wrong with the ports of a game mode (field-behaviour 4.2), with paths that begin at the mode. */
+/** Returns what is wrong with the ports of a game mode (field-behaviour 4.2), with paths below the mode. */
 export function portProblems(
   ports: Record<string, PortConfig>,
   network_mode: NetworkMode,
@@ -32,7 +32,7 @@ export function portProblems(
   ];
 }
 
-/** There are two ways to be reached: one port behind the gateway, or a range of the host's own. */
+/** A port is either one port behind the gateway or a range of host ports. */
 function combinationProblems(port: PortConfig, network_mode: NetworkMode): Path[] {
   const { protocol = 'https', proxy = 'game_guard' } = port;
   const has_port = port.port !== undefined;

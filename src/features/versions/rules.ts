@@ -16,17 +16,17 @@ import { portProblems } from './ports.ts';
 import { resolveGameMode, verificationOf } from './settings.ts';
 import { TIERS } from './tiers.ts';
 
-/** What a configuration is checked against. */
+/** What a configuration may refer to. */
 export interface Surroundings {
-  /** Slugs of the datacenters there are. */
+  /** Slugs of all datacenters. */
   region_slugs: readonly string[];
-  /** Builds of the game that can be run. */
+  /** Builds of the game that can run. */
   build_ids: ReadonlySet<string>;
-  /** Whether the site that it names is the game's and complete. */
+  /** Whether the named site is complete and belongs to the game. */
   is_site: boolean;
-  /** Captcha providers for which the service has keys of its own, so that a version needs none. */
+  /** Captcha providers for which the service has its own keys, so that versions need none. */
   shared_captchas: readonly string[];
-  /** Targets of requests that the operator allows, though they are not on the Internet. */
+  /** Targets that the operator allows although they are not on the Internet. */
   allowed_targets: AllowList;
 }
 
@@ -44,10 +44,10 @@ const HEADERS_MAX = 32;
 const SECRET_BYTES_MIN = 24;
 const SECRET_BYTES_MAX = 64;
 
-/** Names in a server's environment that are ours to set (field-behaviour 4.14), as the servers API has them. */
+/** Environment variables that only the service sets (field-behaviour 4.14), as in the servers API. */
 const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;
 
-/** Everything wrong with a version, by the rules and with the paths of field-behaviour 4.2. */
+/** Returns what is wrong with a version, with the paths of field-behaviour 4.2. */
 export function versionProblems(
   version: { display_name: string; config: VersionConfig },
   surroundings: Surroundings,
@@ -65,7 +65,7 @@ export function versionProblems(
 type Path = string[];
 
 const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
-/** As much of a label as tells which one it is: it comes once for each thing wrong below it. */
+/** Shortens a label, which is repeated for each problem below it. */
 const marked = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
 
 function matchmakerProblems(matchmaker: MatchmakerConfig, surroundings: Surroundings): Path[] {
@@ -104,7 +104,7 @@ function gameModeProblems(
     ...[...settings.regions].flatMap(([slug, region]) => below(['regions', marked(slug)], regionProblems(region))),
     ...(docker ? dockerProblems(docker, matchmaker.docker?.env, surroundings) : [['no-runtime']]),
     ...ACTIONS.flatMap((action) =>
-      // The field reports the create action's under join-config too.
+      // The reference API reports the create action's problems under join-config too.
       below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(mode.actions?.[action], surroundings)),
     ),
   ];
@@ -130,7 +130,7 @@ function regionProblems({
   ];
 }
 
-/** `general_env`: the environment of all game modes, which is added to that of each. */
+/** `general_env`: the environment of all game modes, merged into that of each. */
 function dockerProblems(docker: DockerConfig, general_env: DockerConfig['env'], { build_ids }: Surroundings): Path[] {
   const has_build = docker.image_id !== undefined && build_ids.has(docker.image_id.toLowerCase());
   const args = docker.args ?? [];
@@ -170,7 +170,7 @@ function variableProblems(key: string, value: string): Path[] {
 function actionProblems(action: ActionConfig | undefined, { allowed_targets }: Surroundings): Path[] {
   const verification = verificationOf(action);
   if (!verification) return [];
-  // The address is checked again, resolved, when a request is sent to it.
+  // The resolved address is checked again when a request is sent.
   const url_problem = targetProblem(verification.url, allowed_targets);
   const headers = Object.entries(verification.headers ?? {});
   const paths = [
@@ -189,7 +189,7 @@ function headerProblems(name: string, value: string): Path[] {
   return [...(is_name ? [] : [['invalid-name']]), ...(isHeaderValue(value) ? [] : [['invalid-value']])];
 }
 
-/** As Standard Webhooks 1.0.0 have them. */
+/** Accepts secrets of Standard Webhooks 1.0.0. */
 function isSecret(text: string | undefined): boolean {
   if (text === undefined) return true;
   const [, base64 = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];

@@ -16,15 +16,15 @@ export interface RegionSettings {
   idle_lobbies: { min: number; max: number };
 }
 
-/** How a port of a game mode is reached: one behind the gateway, or a range of the host's own. */
+/** A port of a game mode: one behind the gateway, or a range of host ports. */
 export interface PortSettings {
   protocol: PortProtocol;
-  /** In a container, the port it listens on. */
+  /** The port inside a container. */
   port: number | undefined;
   port_range: { min: number; max: number } | undefined;
 }
 
-/** What starts a lobby's server. */
+/** The program of a lobby's server. */
 export interface RuntimeSettings {
   build_id: string;
   arguments: string[];
@@ -33,10 +33,10 @@ export interface RuntimeSettings {
   ports: Record<string, PortSettings>;
 }
 
-/** A game mode with every default filled in (field-behaviour 4.1). */
+/** A game mode with all defaults filled in (field-behaviour 4.1). */
 export interface GameModeSettings {
   name: string;
-  /** By slug, in the configuration's order; all regions where it names none. */
+  /** By slug, in the configured order. All regions if none are named. */
   regions: Map<string, RegionSettings>;
   max_players_normal: number;
   max_players_direct: number;
@@ -46,17 +46,17 @@ export interface GameModeSettings {
   allows_dynamic_max_players: boolean;
   find: ActionConfig;
   join: ActionConfig;
-  /** Players make lobbies of their own only where it is there. */
+  /** Undefined if players may not create lobbies. */
   create: CreateActionConfig | undefined;
   runtime: RuntimeSettings | undefined;
 }
 
-/** How an action is verified, by the specification's name or the contract's; undefined where it is not. */
+/** Returns how an action is verified, by either name of the setting; undefined if it is not. */
 export function verificationOf(action: ActionConfig | undefined): VerificationConfig | undefined {
   return action?.verification_config ?? action?.verification;
 }
 
-/** The matchmaker's settings of a version; no game modes when the version has no matchmaker. */
+/** Returns the game modes of a version with defaults filled in. Empty without a matchmaker. */
 export function resolveMatchmaker(
   matchmaker: MatchmakerConfig | undefined,
   region_slugs: readonly string[],
@@ -108,7 +108,7 @@ function resolveRegions(mode: GameModeConfig, matchmaker: MatchmakerConfig, regi
   );
 }
 
-/** The mode's own object replaces the general one as a whole; only the environments are merged. */
+/** A mode's own object replaces the general one; only the environments are merged. */
 function resolveRuntime(mode: GameModeConfig, matchmaker: MatchmakerConfig): RuntimeSettings | undefined {
   const docker = mode.docker ?? matchmaker.docker;
   if (docker?.image_id === undefined) return undefined;

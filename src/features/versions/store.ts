@@ -14,7 +14,7 @@ export async function insertVersion(tx: Tx, row: VersionRow): Promise<void> {
   await tx.insert(versions).values(row);
 }
 
-/** A version of a game. */
+/** A version within its game. */
 export interface VersionPlace {
   game_id: string;
   version_id: string;
@@ -31,7 +31,7 @@ export async function selectVersion(
   return row;
 }
 
-/** The ids of those that keep lobbies warm. */
+/** Returns the ids of versions that keep warm lobbies. */
 export async function selectKeptWarm(queries: Queries): Promise<string[]> {
   const rows = await queries
     .select({ version_id: versions.version_id })
@@ -41,7 +41,7 @@ export async function selectKeptWarm(queries: Queries): Promise<string[]> {
   return rows.map(({ version_id }) => version_id);
 }
 
-/** The oldest first. */
+/** Returns the versions of a game, oldest first. */
 export async function selectVersions(queries: Queries, game_id: string): Promise<VersionSummaryRow[]> {
   const { version_id, create_ts, display_name } = versions;
   return await queries
@@ -60,7 +60,7 @@ export async function isNameTaken(queries: Queries, game_id: string, display_nam
   return rows.length > 0;
 }
 
-/** The greatest number that follows a prefix in the names of a game's versions; 0 when none does. */
+/** Returns the greatest number after a prefix in the names of a game's versions, or 0. */
 export async function selectGreatestNumber(queries: Queries, game_id: string, prefix: string): Promise<number> {
   const rest = sql`substring(${versions.display_name} from ${prefix.length + 1}::int)`;
   const [row] = await queries
@@ -76,7 +76,7 @@ export async function selectGreatestNumber(queries: Queries, game_id: string, pr
   return row?.greatest ?? 0;
 }
 
-/** Takes the next number of a day, greater than all that were taken and than those in names of versions. */
+/** Reserves the next number of a day, greater than all reserved ones and those in names of versions. */
 export async function takeNumber(tx: Tx, game_id: string, day: string): Promise<number> {
   const next = (await selectGreatestNumber(tx, game_id, `${day}-`)) + 1;
   const [row] = await tx
@@ -90,7 +90,7 @@ export async function takeNumber(tx: Tx, game_id: string, day: string): Promise<
   return row?.number ?? next;
 }
 
-/** Deletes a game's numbers of the days before one. */
+/** Deletes a game's numbers of earlier days. */
 export async function dropNumbers(tx: Tx, game_id: string, before: string): Promise<void> {
   await tx.delete(versionNumbers).where(and(eq(versionNumbers.game_id, game_id), lt(versionNumbers.day, before)));
 }

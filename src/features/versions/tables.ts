@@ -14,7 +14,7 @@ import {
 import { games } from '../games/tables.ts';
 import type { VersionConfig } from './config.ts';
 
-/** How a game is hosted, from one moment on: never changed once made, so that going back is safe. */
+/** Versions: configurations of how a game is hosted. A version never changes, so going back to one is safe. */
 export const versions = pgTable(
   'versions',
   {
@@ -24,7 +24,7 @@ export const versions = pgTable(
       .references(() => games.game_id),
     display_name: text().notNull(),
     config: jsonb().$type<VersionConfig>().notNull(),
-    /** Whether any game mode keeps lobbies that nobody sits in. */
+    /** Whether any game mode keeps warm lobbies. */
     keeps_warm: boolean().notNull().default(false),
     create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
   },
@@ -34,14 +34,14 @@ export const versions = pgTable(
   ],
 );
 
-/** The greatest number that was reserved for the name of a version, by the day that the name begins with. */
+/** The greatest reserved number for names of versions, by day. */
 export const versionNumbers = pgTable(
   'version_numbers',
   {
     game_id: uuid()
       .notNull()
       .references(() => games.game_id),
-    /** As in the name: 2030.12.31. */
+    /** The day as in the name: 2030.12.31. */
     day: text().notNull(),
     number: integer().notNull(),
   },

@@ -23,7 +23,7 @@ export { verificationOf } from './settings.ts';
 export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 
 const REMEMBERED_MAX = 1_000;
-/** How long a reserved name is remembered: past the end of its day on clocks that disagree. */
+/** Time a reserved name is remembered, beyond the end of its day on clocks that differ. */
 const RESERVED_MS = 7 * 24 * 3_600_000;
 
 interface VersionsDependencies {
@@ -32,9 +32,9 @@ interface VersionsDependencies {
   builds: Builds;
   sites: Sites;
   datacenters: Datacenters;
-  /** By the names of captcha providers: keys that the service has of its own. */
+  /** Keys of the service, by captcha provider. */
   shared_captcha_keys: object;
-  /** Targets of requests that the operator allows, though they are not on the Internet. */
+  /** Targets that the operator allows although they are not on the Internet. */
   outbound_allow: readonly string[];
 }
 
@@ -45,14 +45,14 @@ interface WantedVersion {
 
 export type Versions = ReturnType<typeof createVersions>;
 
-/** How a game is hosted: configurations that are never changed once made. */
+/** Creates the use cases of versions: configurations of how a game is hosted, which never change. */
 export function createVersions(dependencies: VersionsDependencies) {
   const { database, clock, builds, sites, datacenters } = dependencies;
   const shared_captchas = Object.keys(dependencies.shared_captcha_keys);
   const allowed_targets = parseAllowList(dependencies.outbound_allow);
-  // A version never changes, so what was read once is good.
+  // A version never changes, so cached rows stay valid.
   const remembered = new LRUCache<string, VersionRow>({ max: REMEMBERED_MAX });
-  /** The game modes of a version, with the datacenters for which that is so: asked for with every find. */
+  /** The resolved game modes of a version and the datacenters they were resolved for. Each find reads them. */
   const resolved = new WeakMap<VersionRow, { among: Datacenter[]; modes: Map<string, GameModeSettings> }>();
 
   const regionSlugs = async () => slugsOf(await datacenters.list());
@@ -93,19 +93,19 @@ export function createVersions(dependencies: VersionsDependencies) {
   return {
     get,
     list: (game_id: string) => store.selectVersions(database.queries, game_id),
-    /** The ids of those that keep lobbies warm. */
+    /** Returns the ids of versions that keep warm lobbies. */
     keptWarm: () => store.selectKeptWarm(database.queries),
-    /** What is wrong with a version that somebody would like to make. */
+    /** Returns what is wrong with a version to create. */
     validate: problemsOf,
-    /** Throws VALIDATION_ERROR, with every place that is wrong. */
+    /** Creates a version. Throws VALIDATION_ERROR with all places. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
       refuseUnavailable(wanted.config);
       refuseProblems(await problemsOf(game_id, wanted));
       return await database.transact((tx) => insert(tx, game_id, wanted));
     },
-    /** The version that a new game begins with: nothing to match, nothing to serve. */
+    /** Creates the first version of a new game, which hosts nothing. */
     createFirst: (tx: Tx, game_id: string) => insert(tx, game_id, { display_name: '0.0.1', config: {} }),
-    /** Reserves a name for the next version: the day in UTC and a number that no other call is given. */
+    /** Reserves a name for the next version: the day in UTC and a number that no other call gets. */
     async reserveName(game_id: string): Promise<string> {
       const now = clock.now();
       const day = dayOf(now);
@@ -115,11 +115,11 @@ export function createVersions(dependencies: VersionsDependencies) {
       });
       return `${day}-${number}`;
     },
-    /** The game modes of a version, every default filled in. */
+    /** Returns the game modes of a version with defaults filled in. */
     gameModes(place: store.VersionPlace): Soon<ReadonlyMap<string, GameModeSettings>> {
       return whenThere(get(place), (version) => whenThere(datacenters.list(), (among) => resolve(version, among)));
     },
-    /** How a version tells players from robots; undefined when it does not. */
+    /** Returns the captcha settings of a version; undefined if it asks for none. */
     captcha(place: store.VersionPlace): Soon<CaptchaConfig | undefined> {
       return whenThere(get(place), ({ config }) => config.matchmaker?.captcha);
     },
@@ -130,7 +130,7 @@ export function createVersions(dependencies: VersionsDependencies) {
       version_id: crypto.randomUUID(),
       game_id,
       display_name,
-      // Members that mean nothing to us are not kept.
+      // Removes unknown members.
       config: Value.Decode(VersionConfig, Value.Clean(VersionConfig, structuredClone(config))),
       keeps_warm: keepsWarm(config, await regionSlugs()),
       create_ts: clock.now(),
@@ -143,18 +143,18 @@ export function createVersions(dependencies: VersionsDependencies) {
   }
 }
 
-/** As names of versions begin: 2030.12.31. */
+/** Formats a day as names of versions do: 2030.12.31. */
 const dayOf = (moment: Date) => moment.toISOString().slice(0, 10).replaceAll('-', '.');
 
 const slugsOf = (datacenters: Datacenter[]) => datacenters.map(({ slug }) => slug);
 
-/** The builds that a configuration runs. */
+/** Returns the builds of a configuration. */
 function namedBuilds({ matchmaker }: VersionConfig): string[] {
   const dockers = [matchmaker?.docker, ...Object.values(matchmaker?.game_modes ?? {}).map(({ docker }) => docker)];
   return dockers.flatMap((docker) => docker?.image_id ?? []);
 }
 
-/** Whether any game mode keeps lobbies that nobody sits in, in any region there is. */
+/** Returns whether any game mode keeps warm lobbies in any region. */
 function keepsWarm({ matchmaker }: VersionConfig, region_slugs: string[]): boolean {
   const modes = [...resolveMatchmaker(matchmaker, region_slugs).values()];
   return modes.some(({ regions }) => [...regions.values()].some(({ idle_lobbies }) => idle_lobbies.min > 0));
@@ -162,7 +162,7 @@ function keepsWarm({ matchmaker }: VersionConfig, region_slugs: string[]): boole
 
 const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
-/** What a version asks for and this release does not do yet is refused here, not ignored when players come. */
+/** Refuses settings that this release does not support, so that they are not silently ignored. */
 function refuseUnavailable({ matchmaker }: VersionConfig): void {
   const unavailable: [boolean, string][] = [
     [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes instead'],

@@ -25,7 +25,7 @@ export const VersionSummary = Type.Object(
   { title: 'VersionSummary' },
 );
 
-/** Secrets are there, and empty: whoever sends a version as he read it is told which are missing. */
+/** Shows secrets as empty texts, so that a version sent back unchanged is refused for its missing secrets. */
 export function toVersion({ version_id, create_ts, display_name, config }: VersionRow) {
   return { version_id, create_ts: create_ts.toISOString(), display_name, config: blotSecrets(config) };
 }
@@ -61,7 +61,7 @@ const TierShape = Type.Object(
 );
 export const TiersAnswer = Type.Object({ tiers: Type.Array(TierShape) });
 
-/** The field's disk and bandwidth of a whole core (field-behaviour 7.6); nothing here costs anything. */
+/** Disk and bandwidth of a whole core in the reference API (field-behaviour 7.6). */
 const DISK_OF_CORE = 8_192;
 const BANDWIDTH_OF_CORE = 2_000;
 
