@@ -10,7 +10,7 @@ import type { Runtime, ServerHandle } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
-/** Servers whose output is read, or whose files are removed, at one time. */
+/** Maximum of servers whose output is read or whose files are removed concurrently. */
 const AT_ONCE_MAX = 8;
 
 interface EndingDependencies {
@@ -21,11 +21,14 @@ interface EndingDependencies {
   logs: Logs;
 }
 
-/** Ends servers of this machine together, so that many cost one scan of its processes and one transaction. */
+/**
+ * Creates the steps that end servers of this machine. They run on many servers at once, at the cost of one scan of the
+ * processes and one transaction.
+ */
 export function createEnding({ database, clock, events, runtime, logs }: EndingDependencies) {
   /**
-   * Ends servers: no process of them is left, all they wrote is kept, then that is noted and their files are removed. Each
-   * part may be repeated. Gives the servers that have to be tried again.
+   * Ends servers: kills their processes, collects their output, records the end, removes their files. Each part may be
+   * repeated. Returns the servers to try again.
    */
   async function end(servers: ServerRow[]): Promise<ServerRow[]> {
     const failed = new Set<string>();
@@ -63,7 +66,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     if (failure !== null) await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${failure}`);
   }
 
-  /** One that cannot be noted must not keep the others from it. */
+  /** Records each end, also after the failure of another. */
   async function noteEnds(ends: store.ServerEnd[], fail: (end: store.ServerEnd, cause: unknown) => void) {
     if (ends.length === 0) return;
     const note = (some: store.ServerEnd[]) => database.transact((tx) => store.setEnded(tx, some, clock.now()));
@@ -75,7 +78,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     }
   }
 
-  /** What cannot be removed now is removed as a leftover. */
+  /** Removes files. A later step removes what remains as a leftover. */
   async function removeFiles(ends: store.ServerEnd[]): Promise<void> {
     await forEachAtOnce(ends, AT_ONCE_MAX, async ({ server_id, exit_code, exit_signal, failure }) => {
       try {
@@ -97,9 +100,9 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
 
   return {
     end,
-    /** Where a server writes. */
+    /** The output files of a server. */
     outputsOf,
-    /** Ends and removes what the database knows nothing of. */
+    /** Ends servers and removes files that the database does not know. */
     async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
       for (const server_id of await runtime.kill(leftovers)) {
         await runtime.removeFiles(server_id);

@@ -8,11 +8,11 @@ import * as store from './store.ts';
 interface EvictionDependencies {
   events: Events;
   runtime: Runtime;
-  /** Where the reason is noted; undefined while the database is away, when only the log has it. */
+  /** Where to record the reason; undefined while the database is unavailable, when only the log has it. */
   records?: { database: Database; clock: Clock; node: { node_id: string } };
 }
 
-/** Ends the game servers of this machine that have taken a port of the service. Returns how many are gone. */
+/** Ends the game servers of this machine that occupy a port of the service. Returns how many ended. */
 export async function evictFromPort({ events, runtime, records }: EvictionDependencies, port: number): Promise<number> {
   const known = records ? await store.selectOfNode(records.database.queries, records.node.node_id) : [];
   const known_ids = new Set(known.map(({ server_id }) => server_id));

@@ -1,8 +1,8 @@
 import { ServiceError } from '../../platform/errors.ts';
 
 /**
- * Ports within a range that nobody has, in no order: neither one of ours nor any other program, which is found out by
- * opening them. Throws SERVERS_NO_PORTS when there are not enough.
+ * Returns free ports of a range in random order: neither taken by our servers nor, by a test of binding them, by other
+ * programs. Throws SERVERS_NO_PORTS if there are too few.
  */
 export async function findFreePorts(
   { min, max }: { min: number; max: number },

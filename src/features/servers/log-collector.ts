@@ -1,10 +1,12 @@
 import type { LogName } from './log-store.ts';
 import { type Logs, PIECE_BYTES_MAX } from './logs.ts';
 
-/** Moved in one round, which is a quarter of a second: what a machine's servers can write together without loss. */
+/**
+ * Bytes of one round, which takes a quarter of a second: the rate at which a machine's servers can write without loss.
+ */
 export const ROUND_BYTES_MAX = 8 * PIECE_BYTES_MAX;
 const COLLECTED_AT_ONCE = 4;
-/** Logs that are looked at between two turns of the event loop. */
+/** Logs to check between two turns of the event loop. */
 const LOGS_PER_TURN = 64;
 
 /** A log and the file that its server writes to. */
@@ -14,8 +16,8 @@ export interface LogSource {
 }
 
 /**
- * Returns a function that moves a round of output into the database: a piece of each log in turn, then another of those
- * that have more, until the round's bytes are used up. The next round begins with the log that was not reached.
+ * Returns a function that moves one round of output into the database: a piece of each log in turn, then more of those
+ * with more, up to the bytes of a round. The next round starts with the first log not reached.
  */
 export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promise<void> {
   let begin_at: string | undefined;
@@ -33,7 +35,7 @@ export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promis
       while (bytes_left >= PIECE_BYTES_MAX) {
         const source = waiting.shift();
         if (!source) return;
-        // Reserved before it is read, so that those at work together keep to the limit.
+        // Reserves the bytes before reading, so that concurrent reads keep to the limit.
         bytes_left -= PIECE_BYTES_MAX;
         const { bytes, has_more } = await logs.collect(source.name, source.file, false);
         bytes_left += PIECE_BYTES_MAX - bytes;

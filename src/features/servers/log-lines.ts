@@ -1,9 +1,9 @@
-/** Whole lines taken from the beginning of some output. */
+/** Complete lines from the start of some output. */
 export interface TakenLines {
   /** The lines, each ended by a newline. */
   content: Uint8Array;
   line_count: number;
-  /** How much of the output they were. */
+  /** Bytes of the output that they cover. */
   consumed_bytes: number;
 }
 
@@ -11,9 +11,8 @@ const NEWLINE = 0x0a;
 const ONE_NEWLINE = Uint8Array.of(NEWLINE);
 
 /**
- * Takes whole lines. A line longer than the limit becomes several, whether its end has come or not; when the process has
- * ended, what is left without a newline is a line too. Costs one look at each byte, however short the lines are: output is
- * copied only where a newline is added.
+ * Takes complete lines. Splits lines over the limit; once the process has ended, the rest without a newline is a line
+ * too. Reads each byte once and copies output only to add a newline.
  */
 export function takeLines(output: Uint8Array, line_bytes_max: number, has_ended: boolean): TakenLines {
   const pieces: Uint8Array[] = [];

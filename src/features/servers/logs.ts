@@ -9,32 +9,32 @@ import { selectLines, takeLines } from './log-lines.ts';
 import type { LogName } from './log-store.ts';
 import * as store from './log-store.ts';
 
-/** The largest piece that is read at one time: a bound on the work between two turns of the event loop. */
+/** The largest piece to read at once, which bounds the work between two turns of the event loop. */
 export const PIECE_BYTES_MAX = 256 * 1024;
-/** Unread output beyond this is dropped: the server writes faster than its log can be kept. */
+/** Unread output beyond this is dropped, because the server writes faster than its log can be stored. */
 const BACKLOG_BYTES_MAX = 8 * 1024 ** 2;
-/** What is kept of each log. */
+/** Bytes to keep of each log. */
 const LOG_BYTES_MAX = 16 * 1024 ** 2;
 const LINE_BYTES_MAX = 16 * 1024;
 const LINES_PER_ANSWER_MAX = 256;
-/** The field's retention (field-behaviour 2). */
+/** Retention of the reference API (field-behaviour 2). */
 const KEPT_FOR_MS = 3 * 24 * 3_600_000;
 const FORGOTTEN_AT_ONCE_MAX = 1_000;
-/** One piece pushes out one of its size, or as many small ones as there are; these are looked at first. */
+/** Number of oldest pieces to check when a new piece exceeds the limit of a log. */
 const TRIMMED_AT_ONCE_MAX = 64;
 const CURSORS_MAX = 20_000;
 
-/** Where the reading of a log stands. */
+/** The position up to which a log has been read. */
 interface Cursor {
   offset: number;
   next_line: number;
   total_bytes: number;
 }
 
-/** What was moved into the database. */
+/** Output that was moved into the database. */
 export interface Collected {
   bytes: number;
-  /** Whether there was more to move. */
+  /** Whether more output remains. */
   has_more: boolean;
 }
 
@@ -54,19 +54,19 @@ interface LogsDependencies {
 export type Logs = ReturnType<typeof createLogs>;
 
 /**
- * What servers wrote. They write to files; from there whole lines are moved into the database, where every process can
- * read them: nothing is lost and nothing comes twice, because a piece and the place to go on from are one row.
+ * Creates the logs of servers. Servers write to files; complete lines move from there into the database, where every
+ * process can read them. A piece and the position after it are one row, so no line is lost or stored twice.
  */
 export function createLogs({ database, clock, isSpaceLow = async () => false }: LogsDependencies) {
   const cursors = new LRUCache<string, Cursor>({ max: CURSORS_MAX });
   const turns = new Map<string, Promise<void>>();
 
-  /** Does work on each log one after the other: a piece begins where the one before ended. */
+  /** Serializes the work on each log, because a piece starts where the previous one ended. */
   async function inTurn<Result>(name: LogName, work: (cursor: Cursor) => Promise<Result>): Promise<Result> {
     const key = `${name.server_id} ${name.stream}`;
     const turn = (turns.get(key) ?? Promise.resolve()).then(async () => {
       const cursor = cursors.get(key) ?? (await readCursor(name));
-      // When it fails, only the database knows whether the piece was added.
+      // After a failure only the database knows whether the piece was added.
       cursors.delete(key);
       const result = await work(cursor);
       cursors.set(key, cursor);
@@ -114,7 +114,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
 
   async function collect(name: LogName, cursor: Cursor, file: string, has_ended: boolean): Promise<Collected> {
     const { size } = Bun.file(file);
-    // The server emptied it: `> /dev/stdout` in a script does so.
+    // The server truncated its file, for example with `> /dev/stdout` in a script.
     if (size < cursor.offset) cursor.offset = 0;
     if (size === cursor.offset) return { bytes: 0, has_more: false };
     const is_space_low = !has_ended && (await isSpaceLow());
@@ -136,20 +136,20 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     const is_all = cursor.offset + output.length >= size;
     const { content, line_count, consumed_bytes } = takeLines(output, LINE_BYTES_MAX, has_ended && is_all);
     if (line_count > 0) await add(name, cursor, content, line_count, cursor.offset + consumed_bytes);
-    // After the end of the server its files are removed as a whole.
+    // Once the server has ended its files are removed as a whole.
     if (is_dropping && !has_ended) await discard(file, cursor.offset);
     else if (line_count > 0) freeBlocks(file, cursor.offset);
     return { bytes: consumed_bytes, has_more: line_count > 0 && !is_all };
   }
 
   return {
-    /** Moves the next piece of what a server wrote into the database. */
+    /** Moves the next piece of a server's output into the database. */
     collect: (name: LogName, file: string, has_ended: boolean): Promise<Collected> =>
       inTurn(name, (cursor) => collect(name, cursor, file, has_ended)),
-    /** Adds a line of our own. */
+    /** Adds a line of the service. */
     addLine: (name: LogName, text: string): Promise<void> =>
       inTurn(name, (cursor) => add(name, cursor, Buffer.from(`${text}\n`), 1, cursor.offset)),
-    /** Adds a line of our own as the last one, once however often that is repeated. */
+    /** Adds a line of the service as the last line. Repeating it adds nothing. */
     addLastLine: (name: LogName, text: string): Promise<void> =>
       inTurn(name, async (cursor) => {
         const line = Buffer.from(`${text}\n`);
@@ -157,7 +157,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
         if (last && line.equals(last.content)) return;
         await add(name, cursor, line, 1, cursor.offset);
       }),
-    /** The lines from a number on, as many as fit into an answer. What is no longer kept is passed over. */
+    /** Returns the lines from a number on, as many as fit into an answer. Skips lines that are no longer kept. */
     async linesFrom(name: LogName, line: number): Promise<LogLines> {
       const chunks = await store.selectChunksFrom(database.queries, name, {
         line,
@@ -170,12 +170,12 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
         const skipped = Math.max(line - first_line, 0);
         const fitting = selectLines(content, { skipped, count: LINES_PER_ANSWER_MAX - lines.length });
         for (const bytes of fitting) lines.push({ bytes, ts });
-        // Behind a mark it goes on with what is kept.
+        // After a gap, continues with the first line that is kept.
         next_line = first_line + (fitting.length > 0 ? skipped + fitting.length : line_count);
       }
       return { lines, next_line };
     },
-    /** The last lines. */
+    /** Returns the last lines. */
     async lastLines(name: LogName): Promise<LogLines> {
       const chunks = await store.selectLastChunks(database.queries, name, LINES_PER_ANSWER_MAX);
       const lines = chunks.flatMap(({ content, line_count, ts }) => {
@@ -185,7 +185,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
       const last = chunks.at(-1);
       return { lines: lines.slice(-LINES_PER_ANSWER_MAX), next_line: last ? last.first_line + last.line_count : 0 };
     },
-    /** Forgets some of the old pieces. Returns how many; there may be more unless it is 0. */
+    /** Deletes a batch of old pieces. Returns how many; more may remain unless it is 0. */
     forgetOld: () =>
       store.forgetChunksBefore(database.queries, after(clock.now(), -KEPT_FOR_MS), FORGOTTEN_AT_ONCE_MAX),
   };
@@ -211,9 +211,9 @@ const libc = dlopen('libc.so.6', {
 });
 
 /**
- * Frees the disk blocks at the beginning of a file: fallocate(2) makes a hole of them, and the offsets stay as they are, so
- * that the writer need not know. It blocks for 0.3 ms for each MiB, so it is for what was read in the last rounds. A file
- * system that cannot make holes keeps the file until the server has ended.
+ * Frees the disk blocks at the start of a file with fallocate(2). Offsets stay the same, so the writer is not affected.
+ * It blocks for 0.3 ms per MiB, so use it for recently read output only. A file system without holes keeps the file
+ * until the server ends.
  */
 function freeBlocks(path: string, offset: number): void {
   const length = Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES;
@@ -228,8 +228,8 @@ function freeBlocks(path: string, offset: number): void {
 }
 
 /**
- * Throws the content of a file away and leaves a hole of this length, whatever the file has grown to meanwhile: output
- * that is appended then lies behind the hole. Freeing a gigabyte takes a third of a second, and not of the event loop.
+ * Discards the content of a file and leaves a hole of this length, however large the file has become; later output
+ * follows the hole. Freeing a gigabyte takes a third of a second outside of the event loop.
  */
 async function discard(file: string, length: number): Promise<void> {
   try {

@@ -8,7 +8,7 @@ import { selectOfNode } from './store.ts';
 import { INTERVAL_MS } from './tables.ts';
 import { addReadings, selectMeters } from './usage-store.ts';
 
-/** What a server uses after its last reading is counted for nobody: at most this much of its life. */
+/** Interval of readings. Usage after a server's last reading is not counted. */
 const EVERY_MS = 2_000;
 
 interface MeteringDependencies {
@@ -19,18 +19,21 @@ interface MeteringDependencies {
   node: { node_id: string };
 }
 
-/** Reads how much processor time the servers of this machine use, their whole process trees, and keeps it by intervals. */
+/**
+ * Starts the loop that reads the processor time of this machine's servers, whole process trees, and stores it by
+ * intervals.
+ */
 export function startMetering(
   { database, clock, events, runtime, node }: MeteringDependencies,
   signal: AbortSignal,
 ): Loop {
   /**
-   * What each server had used, as noted by a process of ours before this one, that no process of it shows any more. Of
-   * servers that are read by this process.
+   * Usage recorded by an earlier process of the service and not visible in running processes any more, for servers that
+   * this process reads.
    */
   let earlier_ms = new Map<string, number>();
 
-  /** When this process read them all before. */
+  /** When this process took its previous reading. */
   let before: Date | undefined;
 
   async function step(): Promise<number> {

@@ -12,26 +12,26 @@ import { describeWait, shareRoom } from './turns.ts';
 import { findFreeUserId } from './user-ids.ts';
 import * as waitingStore from './waiting-store.ts';
 
-/** A port that was given back is not given out again for as long: players of its last server may still knock. */
+/** Time before a released port is assigned again, because players of its last server may still connect. */
 const PORTS_REST_MS = 60_000;
 const TAKEN_AT_ONCE_MAX = 32;
-/** For how long the reason that a namespace's servers wait is not told again. */
+/** Time before the reason why a namespace's servers wait is reported again. */
 const TOLD_AGAIN_AFTER_MS = 10 * 60_000;
 const TOLD_MAX = 10_000;
 
-/** The machine that this process runs servers on. */
+/** The machine of this process. */
 export interface Node {
   node_id: string;
   datacenter_id: string;
-  /** Where players reach its ports. */
+  /** Host name or address at which players reach its ports. */
   server_host: string;
   server_ports: { min: number; max: number };
   servers_max: number;
-  /** Of them, those of the games of one developer group. */
+  /** Maximum of servers for the games of one developer group. */
   servers_per_group_max: number;
-  /** Where servers reach the service. */
+  /** Address at which servers reach the service. */
   api_url: string;
-  /** Whether servers can run as users of their own. */
+  /** Whether servers can run as separate users. */
   is_root: boolean;
 }
 
@@ -41,19 +41,19 @@ export interface PlacementDependencies {
   events: Events;
   logs: Logs;
   node: Node;
-  /** The developer groups that games belong to, by game. */
+  /** Returns the developer groups of games, by game. */
   groupsOf(game_ids: string[]): Promise<Map<string, string>>;
 }
 
 /**
- * Takes servers that wait for a machine in this datacenter, by turns of their namespaces, and gives each its ports and its
- * user. Several machines may do so at once: each gets others. A machine counts only what it runs itself, so its quotas
- * hold however many processes there are.
+ * Creates the step that places waiting servers of this datacenter on this machine, in turns of their namespaces, and
+ * assigns ports and a user to each. Machines place concurrently and take different servers. A machine counts only its
+ * own servers, so its quotas hold with any number of processes.
  */
 export function createPlacement({ database, clock, events, logs, node, groupsOf }: PlacementDependencies) {
   const told = new LRUCache<string, WaitReason>({ max: TOLD_MAX, ttl: TOLD_AGAIN_AFTER_MS });
 
-  /** Takes as many as there is room for beside those that run. Returns how many. */
+  /** Takes as many waiting servers as there is room for. Returns how many. */
   async function takeWaiting(running: ServerRow[]): Promise<number> {
     const [waiting, ending] = await Promise.all([
       waitingStore.selectWaiting(database.queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
@@ -78,7 +78,7 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
     });
   }
 
-  /** Notes why servers wait, and tells operators and developers of it now and then. */
+  /** Records why servers wait, and from time to time reports it to operators and developers. */
   async function noteHeld(waiting: waitingStore.WaitingRow[], held: Map<string, WaitReason>): Promise<void> {
     const noted = new Map<string, WaitReason>();
     for (const { namespace_id, server_id, wait_reason } of waiting) {
@@ -96,7 +96,7 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
   async function take(taken: Map<string, number>, ending: string[], running: ServerRow[]): Promise<number> {
     return await database.transact(async (tx) => {
       const chosen = await waitingStore.lockWaiting(tx, node.datacenter_id, taken);
-      // Those that are to end before they began take no room: they are taken to be ended.
+      // Servers that end before they start need no room; they are taken only to be ended.
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
       if (waiting.length === 0) return 0;
       const now = clock.now();
@@ -105,9 +105,9 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
       const taken_users = new Set(running.flatMap(({ user_id }) => user_id ?? []));
       let count = 0;
       for (const server of waiting) {
-        // One each, so that they cannot touch one another.
+        // Each gets its own user, so that servers cannot affect each other.
         const user_id = node.is_root ? findFreeUserId(taken_users) : null;
-        // The others go on waiting: as root they must not run.
+        // The remaining servers keep waiting, because they must not run as root.
         if (user_id === undefined) break;
         if (user_id !== null) taken_users.add(user_id);
         const ports = await givePorts(tx, node, server, { now, rested_since, taken: taken_ports });
@@ -121,7 +121,7 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
   return { takeWaiting };
 }
 
-/** One that gets no ports ends with that as its reason. */
+/** Assigns ports to a server. Without free ports the server ends with that reason. */
 async function givePorts(
   tx: Tx,
   { node_id, server_ports, server_host }: Node,
@@ -129,7 +129,7 @@ async function givePorts(
   { now, rested_since, taken }: { now: Date; rested_since: Date; taken: Set<number> },
 ): Promise<ServerRow['ports']> {
   const { server_id, ports, destroyed_at } = server;
-  // One that is to end before it began needs none any more.
+  // A server that ends before it starts needs no ports.
   if (destroyed_at) return ports;
   try {
     const free = await findFreePorts(server_ports, taken, countPorts(ports));

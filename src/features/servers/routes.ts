@@ -9,7 +9,7 @@ import * as wire from './wire.ts';
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 const SERVERS = '/games/:game_id/environments/:environment_id/servers';
 
-/** For each token: what runs a game's servers asks often (field-behaviour 3.4). */
+/** Limits per token. The back end of a game asks often (field-behaviour 3.4). */
 const LIMITS = {
   listing: perMinute('servers-list', 60_000),
   creating: perMinute('servers-create', 1_000),

@@ -3,22 +3,22 @@ import type { Observation, ServerHandle } from './runtimes/runtime.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
 import type { CreateServer } from './wire.ts';
 
-/** What a runtime finds a server by. */
+/** Returns what a runtime needs to find a server. */
 export function handleOf({ server_id, process, user_id }: ServerRow): ServerHandle {
   return { server_id, process: process ?? undefined, user_id: user_id ?? undefined };
 }
 
-/** What to do next about a server of this machine. */
+/** The next step for a server of this machine. */
 export type Step =
   | { do: 'start' }
   | { do: 'wait' }
-  /** Its process is there, and nobody noted that: we were killed in between. */
+  /** Its process runs but was not recorded, because this service was killed in between. */
   | { do: 'adopt'; process: NonNullable<ServerRow['process']> }
   | { do: 'stop' }
   | { do: 'kill' }
   | { do: 'finish'; exit_code: number | null; exit_signal: string | null; failure: string | null };
 
-/** Decides by what is wanted and what was seen. `was_asked`: it has been asked to stop since we started. */
+/** Decides by the desired and the observed state. `was_asked`: this process has asked the server to stop. */
 export function nextStep(
   server: Pick<ServerRow, 'process' | 'destroyed_at' | 'kill_at' | 'failure'>,
   observed: Observation,
@@ -32,15 +32,15 @@ export function nextStep(
     case 'running':
       if (!server.process) return { do: 'adopt', process: observed.process };
       if (!destroyed_at) return { do: 'wait' };
-      // One that failed was never given a time to end in.
+      // A failed server has no time limit for its end.
       if (!kill_at || kill_at <= now) return { do: 'kill' };
       return was_asked ? { do: 'wait' } : { do: 'stop' };
     case 'ended': {
       const { exit_code, exit_signal } = observed;
       const is_known = exit_code !== null || exit_signal !== null;
-      // Its folder was made, its process perhaps never was: we were killed in between.
+      // Its folder exists but perhaps no process: the service was killed in between.
       if (!server.process && !is_known && !destroyed_at) return { do: 'start' };
-      // A killed group takes the one who would have told us with it.
+      // Killing the process group also kills the shim, which would report the exit.
       const was_killed = !is_known && kill_at !== null && kill_at <= now;
       return {
         do: 'finish',
@@ -54,10 +54,10 @@ export function nextStep(
 
 const LOST = 'the process was lost: the machine was restarted, or somebody else ended it';
 
-/** The largest tier there is (field-behaviour 7.6). */
+/** The largest tier (field-behaviour 7.6). */
 const RESOURCES_MAX = { cpu: 4_000, memory: 7_352 };
 
-/** The ports of a wanted server as they are kept. Throws what is wrong with the server. */
+/** Returns the ports of a server to create, as stored. Throws what is wrong with the server. */
 export function checkServer({ network, resources }: CreateServer): Record<string, ServerPort> {
   if (resources.cpu > RESOURCES_MAX.cpu || resources.memory > RESOURCES_MAX.memory) {
     const { cpu, memory } = RESOURCES_MAX;
@@ -84,8 +84,8 @@ export function checkServer({ network, resources }: CreateServer): Record<string
 }
 
 /**
- * The ports as the world reaches them, each that needs one with a port of this machine. Until the gateway stands in
- * between, a port's public address is the process's own, and what the gateway would encrypt is not encrypted.
+ * Returns the public ports, with a port of this machine for each that needs one. Without a gateway, a port's public
+ * address is the process's own, and nothing is encrypted for it.
  */
 export function assignPorts(
   ports: Record<string, ServerPort>,
@@ -103,18 +103,18 @@ export function assignPorts(
   return Object.fromEntries(assigned);
 }
 
-/** The ports that need a number of their own. */
+/** Counts the ports that need a number of their own. */
 export function countPorts(ports: Record<string, ServerPort>): number {
   return Object.values(ports).filter(({ port_range }) => !port_range).length;
 }
 
 /**
- * The variables that tell a server its ports (field-behaviour 4.14): PORT_<label> with underscores for dashes, also in
- * capitals as the servers API has it, and for ranges both spellings that the field has used.
+ * Returns the variables with a server's ports (field-behaviour 4.14): PORT_<label> with underscores for dashes, also in
+ * capitals as in the servers API, and for ranges both spellings of the reference API.
  */
 export function portVariables(ports: Record<string, ServerPort>): Record<string, string> {
   const variables: Record<string, string> = {};
-  // What a label itself says counts more than another one in capitals.
+  // The exact spelling of a label wins over another label in capitals.
   const in_capitals: Record<string, string> = {};
   for (const [label, { internal_port, port_range }] of Object.entries(ports)) {
     const name = label.replaceAll('-', '_');
@@ -130,7 +130,7 @@ export function portVariables(ports: Record<string, ServerPort>): Record<string,
   return { ...in_capitals, ...variables };
 }
 
-/** For each port that is not the one its developer asked for, a sentence that says where to listen. */
+/** Returns a sentence for each port that differs from the requested one, which says where to listen. */
 export function describeMovedPorts(ports: Record<string, ServerPort>): string[] {
   return Object.entries(ports).flatMap(([label, { wanted_port, internal_port }]) =>
     wanted_port === undefined || wanted_port === internal_port
@@ -141,7 +141,9 @@ export function describeMovedPorts(ports: Record<string, ServerPort>): string[] 
   );
 }
 
-/** Each variable under our name and the field's, so that servers written for the field run as they are. */
+/**
+ * Returns each variable under both its SERVICE_ and its RIVET_ name, so that servers written for Rivet run unchanged.
+ */
 export function serviceVariables(values: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => [

@@ -19,13 +19,13 @@ import type { CreateServer } from './wire.ts';
 export { isEnding } from './store.ts';
 export type { LogStream, ServerPort } from './tables.ts';
 
-/** Time between asking a server to end and killing it, when nobody says otherwise. */
+/** Default time between asking a server to end and killing it. */
 const KILL_TIMEOUT_DEFAULT_MS = 30_000;
 
-/** The same when all servers of a machine are ended by ctrl-C. */
+/** Time between asking and killing when ctrl-C ends all servers of a machine. */
 const STOP_ALL_WITHIN_MS = 5_000;
 
-/** What is decided when a server is made; the rest is observed. */
+/** The columns that are set when a server is created; the others are observed. */
 export type WantedServer = Pick<
   ServerRow,
   | 'game_id'
@@ -55,7 +55,7 @@ interface ServersDependencies {
 
 export type Servers = ReturnType<typeof createServers>;
 
-/** Game servers: created, listed, read, destroyed. What makes it so is `reconcile.ts`. */
+/** Creates the use cases of game servers: create, list, read, destroy. `reconcile.ts` converges machines to them. */
 export function createServers({ database, clock, builds, datacenters, logs, watch }: ServersDependencies) {
   async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
     const row: ServerRow = {
@@ -90,7 +90,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     read: ({ server_id, ...scope }) => get(scope, server_id),
   };
 
-  /** Those of an environment that a filter lets through. Watchable. */
+  /** The servers of an environment that match a filter. Watchable. */
   const many: Watchable<store.ServerScope & store.ServerFilter, ServerRow[]> = {
     topics: ({ namespace_id }) => [topics.serversOf(namespace_id)],
     read: ({ game_id, namespace_id, ...filter }) =>
@@ -101,9 +101,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     get,
     one,
     many,
-    /** For another feature's transaction: everything has been checked. */
+    /** Creates a server in another feature's transaction. The caller has checked everything. */
     createWith: insert,
-    /** Checks and creates; a machine of the datacenter takes it from there. */
+    /** Checks and creates a server. A machine of the datacenter takes it later. */
     async create(scope: store.ServerScope, wanted: CreateServer): Promise<ServerRow> {
       const ports = checkServer(wanted);
       const wanted_datacenter = wanted.datacenter.toLowerCase();
@@ -129,17 +129,17 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
         }),
       );
     },
-    /** Decides that a server ends; it is gone a little later. Repeating it is harmless. */
+    /** Requests the end of a server, which follows a little later. Repeating it is harmless. */
     async destroy(scope: store.ServerScope, server_id: string, override_kill_timeout_ms?: number): Promise<void> {
       const how = { now: clock.now(), override_kill_timeout_ms };
       const server = await database.transact((tx) => store.destroyServer(tx, scope, server_id, how));
       if (!server) throw new ServiceError('SERVERS_SERVER_NOT_FOUND', {});
     },
-    /** The same in another feature's transaction. */
+    /** Requests the end of a server in another feature's transaction. */
     async destroyWith(tx: Tx, scope: store.ServerScope, server_id: string): Promise<void> {
       await store.destroyServer(tx, scope, server_id, { now: clock.now(), override_kill_timeout_ms: undefined });
     },
-    /** Ends all servers of a machine, and waits until they are gone: a few seconds at most. */
+    /** Ends all servers of a machine and waits a few seconds at most until they have ended. */
     async stopAllOf(node_id: string): Promise<void> {
       const now = clock.now();
       await database.transact((tx) => store.destroyAllOf(tx, node_id, now, after(now, STOP_ALL_WITHIN_MS)));
@@ -147,30 +147,30 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
       await watch.until(topics.serversEnding(), look, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
     },
-    /** Whether a machine has servers that have not ended. */
+    /** Returns whether a machine has servers that have not ended. */
     isAnyOn: (node_id: string): Promise<boolean> => store.hasServers(database.queries, node_id),
-    /** How its ports are reached, as far as that is known. */
+    /** Returns the ports of a server, as far as they are known. */
     async portsOf(scope: store.ServerScope, server_id: string): Promise<ServerRow['ports']> {
       return (await get(scope, server_id)).ports;
     },
-    /** Processor time that games' servers used within a window, by game and datacenter. */
+    /** Returns the processor time of games' servers within a window, by game and datacenter. */
     usageOf: (game_ids: string[], window: { start: Date; end: Date }) =>
       selectUsage(database.queries, game_ids, window),
-    /** When servers were started and how they ended, by id. */
+    /** Returns when servers started and how they ended, by id. */
     async outcomesOf(server_ids: string[]): Promise<Map<string, Outcome>> {
       const outcomes = await store.selectOutcomes(database.queries, server_ids);
       return new Map(outcomes.map((outcome) => [outcome.server_id, outcome]));
     },
-    /** Why no machine has taken a server, in words for its developer; undefined when one has, or soon will. */
+    /** Returns why no machine has taken a server, in words for its developer; undefined if one has or soon will. */
     async whyWaiting(server_id: string): Promise<string | undefined> {
       const reason = await selectWaitReason(database.queries, server_id);
       return reason && describeWait(reason);
     },
-    /** Of some servers, the ids of those that this machine has run since a moment or longer. */
+    /** Returns the ids of those servers that this machine has run since a moment or longer. */
     async selectRunningHere(wanted: store.RunningHere): Promise<Set<string>> {
       return new Set(await store.selectRunningHere(database.queries, wanted));
     },
-    /** The last lines that a server wrote to each stream, as text. */
+    /** Returns the last lines of each stream of a server, as text. */
     async lastLinesOf(server_id: string, count: number): Promise<string[]> {
       const of_streams = LOG_STREAMS.map(async (stream) => {
         const { lines } = await logs.lastLines({ server_id, stream });
@@ -178,10 +178,10 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       });
       return (await Promise.all(of_streams)).flat();
     },
-    /** Adds a line of the service's own to the log of a server that this machine runs. */
+    /** Adds a line of the service to the log of a server on this machine. */
     addLogLine: (server_id: string, text: string): Promise<void> =>
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`),
-    /** What a server wrote. Grows. */
+    /** The log of a server: an append-only log. */
     log: {
       topics: ({ server_id, stream }) => [topics.log(server_id, stream)],
       last: async (name) => toPage(await logs.lastLines(name)),

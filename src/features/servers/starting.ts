@@ -23,7 +23,7 @@ interface StartingDependencies {
   node: Pick<Node, 'api_url'>;
 }
 
-/** Starts servers that this machine took. */
+/** Creates the steps that start servers of this machine. */
 export function createStarting(dependencies: StartingDependencies) {
   const { database, clock, events, tokens, builds, runtime, logs, node } = dependencies;
 
@@ -31,11 +31,11 @@ export function createStarting(dependencies: StartingDependencies) {
     const { server_id } = server;
     const process = await launch(server);
     if (!process) return;
-    // When this fails it is adopted in the next step.
+    // If this fails, the next step adopts the process.
     await database.transact((tx) => store.setStarted(tx, server, { process, started_at: clock.now() }));
     const ports = Object.values(server.ports).flatMap(({ public_port }) => public_port ?? []);
     events.emit({ event: 'server_started', server_id, process_id: process.pid, ports });
-    // A version's servers all have the same ports: their developer reads of PORT_<label> once, in the documentation.
+    // All servers of a version have the same ports; their developer learns of PORT_<label> from the documentation.
     if (!server.token_caller) {
       for (const text of describeMovedPorts(server.ports)) {
         await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
@@ -43,11 +43,14 @@ export function createStarting(dependencies: StartingDependencies) {
     }
   }
 
-  /** Its process; undefined when it cannot be started, which is noted. Throws what may be better the next time. */
+  /**
+   * Starts the process of a server. Returns undefined and records the reason if it can never start; throws what may
+   * succeed later.
+   */
   async function launch(server: ServerRow): Promise<ProcessIdentity | undefined> {
     const { server_id, game_id, user_id, ports } = server;
     try {
-      // Whether it may run here was decided when it was created.
+      // Creating the server has already checked that it may run here.
       const build = await builds.unpacked({ game_id }, server.build_id);
       return await runtime.start({
         server_id,
@@ -65,7 +68,10 @@ export function createStarting(dependencies: StartingDependencies) {
     }
   }
 
-  /** What a server is told of itself and of us; the deprecated names are for servers of the field's early days. */
+  /**
+   * Returns the variables about the server and the service. The deprecated names are for early servers of the reference
+   * API.
+   */
   async function ownVariables({ service_environment, token_caller }: ServerRow): Promise<Record<string, string>> {
     const own = { ...service_environment, API_ENDPOINT: node.api_url };
     if (!token_caller) return serviceVariables(own);
@@ -76,7 +82,7 @@ export function createStarting(dependencies: StartingDependencies) {
 
   return {
     start,
-    /** Notes the process of a server that was started while we could not note it. */
+    /** Records the process of a server that was started without a record. */
     async adopt(server: ServerRow, process: ProcessIdentity): Promise<void> {
       const started_at = server.started_at ?? clock.now();
       await database.transact((tx) => store.setStarted(tx, server, { process, started_at }));
@@ -85,7 +91,9 @@ export function createStarting(dependencies: StartingDependencies) {
   };
 }
 
-/** Why a server cannot run, for its developer; the whole of it, which may name our files, is for the log. */
+/**
+ * Returns why a server cannot run, for its developer. The full error may name our files, so it only goes to the log.
+ */
 function sentenceOf(error: unknown): string {
   const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
   return `the machine could not start it${reason}: tell whoever runs it`;

@@ -3,16 +3,16 @@ import type { WaitReason } from './tables.ts';
 /** A namespace with servers that wait for a machine. */
 export interface WaitingNamespace {
   namespace_id: string;
-  /** The developer group that its game belongs to. */
+  /** The developer group of its game. */
   group_id: string;
-  /** How many of its servers wait, counted up to what a machine takes at once. */
+  /** Number of its waiting servers, up to what a machine takes at once. */
   waiting: number;
-  /** Since when the first of them waits. */
+  /** When the first of them started to wait. */
   since: Date;
 }
 
 interface Machine {
-  /** What it runs now. */
+  /** The servers that it runs now. */
   running: { namespace_id: string; group_id: string }[];
   servers_max: number;
   servers_per_group_max: number;
@@ -20,15 +20,15 @@ interface Machine {
 }
 
 interface Turns {
-  /** How many servers of each namespace the machine takes. */
+  /** The number of servers to take, by namespace. */
   taken: Map<string, number>;
-  /** Why the machine takes none of a namespace that waits. */
+  /** Why the machine takes no server of a waiting namespace. */
   held: Map<string, WaitReason>;
 }
 
 /**
- * Shares the room of a machine. Each place goes to the namespace that has the fewest servers there; of several, to the one
- * that has waited longest. No developer group gets more than its quota.
+ * Shares the room of a machine. Each place goes to the namespace with the fewest servers there, and among equals to the
+ * one that has waited longest. No developer group exceeds its quota.
  */
 export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns {
   const { running, servers_max, servers_per_group_max, taken_at_once_max } = machine;
@@ -79,7 +79,7 @@ class Counts {
   }
 }
 
-/** Says why a server waits, to its developer. */
+/** Describes for its developer why a server waits. */
 export function describeWait(reason: WaitReason): string {
   switch (reason) {
     case 'group_quota':
