@@ -6,6 +6,7 @@ import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { startLoop } from '../loop.ts';
 import { findProcessesByEnvironment, identifyProcess, isRunning, signalProcess } from '../processes.ts';
+import { copyForNamelessUser, hasName } from './nameless-user.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
 import { becomesReady, findPostmaster, lastLines, type Postmaster, readLines, type Waiting } from './postmaster.ts';
 
@@ -20,6 +21,8 @@ const SOCKET_DIRECTORY_BYTES_MAX = 90;
 
 /** PostgreSQL refuses to run as root: it gets `nobody`, which every Linux has. */
 export const POSTGRES_USER = { uid: 65_534, gid: 65_534 };
+const OWN_USER_ID = process.getuid?.() ?? 0;
+const USER_ID = OWN_USER_ID === 0 ? POSTGRES_USER.uid : OWN_USER_ID;
 
 export interface EmbeddedPostgres extends AsyncDisposable {
   /** Where to connect: the options of postgres.js. */
@@ -139,8 +142,10 @@ async function initialise({ programs, cluster, log, is_durable }: Cluster): Prom
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { mode: 0o700 });
   await giveToPostgres(unfinished);
+  const copies = `${cluster}.programs`;
+  const makers = hasName(USER_ID) ? programs : await copyForNamelessUser(programs, copies);
   const command = [
-    join(programs, 'bin/initdb'),
+    join(makers, 'bin/initdb'),
     `--pgdata=${unfinished}`,
     `--username=${USER}`,
     // Nobody but us can reach the socket's directory; there is no other way in.
@@ -158,6 +163,7 @@ async function initialise({ programs, cluster, log, is_durable }: Cluster): Prom
   closeSync(output);
   if ((await initdb.exited) !== 0) throw new Error(`initdb failed:\n${lastLines(log)}`);
   await rename(unfinished, cluster);
+  await rm(copies, { recursive: true, force: true });
 }
 
 function start({ programs, cluster, log, is_durable }: Cluster, socket_directory: string): number {

@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test';
+import { chownSync } from 'node:fs';
+import { hasName } from '../../src/platform/database/nameless-user.ts';
+import { makeGame } from '../support/game.ts';
+import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
+import { serversOf } from '../support/servers.ts';
+
+/** A user whom no system has, as a container's is that runs with `--user 54321`. */
+const NAMELESS = 54_321;
+const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
+/** It may read what the tests' own user may: the program lies where that one put it. */
+const AS_NAMELESS = [
+  'setpriv',
+  `--reuid=${NAMELESS}`,
+  `--regid=${NAMELESS}`,
+  '--clear-groups',
+  '--inh-caps=-all,+dac_read_search',
+  '--ambient-caps=-all,+dac_read_search',
+];
+
+const canBecomeNameless = Bun.which('setpriv') !== null && Bun.spawnSync([...AS_NAMELESS, 'true']).exitCode === 0;
+
+test('user: the system tells who has a name', () => {
+  expect([hasName(0), hasName(NAMELESS)]).toEqual([true, false]);
+});
+
+test.skipIf(!canBecomeNameless)(
+  'user: one without a name starts everything, PostgreSQL and game servers too, and again',
+  async () => {
+    await using home = await makeHome({ MUSTER_DEMO: 'off' });
+    chownSync(home.data_directory, NAMELESS, NAMELESS);
+    const command = [...AS_NAMELESS, ...COMMAND];
+    const first = await home.start({ command });
+    const game = await makeGame(first.api, first.administrator_token);
+    const servers = serversOf(first, game);
+    await servers.started(await servers.run('exec sleep 600'));
+    for (const pid of home.processes())
+      expect(await Bun.file(`/proc/${pid}/status`).text()).toContain(`Uid:\t${NAMELESS}`);
+    expect(await first.stop('SIGINT')).toBe(0);
+
+    const second = await home.start({ command });
+    expect((await second.api.get('/cloud/games', second.administrator_token)).body.games).toHaveLength(1);
+    expect(await second.stop('SIGTERM')).toBe(0);
+    const left = [...new Bun.Glob('*').scanSync({ cwd: `${home.data_directory}/postgres`, onlyFiles: false })].sort();
+    expect(left.filter((name) => !/^\d/.test(name))).toEqual(['cluster', 'postgres.log', 'socket']);
+  },
+  90_000,
+);
