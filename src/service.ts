@@ -1,7 +1,7 @@
 import type { Config } from './config.ts';
 import { createBilling } from './features/billing/billing.ts';
 import { billingRoutes } from './features/billing/routes.ts';
-import { type Beginnings, bootstrap } from './features/bootstrap/bootstrap.ts';
+import { type BootstrapResult, bootstrap } from './features/bootstrap/bootstrap.ts';
 import { bootstrapRoutes } from './features/bootstrap/routes.ts';
 import { createBuilds } from './features/builds/builds.ts';
 import { buildRoutes } from './features/builds/routes.ts';
@@ -85,7 +85,7 @@ import { readEpoch } from './platform/watch/versions.ts';
 import { openWatch } from './platform/watch/watch.ts';
 
 export interface Service extends AsyncDisposable {
-  beginnings: Beginnings;
+  bootstrap_result: BootstrapResult;
   /** Where the administrator's token can be read, by us only. */
   administrator_token_file: string;
   /** Ends the game servers of this machine; they end by themselves within their time, or are killed. */
@@ -148,7 +148,7 @@ async function openAll(
   const identities = createIdentities({
     ...base,
     refresh_key: await loadKey(queries, clock, 'refresh'),
-    groupsShowing: (tx, identity_id) => groups.showing(tx, identity_id),
+    groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
     listedInGroups: (tx, identity_ids) => groups.listed(tx, identity_ids),
     discardPicture: (tx, upload_id) => uploads.discard(tx, upload_id),
     leaveGroups: (identity_id) => groups.leaveAll(identity_id),
@@ -173,8 +173,8 @@ async function openAll(
   const logs = createLogs({ ...base, isSpaceLow: isLow });
   const servers = createServers({ ...base, builds, datacenters, logs });
   const { datacenter_id } = await datacenters.register(config.datacenter);
-  const beginnings = await bootstrap({ ...base, ...of_games, games, uploads, builds, with_demo: config.demo });
-  const administrator_token_file = data.writeSecret('administrator-token', `${beginnings.administrator_token}\n`);
+  const bootstrap_result = await bootstrap({ ...base, ...of_games, games, uploads, builds, with_demo: config.demo });
+  const administrator_token_file = data.writeSecret('administrator-token', `${bootstrap_result.administrator_token}\n`);
 
   const node = {
     node_id: data.node_id,
@@ -236,7 +236,7 @@ async function openAll(
         (await groups.listOf(identity_id)).map((group) => toGroupHandle(group, public_url)),
       gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,
     }),
-    ...bootstrapRoutes(namespaces, () => beginnings.demo, { ...config, version: VERSION }),
+    ...bootstrapRoutes(namespaces, () => bootstrap_result.demo, { ...config, version: VERSION }),
     ...deviceRoutes(devices),
     ...documentRoutes({ describe, version: RELEASE, examples: { values: EXAMPLES, keys: KEY_EXAMPLES }, public_url }),
     ...rayRoutes(rays),
@@ -298,7 +298,7 @@ async function openAll(
 
   const everything = opened.move();
   return {
-    beginnings,
+    bootstrap_result,
     administrator_token_file,
     stopServers: () => servers.stopAllOf(node.node_id),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),

@@ -61,8 +61,8 @@ async function closeInTime(service: Service): Promise<boolean> {
   return is_closed;
 }
 
-function greeting(config: Config, { beginnings, administrator_token_file }: Service): string {
-  const { is_first_start, administrator_token, demo } = beginnings;
+function greeting(config: Config, { bootstrap_result, administrator_token_file }: Service): string {
+  const { is_first_start, administrator_token, demo } = bootstrap_result;
   const token = is_first_start ? `${administrator_token}\n                       also in ` : '';
   return [
     `Muster ${VERSION} is at ${config.public_url}`,

@@ -195,7 +195,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       // The last thing that a step asks for. What fails before that ends it too.
       const keptWarm = async () => {
         working.abort();
-        return await versions.keptWarm();
+        return await versions.listKeptWarm();
       };
       const failures: unknown[] = [];
       const emit = (event: ServiceEvent) => {

@@ -43,7 +43,7 @@ export async function openRestartableService(settings: Record<string, string> = 
     service = undefined;
   }
 
-  const { administrator_token } = (await open()).beginnings;
+  const { administrator_token } = (await open()).bootstrap_result;
   return {
     config,
     database_address: database.address,

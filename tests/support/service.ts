@@ -67,7 +67,7 @@ export async function openTestService(
     config,
     database_address,
     api: createApi(config.public_url),
-    administrator_token: service.beginnings.administrator_token,
+    administrator_token: service.bootstrap_result.administrator_token,
     clock,
     events,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),

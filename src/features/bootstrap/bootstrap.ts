@@ -29,7 +29,7 @@ export interface BootstrapDependencies {
   with_demo: boolean;
 }
 
-export interface Beginnings {
+export interface BootstrapResult {
   /** Whether this start created the administrator. */
   is_first_start: boolean;
   administrator_token: string;
@@ -40,7 +40,7 @@ export interface Beginnings {
  * Creates what a new service needs: an administrator, a developer group and the demo game. Keeps what exists, so that
  * the next start completes one that was interrupted.
  */
-export async function bootstrap(dependencies: BootstrapDependencies): Promise<Beginnings> {
+export async function bootstrap(dependencies: BootstrapDependencies): Promise<BootstrapResult> {
   const { database, tokens, identities, groups, with_demo } = dependencies;
   return await database.exclusively(LOCKS.first_start, async () => {
     const existing = await identities.findAdministrator();

@@ -4,10 +4,10 @@ import { htmlPage } from '../../platform/http/answers.ts';
 import { route } from '../../platform/http/route.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Demo } from './demo.ts';
-import { BootstrapAnswer, type Surroundings, toBootstrap } from './wire.ts';
+import { BootstrapAnswer, type ServiceDescription, toBootstrap } from './wire.ts';
 
 /** Routes for what a developer's client asks first, and the page of the demo. */
-export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | undefined, surroundings: Surroundings) {
+export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | undefined, service: ServiceDescription) {
   return [
     route(
       'GET',
@@ -18,7 +18,7 @@ export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | u
         allow: 'anyone',
         response: BootstrapAnswer,
       },
-      async () => toBootstrap(surroundings),
+      async () => toBootstrap(service),
     ),
     route(
       'GET',

@@ -15,7 +15,7 @@ export const BootstrapAnswer = Type.Object({
   deploy_hash: Type.String(),
 });
 
-export interface Surroundings {
+export interface ServiceDescription {
   public_url: string;
   /** Where game servers are reached. */
   server_host: string;
@@ -27,9 +27,9 @@ export interface Surroundings {
 }
 
 /** Only administrators make groups, and people come with a token: access is private, login by access token. */
-export function toBootstrap(surroundings: Surroundings): Static<typeof BootstrapAnswer> {
-  const { public_url, server_host, sites_domain, version } = surroundings;
-  const { turnstile } = surroundings.shared_captcha_keys;
+export function toBootstrap(service: ServiceDescription): Static<typeof BootstrapAnswer> {
+  const { public_url, server_host, sites_domain, version } = service;
+  const { turnstile } = service.shared_captcha_keys;
   return {
     cluster: 'oss',
     access: 'private',

@@ -38,7 +38,7 @@ export interface CaptchaDependencies extends Siteverify {
 }
 
 /** A namespace and the version it is on. */
-interface Place {
+interface NamespaceVersion {
   game_id: string;
   namespace_id: string;
   version_id: string;
@@ -89,13 +89,13 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const asked = { secret_key, client_response, captcha_id, namespace_id, address, signal: patience.signal };
     const outcome = await askProvider(dependencies, widget, asked);
     if (outcome.is === 'unavailable') {
-      tell(widget.name, namespace_id, outcome);
+      reportUnchecked(widget.name, namespace_id, outcome);
       if (!outcome.is_spent) await store.releaseCaptcha(queries, captcha_id);
     }
     return outcome;
   }
 
-  function tell(provider: string, namespace_id: string, outcome: Outcome & { is: 'unavailable' }): void {
+  function reportUnchecked(provider: string, namespace_id: string, outcome: Outcome & { is: 'unavailable' }): void {
     const { reasons, ...failure } = outcome;
     if (reasons.includes('cancelled')) return;
     const cause = 'cause' in failure ? { cause: failure.cause } : {};
@@ -105,22 +105,26 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   /**
    * Decides about a request without a captcha: it passes for a while after a captcha was solved from the same address.
    */
-  async function decideWithout(config: CaptchaConfig, { connection, providers, metadata }: Asking): Promise<Decided> {
+  async function decideWithout(
+    config: CaptchaConfig,
+    { connection, providers, metadata }: CaptchaContext,
+  ): Promise<Decision> {
     const { requests_before_reverify: requests_max, verification_ttl } = config;
     const solved_after = after(clock.now(), -verification_ttl);
     if (await store.countRequest(queries, connection, { requests_max, solved_after })) {
       return { decision: { decision: 'solved_before' } };
     }
-    if (providers.length === 0) return { decision: { decision: 'unavailable', reasons: ['no-keys'] }, error: nobody() };
+    if (providers.length === 0)
+      return { decision: { decision: 'unavailable', reasons: ['no-keys'] }, error: providerUnavailable() };
     const error = new ServiceError('CAPTCHA_CAPTCHA_REQUIRED', {}, { metadata });
     return { decision: { decision: 'required' }, error };
   }
 
   async function decideWith(
     config: CaptchaConfig,
-    { connection, providers, metadata }: Asking,
+    { connection, providers, metadata }: CaptchaContext,
     visitor: Visitor & { captcha: Answer },
-  ): Promise<Decided> {
+  ): Promise<Decision> {
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
     const chosen = rules.chooseAnswer(providers, visitor.captcha);
     if (!chosen) {
@@ -144,26 +148,26 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       return { decision: { ...said, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
     }
     if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...said, decision: 'let_through' } };
-    return { decision: { ...said, decision: 'unavailable' }, error: nobody() };
+    return { decision: { ...said, decision: 'unavailable' }, error: providerUnavailable() };
   }
 
   async function check(
     config: CaptchaConfig,
-    { namespace_id }: Place,
+    { namespace_id }: NamespaceVersion,
     visitor: Visitor,
     note: (decision: CaptchaDecision) => void,
   ): Promise<void> {
     const { captcha, address } = visitor;
     const providers = rules.providersOf(config, shared_captcha_keys, visitor.readOrigin());
-    const asking = {
+    const context = {
       connection: { namespace_id, connection: networkOf(address) },
       providers,
       metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),
     };
     const { decision, error } =
       captcha === undefined
-        ? await decideWithout(config, asking)
-        : await decideWith(config, asking, { ...visitor, captcha });
+        ? await decideWithout(config, context)
+        : await decideWith(config, context, { ...visitor, captcha });
     note(decision);
     if (error) throw error;
   }
@@ -174,7 +178,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
      * asks for no captcha.
      */
-    admit(place: Place, visitor: Visitor, note: (decision: CaptchaDecision) => void): Soon<void> {
+    admit(place: NamespaceVersion, visitor: Visitor, note: (decision: CaptchaDecision) => void): Soon<void> {
       return whenThere(versions.captcha(place), (config) => config && check(config, place, visitor, note));
     },
     /** Returns a proof of work to solve. Throws NAMESPACE_NOT_FOUND or CAPTCHA_WORK_NOT_USED. */
@@ -195,14 +199,14 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
 }
 
 /** The context of a check: the client, the providers of the version, and the metadata of a refusal. */
-interface Asking {
+interface CaptchaContext {
   connection: store.Connection;
   providers: rules.Provider[];
   metadata: Record<string, unknown>;
 }
 
 /** The decision about a request, with its error if it is refused. */
-interface Decided {
+interface Decision {
   decision: CaptchaDecision;
   error?: ServiceError;
 }
@@ -212,7 +216,7 @@ interface Visit extends Visitor {
   client_response: string;
 }
 
-const nobody = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
+const providerUnavailable = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
 
 const SOLVED: rules.Verdict = { is: 'solved' };
 const USED: rules.Verdict = { is: 'refused', reasons: ['used-before'] };

@@ -56,8 +56,8 @@ function turnstileOf(
   const domains = Object.entries(turnstile.domains ?? {});
   const { site_key, hostnames = [] } = turnstile;
   const host = origin !== undefined && URL.canParse(origin) ? new URL(origin).hostname : undefined;
-  const suiting = domains.filter(([domain]) => host !== undefined && isWithin(host, domain));
-  const [chosen] = suiting.toSorted(([one], [other]) => other.length - one.length);
+  const matching = domains.filter(([domain]) => host !== undefined && isWithin(host, domain));
+  const [chosen] = matching.toSorted(([one], [other]) => other.length - one.length);
   if (chosen) {
     const [domain, { secret_key }] = chosen;
     return [{ name: 'turnstile', site_key, secret_key, hostnames: hostnames.length > 0 ? hostnames : [domain] }];
@@ -144,7 +144,7 @@ const PROVIDER_FAULTS = ['internal-error'];
 export function readVerdict(widget: Widget, { status, said }: { status: number; said: unknown }): Verdict {
   const answer = typeof said === 'object' && said !== null ? (said as Record<string, unknown>) : {};
   const codes = readCodes(answer['error-codes']);
-  if (answer.success === true && status >= 200 && status <= 299) return checkPlace(widget, answer);
+  if (answer.success === true && status >= 200 && status <= 299) return checkSite(widget, answer);
   if (answer.success === false && status < 500 && !codes.some((code) => PROVIDER_FAULTS.includes(code))) {
     return { is: 'refused', reasons: codes };
   }
@@ -154,7 +154,7 @@ export function readVerdict(widget: Widget, { status, said }: { status: number; 
 }
 
 /** Checks that a solved captcha belongs to this site and was solved on an allowed host. */
-function checkPlace(widget: Widget, { hostname, sitekey }: Record<string, unknown>): Verdict {
+function checkSite(widget: Widget, { hostname, sitekey }: Record<string, unknown>): Verdict {
   if (isTestKey(widget)) return { is: 'solved' };
   if (typeof sitekey === 'string' && widget.site_key !== undefined && sitekey !== widget.site_key) {
     return { is: 'refused', reasons: ['other-sitekey'] };

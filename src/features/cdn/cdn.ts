@@ -19,7 +19,7 @@ import { chooseEncoding, contentTypeOf, customHeaders, type Encoding, filePathOf
 
 const NEVER_KEPT = 'no-cache, no-store';
 /** Caches revalidate each time, so that a rollback of a version applies at once. */
-const ASKED_AGAIN = 'public, max-age=0, must-revalidate';
+const REVALIDATED = 'public, max-age=0, must-revalidate';
 
 /**
  * Limits requests per site and address, which many players may share. Counts in this process, which serves the file.
@@ -103,7 +103,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     const etagOf = (encoding?: Encoding) => `"${upload_id}.${file_number}${encoding ? `.${encoding}` : ''}"`;
     const headers = new Headers({
       'content-type': content_type,
-      'cache-control': isHtml(content_type) ? NEVER_KEPT : ASKED_AGAIN,
+      'cache-control': isHtml(content_type) ? NEVER_KEPT : REVALIDATED,
       'x-content-type-options': 'nosniff',
     });
     for (const [name, value] of custom) {
@@ -116,7 +116,7 @@ export async function openCdn(dependencies: CdnDependencies) {
       ? undefined
       : chooseEncoding(request.headers.get('accept-encoding'), { content_type, content_length });
     const seen = request.headers.get('if-none-match');
-    const seen_etag = [etagOf(wanted), etagOf()].find((etag) => isSeen(seen, etag));
+    const seen_etag = [etagOf(wanted), etagOf()].find((etag) => matchesEtag(seen, etag));
     if (seen_etag !== undefined) {
       headers.set('etag', seen_etag);
       return new Response(null, { status: 304, headers });
@@ -148,7 +148,7 @@ export async function openCdn(dependencies: CdnDependencies) {
   return {
     /** Answers a request to a site; undefined if its host is the API's. */
     async respond(visit: Visit): Promise<Response | undefined> {
-      const { is_site, namespace_id } = await hosts.look(new URL(visit.request.url).hostname);
+      const { is_site, namespace_id } = await hosts.resolve(new URL(visit.request.url).hostname);
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace ? await show(visit, namespace) : plain(404, 'There is no site under this name.');
@@ -156,7 +156,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     /** Returns the namespace whose pages need no token, by the origin of the page (specification: tokenless). */
     async findByOrigin(origin: string): Promise<string | undefined> {
       if (!URL.canParse(origin)) return undefined;
-      const { namespace_id } = await hosts.look(new URL(origin).hostname);
+      const { namespace_id } = await hosts.resolve(new URL(origin).hostname);
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace?.enable_domain_public_auth ? namespace.namespace_id : undefined;
     },
@@ -170,7 +170,7 @@ export async function openCdn(dependencies: CdnDependencies) {
 }
 
 /** Compares entity tags weakly (RFC 9110, 13.1.2). */
-function isSeen(if_none_match: string | null, etag: string): boolean {
+function matchesEtag(if_none_match: string | null, etag: string): boolean {
   if (if_none_match === null) return false;
   return (
     if_none_match.trim() === '*' || if_none_match.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)

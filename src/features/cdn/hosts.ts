@@ -29,7 +29,7 @@ export function createHosts({ games, namespaces, sites_domain }: HostsDependenci
 
   return {
     /** Returns whether a host belongs to sites, and the namespace it shows, if any. */
-    async look(hostname: string): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
+    async resolve(hostname: string): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
       if (hostname.endsWith(suffix) && !reserved_hosts.isOwn(hostname)) {
         return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length)) };
       }

@@ -54,7 +54,7 @@ function isCompressible(content_type: string): boolean {
 }
 
 /** Headers of the transport, which only the service sets. */
-const OURS =
+const TRANSPORT_HEADERS =
   /^(connection|content-(encoding|length|range)|date|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade)$/i;
 
 /** Returns a version's custom headers for a file: those of matching routes, by priority, at most ten routes. */
@@ -65,6 +65,6 @@ export function customHeaders(path: string, routes: readonly CdnRoute[]): [strin
     .slice(0, ROUTES_APPLIED_MAX)
     .reverse()
     .flatMap(({ middlewares }) => middlewares.flatMap(({ kind }) => kind.custom_headers?.headers ?? []))
-    .filter(({ name }) => !OURS.test(name))
+    .filter(({ name }) => !TRANSPORT_HEADERS.test(name))
     .map(({ name, value }) => [name, value]);
 }

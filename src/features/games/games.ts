@@ -74,10 +74,10 @@ export function createGames(dependencies: GamesDependencies) {
   }
 
   /** Returns whether a caller has access to the game, or to this one environment of it. */
-  async function isAtHome(caller: Caller, game_id: string, namespace_id: string | undefined): Promise<boolean> {
+  async function hasAccess(caller: Caller, game_id: string, namespace_id: string | undefined): Promise<boolean> {
     switch (caller.kind) {
       case 'identity':
-        return await groups.admits((await get(game_id)).developer_group_id, caller.identity_id);
+        return await groups.hasMember((await get(game_id)).developer_group_id, caller.identity_id);
       case 'cloud':
         return caller.game_id === game_id;
       case 'service':
@@ -93,7 +93,7 @@ export function createGames(dependencies: GamesDependencies) {
      * for a namespace of another game.
      */
     async admit(caller, { game_id, namespace_id }) {
-      if (!(await isAtHome(caller, game_id, namespace_id))) throw new ServiceError('GAME_NOT_FOUND', {});
+      if (!(await hasAccess(caller, game_id, namespace_id))) throw new ServiceError('GAME_NOT_FOUND', {});
       if (namespace_id === undefined) return;
       const namespace = await namespaces.find(namespace_id);
       if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});
@@ -195,7 +195,7 @@ export function createGames(dependencies: GamesDependencies) {
     async create(caller: CallerOf<'identity'>, wanted: WantedGame): Promise<string> {
       refuseProblems(gameProblems(wanted));
       const group = await groups.get(wanted.developer_group_id);
-      if (!(await groups.admits(group.group_id, caller.identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
+      if (!(await groups.hasMember(group.group_id, caller.identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
       for (let attempt = 1; ; attempt += 1) {
         const name_id = wanted.name_id ?? makeNameId(wanted.display_name, Math.random);
         try {

@@ -32,12 +32,12 @@ interface GroupsDependencies {
 }
 
 /** A group and the identity that views it. */
-interface Sight {
+interface GroupViewer {
   group_id: string;
   identity_id: string;
 }
 
-interface PeopleSight extends Sight {
+interface PeopleQuery extends GroupViewer {
   list: PeopleList;
   anchor?: string | undefined;
   count?: number | undefined;
@@ -72,18 +72,18 @@ export function createGroups(dependencies: GroupsDependencies) {
   }
 
   /** Shows a closed group's members only to its members, and its join requests and bans only to its owner. */
-  async function requireSight(group: CountedGroup, { list, identity_id }: PeopleSight): Promise<void> {
+  async function requireListAccess(group: CountedGroup, { list, identity_id }: PeopleQuery): Promise<void> {
     if (list !== 'members') return requireOwner(group, identity_id);
     if (group.publicity === 'open' || (await isMember(group.group_id, identity_id))) return;
     throw new ServiceError('GROUP_NOT_MEMBER', {});
   }
 
   /** A page of one of a group's lists. Watchable. */
-  const people: Watchable<PeopleSight, PeoplePage> = {
+  const people: Watchable<PeopleQuery, PeoplePage> = {
     topics: ({ group_id }) => [topics.group(group_id)],
     async read(sight) {
       const group = await get(sight.group_id);
-      await requireSight(group, sight);
+      await requireListAccess(group, sight);
       const limit = Math.min(sight.count ?? PAGE_DEFAULT, PAGE_MAX);
       const listed = await selectPeople(queries, sight.list, group.group_id, { after: sight.anchor, limit });
       const anchor = listed.length === limit ? listed.at(-1)?.identity_id : undefined;
@@ -92,7 +92,7 @@ export function createGroups(dependencies: GroupsDependencies) {
   };
 
   /** A group as one identity sees it. Watchable. */
-  const profile: Watchable<Sight, GroupProfile> = {
+  const profile: Watchable<GroupViewer, GroupProfile> = {
     topics: ({ group_id }) => [topics.group(group_id)],
     async read({ group_id, identity_id }) {
       const group = await get(group_id);
@@ -153,7 +153,7 @@ export function createGroups(dependencies: GroupsDependencies) {
      * Changes a group's profile, for its owner. Opening a closed group admits its join requests until the group is
      * full.
      */
-    async updateProfile({ group_id, identity_id }: Sight, change: GroupChange): Promise<void> {
+    async updateProfile({ group_id, identity_id }: GroupViewer, change: GroupChange): Promise<void> {
       refuseProblems(groupProblems(change));
       const given = Object.entries(change).filter(([, value]) => value !== undefined);
       const before = await database.transact(async (tx) => {
@@ -178,7 +178,7 @@ export function createGroups(dependencies: GroupsDependencies) {
       }
     },
     /** Makes an upload the group's picture, for its owner. Returns the replaced upload. */
-    async setAvatar(tx: Tx, { group_id, identity_id }: Sight, avatar_upload_id: string): Promise<string | null> {
+    async setAvatar(tx: Tx, { group_id, identity_id }: GroupViewer, avatar_upload_id: string): Promise<string | null> {
       const members = await lockMembers(tx, group_id);
       await touchGroup(tx, group_id, { people: members, members });
       const group = await store.selectGroup(tx, group_id);
@@ -188,7 +188,7 @@ export function createGroups(dependencies: GroupsDependencies) {
       return group.avatar_upload_id;
     },
     /** Throws GROUP_NOT_FOUND, or GROUP_INSUFFICIENT_PERMISSIONS unless the identity is the owner. */
-    async requireOwner({ group_id, identity_id }: Sight): Promise<void> {
+    async requireOwner({ group_id, identity_id }: GroupViewer): Promise<void> {
       requireOwner(await get(group_id), identity_id);
     },
     /** Throws GROUP_NOT_FOUND. */
@@ -200,10 +200,10 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Returns the group's members and locks the list until the transaction ends. */
     lockMembers,
     /** Returns the groups that list an identity. */
-    showing: store.selectGroupsShowing,
+    groupsListing: store.selectGroupsListing,
     listed: store.selectListed,
     /** Returns whether an identity has the rights of a member. */
-    async admits(group_id: string, identity_id: string): Promise<boolean> {
+    async hasMember(group_id: string, identity_id: string): Promise<boolean> {
       if (await isMember(group_id, identity_id)) return true;
       return (await identities.find(identity_id))?.is_admin === true;
     },

@@ -21,7 +21,7 @@ interface MembershipDependencies {
   revokeTokensOf(tx: Tx, group_id: string): Promise<void>;
 }
 
-interface Act {
+interface GroupAction {
   group_id: string;
   /** The identity that acts. */
   actor_id: string;
@@ -34,7 +34,7 @@ interface Change {
   heir?: string;
 }
 
-interface ActOnPerson extends Act {
+interface MemberAction extends GroupAction {
   identity_id: string;
 }
 
@@ -68,7 +68,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
 
   /** Runs a change that only the owner may make. */
   async function changeAsOwner(
-    { group_id, actor_id, identity_id }: ActOnPerson,
+    { group_id, actor_id, identity_id }: MemberAction,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
     await change({ group_id, identity_id }, async (tx, group) => {
@@ -87,7 +87,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
     await store.removePerson(tx, 'join_requests', group_id, identity_id);
   }
 
-  async function dismiss(tx: Tx, group: CountedGroup, identity_id: string): Promise<void> {
+  async function removeUnlessOwner(tx: Tx, group: CountedGroup, identity_id: string): Promise<void> {
     if (identity_id === group.owner_identity_id) {
       throw new ServiceError('API_FORBIDDEN', {
         reason: 'transfer the ownership of the group before its owner leaves',
@@ -105,7 +105,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
   }
 
   /** Removes a deleted identity from a group. A group that it owned goes to its longest member, or else to `heir`. */
-  async function dismissForgotten(tx: Tx, group: CountedGroup, identity_id: string, heir: string | undefined) {
+  async function removeDeleted(tx: Tx, group: CountedGroup, identity_id: string, heir: string | undefined) {
     const { group_id } = group;
     if (group.owner_identity_id === identity_id) {
       const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? heir;
@@ -124,31 +124,31 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       const heir = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
       for (const { group_id } of await selectGroupsOf(database.queries, identity_id)) {
         await change({ group_id, identity_id, ...(heir && { heir }) }, (tx, group) =>
-          dismissForgotten(tx, group, identity_id, heir),
+          removeDeleted(tx, group, identity_id, heir),
         );
       }
     },
-    leave: ({ group_id, actor_id }: Act) =>
-      change({ group_id, identity_id: actor_id }, (tx, group) => dismiss(tx, group, actor_id)),
-    kick: (act: ActOnPerson) => changeAsOwner(act, (tx, group) => dismiss(tx, group, act.identity_id)),
+    leave: ({ group_id, actor_id }: GroupAction) =>
+      change({ group_id, identity_id: actor_id }, (tx, group) => removeUnlessOwner(tx, group, actor_id)),
+    kick: (act: MemberAction) => changeAsOwner(act, (tx, group) => removeUnlessOwner(tx, group, act.identity_id)),
     /**
      * Bans a person: ends its membership and join request, and refuses new ones. Repeating it is harmless. Throws
      * IDENTITY_NOT_FOUND.
      */
-    async ban(act: ActOnPerson) {
+    async ban(act: MemberAction) {
       const { group_id, identity_id } = act;
       await identities.get(identity_id);
       await changeAsOwner(act, async (tx, group) => {
-        if (await store.isListed(tx, 'members', group_id, identity_id)) await dismiss(tx, group, identity_id);
+        if (await store.isListed(tx, 'members', group_id, identity_id)) await removeUnlessOwner(tx, group, identity_id);
         await store.removePerson(tx, 'join_requests', group_id, identity_id);
         await store.addPerson(tx, 'bans', group_id, { identity_id, ts: clock.now() });
       });
     },
-    unban: (act: ActOnPerson) =>
+    unban: (act: MemberAction) =>
       changeAsOwner(act, async (tx) => {
         await store.removePerson(tx, 'bans', act.group_id, act.identity_id);
       }),
-    transfer: (act: ActOnPerson) =>
+    transfer: (act: MemberAction) =>
       changeAsOwner(act, async (tx) => {
         const { group_id, identity_id } = act;
         if (!(await store.isListed(tx, 'members', group_id, identity_id)))
@@ -156,7 +156,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
         await store.setOwner(tx, group_id, identity_id);
       }),
     /** Throws GROUP_CANNOT_REQUEST_JOIN, GROUP_MEMBER_BANNED, GROUP_ALREADY_MEMBER, GROUP_JOIN_REQUEST_ALREADY_EXISTS. */
-    requestJoin: ({ group_id, actor_id }: Act) =>
+    requestJoin: ({ group_id, actor_id }: GroupAction) =>
       change({ group_id, identity_id: actor_id, is_asking: true }, async (tx, group) => {
         if (group.publicity !== 'open') throw new ServiceError('GROUP_CANNOT_REQUEST_JOIN', {});
         if (await store.isListed(tx, 'bans', group_id, actor_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
@@ -168,14 +168,14 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
         }
       }),
     /** Answers a join request: yes admits the person, no deletes the request. Does nothing if there is none. */
-    resolveJoin: (act: ActOnPerson, is_welcome: boolean) =>
+    resolveJoin: (act: MemberAction, is_welcome: boolean) =>
       changeAsOwner(act, async (tx, group) => {
         const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
         if (is_waiting && is_welcome) await admit(tx, group, act.identity_id);
       }),
     /** Creates an invite code, for members. Times are in milliseconds. Throws VALIDATION_ERROR. */
     async createInvite(
-      { group_id, actor_id }: Act,
+      { group_id, actor_id }: GroupAction,
       { ttl, use_count }: { ttl?: number | undefined; use_count?: number | undefined },
     ): Promise<string> {
       if (!(await store.isListed(database.queries, 'members', group_id, actor_id))) {

@@ -37,7 +37,7 @@ export async function selectMemberIds(tx: Tx, group_id: string): Promise<string[
 }
 
 /** Returns the groups that list an identity. */
-export async function selectGroupsShowing(queries: Queries, identity_id: string): Promise<string[]> {
+export async function selectGroupsListing(queries: Queries, identity_id: string): Promise<string[]> {
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
     (list) => sql`select group_id from ${list} where identity_id = ${identity_id}`,
   );

@@ -35,7 +35,7 @@ interface IdentitiesDependencies {
   /** Derives the successors of refresh tokens. A secret (HMAC). */
   refresh_key: JWK;
   /** Returns the groups that list an identity. */
-  groupsShowing(tx: Tx, identity_id: string): Promise<string[]>;
+  groupsListing(tx: Tx, identity_id: string): Promise<string[]>;
   /** Returns those of the identities that a group lists. */
   listedInGroups(tx: Tx, identity_ids: string[]): Promise<string[]>;
   /** Discards a picture that an identity no longer uses. */
@@ -48,7 +48,7 @@ export type Identities = ReturnType<typeof createIdentities>;
 
 /** Creates the use cases of identities. */
 export function createIdentities(dependencies: IdentitiesDependencies) {
-  const { database, clock, events, tokens, groupsShowing, listedInGroups, discardPicture, leaveGroups } = dependencies;
+  const { database, clock, events, tokens, groupsListing, listedInGroups, discardPicture, leaveGroups } = dependencies;
   const { queries } = database;
 
   async function create(
@@ -98,7 +98,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
   /** Changes an identity. Returns undefined if there is none. */
   async function change(tx: Tx, identity_id: string, values: Partial<IdentityRow>): Promise<IdentityRow | undefined> {
     await store.lockIdentity(tx, identity_id);
-    return await store.updateIdentity(tx, identity_id, values, await groupsShowing(tx, identity_id));
+    return await store.updateIdentity(tx, identity_id, values, await groupsListing(tx, identity_id));
   }
 
   async function update(identity_id: string, values: Partial<IdentityRow>): Promise<void> {

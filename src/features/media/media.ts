@@ -3,7 +3,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Identities } from '../identities/identities.ts';
 import type { QuotaLimits, UploadRow, Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import { BYTES_MAX, imageTypeOf, looksLike, PICTURE_KINDS, type PictureKind } from './rules.ts';
+import { BYTES_MAX, hasSignatureOf, imageTypeOf, PICTURE_KINDS, type PictureKind } from './rules.ts';
 
 export type { PictureKind } from './rules.ts';
 
@@ -33,7 +33,7 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
       async inspect(upload_id) {
         const [file] = await uploads.files(upload_id);
         const type = imageTypeOf(file?.path ?? '');
-        if (type && looksLike(type, await readStart(await uploads.read(upload_id, 0)))) return;
+        if (type && hasSignatureOf(type, await readStart(await uploads.read(upload_id, 0)))) return;
         throw new ServiceError('UPLOAD_INVALID', { error: 'its content does not match the file type in its name' });
       },
       async complete() {},

@@ -26,7 +26,7 @@ const HOUR_S = 3_600;
 const YEAR_S = 365 * 24 * HOUR_S;
 
 /** The kind of picture for each path. */
-const PLACES: Record<string, PictureKind> = {
+const KINDS_BY_PATH: Record<string, PictureKind> = {
   'user-avatar': 'identity_avatar',
   'team-avatar': 'group_avatar',
   'game-logo': 'game_logo',
@@ -75,14 +75,14 @@ function showRoutes({ media, transfers }: MediaRoutesDependencies) {
       picture(DEFAULT_AVATAR, 'image/svg+xml', 'public, max-age=86400'),
     ),
     route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async ({ params, ...call }) =>
-      show(PLACES[params.kind], params.upload_id, call),
+      show(KINDS_BY_PATH[params.kind], params.upload_id, call),
     ),
     // The reference API appends the name of the file.
     route(
       'GET',
       '/media/:kind/:upload_id/:file',
       { ...options, free_params: ['kind', 'file'] },
-      async ({ params, ...call }) => show(PLACES[params.kind], params.upload_id, call),
+      async ({ params, ...call }) => show(KINDS_BY_PATH[params.kind], params.upload_id, call),
     ),
   ];
 }

@@ -20,7 +20,7 @@ export function imageTypeOf(path: string): 'image/png' | 'image/jpeg' | undefine
 }
 
 /** Returns whether a file starts like its type (PNG: ISO 15948 5.2, JPEG: the SOI marker and another). */
-export function looksLike(type: 'image/png' | 'image/jpeg', start: Uint8Array): boolean {
+export function hasSignatureOf(type: 'image/png' | 'image/jpeg', start: Uint8Array): boolean {
   const signature = type === 'image/png' ? [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] : [0xff, 0xd8, 0xff];
   return signature.every((byte, index) => start[index] === byte);
 }

@@ -44,7 +44,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
       const ends = await describeEnds(servers.filter(({ server_id }) => gone.has(server_id)));
       await forEachAtOnce(ends, AT_ONCE_MAX, (end) => keepOutput(end).catch((cause: unknown) => fail(end, cause)));
       const kept = ends.filter(({ server_id }) => !failed.has(server_id));
-      await noteEnds(kept, fail);
+      await recordEnds(kept, fail);
       await removeFiles(kept.filter(({ server_id }) => !failed.has(server_id)));
     } catch (cause) {
       for (const server of servers) if (!failed.has(server.server_id)) fail(server, cause);
@@ -67,7 +67,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
   }
 
   /** Records each end, also after the failure of another. */
-  async function noteEnds(ends: store.ServerEnd[], fail: (end: store.ServerEnd, cause: unknown) => void) {
+  async function recordEnds(ends: store.ServerEnd[], fail: (end: store.ServerEnd, cause: unknown) => void) {
     if (ends.length === 0) return;
     const note = (some: store.ServerEnd[]) => database.transact((tx) => store.setEnded(tx, some, clock.now()));
     try {

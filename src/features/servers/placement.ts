@@ -60,7 +60,7 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
       waitingStore.selectEndingUnplaced(database.queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
     ]);
     const { taken, held } = await share(waiting, running);
-    await noteHeld(waiting, held);
+    await recordWaitReasons(waiting, held);
     return taken.size === 0 && ending.length === 0 ? 0 : await take(taken, ending, running);
   }
 
@@ -79,7 +79,7 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
   }
 
   /** Records why servers wait, and from time to time reports it to operators and developers. */
-  async function noteHeld(waiting: waitingStore.WaitingRow[], held: Map<string, WaitReason>): Promise<void> {
+  async function recordWaitReasons(waiting: waitingStore.WaitingRow[], held: Map<string, WaitReason>): Promise<void> {
     const noted = new Map<string, WaitReason>();
     for (const { namespace_id, server_id, wait_reason } of waiting) {
       const reason = held.get(namespace_id);

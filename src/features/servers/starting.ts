@@ -96,5 +96,5 @@ export function createStarting(dependencies: StartingDependencies) {
  */
 function sentenceOf(error: unknown): string {
   const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
-  return `the machine could not start it${reason}: tell whoever runs it`;
+  return `the machine could not start it${reason}: tell its operator`;
 }

@@ -35,16 +35,16 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
   const of_namespace = new Counts(running.map(({ namespace_id }) => namespace_id));
   const of_group = new Counts(running.map(({ group_id }) => group_id));
   const taken = new Counts([]);
-  const has_quota_left = ({ group_id }: WaitingNamespace) => of_group.of(group_id) < servers_per_group_max;
+  const has_quota_left = ({ group_id }: WaitingNamespace) => of_group.get(group_id) < servers_per_group_max;
   const room = servers_max - running.length;
   const oldest_first = waiting.toSorted((one, other) => one.since.getTime() - other.since.getTime());
 
   for (let left = Math.min(room, taken_at_once_max); left > 0; left -= 1) {
-    const candidates = oldest_first.filter((one) => taken.of(one.namespace_id) < one.waiting && has_quota_left(one));
+    const candidates = oldest_first.filter((one) => taken.get(one.namespace_id) < one.waiting && has_quota_left(one));
     const [first, ...others] = candidates;
     if (!first) break;
     const next = others.reduce(
-      (least, one) => (of_namespace.of(one.namespace_id) < of_namespace.of(least.namespace_id) ? one : least),
+      (least, one) => (of_namespace.get(one.namespace_id) < of_namespace.get(least.namespace_id) ? one : least),
       first,
     );
     taken.add(next.namespace_id);
@@ -54,7 +54,7 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
 
   const is_full = room <= taken.sum;
   const held = waiting.flatMap((one): [string, WaitReason][] => {
-    if (taken.of(one.namespace_id) > 0) return [];
+    if (taken.get(one.namespace_id) > 0) return [];
     if (!has_quota_left(one)) return [[one.namespace_id, 'group_quota']];
     return is_full ? [[one.namespace_id, 'machine_full']] : [];
   });
@@ -69,12 +69,12 @@ class Counts {
     for (const key of keys) this.add(key);
   }
 
-  of(key: string): number {
+  get(key: string): number {
     return this.all.get(key) ?? 0;
   }
 
   add(key: string): void {
-    this.all.set(key, this.of(key) + 1);
+    this.all.set(key, this.get(key) + 1);
     this.sum += 1;
   }
 }

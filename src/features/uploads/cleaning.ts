@@ -23,14 +23,14 @@ interface CleaningDependencies {
    * Runs work under the exclusive right to complete the upload. Returns false if another request has that right, or the
    * upload is complete.
    */
-  alone(upload_id: string, work: () => Promise<void>): Promise<boolean>;
+  withLease(upload_id: string, work: () => Promise<void>): Promise<boolean>;
   /** Removes what the purpose of an upload left elsewhere. */
   discardPurpose(unused: Unused): Promise<void>;
 }
 
 /** Starts the loop that removes uploads not completed within a day, and discarded ones. */
 export function startCleaning(dependencies: CleaningDependencies, signal: AbortSignal): Loop {
-  const { database, clock, events, objects, alone, discardPurpose } = dependencies;
+  const { database, clock, events, objects, withLease, discardPurpose } = dependencies;
 
   /** Removes the objects first and the row last, so that the next run finds an interrupted removal. */
   async function remove({ upload_id }: Unused): Promise<void> {
@@ -42,7 +42,7 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
   }
 
   async function removeAbandoned(unused: Unused): Promise<void> {
-    const is_removed = await alone(unused.upload_id, async () => {
+    const is_removed = await withLease(unused.upload_id, async () => {
       await discardPurpose(unused);
       await remove(unused);
     });

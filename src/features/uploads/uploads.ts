@@ -82,7 +82,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
   }
 
   /** Runs work under the exclusive right to complete the upload. Returns false if another request has it. */
-  async function alone(upload_id: string, work: () => Promise<void>): Promise<boolean> {
+  async function withLease(upload_id: string, work: () => Promise<void>): Promise<boolean> {
     const now = clock.now();
     const lease = (from: Date) => after(from, COMPLETION_LEASE_MS);
     if (!(await store.claimCompletion(database.queries, upload_id, now, lease(now)))) return false;
@@ -218,7 +218,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (upload.complete_ts) return false;
       const purpose = purposes.get(upload.kind);
       assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
-      const is_done = await alone(upload_id, async () => {
+      const is_done = await withLease(upload_id, async () => {
         const files = await store.selectFiles(database.queries, upload_id);
         const stored = await objects.list(upload_id);
         const kept = keysOf(files, upload.is_multipart, stored);
@@ -267,7 +267,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           clock,
           events,
           objects,
-          alone,
+          withLease,
           discardPurpose: async ({ upload_id, kind }) => purposes.get(kind)?.discard?.(upload_id),
         },
         signal,

@@ -17,7 +17,7 @@ import { resolveGameMode, verificationOf } from './settings.ts';
 import { TIERS } from './tiers.ts';
 
 /** What a configuration may refer to. */
-export interface Surroundings {
+export interface VersionContext {
   /** Slugs of all datacenters. */
   region_slugs: readonly string[];
   /** Builds of the game that can run. */
@@ -50,7 +50,7 @@ const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;
 /** Returns what is wrong with a version, with the paths of field-behaviour 4.2. */
 export function versionProblems(
   version: { display_name: string; config: VersionConfig },
-  surroundings: Surroundings,
+  surroundings: VersionContext,
 ): ContentProblem[] {
   const name = displayNameProblem(version.display_name, LONG_DISPLAY_NAME_BYTES_MAX);
   const { matchmaker, cdn } = version.config;
@@ -68,7 +68,7 @@ const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...p
 /** Shortens a label, which is repeated for each problem below it. */
 const marked = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
 
-function matchmakerProblems(matchmaker: MatchmakerConfig, surroundings: Surroundings): Path[] {
+function matchmakerProblems(matchmaker: MatchmakerConfig, surroundings: VersionContext): Path[] {
   const modes = Object.entries(matchmaker.game_modes ?? {});
   return [
     ...(matchmaker.captcha ? captchaProblems(matchmaker.captcha, surroundings.shared_captchas) : []),
@@ -86,7 +86,7 @@ function gameModeProblems(
   name: string,
   mode: GameModeConfig,
   matchmaker: MatchmakerConfig,
-  surroundings: Surroundings,
+  surroundings: VersionContext,
 ): Path[] {
   const settings = resolveGameMode(name, mode, matchmaker, surroundings.region_slugs);
   const docker = mode.docker ?? matchmaker.docker;
@@ -131,7 +131,7 @@ function regionProblems({
 }
 
 /** `general_env`: the environment of all game modes, merged into that of each. */
-function dockerProblems(docker: DockerConfig, general_env: DockerConfig['env'], { build_ids }: Surroundings): Path[] {
+function dockerProblems(docker: DockerConfig, general_env: DockerConfig['env'], { build_ids }: VersionContext): Path[] {
   const has_build = docker.image_id !== undefined && build_ids.has(docker.image_id.toLowerCase());
   const args = docker.args ?? [];
   const variables = Object.entries({ ...general_env, ...docker.env });
@@ -167,7 +167,7 @@ function variableProblems(key: string, value: string): Path[] {
   ];
 }
 
-function actionProblems(action: ActionConfig | undefined, { allowed_targets }: Surroundings): Path[] {
+function actionProblems(action: ActionConfig | undefined, { allowed_targets }: VersionContext): Path[] {
   const verification = verificationOf(action);
   if (!verification) return [];
   // The resolved address is checked again when a request is sent.

@@ -94,12 +94,12 @@ export function createVersions(dependencies: VersionsDependencies) {
     get,
     list: (game_id: string) => store.selectVersions(database.queries, game_id),
     /** Returns the ids of versions that keep warm lobbies. */
-    keptWarm: () => store.selectKeptWarm(database.queries),
+    listKeptWarm: () => store.selectKeptWarm(database.queries),
     /** Returns what is wrong with a version to create. */
     validate: problemsOf,
     /** Creates a version. Throws VALIDATION_ERROR with all places. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
-      refuseUnavailable(wanted.config);
+      refuseUnsupported(wanted.config);
       refuseProblems(await problemsOf(game_id, wanted));
       return await database.transact((tx) => insert(tx, game_id, wanted));
     },
@@ -163,7 +163,7 @@ function keepsWarm({ matchmaker }: VersionConfig, region_slugs: string[]): boole
 const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** Refuses settings that this release does not support, so that they are not silently ignored. */
-function refuseUnavailable({ matchmaker }: VersionConfig): void {
+function refuseUnsupported({ matchmaker }: VersionConfig): void {
   const unavailable: [boolean, string][] = [
     [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes instead'],
   ];

@@ -14,7 +14,7 @@ describe('the page of the demo', () => {
     expect(page).not.toContain('{{');
     const [, token] = /const token = '(pub_prod\.[A-Za-z0-9_.-]+)'/.exec(String(page)) ?? [];
     const setup = await muster.api.ok('POST', '/identity/identities', { token });
-    expect(setup.game_id).toBe(muster.service.beginnings.demo?.game_id);
+    expect(setup.game_id).toBe(muster.service.bootstrap_result.demo?.game_id);
   });
 
   test('has a script that stands beside it, and watches what its token may watch', async () => {

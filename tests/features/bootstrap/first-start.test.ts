@@ -51,7 +51,7 @@ describe('the first start', () => {
 
   test('makes an administrator, who owns a group', async () => {
     const { api, administrator_token: token } = muster;
-    expect(muster.service.beginnings.is_first_start).toBe(true);
+    expect(muster.service.bootstrap_result.is_first_start).toBe(true);
     const { identity } = await api.ok('GET', '/identity/identities/self/profile', { token });
     expect(identity).toMatchObject({ display_name: 'Administrator', is_admin: true, is_registered: true });
     const { groups } = await api.ok('GET', '/cloud/games', { token });
@@ -102,10 +102,10 @@ describe('another start', () => {
     expect(await census(database.address)).toEqual(ALL);
     const demo = await readDemo(first);
     await using second = await start(database.address);
-    expect(second.service.beginnings).toEqual({
+    expect(second.service.bootstrap_result).toEqual({
       is_first_start: false,
       administrator_token: expect.any(String),
-      demo: first.service.beginnings.demo,
+      demo: first.service.bootstrap_result.demo,
     });
     expect(await census(database.address)).toEqual(ALL);
     expect(await readDemo(second)).toEqual(demo);
@@ -121,7 +121,7 @@ describe('another start', () => {
     await using opened = new AsyncDisposableStack();
     for (const service of services) opened.use(service);
     expect(await census(address)).toEqual(ALL);
-    const beginnings = services.map(({ service }) => service.beginnings);
+    const beginnings = services.map(({ service }) => service.bootstrap_result);
     expect(beginnings.filter(({ is_first_start }) => is_first_start)).toHaveLength(1);
     expect(new Set(beginnings.map(({ demo }) => demo?.game_id)).size).toBe(1);
   }, 90_000);
@@ -129,10 +129,10 @@ describe('another start', () => {
   test('without the demo makes none, and with it makes it later', async () => {
     await using database = await openTestDatabase();
     await using without = await start(database.address, { MUSTER_DEMO: 'off' });
-    expect(without.service.beginnings.demo).toBeUndefined();
+    expect(without.service.bootstrap_result.demo).toBeUndefined();
     expect(await census(database.address)).toEqual(NOTHING_BUT_PEOPLE);
     await using with_demo = await start(database.address);
-    expect(with_demo.service.beginnings).toMatchObject({
+    expect(with_demo.service.bootstrap_result).toMatchObject({
       is_first_start: false,
       demo: { game_id: expect.any(String) },
     });

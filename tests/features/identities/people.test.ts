@@ -109,7 +109,7 @@ test('whoever asks to be forgotten is forgotten after 30 days, unless he changes
     clock,
     tokens,
     events: { emit() {} },
-    groupsShowing: async () => [],
+    groupsListing: async () => [],
     listedInGroups: async () => [],
     discardPicture: async () => {},
     leaveGroups: async () => {},

@@ -177,7 +177,7 @@ describe('a server ends by itself', () => {
     rmSync(join(muster.config.data_directory, 'builds', build), { recursive: true });
     rmSync(join(muster.config.data_directory, 'objects'), { recursive: true });
     const { id: server_id } = (await servers.create(body)).body.server;
-    const failure = 'the machine could not start it (ENOENT): tell whoever runs it';
+    const failure = 'the machine could not start it (ENOENT): tell its operator';
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
     const told = await waitFor(

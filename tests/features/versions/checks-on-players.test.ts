@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import type { CaptchaConfig, GameModeConfig, MatchmakerConfig } from '../../../src/features/versions/config.ts';
-import { type Surroundings, versionProblems } from '../../../src/features/versions/rules.ts';
+import { type VersionContext, versionProblems } from '../../../src/features/versions/rules.ts';
 import { parseAllowList } from '../../../src/platform/outbound/addresses.ts';
 
 const BUILD = crypto.randomUUID();
-const SURROUNDINGS: Surroundings = {
+const SURROUNDINGS: VersionContext = {
   region_slugs: ['local'],
   build_ids: new Set([BUILD]),
   is_site: false,

@@ -49,7 +49,7 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
 }
 
 async function listWarmPools({ versions, namespaces, datacenters }: WarmPoolDependencies): Promise<ConfiguredPool[]> {
-  const version_ids = await versions.keptWarm();
+  const version_ids = await versions.listKeptWarm();
   if (version_ids.length === 0) return [];
   const [warm, regions] = await Promise.all([namespaces.onVersions(version_ids), datacenters.list()]);
   const slugs = new Set(regions.map(({ slug }) => slug));
