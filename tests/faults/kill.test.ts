@@ -3,7 +3,7 @@ import { listServers } from '../support/game.ts';
 import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
 import { findProcessesOf, postgresOf } from '../support/processes.ts';
 import { type Home, makeHome } from '../support/program.ts';
-import { enterRoom, makeRoomGame, PATIENT_SOURCE } from '../support/room.ts';
+import { enterRoom, makeRoomGame, QUIET_SOURCE } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 describe('the service is killed', () => {
@@ -68,7 +68,7 @@ describe('the service is killed', () => {
 
   test('in the middle of a find that makes a lobby: the lobby gets ready, and a seat that nobody knows of is not kept', async () => {
     const program = await home.start();
-    const game = await makeRoomGame(program, { source: PATIENT_SOURCE, max_players: 4 });
+    const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 4 });
     const unanswered = findSeat(program, game).catch(() => 'unanswered');
     const [{ id: server_id }] = await waitFor(async () => {
       const servers = await listServers(program, game);

@@ -15,18 +15,11 @@ export const CLOSABLE_ROOM_SOURCE = ROOM_SOURCE.replace(
       }`,
 );
 
-/** A lobby server that does nothing but call ready. */
+/** A lobby server that does nothing but call ready, again while it is not answered or told to try again. */
 export const QUIET_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
-await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST', headers: { authorization: 'Bearer ' + SERVICE_TOKEN } });
-setInterval(() => {}, 1e9);
-`;
-
-/** The same, and it goes on trying when there is nobody to call. */
-export const PATIENT_SOURCE = `
-const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
 const request = { method: 'POST', headers: { authorization: 'Bearer ' + SERVICE_TOKEN } };
-const call = () => fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', request).then(({ ok }) => ok, () => false);
+const call = () => fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', request).then(({ status }) => status < 500, () => false);
 while (!(await call())) await Bun.sleep(50);
 setInterval(() => {}, 1e9);
 `;

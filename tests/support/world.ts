@@ -10,7 +10,7 @@ import { buildsOf } from './builds.ts';
 import { createMovedClock } from './clock.ts';
 import { makeGuest, type Person } from './people.ts';
 import type { Program } from './program.ts';
-import { makeRoomGame, PATIENT_SOURCE } from './room.ts';
+import { makeRoomGame, QUIET_SOURCE } from './room.ts';
 import { makeDataDirectory } from './service.ts';
 import { openServiceTokens } from './service-tokens.ts';
 
@@ -24,7 +24,7 @@ export type World = Awaited<ReturnType<typeof makeWorld>>;
 export async function makeWorld(program: Program, database_address: DatabaseAddress) {
   const { api, administrator_token } = program;
   const owner = administrator_token;
-  const game = await makeRoomGame(program, { source: PATIENT_SOURCE, max_players: PLAYERS_MAX });
+  const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: PLAYERS_MAX });
   const found = await api.ok('POST', '/matchmaker/lobbies/find', {
     token: game.public_token,
     body: { game_modes: ['default'] },

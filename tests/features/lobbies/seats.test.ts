@@ -13,7 +13,7 @@ describe('many players at once', () => {
   let muster: TestService;
   beforeAll(async () => {
     // On a busy machine twenty servers take a while to start.
-    muster = await openTestService({ MUSTER_REQUEST_TIMEOUT_MS: '240000' });
+    muster = await openTestService({ MUSTER_REQUEST_TIMEOUT_MS: '120000' });
   });
   afterAll(async () => {
     await muster[Symbol.asyncDispose]();
