@@ -1,15 +1,15 @@
-/** Reads what a name stands for, together with whoever asks for it at the same moment. */
+/** Reads the value of a name, together with all other callers of the same turn of the event loop. */
 export type SharedReads<Value> = (name: string, read: () => Promise<Value>) => Promise<Value>;
 
 /**
- * Lets all who ask for the same at the same moment share one read: a change wakes everybody who waits for it together.
- * Nobody joins a read that has begun: what was changed before he asked must be in what he sees.
+ * Lets all callers of the same name and turn share one read, because a change wakes all that wait for it. A call never
+ * joins a read that has begun: its value includes what changed before the call. Unlike in a batch, each name has a read
+ * of its own, so that a slow one delays no other.
  */
 export function createSharedReads<Value>(): SharedReads<Value> {
   const wanted = new Map<string, Promise<Value>>();
 
   async function begin(name: string, read: () => Promise<Value>): Promise<Value> {
-    // Until the end of this turn of the event loop, in which news wakes all of them.
     await new Promise((resolve) => setImmediate(resolve));
     wanted.delete(name);
     return await read();
