@@ -6,7 +6,6 @@ import type { Events } from '../../platform/events.ts';
 import type { Patience } from '../../platform/http/time-limits.ts';
 import { startForgetting } from '../../platform/loop.ts';
 import { networkOf } from '../../platform/networks.ts';
-import { type Soon, whenThere } from '../../platform/soon.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
 import { createProofsOfWork } from './proof-of-work.ts';
@@ -178,8 +177,9 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
      * asks for no captcha.
      */
-    admit(place: NamespaceVersion, visitor: Visitor, note: (decision: CaptchaDecision) => void): Soon<void> {
-      return whenThere(versions.captcha(place), (config) => config && check(config, place, visitor, note));
+    async admit(place: NamespaceVersion, visitor: Visitor, note: (decision: CaptchaDecision) => void): Promise<void> {
+      const config = await versions.captcha(place);
+      if (config) await check(config, place, visitor, note);
     },
     /** Returns a proof of work to solve. Throws NAMESPACE_NOT_FOUND or CAPTCHA_WORK_NOT_USED. */
     async challenge(namespace_id: string): Promise<Challenge> {

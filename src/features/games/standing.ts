@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import { type Soon, whenThere } from '../../platform/soon.ts';
-import type { Caller } from '../../platform/tokens/caller.ts';
+import type { MaybePromise } from '../../platform/maybe-promise.ts';
+import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Identities } from '../identities/identities.ts';
@@ -37,37 +37,46 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
     entries_max: GAMES_MAX,
   });
 
-  const requireAge = (game_id: string, issued_at: number | undefined): Soon<void> =>
-    whenThere(not_before.get(game_id), (moment) => requireIssuedSince(moment, issued_at));
+  async function requireIdentity(identity_id: string): Promise<void> {
+    if (await forgotten.get(identity_id)) throw new ServiceError('TOKEN_REVOKED', {});
+  }
+
+  async function requireAge(game_id: string, issued_at: number | undefined): Promise<void> {
+    requireIssuedSince(await not_before.get(game_id), issued_at);
+  }
+
+  async function requireServiceAge({ namespace_id, issued_at }: CallerOf<'service'>): Promise<void> {
+    const namespace = await namespaces.find(namespace_id);
+    if (namespace) await requireAge(namespace.game_id, issued_at);
+  }
+
+  async function gameTopicsOf(namespace_id: string): Promise<string[]> {
+    const namespace = await namespaces.find(namespace_id);
+    return namespace ? [topics.game(namespace.game_id)] : [];
+  }
 
   return {
     /** Throws TOKEN_REVOKED. */
-    authenticate(caller: Caller): Soon<void> {
+    authenticate(caller: Caller): MaybePromise<void> {
       switch (caller.kind) {
         case 'identity':
-          return whenThere(forgotten.get(caller.identity_id), (is_forgotten) => {
-            if (is_forgotten) throw new ServiceError('TOKEN_REVOKED', {});
-          });
+          return requireIdentity(caller.identity_id);
         case 'cloud':
           return requireAge(caller.game_id, caller.issued_at);
         case 'service':
-          return whenThere(namespaces.find(caller.namespace_id), (namespace) =>
-            namespace ? requireAge(namespace.game_id, caller.issued_at) : undefined,
-          );
+          return requireServiceAge(caller);
         default:
       }
     },
     /** Returns the topics on which the result of `authenticate` and a person's memberships depend. */
-    newsOf(caller: Caller): Soon<readonly string[]> {
+    newsOf(caller: Caller): MaybePromise<readonly string[]> {
       switch (caller.kind) {
         case 'identity':
           return [topics.gamesOf(caller.identity_id), topics.identity(caller.identity_id)];
         case 'cloud':
           return [topics.game(caller.game_id)];
         case 'service':
-          return whenThere(namespaces.find(caller.namespace_id), (namespace) =>
-            namespace ? [topics.game(namespace.game_id)] : [],
-          );
+          return gameTopicsOf(caller.namespace_id);
         default:
           return [];
       }

@@ -4,8 +4,8 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import type { MaybePromise } from '../../platform/maybe-promise.ts';
 import { parseAllowList } from '../../platform/outbound/addresses.ts';
-import { type Soon, whenThere } from '../../platform/soon.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
@@ -70,7 +70,7 @@ export function createVersions(dependencies: VersionsDependencies) {
     return is_taken ? [...problems, NAME_TAKEN] : problems;
   }
 
-  function get(place: store.VersionPlace): Soon<VersionRow> {
+  function get(place: store.VersionPlace): MaybePromise<VersionRow> {
     const known = remembered.get(place.version_id);
     return known?.game_id === place.game_id ? known : load(place);
   }
@@ -116,12 +116,13 @@ export function createVersions(dependencies: VersionsDependencies) {
       return `${day}-${number}`;
     },
     /** Returns the game modes of a version with defaults filled in. */
-    gameModes(place: store.VersionPlace): Soon<ReadonlyMap<string, GameModeSettings>> {
-      return whenThere(get(place), (version) => whenThere(datacenters.list(), (among) => resolve(version, among)));
+    async gameModes(place: store.VersionPlace): Promise<ReadonlyMap<string, GameModeSettings>> {
+      return resolve(await get(place), await datacenters.list());
     },
     /** Returns the captcha settings of a version; undefined if it asks for none. */
-    captcha(place: store.VersionPlace): Soon<CaptchaConfig | undefined> {
-      return whenThere(get(place), ({ config }) => config.matchmaker?.captcha);
+    async captcha(place: store.VersionPlace): Promise<CaptchaConfig | undefined> {
+      const { config } = await get(place);
+      return config.matchmaker?.captcha;
     },
   };
 

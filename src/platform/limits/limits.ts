@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import type { Soon } from '../soon.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import { createCounters, type Verdict } from './counters.ts';
 import { inOneMinute, type Limit } from './limit.ts';
 import { createSharedCounters } from './shared-counters.ts';
@@ -27,7 +27,7 @@ export interface Limits extends Disposable {
    * Counts one more of somebody. Undefined when there are no limits; no promise where this process counts, which most do.
    * Throws LIMITS_UNAVAILABLE where that is what is wanted when the store is lost.
    */
-  count(limit: Limit, who: string): Soon<Verdict> | undefined;
+  count(limit: Limit, who: string): MaybePromise<Verdict> | undefined;
 }
 
 const ANSWER_WITHIN_MS = 300;

@@ -3,7 +3,7 @@ import { CompactSign, compactVerify, importJWK, type JWK } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import { type Soon, whenThere } from '../soon.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { Caller, CallerKind, CallerOf } from './caller.ts';
 import { type Claims, decodeClaims, encodeClaims } from './claims.ts';
 
@@ -61,7 +61,7 @@ export interface IssueOptions {
 
 export interface Tokens {
   /** A token for the caller. */
-  issue(caller: Caller, options?: IssueOptions): Soon<string>;
+  issue(caller: Caller, options?: IssueOptions): MaybePromise<string>;
   /** Who bears the token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED when its time is over. */
   verify(token: string): Promise<Caller>;
   /** Who bears a token that was verified lately, without a promise; undefined for any other, good or not. */
@@ -149,7 +149,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
       const jws = isOfKind(caller, QUICK_KINDS)
         ? signQuickly(payload, quick_hmac)
         : new CompactSign(payload).setProtectedHeader(HEADER).sign(signing_key);
-      return whenThere(jws, (text) => `${label}.${text}`);
+      return typeof jws === 'string' ? `${label}.${jws}` : jws.then((signed) => `${label}.${signed}`);
     },
   };
 }

@@ -1,19 +1,22 @@
 import { LRUCache } from 'lru-cache';
-import type { Soon } from '../soon.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { Feed } from './feed.ts';
 
 interface CacheOptions<Key extends string, Value> {
   feed: Feed;
-  /** Where news of an entry appears: it is forgotten then. */
+  /** Returns the topic whose changes invalidate an entry. */
   topic(key: Key): string;
   load(key: Key): Promise<Value>;
   entries_max: number;
 }
 
-/**
- * Remembers what seldom changes for as long as nobody tells of a change. Lookups that come while an entry is loaded share
- * it; what failed to load is not remembered.
- */
+interface Entry<Value> {
+  /** The value, or its load while that runs; undefined when invalid. */
+  known: { value: Value } | Promise<Value> | undefined;
+  unsubscribe(): void;
+}
+
+/** Caches values that seldom change, until their topic does. Lookups during a load share it; failed loads are not cached. */
 export function createWatchedCache<Key extends string, Value>(options: CacheOptions<Key, Value>) {
   const { feed, topic, load, entries_max } = options;
   const entries = new LRUCache<Key, Entry<Value>>({
@@ -21,27 +24,27 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
     dispose: (entry) => entry.unsubscribe(),
   });
 
-  /** Subscribed before it is read: a change in between makes it forgotten. */
+  /** Subscribes before the first load, so that a change in between invalidates it. */
   function open(key: Key): Entry<Value> {
     const entry: Entry<Value> = { known: undefined, unsubscribe: feed.subscribe(topic(key), () => forget(key)) };
     entries.set(key, entry);
     return entry;
   }
 
-  /** Goes on listening: the feed knows what was heard last for as long as somebody does. */
+  /** Invalidates an entry but keeps its subscription: the feed knows a topic's version only while it has subscribers. */
   function forget(key: Key): void {
     const entry = entries.peek(key);
     if (entry) entry.known = undefined;
   }
 
   return {
-    get(key: Key): Soon<Value> {
+    get(key: Key): MaybePromise<Value> {
       const entry = entries.get(key) ?? open(key);
       const { known } = entry;
       if (known) return known instanceof Promise ? known : known.value;
       const loading = load(key);
       entry.known = loading;
-      // Not in place of one that was loaded since.
+      // A load that was invalidated must not replace a later one.
       const isLatest = () => entries.peek(key)?.known === loading;
       loading.then(
         (value) => {
@@ -53,13 +56,7 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
       );
       return loading;
     },
-    /** After a change of our own: whoever asked for it must find it, and news of it may come later than he does. */
+    /** To be called after a change of our own: its caller may ask before the feed announces it. */
     forget,
   };
-}
-
-interface Entry<Value> {
-  /** What is there, or is being loaded; undefined when it has been forgotten. */
-  known: { value: Value } | Promise<Value> | undefined;
-  unsubscribe(): void;
 }
