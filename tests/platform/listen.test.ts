@@ -94,12 +94,13 @@ describe('a held port', () => {
 
 test('sockets at a port: found with the process that has them, on any address', async () => {
   await using server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('ok') });
+  // Another program's connection may have the same port at another address.
   const sockets = findSocketsAt(server.port ?? 0);
-  expect(sockets.size).toBe(1);
-  const hasSocket = (pid: number) => readOpenFiles(pid).some((file) => sockets.has(file));
-  expect(hasSocket(process.pid)).toBe(true);
+  const countSockets = (pid: number) => readOpenFiles(pid).filter((file) => sockets.has(file)).length;
+  expect(countSockets(process.pid)).toBe(1);
   await using other = Bun.spawn(['sleep', '60']);
-  expect(hasSocket(other.pid)).toBe(false);
-  expect(hasSocket(2 ** 22 + 1)).toBe(false);
-  expect(findSocketsAt(findFreePort())).toEqual(new Set());
+  expect(countSockets(other.pid)).toBe(0);
+  expect(countSockets(2 ** 22 + 1)).toBe(0);
+  // No connection is given this port, as it may be any other, and nobody listens at it.
+  expect(findSocketsAt(1)).toEqual(new Set());
 });

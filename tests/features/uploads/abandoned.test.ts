@@ -141,10 +141,10 @@ describe('uploads that nobody completes within a day', () => {
       asked.resolve();
       return answered.promise;
     };
-    clock.advance(DAY_MS - 10_000);
+    clock.advance(DAY_MS - 25_000);
     const completing = uploads.complete(late);
     await asked.promise;
-    clock.advance(15_000);
+    clock.advance(28_000);
     await cleanUpUntil(last);
     expect([await isKept(late), await hasBytes(late)]).toEqual([true, true]);
     answered.resolve();
@@ -197,9 +197,9 @@ describe('an upload that somebody is completing', () => {
     const upload = await send();
     const now = clock.now();
     expect(await store.claimCompletion(database.queries, upload, now, after(now, LEASE_MS))).toBe(true);
-    clock.advance(LEASE_MS - 5_000);
+    clock.advance(LEASE_MS - 25_000);
     expect(await refusal(upload)).toBe('UPLOAD_BUSY');
-    clock.advance(6_000);
+    clock.advance(26_000);
     await uploads.complete(upload);
   });
 
