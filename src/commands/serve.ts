@@ -36,9 +36,10 @@ export async function serve(): Promise<number> {
     );
     await service.stopServers();
   }
-  if (await closeInTime(service)) return 0;
-  events.emit({ event: 'service_stopped_late', after_ms: STOP_WITHIN_MS });
-  return 1;
+  const is_closed = await closeInTime(service);
+  if (!is_closed) events.emit({ event: 'service_stopped_late', after_ms: STOP_WITHIN_MS });
+  await events.settle();
+  return is_closed ? 0 : 1;
 }
 
 /** Opens the service. Returns undefined when it was asked to stop while it waited for its database. */

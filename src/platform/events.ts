@@ -1,5 +1,6 @@
 import pino from 'pino';
 import pretty from 'pino-pretty';
+import { openStderr } from './stderr.ts';
 
 /** What the service tells the people who run it. One list; the log is made from it. */
 export type ServiceEvent =
@@ -8,6 +9,7 @@ export type ServiceEvent =
   | { event: 'service_stopped_late'; after_ms: number }
   | { event: 'unexpected_failure'; cause: unknown }
   | { event: 'database_awaited'; reason: string; for_ms: number }
+  | { event: 'log_lines_dropped'; count: number }
   | { event: 'database_started'; process_id: number }
   | { event: 'database_recovering'; for_ms: number; last_line: string }
   | { event: 'database_lost'; cause: unknown }
@@ -61,6 +63,12 @@ export interface Events {
   emit(event: ServiceEvent): void;
 }
 
+/** Events as lines of a log. */
+export interface Log extends Events {
+  /** Waits until the lines so far are written. A process that ends before may lose the last ones. */
+  settle(): Promise<void>;
+}
+
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 
 const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
@@ -69,6 +77,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   service_stopped_late: 'error',
   unexpected_failure: 'error',
   database_awaited: 'warn',
+  log_lines_dropped: 'error',
   database_started: 'debug',
   database_recovering: 'warn',
   database_lost: 'error',
@@ -105,18 +114,13 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   identity_forgotten: 'info',
 };
 
-/** Lines that cannot be written wait until this many bytes of them do; later ones are dropped. */
-const UNWRITTEN_BYTES_MAX = 1024 ** 2;
-
 /** Writes every event to stderr: as lines for a person when that is a terminal, else as JSON, one object a line. */
-export function createLog(level: LogLevel): Events {
-  if (level === 'off') return { emit() {} };
-  const stderr = pino.destination({ fd: 2, sync: true, maxLength: UNWRITTEN_BYTES_MAX });
-  // A log that cannot be written (its disk is full, its terminal was closed) must not fail the work that it describes.
-  stderr.on('error', () => {});
+export function createLog(level: LogLevel): Log {
+  if (level === 'off') return { emit() {}, settle: async () => {} };
+  const stderr = openStderr({ onDropped: (count) => events.emit({ event: 'log_lines_dropped', count }) });
   const destination = process.stderr.isTTY
-    ? pretty({ destination: stderr, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
-    : stderr;
+    ? pretty({ destination: stderr.stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
+    : stderr.stream;
   const log = pino(
     {
       level,
@@ -131,7 +135,8 @@ export function createLog(level: LogLevel): Events {
     },
     destination,
   );
-  return {
+  const events: Log = {
+    settle: stderr.settle,
     emit(event) {
       const level = LEVELS[event.event];
       // Most are told with each request, and written only where somebody looks for something.
@@ -140,6 +145,7 @@ export function createLog(level: LogLevel): Events {
       log[level](details, name);
     },
   };
+  return events;
 }
 
 /** The longest text of a log line: a message, or what stands around it in a stack. */

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isErrno } from '../../src/platform/processes.ts';
+import { waitFor } from '../support/wait.ts';
+
+const EVENTS = join(import.meta.dir, '../../src/platform/events.ts');
+/** More than a pipe and all lines that may wait take. */
+const LINES = 40_000;
+const SOURCE = `
+  const { createLog } = await import(${JSON.stringify(EVENTS)});
+  const log = createLog('info');
+  for (let line = 1; line <= ${LINES}; line += 1) {
+    log.emit({ event: 'feed_reconnected' });
+    if (line % 1_000 === 0) await Bun.sleep(1);
+  }
+  console.log('still at work');
+  await Bun.stdin.text();
+  await log.settle();
+  process.exit(0);`;
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'muster-log-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** Starts a program that logs to a pipe which is open and not read, and waits until it has done its work. */
+async function startUnread(name: string) {
+  const pipe = join(directory, name);
+  Bun.spawnSync(['mkfifo', pipe]);
+  const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+  const command = ['/bin/sh', '-c', 'exec "$0" -e "$1" 2>"$2"', process.execPath, SOURCE, pipe];
+  const child = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', env: {} });
+  for await (const bytes of child.stdout) {
+    expect(new TextDecoder().decode(bytes)).toBe('still at work\n');
+    break;
+  }
+  const bytes = Buffer.alloc(65_536);
+  return {
+    child,
+    /** What is in the pipe now. */
+    read(): string {
+      try {
+        return bytes.toString('latin1', 0, readSync(reader, bytes));
+      } catch (error) {
+        if (isErrno(error, 'EAGAIN')) return '';
+        throw error;
+      }
+    },
+    [Symbol.dispose]() {
+      closeSync(reader);
+      child.kill('SIGKILL');
+    },
+  };
+}
+
+test('a log that is not read does not stop the work; when it is read again it says how many lines are missing', async () => {
+  using program = await startUnread('read-again');
+  let text = '';
+  await waitFor(() => {
+    text += program.read();
+    return text.endsWith('\n') && text.includes('log_lines_dropped');
+  }, 'what is missing to be told');
+  const lines = text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  expect(lines.at(-1)).toMatchObject({ level: 'error', event: 'log_lines_dropped', count: LINES - lines.length + 1 });
+  expect(lines.length).toBeLessThan(LINES);
+  program.child.stdin.end();
+  expect(await program.child.exited).toBe(0);
+});
+
+test('a log that is never read does not keep the program from ending', async () => {
+  using program = await startUnread('never-read');
+  program.child.stdin.end();
+  expect(await program.child.exited).toBe(0);
+});
