@@ -172,6 +172,11 @@ describe('a query is read:', () => {
   });
 });
 
+test.each(['x', 'api', 'a.b', 'x:80', '[::1]'])('a host that is short is one like any other: %s', async (host) => {
+  expect((await ask('GET', `/things/${ID}`, host)).body).toEqual({ thing_id: ID.toLowerCase() });
+  expect(await codeOf('GET', '/nothing', host)).toBe('404 API_NOT_FOUND');
+});
+
 describe('a request that names no host that can be, or several, is refused with API_BAD_HOST:', () => {
   test.each([
     '',

@@ -113,7 +113,8 @@ export function createApp(options: AppOptions) {
     return end < 0 ? path : path.slice(0, end);
   }
 
-  const app = new Elysia({ strictPath: true });
+  // A host may have one letter; Elysia looks for the path behind four, unless told otherwise.
+  const app = new Elysia({ strictPath: true, handler: { standardHostname: false } });
 
   /** Runs what answers a request, and turns what it gives or throws into a response. */
   async function serve(request: Request, name: string, work: (answering: Answering) => Promise<unknown>) {
