@@ -57,6 +57,11 @@ export const CATALOGUE = {
     message: 'The exclusive tag "{key}" is missing from "tags". Give it a value there.',
   },
   BUILDS_TAGS_NULL_EXCLUSIVE_KEY: { status: 400, message: 'The exclusive tag "{key}" is null. Give it a value.' },
+  BUILDS_TOO_MANY_TAGS: {
+    status: 400,
+    message:
+      'The build would have {count} tags; at most {count_max} are allowed. Set some to null, which removes them.',
+  },
   CAPTCHA_CAPTCHA_FAILED: { status: 400, message: 'The captcha was rejected: {reason}. Solve a new one.' },
   CAPTCHA_CAPTCHA_REQUIRED: {
     status: 403,

@@ -7,6 +7,7 @@ import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
+import { TAGS_MAX } from '../tags.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
@@ -218,7 +219,13 @@ export function createBuilds({
       if (removed !== undefined) throw new ServiceError('BUILDS_TAGS_NULL_EXCLUSIVE_KEY', { key: removed });
       await database.transact(async (tx) => {
         // Rolls back if there is no such build, so that the other builds keep their tags.
-        if (!(await store.mergeTags(tx, scope, build_id, patch))) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
+        const build = await store.mergeTags(tx, scope, build_id, patch);
+        if (!build) throw new ServiceError('BUILDS_BUILD_NOT_FOUND', {});
+        const count = Object.keys(build.tags).length;
+        const is_adding = Object.values(patch.tags).some((tag) => tag !== null);
+        if (is_adding && count > TAGS_MAX) {
+          throw new ServiceError('BUILDS_TOO_MANY_TAGS', { count: String(count), count_max: String(TAGS_MAX) });
+        }
       });
     },
     /** Returns the build's files on this machine, after downloading and unpacking them if needed. */

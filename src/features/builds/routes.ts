@@ -118,6 +118,7 @@ export function buildRoutes(builds: Builds) {
           'BUILDS_BUILD_NOT_FOUND',
           'BUILDS_TAGS_MISSING_EXCLUSIVE_KEY',
           'BUILDS_TAGS_NULL_EXCLUSIVE_KEY',
+          'BUILDS_TOO_MANY_TAGS',
         ],
       },
       async ({ params, body }) => {

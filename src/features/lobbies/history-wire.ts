@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import { UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import type { Outcome } from '../servers/servers.ts';
+import { gameModeId } from './game-mode-id.ts';
 import type { LobbyRow } from './tables.ts';
 
 const LiveLobby = Type.Object(
@@ -61,11 +62,6 @@ export const PastLobbyAnswer = Type.Object({
   perf_lists: Type.Array(Type.Unknown()),
 });
 export const RemoveAnswer = Type.Object({ did_remove: Type.Boolean() });
-
-/** Game modes have names only; clients of the field want a UUID: the same one for the same mode of a version. */
-export function gameModeId(version_id: string, game_mode: string): string {
-  return Bun.randomUUIDv5(game_mode, version_id);
-}
 
 export function toLiveLobby(
   lobby: LobbyRow & { connected_count: number },

@@ -18,6 +18,8 @@ export interface SeenLobby {
 export interface AskedSeats {
   kind: 'find' | 'join' | 'create';
   namespace_id: string;
+  /** The game mode, as `SERVICE_GAME_MODE_ID` and exports name it. */
+  game_mode_id: string;
   /** Name id of the game mode that the player will play. */
   game_mode: string;
   /** The lobby of the seats, if it runs already. */
@@ -59,7 +61,7 @@ export interface VerificationPayload {
   kind: AskedSeats['kind'];
 }
 
-/** Builds the body. A game mode has one name in Muster, which is also its id. */
+/** Builds the body. */
 export function toPayload(asked: AskedSeats): VerificationPayload {
   const { kind, namespace_id, game_mode, lobby, lobby_config, tags, client } = asked;
   const { address, user_agent, coordinates } = client;
@@ -67,7 +69,7 @@ export function toPayload(asked: AskedSeats): VerificationPayload {
     verification_data: asked.verification_data ?? null,
     game: {
       namespace_id,
-      game_mode_id: game_mode,
+      game_mode_id: asked.game_mode_id,
       game_mode_name_id: game_mode,
       lobby: lobby ? toLobby(lobby) : null,
       state: parse(lobby?.state ?? undefined),

@@ -1,5 +1,5 @@
 import { FormatRegistry, type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox';
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
+import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const isUuid = (text: string): boolean => UUID.test(text);
@@ -73,13 +73,25 @@ export function compileShape<Shape extends TSchema>(shape: Shape): CompiledShape
     accepts: (value): value is Static<Shape> => check.Check(value),
     problems(value) {
       const problems = new Map<string, ShapeProblem>();
-      for (const { path, message } of check.Errors(value)) {
-        if (!problems.has(path)) problems.set(path, { path: path.split('/').slice(1), message });
+      for (const error of check.Errors(value)) {
+        const { path } = error;
+        if (!problems.has(path)) problems.set(path, { path: path.split('/').slice(1), message: messageOf(error) });
         if (problems.size === PROBLEMS_MAX) break;
       }
       return [...problems.values()];
     },
   };
+}
+
+const ANY_OF = new Intl.ListFormat('en', { type: 'disjunction' });
+
+/** Returns what is wrong with a value; of a union, by the shape of the value's own type, else by all that it may be. */
+function messageOf({ type, schema, value, errors, message }: ValueError): string {
+  if (type !== ValueErrorType.Union) return message;
+  const choices: TSchema[] = schema.anyOf;
+  const place = choices.findIndex((choice) => !('const' in choice) && choice.type === typeof value);
+  const names = choices.map((choice) => ('const' in choice ? JSON.stringify(choice.const) : String(choice.type)));
+  return errors[place]?.First()?.message ?? `Expected ${ANY_OF.format(names)}`;
 }
 
 /** `lobby.tags[0]: expected a string` as part of a sentence. */

@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { buildsOf } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -16,7 +18,7 @@ const tagsOf = async (id: string): Promise<Record<string, string>> => (await bui
 const CURRENT = { tags: { current: 'true' }, exclusive_tags: ['current'] };
 
 describe('tags are refused, and nothing is changed,', () => {
-  const eight = (letter: string) => Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`${letter}${n}`, 'x']));
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`a${n}`, 'x']));
   const MISSING = 'BUILDS_TAGS_MISSING_EXCLUSIVE_KEY';
   const CASES: [what: string, body: object, code: string][] = [
     ['that are none', {}, 'API_BAD_BODY'],
@@ -28,8 +30,9 @@ describe('tags are refused, and nothing is changed,', () => {
     ['without a name', { tags: { '': 'a' } }, 'API_BAD_BODY'],
     ['with a name of 33 letters', { tags: { ['x'.repeat(33)]: 'a' } }, 'API_BAD_BODY'],
     ['with the character zero', { tags: { a: 'a\0' } }, 'API_BAD_BODY'],
-    ['of which there are nine', { tags: { ...eight('a'), b: 'x' } }, 'API_BAD_BODY'],
-    ['when nine are to be exclusive', { tags: eight('a'), exclusive_tags: Array(9).fill('a1') }, 'API_BAD_BODY'],
+    ['of which there are nine', { tags: many(9) }, 'API_BAD_BODY'],
+    ['of which it would have nine', { tags: { ...many(7), mine: 'no' } }, 'BUILDS_TOO_MANY_TAGS'],
+    ['when nine are to be exclusive', { tags: many(8), exclusive_tags: Array(9).fill('a1') }, 'API_BAD_BODY'],
     ['when an exclusive one is not among them', { tags: { a: 'b' }, exclusive_tags: ['b'] }, MISSING],
     ['when an exclusive one is among those it had', { tags: { a: 'b' }, exclusive_tags: ['mine'] }, MISSING],
     ['when an exclusive one is what all objects have', { tags: { a: 'b' }, exclusive_tags: ['toString'] }, MISSING],
@@ -53,7 +56,21 @@ describe('tags are refused, and nothing is changed,', () => {
   });
 });
 
+test('tags of a wrong type: the answer names the types that are right', async () => {
+  const { body } = await builds.setTags(await builds.make(), { tags: { a: 1 } });
+  expect(body.message).toContain('"tags.a": expected string or null');
+});
+
 describe('tags', () => {
+  test('can be removed where a build has more than it may', async () => {
+    const id = await builds.make();
+    const tags = Object.fromEntries(Array.from({ length: 10 }, (_, number) => [`old${number}`, 'x']));
+    await using database = openDatabase(muster.database_address, 1);
+    await database.queries.execute(sql`update builds set tags = ${JSON.stringify(tags)}::jsonb where build_id = ${id}`);
+    expect(outcomeOf(await builds.setTags(id, { tags: { old0: null } }))).toBe('200');
+    expect(Object.keys(await tagsOf(id))).toHaveLength(9);
+  });
+
   test('that are null are removed; the others stay', async () => {
     const id = await builds.make();
     await builds.setTags(id, { tags: { os: 'linux', arch: 'arm', mood: 'calm' } });

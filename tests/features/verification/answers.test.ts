@@ -106,7 +106,7 @@ describe('a find in several game modes', () => {
     provider.requests.length = 0;
     const both = { game_modes: ['open', 'guarded'] };
     expect(outcomeOf(await find(muster, game, both))).toBe('400 MATCHMAKER_VERIFICATION_FAILED');
-    expect(provider.requests.map(({ body }) => [body.game.game_mode_id, body.game.lobby?.lobby_id])).toEqual([
+    expect(provider.requests.map(({ body }) => [body.game.game_mode_name_id, body.game.lobby?.lobby_id])).toEqual([
       ['guarded', guarded.body.lobby.lobby_id],
     ]);
   });

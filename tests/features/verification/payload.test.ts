@@ -57,7 +57,7 @@ describe('what a game’s own server is asked', () => {
       verification_data,
       game: {
         namespace_id: game.namespace_id,
-        game_mode_id: 'default',
+        game_mode_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
         game_mode_name_id: 'default',
         lobby: null,
         state: null,
@@ -84,8 +84,11 @@ describe('what a game’s own server is asked', () => {
     await find(muster, game);
     const lobby_id = await onlyLobby(muster, game);
     const host = await hostOf(muster, game, lobby_id);
-    // The same id wherever the region is named by one.
-    const region_id = host.environment.SERVICE_REGION_ID;
+    // The same ids wherever the region and the game mode are named by one.
+    const { SERVICE_REGION_ID: region_id, SERVICE_GAME_MODE_ID: game_mode_id } = host.environment;
+    const live = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/analytics/matchmaker/live`;
+    const { lobbies } = await muster.api.ok('GET', live, { token: game.cloud_token });
+    expect(lobbies).toMatchObject([{ lobby_group_id: game_mode_id, lobby_group_name_id: 'default', region_id }]);
     const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     expect(read.available_regions).toMatchObject([{ region_id }]);
     await host.setState({ round: 3, map: ['ü'] });
@@ -97,6 +100,8 @@ describe('what a game’s own server is asked', () => {
     expect(body).toMatchObject({
       verification_data: null,
       game: {
+        game_mode_id,
+        game_mode_name_id: 'default',
         lobby: { lobby_id, region_id, region_name_id: 'local', is_closed: false },
         state: { round: 3, map: ['ü'] },
         config: null,
@@ -122,7 +127,7 @@ describe('what a game’s own server is asked', () => {
     expect(joined.status).toBe(200);
     expect(only().body).toMatchObject({
       verification_data: 'text',
-      game: { game_mode_id: 'default', lobby: { lobby_id, is_closed: true }, state: null, config: null, tags: {} },
+      game: { game_mode_name_id: 'default', lobby: { lobby_id, is_closed: true }, state: null, config: null, tags: {} },
       join_kind: 'normal',
       kind: 'join',
     });

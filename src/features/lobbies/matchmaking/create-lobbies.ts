@@ -16,6 +16,7 @@ import {
 } from '../../versions/versions.ts';
 import type { Claim, OverLimit } from '../admission-store.ts';
 import { countLobby, insertLobby, precheckLobby } from '../founding-store.ts';
+import { gameModeId } from '../game-mode-id.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import { countIdle } from '../warm-store.ts';
@@ -200,15 +201,16 @@ function toServiceEnvironment(lobby_id: string, prepared: PreparedLobby): Record
   const { planned, tier, datacenter, namespace, version_name } = prepared;
   const { namespace_id, version_id, lobby } = planned;
   const memory = String(tier.memory * BYTES_PER_MEGABYTE);
+  const game_mode_id = gameModeId(version_id, lobby.game_mode);
   return {
     LOBBY_ID: lobby_id,
     NAMESPACE_ID: namespace_id,
     NAMESPACE_NAME: namespace.name_id,
     VERSION_ID: version_id,
     VERSION_NAME: version_name,
-    GAME_MODE_ID: lobby.game_mode,
+    GAME_MODE_ID: game_mode_id,
     GAME_MODE_NAME: lobby.game_mode,
-    LOBBY_GROUP_ID: lobby.game_mode,
+    LOBBY_GROUP_ID: game_mode_id,
     LOBBY_GROUP_NAME: lobby.game_mode,
     REGION_ID: datacenter.datacenter_id,
     REGION_NAME: datacenter.slug,

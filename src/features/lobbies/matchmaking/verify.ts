@@ -2,6 +2,7 @@ import type { Database } from '../../../platform/database/database.ts';
 import { type Datacenters, UNKNOWN_REGION } from '../../datacenters/datacenters.ts';
 import { refuseUnverified, type SeenLobby, type Verification } from '../../verification/verification.ts';
 import { type ActionConfig, type GameModeSettings, verificationOf } from '../../versions/versions.ts';
+import { gameModeId } from '../game-mode-id.ts';
 import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
@@ -93,7 +94,7 @@ interface Question {
 
 async function verify(
   { datacenters, verification }: VerifyDependencies,
-  { namespace_id, context, draft }: VerifiedRequest,
+  { namespace_id, version_id, context, draft }: VerifiedRequest,
   action: ActionConfig,
   question: Question,
 ): Promise<void> {
@@ -109,6 +110,7 @@ async function verify(
     asked: {
       ...asked,
       namespace_id,
+      game_mode_id: gameModeId(lobby?.version_id ?? version_id, asked.game_mode),
       lobby: lobby?.ready_ts ? toSeenLobby(lobby, await datacenters.idsBySlug()) : undefined,
       max_players: body.max_players,
       players: body.players ?? 1,
