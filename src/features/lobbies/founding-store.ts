@@ -2,19 +2,9 @@ import { eq, sql } from 'drizzle-orm';
 import type { Tx } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { topics } from '../topics.ts';
-import {
-  ADMIT,
-  type Claim,
-  countClients,
-  LAST_PLACE,
-  leaveQueue,
-  OVER_LIMITS,
-  type OverLimit,
-  selectOverLimit,
-  waitsFor,
-} from './admission-store.ts';
+import { type Claim, countClients, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
 import { touchLobby } from './store.ts';
-import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from './tables.ts';
+import { clientCounts, type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from './tables.ts';
 
 /** What of a new lobby decides whether it may be created. */
 export type CountedLobby = Pick<
@@ -39,16 +29,29 @@ export async function precheckLobby(
   claims: Claim[],
   lobby_count_max: number,
 ): Promise<{ is_refused: boolean; over_limit: OverLimit[] }> {
-  const over_limit = await selectOverLimit(
-    tx,
-    claims.map((claim) => ({ ...claim, namespace_id })),
-  );
+  const over_limit = await selectOverLimit(tx, namespace_id, claims);
   const [row] = await tx
     .select({ lobby_count: lobbyCounts.lobby_count })
     .from(lobbyCounts)
     .where(eq(lobbyCounts.namespace_id, namespace_id));
   const is_full = (row?.lobby_count ?? 0) >= lobby_count_max;
   return { is_refused: is_full || over_limit.some(({ party }) => party === 0), over_limit };
+}
+
+/** Returns the requests that are over their client's limit alone. */
+async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): Promise<OverLimit[]> {
+  if (claims.length === 0) return [];
+  const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));
+  const rows = await tx.execute<{ party: number }>(sql`
+    select party from (
+      select client, party, count(*) as players, max(players_max) as players_max
+      from unnest(${column('client')}::text[], ${column('players_max')}::int[], ${column('party')}::int[])
+        as seat (client, players_max, party)
+      group by client, party
+    ) as own
+    left join ${clientCounts} as counts on counts.namespace_id = ${namespace_id}::uuid and counts.client = own.client
+    where coalesce(player_count, 0) + players > players_max order by party`);
+  return rows.map(({ party }) => ({ party, is_over_alone: true }));
 }
 
 /**
@@ -73,14 +76,35 @@ export async function countLobby(
     region: sql`${lobby.region}::text`,
     tags: sql`${JSON.stringify(lobby.tags)}::jsonb`,
   };
-  const most = sql`case when waiting.seats > 1 then ${lobby.max_players_party}::int else ${lobby.max_players_normal}::int end`;
+  const largest_party = sql`case when waiting.seats > 1 then ${lobby.max_players_party}::int else ${lobby.max_players_normal}::int end`;
   const [row] = await tx.execute<{ is_counted: boolean; over_limit: OverLimit[] }>(sql`
     with proposed as (
       select seat.*, ${namespace_id}::uuid as namespace_id from unnest(
         ${column('client')}::text[], ${column('players_max')}::int[], ${column('party')}::int[], ${column('ticket')}::uuid[]
       ) as seat (client, players_max, party, ticket)
     ),
-    ${ADMIT},
+    -- Locked until the transaction ends, so that its players stay within their limit.
+    held as (
+      select namespace_id, client, player_count from ${clientCounts}
+      where (namespace_id, client) in (select namespace_id, client from proposed)
+      for update
+    ),
+    -- Each client's players, counted in the order of their requests.
+    reckoned as (
+      select proposed.*, coalesce(player_count, 0) as players_before,
+        coalesce(player_count, 0) + count(*) over (partition by namespace_id, client order by party) as players_then
+      from proposed left join held using (namespace_id, client)
+    ),
+    admitted as (select * from reckoned where players_then <= players_max),
+    -- Finds from the queue that are over their limit whatever becomes of the others.
+    passed as (
+      select ticket from reckoned left join (
+        select namespace_id, client, count(*) as players from admitted group by namespace_id, client
+      ) as coming using (namespace_id, client)
+      where ticket is not null and players_then > players_max
+      group by ticket, party
+      having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
+    ),
     turn as (
       select coalesce(min(coalesce(place, ${LAST_PLACE})) filter (where party = 0), ${LAST_PLACE}) as first_place,
         coalesce(max(coalesce(place, ${LAST_PLACE})), ${LAST_PLACE}) as last_place,
@@ -97,7 +121,7 @@ export async function countLobby(
           where waiting.namespace_id = ${namespace_id}::uuid and waiting.ticket <> all(tickets)
             and not exists (select from passed where passed.ticket = waiting.ticket)
             -- Every find in the queue would create a lobby; those after the creator wait for seats.
-            and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(created, most)})
+            and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(created, largest_party)})
         )
       on conflict (namespace_id) do update set lobby_count = ${lobbyCounts}.lobby_count + 1
         where ${lobbyCounts}.lobby_count < ${lobby_count_max}
@@ -107,7 +131,13 @@ export async function countLobby(
     left_queue as (
       ${leaveQueue(sql`(select ticket from admitted where exists (select from counted_lobby))`, sql`array[${namespace_id}]`)}
     )
-    select exists (select from counted_lobby) as is_counted, (${OVER_LIMITS}) as over_limit`);
+    select exists (select from counted_lobby) as is_counted, (
+      select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
+        select party, max(coalesce(counted.player_count, players_before)) + count(*) > max(players_max) as is_over_alone
+        from reckoned left join counted using (namespace_id, client)
+        where players_then > players_max group by party order by party
+      ) as over_limit
+    ) as over_limit`);
   return { changed: row?.is_counted ? changed : undefined, over_limit: row?.over_limit ?? [] };
 }
 

@@ -2,9 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { countLobby } from '../../../src/features/lobbies/founding-store.ts';
 import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/features/lobbies/queue-store.ts';
-import { type ProposedSeat, takeSeats, takeSeatsOfFew } from '../../../src/features/lobbies/seats-store.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/seats-store.ts';
+import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { isRefusedBy } from '../../../src/platform/database/failures.ts';
+import { readVersions } from '../../../src/platform/watch/versions.ts';
 import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -36,12 +38,8 @@ async function makeLobby(max_players: number) {
       const { accepting, over_limit } = await takeSeats(database.queries, seats.flat(), { now, deadline: now });
       return { player_count: accepting[0]?.player_count, over_limit };
     },
-    takeOfFew: async (...seats: ProposedSeat[][]) => {
-      const now = muster.clock.now();
-      const taken = await takeSeatsOfFew(database.queries, seats.flat(), { now, deadline: now });
-      return taken && { player_count: taken.accepting[0]?.player_count };
-    },
-    /** Somebody waits for it; gives his ticket. */
+    versions: () => readVersions(database.queries, [topics.lobbiesOf(namespace_id), topics.seats(lobby_id)]),
+    /** Puts a find for the lobby into the queue; returns its ticket. */
     async wait(
       seats = 1,
       {
@@ -90,48 +88,46 @@ test('nobody sits before those who wait for the lobby, not even together with so
   expect(await lobby.tickets()).toEqual([]);
 });
 
-test.each(['take', 'takeOfFew'] as const)(
-  '%s: who joins a lobby that he knows passes those who wait, and who waits for more than it could hold is in nobody’s way',
-  async (take) => {
-    const lobby = await makeLobby(4);
-    await lobby.wait(5);
-    expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
-    await lobby.wait(4);
-    expect(await lobby[take](lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
-    expect(await lobby[take](lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
-  },
-);
+test('takeSeats: a join passes the queue, and a find that could never fit keeps nobody waiting', async () => {
+  const lobby = await makeLobby(4);
+  await lobby.wait(5);
+  expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
+  await lobby.wait(4);
+  expect(await lobby.take(lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
+  expect(await lobby.take(lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
+});
 
 describe('while a namespace moves to another version', () => {
   const ANOTHER = { version_id: crypto.randomUUID() };
 
-  test.each(['take', 'takeOfFew'] as const)(
-    '%s: who waits by the other one is not overtaken, wherever',
-    async (take) => {
-      const lobby = await makeLobby(4);
-      const ticket = await lobby.wait(1, { ...ANOTHER, region: 'far' });
-      expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: undefined });
-      expect(await lobby.take(lobby.seats(0, 'b', { ticket }))).toMatchObject({ player_count: 2 });
-      expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 3 });
-    },
-  );
+  test('takeSeats: a find that waits by the other version is not overtaken, in any region', async () => {
+    const lobby = await makeLobby(4);
+    const ticket = await lobby.wait(1, { ...ANOTHER, region: 'far' });
+    expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: undefined });
+    expect(await lobby.take(lobby.seats(0, 'b', { ticket }))).toMatchObject({ player_count: 2 });
+    expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 3 });
+  });
 
-  test.each(['take', 'takeOfFew'] as const)('%s: who waits for something else is in nobody’s way', async (take) => {
+  test('takeSeats: a find that waits for something else keeps nobody waiting', async () => {
     const lobby = await makeLobby(4);
     await lobby.wait(1, { ...ANOTHER, mode: 'another' });
     await lobby.wait(1, { region: 'far' });
-    expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
+    expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
   });
 });
 
-test('one who has too many players, or comes with too many, has all of such a round left alone', async () => {
+test('takeSeats: a request over its client’s limit is left out, and announces nothing', async () => {
   const lobby = await makeLobby(8);
   const round = [lobby.seats(0, 'a'), lobby.seats(1, 'b', { count: 2, kind: 'party' })];
-  expect(await lobby.takeOfFew(...round)).toEqual({ player_count: 4 });
+  expect(await lobby.take(...round)).toEqual({ player_count: 4, over_limit: [] });
+  const versions = await lobby.versions();
+  const party = lobby.seats(0, 'd', { count: 3, kind: 'party' });
+  expect(await lobby.take(party)).toEqual({ player_count: undefined, over_limit: [{ party: 0, is_over_alone: true }] });
+  expect(await lobby.take(lobby.seats(0, 'b'))).toMatchObject({ player_count: undefined });
+  expect(await lobby.versions()).toEqual(versions);
   const [one, over] = [lobby.seats(0, 'c'), lobby.seats(1, 'b')];
-  expect(await lobby.takeOfFew(one, over)).toBeUndefined();
-  expect(await lobby.takeOfFew(lobby.seats(0, 'd', { count: 3, kind: 'party' }))).toBeUndefined();
   expect(await lobby.take(one, over)).toEqual({ player_count: 5, over_limit: [{ party: 1, is_over_alone: true }] });
+  expect(await lobby.versions()).not.toEqual(versions);
 });
 
 test('whose turn it is and has too many players keeps nobody waiting', async () => {
@@ -206,22 +202,19 @@ test('deleteAbandoned: a waiter whose lease has ended loses its place, one whose
   expect(await lobby.tickets()).toEqual([living]);
 });
 
-test.each(['take', 'takeOfFew'] as const)(
-  '%s: a closed lobby takes joins, but neither finds nor parties',
-  async (take) => {
-    const lobby = await makeLobby(8);
-    await (await hostOf(muster, lobby.game, lobby.lobby_id)).setClosed(true);
-    const nobody = { player_count: undefined };
-    expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject(nobody);
-    expect(await lobby[take](lobby.seats(0, 'b', { count: 2, kind: 'party' }))).toMatchObject(nobody);
-    expect(await lobby[take](lobby.seats(0, 'c', { kind: 'join' }))).toMatchObject({ player_count: 2 });
-  },
-);
+test('takeSeats: a closed lobby takes joins, but neither finds nor parties', async () => {
+  const lobby = await makeLobby(8);
+  await (await hostOf(muster, lobby.game, lobby.lobby_id)).setClosed(true);
+  const nobody = { player_count: undefined };
+  expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject(nobody);
+  expect(await lobby.take(lobby.seats(0, 'b', { count: 2, kind: 'party' }))).toMatchObject(nobody);
+  expect(await lobby.take(lobby.seats(0, 'c', { kind: 'join' }))).toMatchObject({ player_count: 2 });
+});
 
-test.each(['take', 'takeOfFew'] as const)('%s: an empty lobby that gets a player is idle no more', async (take) => {
+test('takeSeats: an empty lobby that gets a player is no longer idle', async () => {
   const lobby = await makeLobby(8);
   await database.queries.execute(sql`update lobbies set idle_ts = now() where lobby_id = ${lobby.lobby_id}`);
-  expect(await lobby[take](lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
+  expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
   expect(await lobby.idleSince()).toBeNull();
 });
 

@@ -3,7 +3,7 @@ import type { Database } from '../../../platform/database/database.ts';
 import { isRefusedBy } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import { sizeOfRound } from '../../../platform/rounds.ts';
-import { selectOverLimit } from '../admission-store.ts';
+import { coalesceRuns } from '../../../platform/runs.ts';
 import { overLimit, toRefusal } from '../refusals.ts';
 import * as store from '../seats-store.ts';
 import type { LobbyRow } from '../tables.ts';
@@ -17,8 +17,6 @@ import { type NotPlaced, retryableAfter } from './retryable-refusals.ts';
 /** Requests decided together, and requests that may wait for their round. */
 const ROUND_MAX = 512;
 const WAITING_MAX = 10_000;
-/** Rounds to run with the strict check after a client exceeded its limit. */
-const STRICT_ROUNDS = 64;
 /** How often a request is decided again after a lost race. */
 const ATTEMPTS_MAX = 16;
 
@@ -64,12 +62,8 @@ export type Rounds = ReturnType<typeof createRounds>;
 export function createRounds({ database, clock, cache, createLobbies, seat_timeout_ms }: RoundsDependencies) {
   const connection = database.openDedicatedConnection();
   let waiting: PendingRequest[] = [];
-  let is_running = false;
-  let strict_rounds = 0;
 
-  async function run(): Promise<void> {
-    if (is_running) return;
-    is_running = true;
+  const run = coalesceRuns(async () => {
     let last = 0;
     while (waiting.length > 0) {
       const round = waiting.slice(0, sizeOfRound(waiting.length, last, ROUND_MAX));
@@ -77,8 +71,7 @@ export function createRounds({ database, clock, cache, createLobbies, seat_timeo
       last = round.length;
       await decide(round).catch((error: unknown) => giveUp(round, error));
     }
-    is_running = false;
-  }
+  });
 
   async function decide(round: PendingRequest[]): Promise<void> {
     for (const { draft } of round) draft?.reach('decided');
@@ -145,23 +138,11 @@ export function createRounds({ database, clock, cache, createLobbies, seat_timeo
 
   async function takeSeats(seats: Plan['seats']): Promise<store.TakenSeats> {
     const now = clock.now();
-    const proposed = seats.flatMap(toProposedSeats);
     const moments = { now, deadline: after(now, seat_timeout_ms) };
     try {
-      if (strict_rounds === 0 && proposed.every(({ ticket }) => ticket === null)) {
-        const taken = await store.takeSeatsOfFew(connection, proposed, moments);
-        if (taken) return taken;
-      }
-      const over = await selectOverLimit(
-        connection,
-        proposed.filter(({ ticket }) => ticket === null),
-      );
-      const others = proposed.filter(({ party }) => !over.some((one) => one.party === party));
-      const { accepting, over_limit } = await store.takeSeats(connection, others, moments);
-      strict_rounds = over.length + over_limit.length > 0 ? STRICT_ROUNDS : Math.max(0, strict_rounds - 1);
-      return { accepting, over_limit: [...over, ...over_limit] };
+      return await store.takeSeats(connection, seats.flatMap(toProposedSeats), moments);
     } catch (error) {
-      // Two processes counted a client's first players at the same moment: nobody is seated, and all are decided again.
+      // Another process counted players of a client meanwhile: nobody is seated, and all are decided again.
       if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], over_limit: [] };
       throw error;
     }
