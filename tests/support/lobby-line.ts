@@ -1,5 +1,5 @@
 import type { OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { type FindRequest, playerIdsOf } from '../../src/features/lobbies/matchmaking/planner.ts';
+import { type FindRequest, playerIdsOf } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { QueuedFind } from '../../src/features/lobbies/tables.ts';
 
 /** Those who wait for their turn, as the one truth has them. */

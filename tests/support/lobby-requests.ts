@@ -1,10 +1,10 @@
 import type { LobbyIndex, OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
 import {
   type FindRequest,
-  type PlannedLobby,
   playerIdsOf,
   type SeatRequest,
-} from '../../src/features/lobbies/matchmaking/planner.ts';
+} from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
 import { isAwaited } from './lobby-line.ts';
 import { type LobbyWorld, maximumFor, type WorldLobby } from './lobby-world.ts';

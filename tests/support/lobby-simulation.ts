@@ -1,5 +1,6 @@
-import { type PlannedLobby, planSeats, type SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
+import { type PlannedLobby, planSeats } from '../../src/features/lobbies/matchmaking/planner.ts';
 import { retryableAfter } from '../../src/features/lobbies/matchmaking/retryable-refusals.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
 import { createMachine, type Machine, type Waiting } from './lobby-machine.ts';
 import { asRow, drawSearch, freeFor, leastFree, MODES, newLobby, REGIONS, withSome } from './lobby-requests.ts';

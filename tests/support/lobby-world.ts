@@ -1,11 +1,10 @@
 import type { OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import type { Plan, PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
 import {
   type FirstPlayers,
-  type Plan,
-  type PlannedLobby,
   playerIdsOf,
   type SeatRequest,
-} from '../../src/features/lobbies/matchmaking/planner.ts';
+} from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../src/features/lobbies/rules.ts';
 import { isAwaited, WorldLine } from './lobby-line.ts';
 

@@ -1,6 +1,6 @@
 import { createLobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
-import type { SeatRequest } from '../../src/features/lobbies/matchmaking/planner.ts';
-import { createRounds } from '../../src/features/lobbies/matchmaking/rounds.ts';
+import { createSeatRounds } from '../../src/features/lobbies/matchmaking/rounds.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';
@@ -13,7 +13,7 @@ export function openQuietRounds({ database, clock }: { database: Database; clock
   const createLobbies = async () => {
     throw new Error('a lobby was created');
   };
-  return createRounds({ database, clock, cache, createLobbies, seat_timeout_ms: 60_000 });
+  return createSeatRounds({ database, clock, cache, createLobbies, seat_timeout_ms: 60_000 });
 }
 
 /** A find of one player in one game mode, as the rounds get it. */

@@ -7,7 +7,8 @@ import {
   LobbyIndex,
   type OpenLobby,
 } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { planSeats, type SeatRequest } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 

@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
-import {
-  type FindRequest,
-  type JoinRequest,
-  planSeats,
-  type SeatRequest,
-} from '../../../src/features/lobbies/matchmaking/planner.ts';
+import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import type { FindRequest, JoinRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 
 const NAMESPACE = 'namespace';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { type FindRequest, planSeats, type SeatRequest } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 

@@ -6,9 +6,9 @@ import type { Tokens } from '../../../platform/tokens/tokens.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
 import * as playersStore from '../players-store.ts';
 import { type JoinAnswer, toJoinAnswer, toPorts } from '../wire.ts';
-import { playerIdsOf, type SeatRequest } from './planner.ts';
 import type { Draft } from './receipt-draft.ts';
-import type { Seat } from './rounds.ts';
+import type { Seat } from './seat.ts';
+import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import { type ReadinessDependencies, waitUntilReady } from './wait-until-ready.ts';
 
 export interface AnswerDependencies extends ReadinessDependencies {

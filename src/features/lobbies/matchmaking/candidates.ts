@@ -1,7 +1,7 @@
 import type { Considered } from '../receipts-wire.ts';
 import { freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
-import type { FindRequest } from './planner.ts';
 import type { QueueOrder, Reservation } from './queue-order.ts';
+import type { FindRequest } from './seat-requests.ts';
 
 /** Lobbies that a receipt names. */
 const CANDIDATES_MAX = 16;

@@ -20,7 +20,8 @@ import { gameModeId } from '../game-mode-id.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import { countIdle } from '../warm-store.ts';
-import { type FirstPlayers, type PlannedLobby, playerIdsOf } from './planner.ts';
+import type { PlannedLobby } from './planner.ts';
+import { type FirstPlayers, playerIdsOf } from './seat-requests.ts';
 
 /** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is a lobby's. */
 const CODE_LENGTH = 8;

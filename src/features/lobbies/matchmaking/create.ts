@@ -14,7 +14,7 @@ import type { ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
 import { checkCreate } from './requests.ts';
-import { toSeat } from './rounds.ts';
+import { toSeat } from './seat.ts';
 import { type VerifyDependencies, verifyCreate } from './verify.ts';
 
 export interface CreateDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {

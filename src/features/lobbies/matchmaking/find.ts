@@ -8,13 +8,13 @@ import { createCaptchaGate, type PassCaptcha } from './captcha-gate.ts';
 import { type ChoicesDependencies, listChoices } from './choices.ts';
 import { toClient } from './clients.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
-import type { FindRequest } from './planner.ts';
 import type { Queue } from './queue.ts';
 import type { Draft, ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
 import { checkFind, type Search } from './requests.ts';
 import type { Rounds } from './rounds.ts';
+import type { FindRequest } from './seat-requests.ts';
 import { type VerifyDependencies, verifyFind } from './verify.ts';
 
 export interface FindDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {

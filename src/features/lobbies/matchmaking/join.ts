@@ -14,12 +14,13 @@ import { createCaptchaGate } from './captcha-gate.ts';
 import { toClient } from './clients.ts';
 import { requireNamespace } from './current-version.ts';
 import type { LobbyCache } from './lobby-cache.ts';
-import type { JoinRequest } from './planner.ts';
 import type { Draft, ReceiptSubject } from './receipt-draft.ts';
 import { omitUndefined, type Receipts } from './receipts.ts';
 import { newPlayers, type RequestContext } from './request-context.ts';
 import { checkAction } from './requests.ts';
-import type { Rounds, Seat } from './rounds.ts';
+import type { Rounds } from './rounds.ts';
+import type { Seat } from './seat.ts';
+import type { JoinRequest } from './seat-requests.ts';
 import { type VerifyDependencies, verifyJoin } from './verify.ts';
 
 export interface JoinDependencies extends VerifyDependencies, AnswerDependencies {

@@ -10,7 +10,7 @@ import type { PlannedLobby } from './planner.ts';
 import { createQueue, type QueueDependencies } from './queue.ts';
 import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import type { RequestContext } from './request-context.ts';
-import { createRounds } from './rounds.ts';
+import { createSeatRounds } from './rounds.ts';
 
 /** What the matchmaker makes for itself. */
 type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createLobbies';
@@ -25,7 +25,7 @@ export function createMatchmaker(dependencies: MatchmakerDependencies) {
   const cache = createLobbyCache(dependencies);
   const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
   const receipts = createReceipts(dependencies);
-  const rounds = createRounds({ ...dependencies, cache, createLobbies });
+  const rounds = createSeatRounds({ ...dependencies, cache, createLobbies });
   const queue = createQueue({ ...dependencies, rounds });
   const parts = { ...dependencies, cache, createLobbies, receipts, rounds, queue };
   return {

@@ -1,51 +1,9 @@
 import type { Considered } from '../receipts-wire.ts';
 import { listCandidates, reservationAgainst, toCandidate } from './candidates.ts';
-import type { Client } from './clients.ts';
 import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
 import { QueueOrder } from './queue-order.ts';
-import type { NewLobby, Search } from './requests.ts';
-
-/** A request for seats, as rounds decide it. */
-export type SeatRequest = FindRequest | JoinRequest;
-
-interface RequestBase {
-  /** The seat that the request is for. */
-  player_id: string;
-  /** The other seats of a party: all of a request's seats are in one lobby, or it gets none. */
-  others?: readonly string[];
-  /** Whether the plan lists the candidates for the request's receipt. */
-  is_explained?: boolean;
-  game_id: string;
-  namespace_id: string;
-  address: string;
-  client: Client;
-}
-
-export interface FindRequest extends RequestBase {
-  kind: 'find';
-  version_id: string;
-  search: Search;
-  /** Set while the find waits in the queue. */
-  ticket?: string;
-  /** The lobbies that the namespace may have, where that is known. */
-  lobby_count_max?: number;
-}
-
-export interface JoinRequest extends RequestBase {
-  kind: 'join';
-  lobby_id: string;
-}
-
-/** The players of one request who get the first seats of a lobby. */
-export type FirstPlayers = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> &
-  Pick<FindRequest, 'ticket'>;
-
-/** Returns the ids of all seats of a request. */
-export function playerIdsOf({ player_id, others = [] }: Pick<RequestBase, 'player_id' | 'others'>): string[] {
-  return [player_id, ...others];
-}
-
-const seatsOf = ({ others }: Pick<RequestBase, 'others'>): number => 1 + (others?.length ?? 0);
+import type { NewLobby } from './requests.ts';
+import { type FindRequest, type FirstPlayers, type JoinRequest, type SeatRequest, seatsOf } from './seat-requests.ts';
 
 /** A lobby to be created, with the requests that get its first seats. */
 export interface PlannedLobby {

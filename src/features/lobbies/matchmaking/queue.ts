@@ -12,9 +12,10 @@ import { topics } from '../../topics.ts';
 import * as store from '../queue-store.ts';
 import { type QueuePlace, toQueuePlace } from '../queue-wire.ts';
 import { overLimit } from '../refusals.ts';
-import { type FindRequest, playerIdsOf } from './planner.ts';
 import type { Draft } from './receipt-draft.ts';
-import type { Rounds, Seat } from './rounds.ts';
+import type { Rounds } from './rounds.ts';
+import type { Seat } from './seat.ts';
+import { type FindRequest, playerIdsOf } from './seat-requests.ts';
 
 /** How long the finds of a crashed process keep others waiting, and how often a living one renews its lease. */
 const LEASE_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { SeatRequest } from './planner.ts';
+import type { SeatRequest } from './seat-requests.ts';
 
 /** A request that does not get what was planned for it. */
 export type NotPlaced = Pick<SeatRequest, 'player_id' | 'namespace_id'>;

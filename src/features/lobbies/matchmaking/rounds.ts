@@ -6,31 +6,20 @@ import { sizeOfRound } from '../../../platform/rounds.ts';
 import { coalesceRuns } from '../../../platform/runs.ts';
 import { overLimit, toRefusal } from '../refusals.ts';
 import * as store from '../seats-store.ts';
-import type { LobbyRow } from '../tables.ts';
 import type { CreateLobbies, LobbyOutcome } from './create-lobbies.ts';
 import type { LobbyCache } from './lobby-cache.ts';
 import { LobbyIndex } from './lobby-index.ts';
-import { type Plan, type PlannedLobby, planSeats, playerIdsOf, type SeatRequest } from './planner.ts';
+import { type Plan, type PlannedLobby, planSeats } from './planner.ts';
 import type { Draft } from './receipt-draft.ts';
 import { type NotPlaced, retryableAfter } from './retryable-refusals.ts';
+import { type Seat, toSeat } from './seat.ts';
+import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 
 /** Requests decided together, and requests that may wait for their round. */
 const ROUND_MAX = 512;
 const WAITING_MAX = 10_000;
 /** How often a request is decided again after a lost race. */
 const ATTEMPTS_MAX = 16;
-
-/** A committed seat. */
-export interface Seat {
-  lobby_id: string;
-  code: string | null;
-  /** Slug of the datacenter. */
-  region: string;
-  /** How to reach the lobby; null when it is not ready yet. */
-  ports: LobbyRow['ports'];
-  /** Whether the lobby was created for this request. */
-  is_new: boolean;
-}
 
 interface PendingRequest {
   request: SeatRequest;
@@ -52,14 +41,14 @@ interface RoundsDependencies {
   seat_timeout_ms: number;
 }
 
-export type Rounds = ReturnType<typeof createRounds>;
+export type Rounds = ReturnType<typeof createSeatRounds>;
 
 /**
  * Gives seats in rounds. Requests that arrive while a round is committed are decided and committed together in the next one,
  * or the one after: one statement for all seats in running lobbies, one transaction for all new lobbies of a namespace.
  * There is no timer: a request that comes alone is decided at once.
  */
-export function createRounds({ database, clock, cache, createLobbies, seat_timeout_ms }: RoundsDependencies) {
+export function createSeatRounds({ database, clock, cache, createLobbies, seat_timeout_ms }: RoundsDependencies) {
   const connection = database.openDedicatedConnection();
   let waiting: PendingRequest[] = [];
 
@@ -251,11 +240,4 @@ function toCreateRefusal(request: SeatRequest, error: unknown): unknown {
   return creates_none && error instanceof ServiceError
     ? new ServiceError('MATCHMAKER_NO_AVAILABLE_LOBBIES', {})
     : error;
-}
-
-export function toSeat(
-  { lobby_id, code, region, ports }: Pick<LobbyRow, 'lobby_id' | 'code' | 'region' | 'ports'>,
-  is_new: boolean,
-): Seat {
-  return { lobby_id, code, region, ports, is_new };
 }

@@ -8,7 +8,7 @@ import { READY_CALL } from '../prefixes.ts';
 import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
-import type { Seat } from './rounds.ts';
+import type { Seat } from './seat.ts';
 
 /** The part of a request's time that is kept to read why the lobby is not ready, and its maximum. */
 const EXPLAINING_SHARE = 0.25;

@@ -1,0 +1,20 @@
+import type { LobbyRow } from '../tables.ts';
+
+/** A committed seat. */
+export interface Seat {
+  lobby_id: string;
+  code: string | null;
+  /** Slug of the datacenter. */
+  region: string;
+  /** How to reach the lobby; null when it is not ready yet. */
+  ports: LobbyRow['ports'];
+  /** Whether the lobby was created for this request. */
+  is_new: boolean;
+}
+
+export function toSeat(
+  { lobby_id, code, region, ports }: Pick<LobbyRow, 'lobby_id' | 'code' | 'region' | 'ports'>,
+  is_new: boolean,
+): Seat {
+  return { lobby_id, code, region, ports, is_new };
+}
