@@ -1,4 +1,4 @@
-import { badBody, parseJsonToPassOn } from '../../platform/http/body.ts';
+import { badBody, mayHaveLongNumbers, parseJsonToPassOn } from '../../platform/http/body.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
@@ -72,13 +72,14 @@ const clientOf = ({ headers }: Request) => ({
   readOrigin: () => headers.get('origin') ?? undefined,
 });
 
-/** What is the game's own goes on to its servers just as it was written. */
+/** Restores the numbers of the game's own JSON as they were written: it goes on to the game's servers. */
 function asWritten<Body extends { verification_data?: unknown; lobby_config?: unknown }>(
   body: Body,
   text: string,
 ): Body {
   const { verification_data, lobby_config } = body;
   if (verification_data === undefined && lobby_config === undefined) return body;
+  if (!mayHaveLongNumbers(text)) return body;
   const written = parseJsonToPassOn(text) as Body;
   return {
     ...body,

@@ -101,14 +101,19 @@ const NEXT_JSON = JSON as unknown as {
   parse(text: string, revive: (name: string, value: unknown, written: { source: string }) => unknown): unknown;
   rawJSON(text: string): unknown;
 };
-const MAY_BE_ROUNDED = /[\d.]{16}|\dE/i;
+const LONG_NUMBER = /[\d.]{16}|\dE/i;
+
+/** Whether a JSON text may have a number that JavaScript would round. */
+export function mayHaveLongNumbers(text: string): boolean {
+  return LONG_NUMBER.test(text);
+}
 
 /**
  * Parses JSON that was parsed before, to be passed on: numbers that JavaScript would round (ids of 64 bits) stay as they
  * were written. Such a number is an object that nobody but `JSON.stringify` can read.
  */
 export function parseJsonToPassOn(text: string): unknown {
-  if (!MAY_BE_ROUNDED.test(text)) return JSON.parse(text);
+  if (!mayHaveLongNumbers(text)) return JSON.parse(text);
   const { parse, rawJSON } = NEXT_JSON;
   return parse(text, (_name, value, { source }) =>
     typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
