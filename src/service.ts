@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { Config } from './config.ts';
 import { createBilling } from './features/billing/billing.ts';
 import { billingRoutes } from './features/billing/routes.ts';
@@ -75,6 +76,8 @@ import { createDiskObjects } from './platform/objects/disk.ts';
 import { createSignedLinks } from './platform/objects/links.ts';
 import { createPresigner } from './platform/objects/presign.ts';
 import { openS3Objects } from './platform/objects/s3.ts';
+import { placeOfBucket } from './platform/objects/s3-settings.ts';
+import { compareStorage } from './platform/objects/storage-mark.ts';
 import { createOutbound, type Lane } from './platform/outbound/outbound.ts';
 import { createSockets } from './platform/socket/sockets.ts';
 import { loadKey } from './platform/tokens/keys.ts';
@@ -143,6 +146,8 @@ async function openAll(
   const presigner = createPresigner(upload_key, clock, public_url);
   const links = createSignedLinks(upload_key, clock, public_url);
   const objects = config.s3 ? await openS3Objects(config.s3) : createDiskObjects(data.folder('objects'), space);
+  const place = config.s3 ? placeOfBucket(config.s3) : `${data.folder('objects')} on ${hostname()}`;
+  const storage_warning = await compareStorage({ queries, objects, place, events });
 
   const base = { database, clock, events, feed, watch, tokens };
   const identities = createIdentities({
@@ -240,11 +245,14 @@ async function openAll(
     ...deviceRoutes(devices),
     ...documentRoutes({ describe, version: RELEASE, examples: { values: EXAMPLES, keys: KEY_EXAMPLES }, public_url }),
     ...rayRoutes(rays),
-    ...healthRoutes([
-      () => checkDatabase(database),
-      checkSpace,
-      async () => (stopping.signal.aborted ? 'it is stopping' : undefined),
-    ]),
+    ...healthRoutes({
+      checks: [
+        () => checkDatabase(database),
+        checkSpace,
+        async () => (stopping.signal.aborted ? 'it is stopping' : undefined),
+      ],
+      warnings: storage_warning === undefined ? [] : [storage_warning],
+    }),
   ];
   const addresses = createAddresses(config.trusted_proxies, config.proxy_secret);
   const limits = opened.use(await openLimits({ ...base, ...config.limits, epoch: await readEpoch(queries) }));

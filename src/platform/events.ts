@@ -15,6 +15,15 @@ export type ServiceEvent =
   | { event: 'database_lost'; cause: unknown }
   | { event: 'feed_reconnected' }
   | { event: 'disk_space_low' | 'disk_space_regained'; free_bytes: number; reserve_bytes: number }
+  | {
+      event: 'storage_differs';
+      place: string;
+      mark: string;
+      place_of_database: string;
+      mark_of_database: string;
+      advice: string;
+    }
+  | { event: 'storage_not_compared'; place: string; cause: unknown }
   | { event: 'limits_store_lost'; store: string; cause: unknown }
   | { event: 'limits_store_found'; store: string }
   | { event: 'proxy_not_trusted'; address: string }
@@ -84,6 +93,8 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   feed_reconnected: 'warn',
   disk_space_low: 'error',
   disk_space_regained: 'warn',
+  storage_differs: 'error',
+  storage_not_compared: 'warn',
   limits_store_lost: 'error',
   limits_store_found: 'warn',
   proxy_not_trusted: 'warn',

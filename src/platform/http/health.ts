@@ -8,11 +8,24 @@ const Status = Type.Object({ status: Type.String() });
 /** Whoever looks after the service may stand where all its clients seem to: he must not be refused for them. */
 const LOOKS = inOneMinute('health', 60_000, { counted: 'here' });
 
+const Readiness = Type.Object({
+  status: Type.String(),
+  warnings: Type.Optional(
+    Type.Array(Type.String(), { description: 'What the operator should mend although the service does its work.' }),
+  ),
+});
+
 /** Something the service cannot work without. Gives what is wrong with it, in words; undefined when nothing is. */
 export type HealthCheck = () => Promise<string | undefined>;
 
+interface HealthOptions {
+  checks: HealthCheck[];
+  /** What an operator should mend although the service does its work. */
+  warnings: string[];
+}
+
 /** Whether the process lives, and whether it can do its work. */
-export function healthRoutes(checks: HealthCheck[]): Route[] {
+export function healthRoutes({ checks, warnings }: HealthOptions): Route[] {
   return [
     route(
       'GET',
@@ -34,7 +47,7 @@ export function healthRoutes(checks: HealthCheck[]): Route[] {
         summary: 'Whether the service can do its work; if not, metadata.reasons says why.',
         allow: 'anyone',
         limit: LOOKS,
-        response: Status,
+        response: Readiness,
         errors: ['SERVICE_NOT_READY'],
       },
       async () => {
@@ -42,7 +55,7 @@ export function healthRoutes(checks: HealthCheck[]): Route[] {
         if (reasons.length > 0) {
           throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
         }
-        return { status: 'ok' };
+        return { status: 'ok', ...(warnings.length > 0 && { warnings }) };
       },
     ),
   ];

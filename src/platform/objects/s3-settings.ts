@@ -15,6 +15,11 @@ export interface S3Settings {
   is_virtual_hosted: boolean;
 }
 
+/** Where a bucket's objects are, for operators; nothing secret. */
+export function placeOfBucket({ endpoint, bucket, prefix }: S3Settings): string {
+  return `${endpoint}/${bucket}/${prefix}`;
+}
+
 const FOLDER = '[A-Za-z0-9][A-Za-z0-9._-]*';
 
 /** Those of the service's settings that say where objects lie. */

@@ -138,6 +138,6 @@ test('nothing was written or read outside, and no name became a path', async () 
   expect(await Bun.file(sentinel).text()).toBe('nobody writes here');
   expect(await Bun.file(join(opened.config.data_directory, 'x')).text()).toBe('nobody reads this');
   const stored = await readdir(join(opened.config.data_directory, 'objects'), { recursive: true });
-  const uploads = stored.filter((path) => path !== '.unfinished');
+  const uploads = stored.filter((path) => path !== '.unfinished' && !path.startsWith('storage-marks'));
   expect(uploads.filter((path) => !/^[0-9a-f-]{36}(\/[0-9a-z.-]+)?$/.test(path))).toEqual([]);
 });

@@ -134,7 +134,9 @@ describe('a path is a name and nothing else, whatever it looks like', () => {
       const objects = join(muster.config.data_directory, 'objects');
       const tree = Object.entries(await listTree(join(objects, upload_id)));
       expect(tree).toEqual([[expect.stringMatching(/^0\.0\.[0-9a-f-]{36}$/), 'file 600']]);
-      expect(readdirSync(objects).every((name) => /^(\.unfinished|[0-9a-f-]{36})$/.test(name))).toBe(true);
+      expect(readdirSync(objects).every((name) => /^(\.unfinished|storage-marks|[0-9a-f-]{36})$/.test(name))).toBe(
+        true,
+      );
     });
   }
 });

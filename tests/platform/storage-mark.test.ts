@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cp, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { type Database, openDatabase } from '../../src/platform/database/database.ts';
+import { createDiskSpace, type DiskSpace } from '../../src/platform/disk-space.ts';
+import type { ServiceEvent } from '../../src/platform/events.ts';
+import { createDiskObjects } from '../../src/platform/objects/disk.ts';
+import { compareStorage } from '../../src/platform/objects/storage-mark.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { makeDataDirectory, openTestService } from '../support/service.ts';
+
+const WARNING = 'uploaded files are not kept where the other processes of the database keep them';
+/** What the first process on a database keeps, and how others compare with it. */
+const FIRST = 'first on a';
+
+describe('storage: a process that starts on a database', () => {
+  const opened = new AsyncDisposableStack();
+  let parent: string;
+  let database: Database;
+  beforeAll(async () => {
+    parent = await makeDataDirectory();
+    opened.defer(() => rm(parent, { recursive: true }));
+    const { address } = opened.use(await openTestDatabase());
+    database = opened.use(openDatabase(address, 5));
+    expect(await start('first', FIRST)).toEqual({ warning: undefined, events: [] });
+  });
+  afterAll(() => opened.disposeAsync());
+
+  const at = (...path: string[]) => join(parent, ...path);
+  const marksIn = (folder: string) => readdir(at(folder, 'storage-marks'));
+
+  async function start(folder: string, place: string, space?: DiskSpace) {
+    const events: ServiceEvent[] = [];
+    const emit = (event: ServiceEvent) => void events.push(event);
+    await mkdir(at(folder), { recursive: true });
+    const objects = createDiskObjects(at(folder), space);
+    return { warning: await compareStorage({ queries: database.queries, objects, place, events: { emit } }), events };
+  }
+
+  test('again, with the same files, is told nothing, and adds no mark', async () => {
+    const marks = await marksIn('first');
+    expect(await start('first', FIRST)).toEqual({ warning: undefined, events: [] });
+    expect(await marksIn('first')).toEqual(marks);
+    expect(marks).toHaveLength(1);
+  });
+
+  test('with the same files at another path, shared, moved or restored from a copy, is told nothing', async () => {
+    await symlink(at('first'), at('shared'));
+    await cp(at('first'), at('copied'), { recursive: true });
+    for (const folder of ['shared', 'copied']) expect((await start(folder, `${folder} on b`)).events).toEqual([]);
+  });
+
+  test('with other files is told of both storages each time, and what to do', async () => {
+    await start('first', FIRST);
+    const [first_mark] = await marksIn('first');
+    for (let times = 0; times < 2; times += 1) {
+      const { warning, events } = await start('other', 'other on b');
+      expect(warning).toBe(WARNING);
+      const [other_mark] = await marksIn('other');
+      expect(events).toEqual([
+        {
+          event: 'storage_differs',
+          place: 'other on b',
+          mark: other_mark ?? '',
+          place_of_database: FIRST,
+          mark_of_database: first_mark ?? '',
+          advice: `Share that storage, or use one bucket for all processes. If these are the same files, put an empty file storage-marks/${first_mark} beside them.`,
+        },
+      ]);
+    }
+    // What the advice says helps.
+    await writeFile(at('other', 'storage-marks', first_mark ?? ''), '');
+    expect(await start('other', 'other on b')).toEqual({ warning: undefined, events: [] });
+    await start('first', FIRST);
+  });
+
+  test('whose disk is full starts, and is told that nothing was compared', async () => {
+    const events = { emit() {} };
+    const full = createDiskSpace({ directory: parent, reserve_bytes: Number.MAX_SAFE_INTEGER, events });
+    const { warning, events: told } = await start('full', 'full on c', full);
+    expect(warning).toBeUndefined();
+    expect(told).toMatchObject([{ event: 'storage_not_compared', place: 'full on c' }]);
+  });
+
+  test('at the same time as others, all new, with one storage, is told nothing', async () => {
+    await database.queries.execute(sql`delete from object_storage`);
+    const all = await Promise.all(Array.from({ length: 5 }, () => start('new', 'new on a')));
+    expect(all.flatMap(({ events }) => events)).toEqual([]);
+    // A database without a storage takes the one that it is given, whatever was before.
+    expect((await start('first', FIRST)).warning).toBe(WARNING);
+  });
+});
+
+test('storage: a second service with files of its own is ready, and its health tells operators', async () => {
+  await using first = await openTestService();
+  await using second = await openTestService({}, { beside: first });
+  expect((await first.api.get('/health/ready')).body).toEqual({ status: 'ok' });
+  const { status, body } = await second.api.get('/health/ready');
+  expect([status, body]).toEqual([200, { status: 'ok', warnings: [WARNING] }]);
+  expect(second.events.filter(({ event }) => event === 'storage_differs')).toHaveLength(1);
+}, 90_000);
