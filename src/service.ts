@@ -78,7 +78,7 @@ import { createPresigner } from './platform/objects/presign.ts';
 import { openS3Objects } from './platform/objects/s3.ts';
 import { placeOfBucket } from './platform/objects/s3-settings.ts';
 import { compareStorage } from './platform/objects/storage-mark.ts';
-import { createOutbound, type Lane } from './platform/outbound/outbound.ts';
+import { createOutbound, type Destination } from './platform/outbound/outbound.ts';
 import { createSockets } from './platform/socket/sockets.ts';
 import { loadKey } from './platform/tokens/keys.ts';
 import { createTokens } from './platform/tokens/tokens.ts';
@@ -188,11 +188,11 @@ async function openAll(
     is_root: process.getuid?.() === 0,
     ...config,
   };
-  const onRest = (lane: Lane) => events.emit({ event: 'outbound_target_rests', ...lane });
-  const outbound = createOutbound({ allowed_private: config.outbound_allow, onRest });
+  const onBreak = (destination: Destination) => events.emit({ event: 'outbound_target_rests', ...destination });
+  const outbound = createOutbound({ allowed_private: config.outbound_allow, onBreak });
   const key = await loadKey(queries, clock, 'captcha');
   // Its own lanes: games whose verifying servers answer nobody take no captcha its turn.
-  const asking = createOutbound({ allowed_private: [], onRest });
+  const asking = createOutbound({ allowed_private: [], onBreak });
   const captcha = createCaptcha({ ...base, ...config, namespaces, versions, outbound: asking, key });
   const verification = createVerification({ ...base, ...config, outbound, ip_database: ip_database ?? NO_IP_DATABASE });
   const lobbies: Lobbies = createLobbies({

@@ -10,7 +10,7 @@ const FILE_BYTES_MAX = 128 * 1024 ** 2;
 /** Which classes addresses are of. */
 export interface AddressClasses {
   /** The classes of an address, each once; none for one that no line names. */
-  of(address: string): AddressClass[];
+  classesOf(address: string): AddressClass[];
 }
 
 /** Networks of one size: the bits that all their addresses begin with, and the classes of each, one bit for each class. */
@@ -54,7 +54,7 @@ export function parseAddressClasses(text: string): AddressClasses {
   const is_empty = [...lists.values()].every((sizes) => sizes.size === 0);
   return {
     // As many steps as there are sizes of networks, however many networks there are.
-    of(address) {
+    classesOf(address) {
       const parsed = is_empty ? undefined : parseAddress(address);
       if (!parsed) return [];
       const bytes = parsed.toByteArray();

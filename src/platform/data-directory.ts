@@ -1,4 +1,3 @@
-import { dlopen, FFIType } from 'bun:ffi';
 import {
   accessSync,
   chmodSync,
@@ -16,8 +15,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { StartError } from './errors.ts';
+import { tryLock } from './libc.ts';
 
-/** The folders of a data directory. Other users may pass through some of them: PostgreSQL, game servers, when we are root. */
+/** The folders of a data directory. When we are root, PostgreSQL and game servers pass through some as other users. */
 const FOLDERS = {
   postgres: 0o711,
   objects: 0o700,
@@ -29,20 +29,20 @@ const FOLDERS = {
 
 export interface DataDirectory extends Disposable {
   path: string;
-  /** The path of one of its folders, which exists. */
+  /** Returns the path of a folder, which exists. */
   folder(name: keyof typeof FOLDERS): string;
-  /** The name of this machine's share of the work, made at the first start and kept. */
+  /** The id of this machine among those that share the work. Created at the first start. */
   node_id: string;
-  /** Writes a file that only we can read. */
+  /** Writes a file that only this user can read. Returns its path. */
   writeSecret(name: string, text: string): string;
 }
 
 /**
- * Opens the directory where everything is kept, and makes it if need be. One service at a time: the lock dies with the
- * process, so there is none to clean up. Throws {@link StartError} with what to do when it cannot be used.
+ * Opens the data directory, and creates it if it is missing. One service at a time can use it: its lock ends with the
+ * process, so none is left over. Throws {@link StartError} when the directory cannot be used.
  */
 export function openDataDirectory(wanted: string): DataDirectory {
-  // A stricter one of whoever starts us would shut out those users, a laxer one would let others write.
+  // A stricter inherited umask would shut out those users, a laxer one would let other users write.
   process.umask(0o022);
   const path = attempt(wanted, () => {
     mkdirSync(wanted, { recursive: true, mode: 0o711 });
@@ -84,12 +84,12 @@ function makeFolder(path: string, mode: number): void {
   attempt(path, () => {
     mkdirSync(path, { recursive: true, mode });
     accessSync(path, constants.W_OK);
-    // It may have been restored from a copy.
+    // A directory restored from a copy may have another mode.
     if ((statSync(path).mode & 0o777) !== mode) chmodSync(path, mode);
   });
 }
 
-/** Does what it needs a writable data directory for. */
+/** Runs `work`, which needs a writable data directory. Throws {@link StartError} with the path. */
 function attempt<Result>(path: string, work: () => Result): Result {
   try {
     return work();
@@ -102,14 +102,10 @@ function attempt<Result>(path: string, work: () => Result): Result {
   }
 }
 
-const LOCK_EXCLUSIVE = 2;
-const LOCK_NON_BLOCKING = 4;
-
-/** flock(2): held as long as the file is open, whatever happens to the process. Undefined when somebody else has it. */
+/** Returns the descriptor of the locked file, whose lock ends with the process; undefined if another process holds it. */
 function lockFile(path: string): number | undefined {
-  const libc = dlopen('libc.so.6', { flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 } });
   const file = openSync(path, 'a', 0o600);
-  if (libc.symbols.flock(file, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0) return file;
+  if (tryLock(file)) return file;
   closeSync(file);
   return undefined;
 }
@@ -122,16 +118,16 @@ function readOrMakeNodeId(path: string): string {
   return fresh;
 }
 
-/** A file for us only: the old one or the new one, whenever we are killed. */
+/** Writes a file for this user only. If the process is killed, the file is the old one or the new one. */
 function writeWhole(path: string, text: string): void {
   const unfinished = `${path}.unfinished`;
-  // What is there keeps its mode and its owner; only a new file gets ours.
+  // An existing file would keep its mode and owner.
   rmSync(unfinished, { force: true });
   writeFileSync(unfinished, text, { mode: 0o600 });
   renameSync(unfinished, path);
 }
 
-/** Whether every directory from the root down to this one lets other users pass. */
+/** Returns whether other users may pass through every directory from the root to this one. */
 export function canBeEnteredByOthers(directory: string): boolean {
   const passes = (statSync(directory).mode & 0o001) !== 0;
   return passes && (dirname(directory) === directory || canBeEnteredByOthers(dirname(directory)));

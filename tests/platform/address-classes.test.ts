@@ -59,21 +59,21 @@ describe('an address is of the classes of all networks that it lies in', () => {
     ['', []],
     ['unknown', []],
   ])('%s', (address, classes) => {
-    expect(list.of(address) as string[]).toEqual(classes);
+    expect(list.classesOf(address) as string[]).toEqual(classes);
   });
 
   test('/0 holds every address of its kind, and of no other', () => {
     const all = parseAddressClasses('0.0.0.0/0 tor\n::/0 vpn');
-    expect([all.of('255.255.255.255'), all.of('ffff::1')]).toEqual([['tor'], ['vpn']]);
+    expect([all.classesOf('255.255.255.255'), all.classesOf('ffff::1')]).toEqual([['tor'], ['vpn']]);
   });
 
   test('no list knows nobody', async () => {
-    expect((await readAddressClasses(undefined)).of('10.0.0.1')).toEqual([]);
+    expect((await readAddressClasses(undefined)).classesOf('10.0.0.1')).toEqual([]);
   });
 
   test('a file is read', async () => {
     const path = join(await makeDataDirectory(), 'list.txt');
     await writeFile(path, '10.0.0.0/8 hosting\n');
-    expect((await readAddressClasses(path)).of('10.0.0.1')).toEqual(['hosting']);
+    expect((await readAddressClasses(path)).classesOf('10.0.0.1')).toEqual(['hosting']);
   });
 });

@@ -36,7 +36,7 @@ const refusal = (status: number, code: string) => new Response(`<Error><Code>${c
 /** Objects on a storage that answers as it is told, after it has answered at the start. */
 async function openStub(
   answer: (request: Request) => Response | Promise<Response>,
-  patience_ms = LONG_MS,
+  idle_ms = LONG_MS,
 ): Promise<Objects> {
   let is_open = false;
   const server = Bun.serve({
@@ -48,7 +48,7 @@ async function openStub(
   });
   stub = new AsyncDisposableStack();
   stub.defer(() => server.stop(true));
-  const objects = await openS3Objects(settingsOf(server.port ?? 0), patience_ms);
+  const objects = await openS3Objects(settingsOf(server.port ?? 0), idle_ms);
   is_open = true;
   return objects;
 }
@@ -163,7 +163,7 @@ describe('an answer that is not what was asked for is refused:', () => {
 
   test('one with another range', async () => {
     const objects = await openStub(() => new Response('abcdef', { status: 206 }));
-    expect(await failureOf(textOf(objects, { start: 1, end: 2 }))).toBe('GET a/0: 6 of 2 bytes came');
+    expect(await failureOf(textOf(objects, { start: 1, end: 2 }))).toBe('GET a/0: received 6 of 2 bytes');
   });
 });
 
@@ -227,8 +227,8 @@ test('a storage that takes nothing is offered little, however much there is to s
 });
 
 describe('a start fails by one sentence, without the secret,', () => {
-  const problemOf = async (settings: S3Settings, patience_ms = LONG_MS) => {
-    const { message } = await rejectionOf(StartError, openS3Objects(settings, patience_ms));
+  const problemOf = async (settings: S3Settings, idle_ms = LONG_MS) => {
+    const { message } = await rejectionOf(StartError, openS3Objects(settings, idle_ms));
     expect(message).not.toContain(SECRET);
     expect(message).toEndWith('start the storage, make the bucket, or correct the settings S3_….');
     return message;

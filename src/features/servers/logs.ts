@@ -1,9 +1,9 @@
-import { dlopen, FFIType } from 'bun:ffi';
 import { closeSync, openSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
 import { LRUCache } from 'lru-cache';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { punchHole } from '../../platform/libc.ts';
 import { isErrno } from '../../platform/processes.ts';
 import { selectLines, takeLines } from './log-lines.ts';
 import type { LogName } from './log-store.ts';
@@ -201,14 +201,8 @@ async function readPiece(path: string, offset: number, length: number): Promise<
   }
 }
 
-const FALLOC_KEEP_SIZE = 1;
-const FALLOC_PUNCH_HOLE = 2;
 const BLOCK_BYTES = 4_096;
 const FREED_FROM_BYTES = 256 * 1024;
-
-const libc = dlopen('libc.so.6', {
-  fallocate: { args: [FFIType.i32, FFIType.i32, FFIType.i64, FFIType.i64], returns: FFIType.i32 },
-});
 
 /**
  * Frees the disk blocks at the start of a file with fallocate(2). Offsets stay the same, so the writer is not affected.
@@ -220,7 +214,7 @@ function freeBlocks(path: string, offset: number): void {
   if (length < FREED_FROM_BYTES) return;
   try {
     const file = openSync(path, 'r+');
-    libc.symbols.fallocate(file, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, 0n, BigInt(length));
+    punchHole(file, length);
     closeSync(file);
   } catch (error) {
     if (!isErrno(error, 'ENOENT')) throw error;

@@ -1,6 +1,6 @@
-import { dlopen, FFIType } from 'bun:ffi';
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { assert } from '../errors.ts';
+import { libc } from '../libc.ts';
 import { createPacer } from '../pacing.ts';
 
 /** A connection that a client opened to our port. */
@@ -98,14 +98,6 @@ export function shutConnection({ descriptor, address, port }: Connection): void 
   const client = describePeer();
   if (client.address === address && client.port === port) libc.shutdown(descriptor, SHUT_RDWR);
 }
-
-const { symbols: libc } = dlopen('libc.so.6', {
-  getsockname: { args: [FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
-  getpeername: { args: [FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
-  getsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
-  fcntl: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
-  shutdown: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
-});
 
 const STATUS_BYTES_MAX = 4_096;
 const PACE_EVERY = 256;

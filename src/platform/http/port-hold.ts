@@ -1,6 +1,7 @@
-import { dlopen, FFIType, ptr, read } from 'bun:ffi';
+import { ptr, read } from 'bun:ffi';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { assert } from '../errors.ts';
+import { libc } from '../libc.ts';
 import { parseAddress } from '../networks.ts';
 import {
   identifyProcess,
@@ -104,14 +105,6 @@ function startHolder(sockets: number[], file: string): ProcessIdentity {
   assert(holder !== undefined, 'the holder of the port runs');
   return holder;
 }
-
-const { symbols: libc } = dlopen('libc.so.6', {
-  socket: { args: [FFIType.i32, FFIType.i32, FFIType.i32], returns: FFIType.i32 },
-  setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
-  bind: { args: [FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
-  close: { args: [FFIType.i32], returns: FFIType.i32 },
-  __errno_location: { args: [], returns: FFIType.ptr },
-});
 
 const [AF_INET, AF_INET6, SOCK_STREAM, SOCK_CLOEXEC] = [2, 10, 1, 0o2000000];
 const [SOL_SOCKET, SO_REUSEADDR, SO_REUSEPORT] = [1, 2, 15];

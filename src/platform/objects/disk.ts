@@ -5,12 +5,12 @@ import { syncPath } from '../durable.ts';
 import { isErrno } from '../processes.ts';
 import { checkedKey, exactly, type Objects } from './objects.ts';
 
-/** The folder of files that are not yet objects; no key begins with a dot. */
+/** The folder of unfinished files; no key begins with a dot. */
 const UNFINISHED = '.unfinished';
 
 /**
- * Objects as files. What is acknowledged is on the disk (fsync), and what is seen is whole (rename). Several processes may
- * share the directory.
+ * Stores objects as files. An acknowledged object is on the disk (fsync), and a visible one is complete (rename). Several
+ * processes may share the directory.
  */
 export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITED_SPACE): Objects {
   const unfinished_folder = join(directory, UNFINISHED);
@@ -65,7 +65,7 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
   };
 }
 
-/** Writes a new file and has it written to the disk. */
+/** Writes a new file and syncs it to the disk. */
 async function writeWhole(path: string, content: AsyncIterable<Uint8Array>, space: DiskSpace): Promise<void> {
   const takeRoom = space.createMeter();
   const handle = await open(path, 'wx', 0o600);
@@ -80,13 +80,13 @@ async function writeWhole(path: string, content: AsyncIterable<Uint8Array>, spac
   }
 }
 
-/** The names of the files in a directory. */
+/** Lists the names of the files in a directory; an empty list if there is none. */
 async function namesIn(path: string): Promise<string[]> {
   const entries = (await ifThere(readdir(path, { withFileTypes: true }))) ?? [];
   return entries.flatMap((entry) => (entry.isFile() ? [entry.name] : []));
 }
 
-/** The same; undefined when there is no such file or directory, or not any more. */
+/** Returns undefined instead of failing when the file or directory does not exist. */
 async function ifThere<Found>(found: Promise<Found>): Promise<Found | undefined> {
   try {
     return await found;

@@ -5,11 +5,11 @@ import { createSignedAddresses } from './signed-addresses.ts';
 
 const LIFETIME_MS = 3_600_000;
 
-/** Addresses that allow one GET for an hour, to whoever has them: what was asked for with a token, to be opened without. */
+/** Addresses that allow one GET for an hour without a token, for files whose address was requested with one. */
 export interface SignedLinks {
-  /** `path` with the parameters, an end and a signature. */
+  /** Returns `path` with the parameters, an expiry and a signature. */
   sign(path: string, parameters: Record<string, string>): string;
-  /** The parameters of such an address. Throws LINK_INVALID when a character of it was changed, or late. */
+  /** Returns the parameters of such an address. Throws LINK_INVALID if it was changed or has expired. */
   verify(url: string): URLSearchParams;
 }
 

@@ -1,43 +1,43 @@
 import { assert, ServiceError } from '../errors.ts';
 
-/** Some bytes of an object, from the first to the last, both included. */
+/** A range of an object's bytes; `end` is included. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
-/** Where uploaded files lie. Keys are ours (ids and numbers with slashes), never a user's text. */
+/** The store of uploaded files. Keys consist of ids, numbers and slashes, never of a user's text. */
 export interface Objects {
   /** The largest object that can be stored. */
   object_bytes_max: number;
   /**
-   * Stores exactly `length_bytes` bytes under a key, replacing what was there, or nothing at all. Throws
-   * UPLOAD_LENGTH_MISMATCH when fewer or more come.
+   * Stores exactly `length_bytes` bytes under a key, replacing an earlier object, or nothing at all. Throws
+   * UPLOAD_LENGTH_MISMATCH when the content is shorter or longer.
    */
   put(key: string, content: AsyncIterable<Uint8Array>, length_bytes: number): Promise<void>;
-  /** The objects right in a folder, by their keys, with their sizes in bytes. */
+  /** Lists the keys of the objects directly in a folder, with their sizes in bytes. */
   list(folder: string): Promise<Map<string, number>>;
-  /** The bytes, or those of a range. What is not there is refused before the first byte. */
+  /** Reads an object, or a range of it. Fails before the first byte if the object does not exist. */
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array>>;
-  /** Removes objects. Those that are not there already are. */
+  /** Removes objects, ignoring those that do not exist. */
   remove(keys: string[]): Promise<void>;
   /** Removes all objects of a folder. */
   removeFolder(folder: string): Promise<void>;
-  /** Removes what was left of `put` by processes that were killed before a moment. */
+  /** Removes what killed processes left of a `put` that began before a moment. */
   removeUnfinished(before: Date): Promise<void>;
 }
 
 const KEY = /^[a-z0-9][a-z0-9.-]*(\/[a-z0-9][a-z0-9.-]*)*$/;
 
-/** The key, or the folder, of an object as it may be used for a path or an address. */
+/** Returns a key or folder that is safe to use in a path or an address. */
 export function checkedKey(key: string): string {
-  assert(KEY.test(key), 'the key of an object leads nowhere else');
+  assert(KEY.test(key), 'the key of an object stays inside the store');
   return key;
 }
 
 /**
- * The same content, which fails unless it has exactly so many bytes (UPLOAD_LENGTH_MISMATCH). One piece is held back
- * until the next one or the end has come: whoever is given the last byte knows that it was the last.
+ * Yields the content, and throws UPLOAD_LENGTH_MISMATCH unless it has exactly so many bytes. Holds one chunk back until
+ * the next one or the end has come, so that the last chunk is only yielded if the length was right.
  */
 export async function* exactly(
   content: AsyncIterable<Uint8Array>,
@@ -55,7 +55,7 @@ export async function* exactly(
   if (held) yield held;
 }
 
-/** What a generator yields as a stream that asks for no more than is read. */
+/** Turns a generator into a stream that pulls only what is read. */
 export function streamOf(bytes: AsyncGenerator<Uint8Array, void>): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {

@@ -7,22 +7,22 @@ const SINGLE_LIFETIME_MS = 3_600_000;
 const MULTIPART_LIFETIME_MS = 6 * SINGLE_LIFETIME_MS;
 const UPLOADS = '/uploads/';
 
-/** One PUT of one part of one file: everything that an address allows. */
+/** The PUT of one part of one file, which an address allows. */
 export interface UploadPart {
   upload_id: string;
-  /** The file's place in the upload's list. */
+  /** The file's index in the upload's list. */
   file_number: number;
   part_number: number;
-  /** The user's name of the file. */
+  /** The developer's name of the file. */
   path: string;
   byte_offset: number;
   content_length: number;
 }
 
-/** Makes addresses that allow one PUT, and checks them: one function each, for every upload there is. */
+/** Creates and verifies addresses that allow the PUT of one part. */
 export interface Presigner {
   sign(part: UploadPart, is_multipart: boolean): string;
-  /** The part that an address stands for. Throws UPLOAD_SIGNATURE_INVALID when a character of it was changed, or late. */
+  /** Returns the part of an address. Throws UPLOAD_SIGNATURE_INVALID if the address was changed or has expired. */
   verify(url: string): UploadPart;
 }
 

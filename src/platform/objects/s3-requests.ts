@@ -1,42 +1,42 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { S3Client } from 'bun';
 import { ServiceError } from '../errors.ts';
-import { createPatience, type Patience } from './patience.ts';
+import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
 import type { S3Settings } from './s3-settings.ts';
 
-/** Requests that may be repeated are, when the storage is busy or cannot be reached. */
+/** Attempts of a repeatable request while the storage is busy or cannot be reached. */
 const TRIES_MAX = 3;
 const PAUSE_MS = 200;
-/** How long an address is good for, that is used at once. */
+/** Validity of a presigned address, which is used at once. */
 const ADDRESS_LIFETIME_S = 300;
 
 interface S3Request extends Pick<RequestInit, 'headers' | 'body'> {
-  /** The statuses that are no failure. */
+  /** The statuses that are not a failure. */
   wanted: number[];
-  /** Watches the wait for the answer, and may go on to watch its body. */
-  patience: Patience;
+  /** Limits the wait for the answer; the caller may go on to limit its body. */
+  idle: IdleTimeout;
 }
 
 export interface S3Requests {
   send(method: 'GET' | 'PUT' | 'DELETE', key: string, request: S3Request): Promise<Response>;
-  /** The objects whose keys begin so, as one answer lists them, and how to go on. */
+  /** Lists one page of the objects with a prefix, and how to go on. */
   list(options: { prefix: string; maxKeys: number; continuationToken?: string }): ReturnType<S3Client['list']>;
 }
 
 /**
- * Requests to a bucket, each with an end. They fail with OBJECTS_UNAVAILABLE, whose cause names the request and what was
- * wrong, and neither an address nor a secret.
+ * Creates requests to a bucket, each with a time limit. They fail with OBJECTS_UNAVAILABLE, whose cause names the request
+ * and the problem, but no address and no secret.
  */
-export function createS3Requests(settings: S3Settings, patience_ms: number): S3Requests {
+export function createS3Requests(settings: S3Settings, idle_ms: number): S3Requests {
   const lister = createClient(settings, settings.access_key_id);
-  // Bun writes it into addresses as it is, where a ":" has to be escaped.
+  // Bun writes the key id into addresses unescaped, where a ":" has to be escaped.
   const signer = createClient(settings, encodeURIComponent(settings.access_key_id));
 
   return {
-    async send(method, key, { wanted, patience, ...request }) {
+    async send(method, key, { wanted, idle, ...request }) {
       const address = signer.presign(key, { method, expiresIn: ADDRESS_LIFETIME_S });
-      const { signal } = patience;
-      patience.begin();
+      const { signal } = idle;
+      idle.start();
       try {
         const response = await fetch(address, { method, signal, redirect: 'manual', ...request });
         if (wanted.includes(response.status)) return response;
@@ -46,21 +46,21 @@ export function createS3Requests(settings: S3Settings, patience_ms: number): S3R
       } catch (error) {
         throw unavailable(`${method} ${key}`, error);
       } finally {
-        patience.end();
+        idle.stop();
       }
     },
     async list(options) {
-      // The client cannot be told to give up: a request that is late is left to itself.
-      const patience = createPatience(patience_ms);
+      // Bun's client cannot abort a request, so a late one is abandoned.
+      const idle = createIdleTimeout(idle_ms);
       const late = Promise.withResolvers<never>();
-      patience.signal.addEventListener('abort', () => late.reject(patience.signal.reason));
-      patience.begin();
+      idle.signal.addEventListener('abort', () => late.reject(idle.signal.reason));
+      idle.start();
       try {
         return await Promise.race([lister.list(options), late.promise]);
       } catch (error) {
         throw unavailable(`LIST ${options.prefix}`, error);
       } finally {
-        patience.end();
+        idle.stop();
       }
     },
   };
@@ -79,9 +79,9 @@ function createClient({ bucket, region, ...settings }: S3Settings, accessKeyId: 
   });
 }
 
-/** What the storage said, or why it could not be asked. */
+/** The storage's error, or why it could not be reached. */
 export class S3Failure extends Error {
-  /** Whether it is worth asking again. */
+  /** Whether a repetition may succeed. */
   readonly is_passing: boolean;
 
   constructor(message: string, is_passing: boolean) {
@@ -90,24 +90,24 @@ export class S3Failure extends Error {
   }
 }
 
-/** Failures of `fetch` hold the address with its signature: of others than our own, only the code is taken over. */
+/** Wraps a failure. Errors of `fetch` hold the signed address, so only their code is taken over. */
 export function unavailable(request: string, error: unknown): ServiceError {
   const { message, is_passing } =
     error instanceof S3Failure ? error : new S3Failure(reasonOf(error), !isTimeout(error));
   return new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: new S3Failure(`${request}: ${message}`, is_passing) });
 }
 
-/** Whoever was silent for so long is not asked again. */
+/** A storage that was silent for so long is not asked again. */
 function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'it failed';
+  if (!(error instanceof Error)) return 'the request failed';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }
 
-/** Does again what fails only for the moment. */
+/** Repeats work that failed with a passing failure. */
 export async function repeat<Value>(work: () => Promise<Value>): Promise<Value> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { StartError } from '../errors.ts';
 
-/** A bucket, and who we are there. */
+/** A bucket, and the credentials for it. */
 export interface S3Settings {
   /** Scheme, host and port. */
   endpoint: string;
@@ -9,9 +9,9 @@ export interface S3Settings {
   region: string;
   access_key_id: string;
   secret_access_key: string;
-  /** Of the keys of all objects: empty, or with a slash at the end. */
+  /** Prefix of all keys: empty, or with a trailing slash. */
   prefix: string;
-  /** Whether the bucket's name is part of the host, and not of the path. */
+  /** Whether the bucket's name is part of the host instead of the path. */
   is_virtual_hosted: boolean;
 }
 
@@ -22,7 +22,7 @@ export function placeOfBucket({ endpoint, bucket, prefix }: S3Settings): string 
 
 const FOLDER = '[A-Za-z0-9][A-Za-z0-9._-]*';
 
-/** Those of the service's settings that say where objects lie. */
+/** The service's settings for object storage. */
 export const S3_SHAPES = {
   S3_ENDPOINT: Type.Optional(
     Type.String({
@@ -63,7 +63,7 @@ export const S3_SHAPES = {
 
 const Shape = Type.Object(S3_SHAPES);
 
-/** All that an object storage needs, or none of it. Throws {@link StartError} for a part of it. */
+/** Reads the settings of the object storage; undefined if none is set. Throws {@link StartError} if only some are. */
 export function readS3Settings(
   settings: Static<typeof Shape>,
   environment: Record<string, string | undefined>,
@@ -82,7 +82,7 @@ export function readS3Settings(
       `S3_ENDPOINT is "${S3_ENDPOINT}": expected an address like https://s3.eu-central-1.amazonaws.com.`,
     );
   }
-  // Bun's client finds it by itself, and would send it along with our key.
+  // Bun's client reads the session token by itself, and would send it along with the key.
   const token = ['S3_SESSION_TOKEN', 'AWS_SESSION_TOKEN'].find((name) => environment[name]);
   if (token) {
     throw new StartError(

@@ -1,22 +1,22 @@
 import { assert, ServiceError, StartError } from '../errors.ts';
+import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
 import { checkedKey, exactly, type Objects, streamOf } from './objects.ts';
-import { createPatience, type Patience } from './patience.ts';
 import { createS3Requests, repeat, S3Failure, type S3Requests, unavailable } from './s3-requests.ts';
 import type { S3Settings } from './s3-settings.ts';
 
-/** What S3 takes in one PUT. */
+/** S3's maximum for one PUT. */
 const OBJECT_BYTES_MAX = 5 * 1024 ** 3;
-/** How long the storage may be silent when it is its turn. */
-const PATIENCE_MS = 30_000;
-/** What S3 lists at most in one answer. */
+/** How long the storage may be silent while it is its turn. */
+const IDLE_MS = 30_000;
+/** S3's maximum for one page of a list. */
 const PAGE_MAX = 1_000;
 const LISTED_MAX = 100_000;
 const REMOVED_AT_ONCE = 16;
 
-/** Objects in a bucket. Throws {@link StartError} unless the bucket answers. */
-export async function openS3Objects(settings: S3Settings, patience_ms = PATIENCE_MS): Promise<Objects> {
+/** Opens the objects of a bucket. Throws {@link StartError} unless the bucket answers. */
+export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Promise<Objects> {
   const { endpoint, bucket, prefix } = settings;
-  const requests = createS3Requests(settings, patience_ms);
+  const requests = createS3Requests(settings, idle_ms);
   try {
     await requests.list({ prefix, maxKeys: 1 });
   } catch (error) {
@@ -26,14 +26,14 @@ export async function openS3Objects(settings: S3Settings, patience_ms = PATIENCE
       `The bucket "${bucket}" at ${endpoint} cannot be used (${reason}): start the storage, make the bucket, or correct the settings S3_….`,
     );
   }
-  return createS3Objects(requests, prefix, patience_ms);
+  return createS3Objects(requests, prefix, idle_ms);
 }
 
 /**
- * Objects under the names that files have on disk. Each is one PUT whose length is said before, so S3 stores all of it or
- * nothing. It streams: a few pieces are in memory, however large it is.
+ * Stores objects under the names that they have on disk. Each is one PUT with its length, so S3 stores all of it or
+ * nothing. Content is streamed: only a few chunks are in memory.
  */
-function createS3Objects(requests: S3Requests, prefix: string, patience_ms: number): Objects {
+function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number): Objects {
   const nameOf = (key: string) => `${prefix}${checkedKey(key)}`;
 
   async function list(folder: string): Promise<Map<string, number>> {
@@ -51,8 +51,8 @@ function createS3Objects(requests: S3Requests, prefix: string, patience_ms: numb
 
   async function remove(keys: string[]): Promise<void> {
     const removeOne = async (name: string) => {
-      const patience = createPatience(patience_ms);
-      const response = await requests.send('DELETE', name, { patience, wanted: [200, 204, 404] });
+      const idle = createIdleTimeout(idle_ms);
+      const response = await requests.send('DELETE', name, { idle, wanted: [200, 204, 404] });
       await response.body?.cancel();
     };
     const names = keys.map(nameOf);
@@ -66,35 +66,35 @@ function createS3Objects(requests: S3Requests, prefix: string, patience_ms: numb
     object_bytes_max: OBJECT_BYTES_MAX,
     async put(key, content, length_bytes) {
       const name = nameOf(key);
-      const patience = createPatience(patience_ms);
+      const idle = createIdleTimeout(idle_ms);
       const sending: Sending = { bytes: exactly(content, length_bytes), failure: undefined };
-      const body = streamOf(offer(sending, patience));
+      const body = streamOf(offer(sending, idle));
       const headers = { 'content-length': String(length_bytes) };
       try {
-        const response = await requests.send('PUT', name, { patience, wanted: [200], headers, body });
+        const response = await requests.send('PUT', name, { idle, wanted: [200], headers, body });
         await response.body?.cancel();
       } catch (error) {
-        // That the content failed says more than that the request was cut for it.
+        // A failure of the content is the cause of the request's failure.
         throw sending.failure ?? error;
       } finally {
         await sending.bytes.return();
       }
     },
     list,
-    // A bucket keeps nothing of an object that did not come whole.
+    // A bucket keeps nothing of an incomplete object.
     async removeUnfinished() {},
     async read(key, range) {
       const name = nameOf(key);
       const headers: Record<string, string> = {
-        // Some storages compress on the way, and then there is neither a length nor a range.
+        // A compressed answer would have neither a length nor a range.
         'accept-encoding': 'identity',
         ...(range && { range: `bytes=${range.start}-${range.end}` }),
       };
       return await repeat(async () => {
-        const patience = createPatience(patience_ms);
-        const response = await requests.send('GET', name, { patience, wanted: [range ? 206 : 200], headers });
+        const idle = createIdleTimeout(idle_ms);
+        const response = await requests.send('GET', name, { idle, wanted: [range ? 206 : 200], headers });
         const length_bytes = range ? range.end - range.start + 1 : Number(response.headers.get('content-length'));
-        return streamOf(receive(response, { name, length_bytes, patience }));
+        return streamOf(receive(response, { name, length_bytes, idle }));
       });
     },
     remove,
@@ -104,45 +104,45 @@ function createS3Objects(requests: S3Requests, prefix: string, patience_ms: numb
 
 interface Sending {
   bytes: AsyncGenerator<Uint8Array, void>;
-  /** Why the content did not come to its end. */
+  /** Why the content ended early. */
   failure: unknown;
 }
 
-/** What is to be sent. Between two pieces it is the storage's turn; whoever sends the content may take longer. */
-async function* offer(sending: Sending, patience: Patience): AsyncGenerator<Uint8Array, void> {
+/** Yields the content. The timeout runs while the storage takes a chunk, not while the client sends one. */
+async function* offer(sending: Sending, idle: IdleTimeout): AsyncGenerator<Uint8Array, void> {
   try {
-    patience.end();
+    idle.stop();
     for await (const chunk of sending.bytes) {
-      patience.begin();
+      idle.start();
       yield chunk;
-      patience.end();
+      idle.stop();
     }
-    patience.begin();
+    idle.start();
   } catch (error) {
     sending.failure = error;
     throw error;
   }
 }
 
-/** The bytes of an answer, all of them: one that was cut fails. */
+/** Yields the bytes of an answer. Fails if it was cut. */
 async function* receive(
   { body }: Response,
-  { name, length_bytes, patience }: { name: string; length_bytes: number; patience: Patience },
+  { name, length_bytes, idle }: { name: string; length_bytes: number; idle: IdleTimeout },
 ): AsyncGenerator<Uint8Array, void> {
   let received = 0;
   try {
-    patience.begin();
+    idle.start();
     for await (const chunk of body ?? []) {
-      patience.end();
+      idle.stop();
       received += chunk.length;
       yield chunk;
-      patience.begin();
+      idle.start();
     }
   } catch (error) {
     throw unavailable(`GET ${name}`, error);
   } finally {
-    patience.end();
+    idle.stop();
   }
   if (received !== length_bytes)
-    throw unavailable(`GET ${name}`, new S3Failure(`${received} of ${length_bytes} bytes came`, false));
+    throw unavailable(`GET ${name}`, new S3Failure(`received ${received} of ${length_bytes} bytes`, false));
 }

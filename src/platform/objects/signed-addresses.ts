@@ -4,32 +4,32 @@ import type { Clock } from '../clock.ts';
 import { assert } from '../errors.ts';
 
 const SIGNATURE = '&signature=';
-/** Of HMAC-SHA256 (RFC 7518, 3.2). */
+/** The minimum for HMAC-SHA256 (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
 
 interface SignedAddressesOptions {
-  /** The only method that the addresses are good for. */
+  /** The only method that the addresses allow. */
   method: 'GET' | 'PUT';
   key: JWK;
   clock: Clock;
   public_url: string;
 }
 
-/** Addresses that are themselves the permission to use them, for a while. */
+/** Addresses that are valid for a while without a token, because they are signed. */
 export interface SignedAddresses {
-  /** `path` with the parameters, an end and a signature. */
+  /** Returns `path` with the parameters, an expiry and a signature. */
   sign(path: string, parameters: Record<string, string>, lifetime_ms: number): string;
-  /** What such an address says; undefined when a character of it was changed, or late. */
+  /** Returns the path and parameters of such an address; undefined if it was changed or has expired. */
   verify(url: string): { path: string; parameters: URLSearchParams } | undefined;
 }
 
 /**
- * The signature is an HMAC-SHA256 over the method and the address as it is written, up to the signature itself: there is
- * no second spelling of an address that is also good.
+ * The signature is an HMAC-SHA256 over the method and the address as it is written, up to the signature itself, so that
+ * no second spelling of an address is valid.
  */
 export function createSignedAddresses({ method, key, clock, public_url }: SignedAddressesOptions): SignedAddresses {
   const secret = Buffer.from(key.k ?? '', 'base64url');
-  assert(secret.length >= SECRET_BYTES_MIN, 'the key of signed addresses is a secret');
+  assert(secret.length >= SECRET_BYTES_MIN, 'the key of signed addresses is a secret of at least 32 bytes');
 
   function signatureOf(path_and_query: string): string {
     return createHmac('sha256', secret).update(`${method} ${path_and_query}`).digest('base64url');
@@ -45,7 +45,7 @@ export function createSignedAddresses({ method, key, clock, public_url }: Signed
       const { pathname, search, searchParams } = new URL(url);
       const written = `${pathname}${search}`;
       const [signed = '', given = '', ...more] = written.split(SIGNATURE);
-      // What a reader of addresses leaves out, a fragment or a tab for one, was not in it when it was given.
+      // `new URL()` drops some characters, such as a fragment or a tab, which were not in the signed address.
       const is_signed = url.endsWith(written) && more.length === 0 && isSame(given, signatureOf(signed));
       if (!is_signed || clock.now().getTime() > Number(searchParams.get('expires'))) return undefined;
       return { path: pathname, parameters: searchParams };
@@ -53,7 +53,7 @@ export function createSignedAddresses({ method, key, clock, public_url }: Signed
   };
 }
 
-/** Takes the same time wherever the texts differ. */
+/** Compares in constant time. */
 function isSame(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);

@@ -3,24 +3,24 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { isWithin, type Network, parseNetwork } from '../networks.ts';
 
-/** Somewhere to connect to: as it was named, and the address that the name stands for. */
+/** Where a request connects to: the host as it was named, and one of its addresses. */
 export interface Endpoint {
-  /** As `new URL().hostname` gives it, without brackets and without a dot at the end. */
+  /** As `new URL().hostname` has it, without brackets and without a trailing dot. */
   host: string;
   port: number;
   address: string;
 }
 
-/** All that has an address on the Internet in IPv6 (RFC 4291 2.4); the rest is not given out. */
+/** All IPv6 addresses of the Internet (RFC 4291 2.4); the rest is not assigned. */
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
-/** Where Azure answers its machines' questions about themselves, with their secrets: the one such address that looks public. */
+/** Azure's metadata service, which hands out secrets: the only such address that looks public. */
 const AZURE_WIRE_SERVER = '168.63.129.16';
 const PORT_MAX = 65_535;
 const UNPRIVILEGED_PORT_MIN = 1_024;
 
 /**
- * Whether an address is one of the Internet: none of IANA's special-purpose registries, nothing that stands for another
- * address (IPv4 mapped into IPv6, NAT64, 6to4, Teredo), nowhere that a cloud keeps its machines' secrets.
+ * Returns whether an address is on the Internet: not in IANA's special-purpose registries, not an alias of another
+ * address (IPv4 mapped into IPv6, NAT64, 6to4, Teredo), and not a cloud's metadata service.
  */
 export function isPublicAddress(text: string): boolean {
   if (isIP(text) === 0 || text === AZURE_WIRE_SERVER) return false;
@@ -29,7 +29,7 @@ export function isPublicAddress(text: string): boolean {
   return address.kind() === 'ipv4' || address.match(GLOBAL_IPV6);
 }
 
-/** Whether an address is this machine's: what listens there may be shut to the Internet. */
+/** Returns whether an address is this machine's, where services may listen that are closed to the Internet. */
 export function isOwnAddress(text: string): boolean {
   const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   return own.some(({ address }) => isIP(address) !== 0 && isSame(address, text));
@@ -39,16 +39,16 @@ function isSame(one: string, other: string): boolean {
   return ipaddr.process(one).toNormalizedString() === ipaddr.process(other).toNormalizedString();
 }
 
-/** Mail, databases and the like are not spoken to: http, https, and what needs no privilege to listen on. */
+/** Returns whether a port is that of http or https, or unprivileged: keeps requests from mail servers and the like. */
 export function isUsualPort(port: number): boolean {
   return port === 80 || port === 443 || port >= UNPRIVILEGED_PORT_MIN;
 }
 
-/** Targets that the operator lets requests go to, wherever they are. */
+/** Targets that the operator allows even though they are private. */
 export interface AllowList {
-  /** Whether the operator named the host itself, at this port. */
+  /** Returns whether the operator named the host itself, at this port. */
   names(host: string, port: number): boolean;
-  /** Whether he named the host, its address, or a network that it lies in. */
+  /** Returns whether the operator named the host, its address, or a network of it. */
   allows(endpoint: Endpoint): boolean;
 }
 
@@ -85,18 +85,18 @@ function parseEntry(text: string): Entry {
   if (!is_port || !URL.canParse(`http://${host}`)) throw new RangeError(text);
   const address = parseNetwork(bare);
   if (address) return { host: undefined, network: address, port: number };
-  // Targets are known by the name that `new URL()` gives them: what it reads otherwise (`10.1.2` is 10.1.0.2) is none.
+  // Targets go by the name that `new URL()` gives them, so a text that it reads differently (`10.1.2` is 10.1.0.2) is no name.
   const is_name = /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(bare) && new URL(`http://${bare}`).hostname === bare;
   if (!is_name) throw new RangeError(text);
   return { host: bare, network: undefined, port: number };
 }
 
-/** `new URL().hostname` without the brackets of IPv6 and without the dot at the end. */
+/** Removes the brackets of IPv6 and the trailing dot from `new URL().hostname`. */
 export function toBareHost(hostname: string): string {
   return hostname.replace(/^\[|\]$|\.$/g, '');
 }
 
-/** The port of a URL, its scheme's when it names none. */
+/** Returns the port of a URL; its scheme's default if the URL names none. */
 export function portOf({ port, protocol }: URL): number {
   if (port !== '') return Number(port);
   return protocol === 'https:' ? 443 : 80;

@@ -6,20 +6,20 @@ import { OutboundFailure } from './failure.ts';
 import { isOwnHeader } from './target.ts';
 
 const HEADERS_BYTES_MAX = 16_384;
-/** Answers that only say "go on" (100 to 199) before the one that counts. */
+/** Interim answers (status 100 to 199) before the final one. */
 const INTERIM_ANSWERS_MAX = 8;
 const CONNECT_TO_MAX = 4;
 
-/** One request, and where exactly it goes. */
+/** One request, with the addresses that it may connect to. */
 export interface Exchange {
   url: URL;
-  /** Checked; nothing else is connected to. */
+  /** The checked addresses of the target. */
   addresses: string[];
   headers: Record<string, string>;
   body: string;
-  /** 0: nothing of the answer's body is read. */
+  /** With 0 the answer's body is not read. */
   answer_bytes_max: number;
-  /** In PEM; those that the system trusts when it is left out. */
+  /** In PEM; the system's if left out. */
   certificate_authorities?: string | undefined;
   signal: AbortSignal;
 }
@@ -30,8 +30,8 @@ export interface OutboundAnswer {
 }
 
 /**
- * Sends a POST on a connection of its own and gives its answer. Follows nothing, unpacks nothing, asks no resolver and no
- * proxy. Throws OutboundFailure; once the signal is aborted, whatever.
+ * Sends a POST on a new connection and returns its answer. Follows no redirect, decompresses nothing, and uses no resolver
+ * and no proxy. Throws OutboundFailure; after the signal was aborted, any error.
  */
 export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
   const { url, headers, body, addresses, signal } = wanted;
@@ -39,14 +39,14 @@ export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
   const host = toBareHost(url.hostname);
   const { promise, resolve, reject } = Promise.withResolvers<OutboundAnswer>();
   let is_answered = false;
-  // Whoever reads the answer's body hears of its end by himself.
+  // After the head of the answer, `readAnswer` reports failures.
   const fail = (kind: 'unreachable' | 'broken_answer', message: string, cause?: unknown) => {
     if (!is_answered) reject(new OutboundFailure(kind, message, cause));
   };
   const is_tls = url.protocol === 'https:';
   const request = (is_tls ? requestHttps : requestHttp)({
     method: 'POST',
-    // A connection that was kept would spare a later name its check.
+    // A reused connection would bypass the check of a later name.
     agent: false,
     host,
     port: portOf(url),
@@ -67,9 +67,9 @@ export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
   let interim_answers = 0;
   request.on('information', () => {
     interim_answers += 1;
-    if (interim_answers > INTERIM_ANSWERS_MAX) fail('broken_answer', 'it only says to go on');
+    if (interim_answers > INTERIM_ANSWERS_MAX) fail('broken_answer', 'the target sends interim answers only');
   });
-  request.on('upgrade', () => fail('broken_answer', 'it changes the protocol'));
+  request.on('upgrade', () => fail('broken_answer', 'the target changes the protocol'));
   request.on('error', (cause: NodeJS.ErrnoException) => {
     const is_broken = cause.code?.startsWith('HPE_');
     fail(is_broken ? 'broken_answer' : 'unreachable', cause.code ?? 'the connection failed', cause);
@@ -95,16 +95,19 @@ async function readAnswer(response: IncomingMessage, bytes_max: number): Promise
   try {
     for await (const piece of response) {
       length += piece.length;
-      if (length > bytes_max) throw new OutboundFailure('broken_answer', `it is longer than ${bytes_max} bytes`);
+      if (length > bytes_max)
+        throw new OutboundFailure('broken_answer', `the answer is longer than ${bytes_max} bytes`);
       pieces.push(piece);
     }
   } catch (cause) {
-    throw cause instanceof OutboundFailure ? cause : new OutboundFailure('broken_answer', 'it ends too early', cause);
+    throw cause instanceof OutboundFailure
+      ? cause
+      : new OutboundFailure('broken_answer', 'the answer ends too early', cause);
   }
   return { status, text: Buffer.concat(pieces).toString('utf8') };
 }
 
-/** Stands where a resolver would: whatever name is asked for, these are its addresses. */
+/** Returns a lookup that resolves every name to these addresses. */
 function pinTo(addresses: string[]): LookupFunction {
   const found = addresses.slice(0, CONNECT_TO_MAX).map((address) => ({ address, family: isIP(address) }));
   const [first = { address: '', family: 0 }] = found;
@@ -117,8 +120,8 @@ function checkHeaders(headers: Record<string, string>): void {
       validateHeaderName(name);
       validateHeaderValue(name, value);
     } catch (cause) {
-      throw new OutboundFailure('bad_request', 'a header cannot be sent', cause);
+      throw new OutboundFailure('bad_request', 'a header is invalid', cause);
     }
-    if (isOwnHeader(name)) throw new OutboundFailure('bad_request', `the header ${name} is not to be set`);
+    if (isOwnHeader(name)) throw new OutboundFailure('bad_request', `the header ${name} must not be set`);
   }
 }

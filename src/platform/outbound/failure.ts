@@ -1,14 +1,14 @@
 /**
- * Why a request of ours to somebody else came to nothing.
+ * Why an outbound request got no answer.
  *
- * - `bad_request`: it may not be sent as it is (the address is no http or https, or holds a password; a header is none).
- * - `forbidden_address`: the target is, or resolves to, an address that is not on the Internet, or is this machine.
- * - `too_busy`: too many requests to this target, of this account, or in all, are under way or wait.
- * - `resting`: the target failed too often; it is left alone for a few seconds.
- * - `unreachable`: the name has no address, nobody answers there, the certificate is not the name's, or the connection was lost.
- * - `broken_answer`: what came back is no HTTP, has too many headers, or is longer than was wanted.
- * - `timeout`: the time was up.
- * - `cancelled`: whoever wanted it has gone.
+ * - `bad_request`: the request must not be sent (its address is not http or https or holds a password, or a header is invalid).
+ * - `forbidden_address`: the target is, or resolves to, an address that is not on the Internet or is this machine's.
+ * - `too_busy`: too many requests to the target, of the account, or in all are under way or wait.
+ * - `resting`: the target failed too often and gets no requests for a few seconds.
+ * - `unreachable`: the name has no address, the target does not answer, its certificate is not the name's, or the connection was lost.
+ * - `broken_answer`: the answer is not HTTP, has too many headers, or is too long.
+ * - `timeout`: the request took too long.
+ * - `cancelled`: its caller has gone.
  */
 export type FailureKind =
   | 'bad_request'
@@ -20,7 +20,7 @@ export type FailureKind =
   | 'timeout'
   | 'cancelled';
 
-/** A request to somebody else that has no answer. Its message holds nothing of the address, which may hold secrets. */
+/** An outbound request without an answer. Its message has nothing of the address, which may hold secrets. */
 export class OutboundFailure extends Error {
   readonly kind: FailureKind;
 

@@ -9,57 +9,57 @@ import {
   portOf,
   toBareHost,
 } from './addresses.ts';
+import { type BulkheadLimits, createBulkheads, type Destination } from './bulkheads.ts';
 import { exchange, type OutboundAnswer } from './exchange.ts';
 import { OutboundFailure } from './failure.ts';
-import { createLanes, type Lane, type LaneLimits } from './lanes.ts';
 
+export type { Destination } from './bulkheads.ts';
 export type { OutboundAnswer } from './exchange.ts';
 export { type FailureKind, OutboundFailure } from './failure.ts';
-export type { Lane } from './lanes.ts';
 
-/** Of the time of a request: a target whose turn came later than that is not to blame when the time is up. */
+/** Share of a request's time: if its turn came later than that, a timeout is not the target's fault. */
 const LATE_TURN = 0.5;
 
 export interface OutboundOptions {
   /** Targets that may be private: networks (`10.1.0.0/16`), addresses and hosts, with a port or without. Throws RangeError. */
   allowed_private: readonly string[];
-  /** How names become addresses; the system's way when it is left out. */
+  /** Resolves a host name; by the operating system if left out. */
   resolve?: (host: string) => Promise<string[]>;
-  /** Whether an address belongs to this machine; asks the operating system when it is left out. */
+  /** Whether an address belongs to this machine; by the operating system if left out. */
   isOwn?: (address: string) => boolean;
-  /** In PEM, whom to trust; those whom the system trusts when it is left out. */
+  /** In PEM; the system's certificate authorities if left out. */
   certificate_authorities?: string;
-  lane_limits?: LaneLimits;
-  /** A target failed too often and is left alone for a while. */
-  onRest?: (lane: Lane) => void;
+  bulkhead_limits?: BulkheadLimits;
+  /** Called when a target failed too often and gets no requests for a while. */
+  onBreak?: (lane: Destination) => void;
 }
 
 export interface OutboundRequest {
-  /** None that belong to the connection, as Host. Content-Type is not added. */
+  /** Must not include headers of the connection, such as Host. No Content-Type is added. */
   headers: Record<string, string>;
   body: string;
-  /** For everything: waiting for a turn, resolving, connecting, TLS, and the whole answer. */
+  /** For the whole request: waiting for a turn, resolving, connecting, TLS, and reading the answer. */
   timeout_ms: number;
-  /** A longer body is a broken answer. 0: the body is not read, and does not matter; `text` is empty. */
+  /** A longer body is a broken answer. With 0 the body is not read, and `text` is empty. */
   answer_bytes_max: number;
   signal?: AbortSignal;
   /** The address comes from the operator's own settings: it may be private. */
   trusts_target?: boolean;
-  /** On whose account it is sent: those of one account can use up its share of the connections, and no other's. */
+  /** The account whose share of the connections the request uses. */
   account?: string;
 }
 
 export type Outbound = ReturnType<typeof createOutbound>;
 
 /**
- * Sends requests to addresses that others have chosen, and that may be chosen to hurt: to reach what only this machine
- * reaches, or to keep it busy. Each is resolved anew; all that its name stands for must be on the Internet; the connection
- * goes to just what was checked and is not kept; nothing is followed or unpacked; everything has a limit.
+ * Sends requests to addresses that developers have chosen, possibly to reach what only this machine reaches, or to keep
+ * it busy. Each request resolves its name anew; all addresses of the name must be on the Internet; the connection goes to
+ * the checked addresses and is not reused; redirects are not followed and answers are not decompressed.
  */
 export function createOutbound(options: OutboundOptions) {
   const { resolve = resolveBySystem, isOwn = isOwnAddress, certificate_authorities } = options;
   const allowed = parseAllowList(options.allowed_private);
-  const pass = createLanes(options.lane_limits, options.onRest);
+  const pass = createBulkheads(options.bulkhead_limits, options.onBreak);
 
   function mayConnect(endpoint: Endpoint): boolean {
     if (allowed.allows(endpoint)) return true;
@@ -67,22 +67,25 @@ export function createOutbound(options: OutboundOptions) {
     return isPublicAddress(address) && isUsualPort(port) && !isOwn(address);
   }
 
-  /** The addresses of a target, if every single one may be connected to. */
+  /** Returns the addresses of a target if all of them may be connected to. */
   async function findAddresses(url: URL, trusts_target: boolean): Promise<string[]> {
     const host = toBareHost(url.hostname);
     const addresses = isIP(host) === 0 ? await resolveName(host) : [host];
-    const isFine = (address: string) => trusts_target || mayConnect({ host, port: portOf(url), address });
-    if (!addresses.every(isFine)) {
-      throw new OutboundFailure('forbidden_address', 'it is not on the Internet, at a usual port');
+    const isAllowed = (address: string) => trusts_target || mayConnect({ host, port: portOf(url), address });
+    if (!addresses.every(isAllowed)) {
+      throw new OutboundFailure(
+        'forbidden_address',
+        'the target is not on the Internet, or its port is not a usual one',
+      );
     }
     return addresses;
   }
 
   async function resolveName(host: string): Promise<string[]> {
     const addresses = await resolve(host).catch((cause: unknown) => {
-      throw new OutboundFailure('unreachable', 'its name cannot be resolved', cause);
+      throw new OutboundFailure('unreachable', 'the host name cannot be resolved', cause);
     });
-    if (addresses.length === 0) throw new OutboundFailure('unreachable', 'its name has no address');
+    if (addresses.length === 0) throw new OutboundFailure('unreachable', 'the host name has no address');
     return addresses;
   }
 
@@ -98,8 +101,8 @@ export function createOutbound(options: OutboundOptions) {
       let turn_came = Number.POSITIVE_INFINITY;
       const late = performance.now() + timeout_ms * LATE_TURN;
       const giveUp = () => {
-        if (!deadline.signal.aborted) return new OutboundFailure('cancelled', 'nobody waits for it any more');
-        if (turn_came > late) return new OutboundFailure('too_busy', 'its turn did not come in time');
+        if (!deadline.signal.aborted) return new OutboundFailure('cancelled', 'the caller has gone');
+        if (turn_came > late) return new OutboundFailure('too_busy', 'the turn of the request did not come in time');
         return new OutboundFailure('timeout', `no answer within ${timeout_ms} ms`);
       };
       const send = async () => {
@@ -109,15 +112,17 @@ export function createOutbound(options: OutboundOptions) {
         return await exchange({ ...request, url, addresses, certificate_authorities, signal });
       };
       try {
-        const lane = { account, origin: url.origin };
-        // Given up at once, wherever the work is; and it is for the lane to know that it was.
+        const destination = { account, origin: url.origin };
+        // The inner race ends the work for the bulkheads, the outer one also ends the wait for a turn.
         return await orAborted(
-          pass(lane, () => orAborted(send(), signal, giveUp), signal),
+          pass(destination, () => orAborted(send(), signal, giveUp), signal),
           signal,
           giveUp,
         );
       } catch (error) {
-        throw error instanceof OutboundFailure ? error : new OutboundFailure('unreachable', 'it failed', error);
+        throw error instanceof OutboundFailure
+          ? error
+          : new OutboundFailure('unreachable', 'the request failed', error);
       } finally {
         clearTimeout(timer);
       }
@@ -125,7 +130,7 @@ export function createOutbound(options: OutboundOptions) {
   };
 }
 
-/** What the work gives, or the failure as soon as the signal is aborted. */
+/** Returns what the work does, or throws the failure as soon as the signal is aborted. */
 async function orAborted<Result>(
   work: Promise<Result>,
   signal: AbortSignal,
@@ -144,12 +149,13 @@ async function orAborted<Result>(
 
 function parseTarget(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  const is_fine = url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
-  if (!is_fine || toBareHost(url.hostname) === '') throw new OutboundFailure('bad_request', 'no http or https address');
+  const is_valid = url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+  if (!is_valid || toBareHost(url.hostname) === '')
+    throw new OutboundFailure('bad_request', 'the target is not an http or https address');
   return url;
 }
 
-/** Asks as the machine is set up to, without keeping a thread waiting for names that nobody answers for. */
+/** Resolves by the machine's settings, without a thread that waits for a name server. */
 async function resolveBySystem(host: string): Promise<string[]> {
   return (await dns.lookup(host, { backend: 'c-ares' })).map(({ address }) => address);
 }

@@ -1,12 +1,11 @@
 import { isIP } from 'node:net';
 import { type AllowList, isPublicAddress, isUsualPort, portOf, toBareHost } from './addresses.ts';
 
-/** What is wrong with an address that requests are to be sent to, by its text alone. */
+/** What is wrong with a target, by its text alone. */
 export type TargetProblem = 'invalid' | 'invalid-scheme' | 'invalid-port' | 'no-host' | 'invalid-ip';
 
 /**
- * What can be said of a target without asking the network. Its name may stand for anything later: whoever sends a request
- * checks the addresses too, each time.
+ * Checks a target without the network. Its name may resolve to anything later, so each request checks the addresses too.
  */
 export function targetProblem(text: string, allowed: AllowList): TargetProblem | undefined {
   if (!URL.canParse(text)) return 'invalid';
@@ -22,7 +21,7 @@ export function targetProblem(text: string, allowed: AllowList): TargetProblem |
   return isUsualPort(port) ? undefined : 'invalid-port';
 }
 
-/** Headers that belong to the connection or say how to read the body: they are ours (RFC 9110 7.6.1, RFC 9112). */
+/** Headers that belong to the connection or say how to read the body: Muster sets them (RFC 9110 7.6.1, RFC 9112). */
 const OWN_HEADERS = new Set([
   'accept-encoding',
   'connection',
@@ -39,7 +38,7 @@ const OWN_HEADERS = new Set([
   'upgrade',
 ]);
 
-/** Whether a header is for the client that sends the request to set, and for nobody else. */
+/** Returns whether only Muster itself may set the header. */
 export function isOwnHeader(name: string): boolean {
   return OWN_HEADERS.has(name.toLowerCase());
 }

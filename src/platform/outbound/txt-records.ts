@@ -4,21 +4,21 @@ import { OutboundFailure } from './failure.ts';
 
 const LOOKUPS_AT_ONCE = 16;
 const LOOKUPS_WAITING_MAX = 64;
-/** For each server, and how often each is asked. */
+/** For each server, and how often it is asked. */
 const TIMEOUT_MS = 1_500;
 const TRIES = 2;
-/** For all of it. */
+/** For the whole lookup. */
 const DEADLINE_MS = 5_000;
 const RECORDS_MAX = 64;
-/** What a resolver says of a name that has no such record. */
+/** A resolver's codes for a name without such a record. */
 const NONE = new Set(['ENOTFOUND', 'ENODATA']);
 
-/** Gives the texts of a name's TXT records. */
+/** Returns the texts of a name's TXT records; an empty list if there are none. */
 export type TxtLookup = (name: string) => Promise<string[]>;
 
-/** Makes what asks name servers, `ADDRESS` or `ADDRESS:PORT`; the machine's when there are none. */
+/** Creates a lookup by these name servers, `ADDRESS` or `ADDRESS:PORT`; by the machine's if none are given. */
 export function createTxtLookup(servers: readonly string[]): TxtLookup {
-  const lane = bulkhead(LOOKUPS_AT_ONCE, LOOKUPS_WAITING_MAX);
+  const lookups = bulkhead(LOOKUPS_AT_ONCE, LOOKUPS_WAITING_MAX);
 
   async function lookUp(name: string): Promise<string[]> {
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
@@ -29,18 +29,18 @@ export function createTxtLookup(servers: readonly string[]): TxtLookup {
     } catch (cause) {
       const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
       if (NONE.has(code)) return [];
-      throw new OutboundFailure('unreachable', 'no name server answers for the name', cause);
+      throw new OutboundFailure('unreachable', 'no name server answered', cause);
     } finally {
       clearTimeout(deadline);
     }
   }
 
-  /** No record is an empty list. Throws OutboundFailure `unreachable` and `too_busy`. */
+  /** Throws OutboundFailure `unreachable` and `too_busy`. */
   return async (name) => {
     try {
-      return await lane.execute(() => lookUp(name));
+      return await lookups.execute(() => lookUp(name));
     } catch (error) {
-      if (error instanceof BulkheadRejectedError) throw new OutboundFailure('too_busy', 'too many names wait', error);
+      if (error instanceof BulkheadRejectedError) throw new OutboundFailure('too_busy', 'too many lookups wait', error);
       throw error;
     }
   };

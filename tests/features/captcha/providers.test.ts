@@ -274,7 +274,7 @@ test('a captcha of another provider, or of none, is refused, and says which ther
 test('one game that is flooded does not keep others from their captchas', async () => {
   const outbound = createOutbound({
     allowed_private: [],
-    lane_limits: { in_all: 8, of_account: 2, to_target: 2, rest_ms: 5_000 },
+    bulkhead_limits: { in_all: 8, of_account: 2, to_target: 2, break_ms: 5_000 },
   });
   const shared = await open({ outbound, captcha_timeout_ms: 10_000 });
   const flooded = game('hcaptcha');

@@ -13,7 +13,7 @@ export type ClientLimits = Pick<NamespaceRow, 'max_players_per_client' | `max_pl
 
 /** Returns the client of an address, with its limit in a namespace. */
 export function toClient(limits: ClientLimits, address: string, address_classes: AddressClasses): Client {
-  return { name: networkOf(address), players_max: playersMaxOf(limits, address_classes.of(address)) };
+  return { name: networkOf(address), players_max: playersMaxOf(limits, address_classes.classesOf(address)) };
 }
 
 /** Returns the lowest of the limits that apply to a client whose address is of some classes. */

@@ -5,8 +5,8 @@ import { rejectionOf } from '../../support/refusal.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 20_000, answer_bytes_max: 0 };
-const LIMITS = { in_all: 6, of_account: 4, to_target: 2, rest_ms: 300 };
-const open = (lane_limits = LIMITS) => createOutbound({ allowed_private: ['127.0.0.1'], lane_limits });
+const LIMITS = { in_all: 6, of_account: 4, to_target: 2, break_ms: 300 };
+const open = (bulkhead_limits = LIMITS) => createOutbound({ allowed_private: ['127.0.0.1'], bulkhead_limits });
 const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 const addressOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/`;
 
@@ -80,7 +80,7 @@ describe('requests under way at one time', () => {
 
   test('whoever waits for his turn in vain is told so in time, and is not sent later', async () => {
     await using stuck = await openGate();
-    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, rest_ms: 300 });
+    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
     const first = outbound.post(addressOf(stuck.listener), REQUEST);
     await waitFor(() => stuck.waiting === 1, 'the first request');
     expect(await kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, timeout_ms: 50 }))).toBe('too_busy');
@@ -92,7 +92,7 @@ describe('requests under way at one time', () => {
 
   test('lanes: a request whose turn came after half of its time is too_busy, not the fault of its target', async () => {
     await using stuck = await openGate();
-    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, rest_ms: 300 });
+    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
     const leaving = new AbortController();
     const first = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, signal: leaving.signal }));
     await waitFor(() => stuck.waiting === 1, 'the first request');
@@ -106,7 +106,7 @@ describe('requests under way at one time', () => {
 
   test('a place is free again, however a request ended', async () => {
     await using stuck = await openGate();
-    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, rest_ms: 300 });
+    const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
     for (let count = 0; count < 3; count += 1) {
       expect(await kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, timeout_ms: 30 }))).toBe('timeout');
       const leaving = new AbortController();
@@ -129,8 +129,8 @@ describe('a target that fails', () => {
     );
     const outbound = createOutbound({
       allowed_private: ['127.0.0.1'],
-      lane_limits: LIMITS,
-      onRest: ({ account, origin }) => resting.push(`${account} ${origin}`),
+      bulkhead_limits: LIMITS,
+      onBreak: ({ account, origin }) => resting.push(`${account} ${origin}`),
     });
     const send = (account: string) => outbound.post(addressOf(target), { ...REQUEST, account });
     for (let count = 0; count < 8; count += 1) expect(await kindOf(send('first'))).toBe('unreachable');

@@ -1,0 +1,35 @@
+import { dlopen, FFIType } from 'bun:ffi';
+
+const { i32, i64, u32, ptr } = FFIType;
+
+/** The functions of the C library, on file descriptors, that neither Bun nor Node offers. */
+export const { symbols: libc } = dlopen('libc.so.6', {
+  flock: { args: [i32, i32], returns: i32 },
+  fallocate: { args: [i32, i32, i64, i64], returns: i32 },
+  fcntl: { args: [i32, i32], returns: i32 },
+  close: { args: [i32], returns: i32 },
+  socket: { args: [i32, i32, i32], returns: i32 },
+  bind: { args: [i32, ptr, u32], returns: i32 },
+  getsockname: { args: [i32, ptr, ptr], returns: i32 },
+  getpeername: { args: [i32, ptr, ptr], returns: i32 },
+  getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
+  setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
+  shutdown: { args: [i32, i32], returns: i32 },
+  __errno_location: { args: [], returns: ptr },
+});
+
+const LOCK_EXCLUSIVE = 2;
+const LOCK_NON_BLOCKING = 4;
+
+/** Locks an open file (flock(2)) until it is closed. Returns false when another process holds the lock. */
+export function tryLock(descriptor: number): boolean {
+  return libc.flock(descriptor, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0;
+}
+
+const FALLOC_KEEP_SIZE = 1;
+const FALLOC_PUNCH_HOLE = 2;
+
+/** Frees the disk blocks of a file's first bytes and keeps all offsets (fallocate(2)), if its file system can. */
+export function punchHole(descriptor: number, length: number): void {
+  libc.fallocate(descriptor, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, 0n, BigInt(length));
+}

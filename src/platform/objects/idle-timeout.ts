@@ -1,0 +1,22 @@
+/** Aborts a transfer when the other side is silent for too long while it is that side's turn. */
+export interface IdleTimeout {
+  signal: AbortSignal;
+  /** Starts the timeout, or starts it over. */
+  start(): void;
+  /** Stops the timeout: it is our turn, or the transfer is over. */
+  stop(): void;
+}
+
+export function createIdleTimeout(idle_ms: number): IdleTimeout {
+  const controller = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const stop = () => clearTimeout(timer);
+  return {
+    signal: controller.signal,
+    start() {
+      stop();
+      timer = setTimeout(() => controller.abort(new DOMException(`silent for ${idle_ms} ms`, 'TimeoutError')), idle_ms);
+    },
+    stop,
+  };
+}

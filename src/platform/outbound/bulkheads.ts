@@ -1,0 +1,92 @@
+import {
+  BrokenCircuitError,
+  BulkheadRejectedError,
+  bulkhead,
+  type CircuitBreakerPolicy,
+  circuitBreaker,
+  handleWhen,
+  type IPolicy,
+  SamplingBreaker,
+  wrap,
+} from 'cockatiel';
+import { LRUCache } from 'lru-cache';
+import { type FailureKind, OutboundFailure } from './failure.ts';
+
+/** Requests that may be under way at one time; four times as many may wait for their turn. */
+export interface BulkheadLimits {
+  in_all: number;
+  /** Of one account, whatever its targets. */
+  of_account: number;
+  /** To one target of one account. */
+  to_target: number;
+  /** How long a failing target gets no requests. */
+  break_ms: number;
+}
+
+const LIMITS: BulkheadLimits = { in_all: 256, of_account: 64, to_target: 32, break_ms: 5_000 };
+const WAITING_FACTOR = 4;
+const REMEMBERED_MAX = 4_096;
+/** Breaks when more than half of at least eight requests within 10 s failed; then one request tries the target. */
+const BREAKER = { threshold: 0.5, duration: 10_000, minimumRps: 0.8 };
+/** The failures that are the target's fault. */
+const BLAMED: readonly FailureKind[] = ['unreachable', 'broken_answer', 'timeout'];
+
+/** The account that sends a request, and the target that it is sent to. */
+export interface Destination {
+  account: string;
+  /** Origin of the target's URL. */
+  origin: string;
+}
+
+/**
+ * Limits the requests under way, so that a slow target does not delay other targets or accounts, and sends none to a
+ * target that fails. Each account has targets of its own, so that no account can break a target for another.
+ */
+export function createBulkheads(
+  limits: BulkheadLimits = LIMITS,
+  onBreak: (destination: Destination) => void = () => {},
+) {
+  const openBulkhead = (width: number) => bulkhead(width, width * WAITING_FACTOR);
+  const in_all = openBulkhead(limits.in_all);
+  const accounts = new LRUCache<string, IPolicy>({ max: REMEMBERED_MAX });
+  const targets = new LRUCache<string, IPolicy>({ max: REMEMBERED_MAX });
+
+  function getOrOpen(policies: LRUCache<string, IPolicy>, name: string, open: () => IPolicy): IPolicy {
+    const policy = policies.get(name) ?? open();
+    policies.set(name, policy);
+    return policy;
+  }
+
+  function openTarget(destination: Destination): IPolicy {
+    const breaker = openBreaker(limits.break_ms);
+    breaker.onBreak(() => onBreak(destination));
+    return wrap(breaker, openBulkhead(limits.to_target));
+  }
+
+  /** Runs the work when it is its turn. Throws OutboundFailure `too_busy`, `resting`, and what the work throws. */
+  return async function pass<Result>(
+    destination: Destination,
+    work: () => Promise<Result>,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { account, origin } = destination;
+    const target = getOrOpen(targets, `${account} ${origin}`, () => openTarget(destination));
+    const of_account = getOrOpen(accounts, account, () => openBulkhead(limits.of_account));
+    try {
+      return await wrap(target, of_account, in_all).execute(work, signal);
+    } catch (error) {
+      if (error instanceof BulkheadRejectedError)
+        throw new OutboundFailure('too_busy', 'too many requests wait', error);
+      if (error instanceof BrokenCircuitError)
+        throw new OutboundFailure('resting', 'the target failed too often', error);
+      throw error;
+    }
+  };
+}
+
+function openBreaker(break_ms: number): CircuitBreakerPolicy {
+  return circuitBreaker(
+    handleWhen((error) => error instanceof OutboundFailure && BLAMED.includes(error.kind)),
+    { halfOpenAfter: break_ms, breaker: new SamplingBreaker(BREAKER) },
+  );
+}
