@@ -1,22 +1,32 @@
 import { afterAll, beforeAll } from 'bun:test';
+import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import type { Answer } from './api.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { openTestService, type TestService } from './service.ts';
 
 /** On a busy machine the first file's PostgreSQL takes a while. */
 const HOOK_TIMEOUT_MS = 90_000;
+const CONNECTIONS_MAX = 4;
 
-type SharedService = Omit<TestService, keyof AsyncDisposable | 'service'> & { ledger: Ledger };
+/** What is opened besides the service. */
+interface Insights {
+  ledger: Ledger;
+  /** Connections of the tests' own to its database. */
+  database: Database;
+}
+export type SharedService = Omit<TestService, keyof AsyncDisposable> & Insights;
 
 /** A service, with a look into its database, for all tests of a file: opened before the first, closed after the last. */
 export function shareService(settings: Record<string, string> = {}): SharedService {
-  let opened: (TestService & { ledger: Ledger }) | undefined;
+  let opened: (TestService & Insights) | undefined;
   beforeAll(async () => {
     const muster = await openTestService(settings);
-    opened = Object.assign(muster, { ledger: openLedger(muster) });
+    const database = openDatabase(muster.database_address, CONNECTIONS_MAX);
+    opened = Object.assign(muster, { ledger: openLedger(muster), database });
   }, HOOK_TIMEOUT_MS);
   afterAll(async () => {
     await opened?.ledger[Symbol.asyncDispose]();
+    await opened?.database[Symbol.asyncDispose]();
     await opened?.[Symbol.asyncDispose]();
   }, HOOK_TIMEOUT_MS);
   const get = () => {
@@ -36,6 +46,9 @@ export function shareService(settings: Record<string, string> = {}): SharedServi
     get config() {
       return get().config;
     },
+    get database() {
+      return get().database;
+    },
     get database_address() {
       return get().database_address;
     },
@@ -44,6 +57,9 @@ export function shareService(settings: Record<string, string> = {}): SharedServi
     },
     get ledger() {
       return get().ledger;
+    },
+    get service() {
+      return get().service;
     },
   };
 }

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { sendArchive } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
@@ -11,19 +10,16 @@ import { packTar } from '../../support/tar.ts';
 
 const muster = shareService();
 let game: TestGame;
-let database: Database;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
-  database = openDatabase(muster.database_address, 1);
 });
-afterAll(() => database[Symbol.asyncDispose]());
 
 const serverSaying = async (text: string) =>
   new Uint8Array(await packTar([{ name: 'server', content: `#!/bin/sh\necho ${text}\n`, mode: 0o755 }]));
 
 /** Runs work while PostgreSQL refuses to note that a build is complete. */
 async function whileCommitsFail(build_id: string, work: () => Promise<void>): Promise<void> {
-  const execute = (text: string) => database.queries.execute(sql.raw(text));
+  const execute = (text: string) => muster.database.queries.execute(sql.raw(text));
   await execute(`create function refuse() returns trigger language plpgsql as
     $$ begin if new.build_id = '${build_id}' then raise exception 'refused'; end if; return new; end $$`);
   await execute('create trigger refusal before update on builds for each row execute function refuse()');

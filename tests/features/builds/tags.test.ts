@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { openDatabase } from '../../../src/platform/database/database.ts';
 import { buildsOf } from '../../support/builds.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -65,8 +64,9 @@ describe('tags', () => {
   test('can be removed where a build has more than it may', async () => {
     const id = await builds.make();
     const tags = Object.fromEntries(Array.from({ length: 10 }, (_, number) => [`old${number}`, 'x']));
-    await using database = openDatabase(muster.database_address, 1);
-    await database.queries.execute(sql`update builds set tags = ${JSON.stringify(tags)}::jsonb where build_id = ${id}`);
+    await muster.database.queries.execute(
+      sql`update builds set tags = ${JSON.stringify(tags)}::jsonb where build_id = ${id}`,
+    );
     expect(outcomeOf(await builds.setTags(id, { tags: { old0: null } }))).toBe('200');
     expect(Object.keys(await tagsOf(id))).toHaveLength(9);
   });

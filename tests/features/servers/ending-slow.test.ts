@@ -1,26 +1,23 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
-import { openTestService, type TestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** More than are started at one time. */
 const ENDING = 70;
 
-let muster: TestService;
+const muster = shareService();
 let game: TestGame;
 let servers: ReturnType<typeof serversOf>;
 beforeAll(async () => {
-  muster = await openTestService();
   game = await makeGame(muster.api, muster.administrator_token);
   servers = serversOf(muster, game);
-}, 90_000);
-afterAll(() => muster[Symbol.asyncDispose](), 90_000);
+});
 
 test('ending: servers that take long to end keep no other from starting', async () => {
-  await using database = openDatabase(muster.database_address, 2);
+  const { database } = muster;
   const run = (statement: string) => database.queries.execute(sql.raw(statement));
   const body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
   const other_game = await makeGame(muster.api, muster.administrator_token);

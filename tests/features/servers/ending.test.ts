@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
-import { openTestService, type TestService } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** With three processes each. */
@@ -12,15 +11,13 @@ const TOGETHER = 60;
 /** Processor time, so that a busy machine makes no difference. Each server by itself took this much on the event loop. */
 const WITHOUT_A_TURN_MS_MAX = 400;
 
-let muster: TestService;
+const muster = shareService();
 let game: TestGame;
 let servers: ReturnType<typeof serversOf>;
 beforeAll(async () => {
-  muster = await openTestService();
   game = await makeGame(muster.api, muster.administrator_token);
   servers = serversOf(muster, game);
-}, 90_000);
-afterAll(() => muster[Symbol.asyncDispose](), 90_000);
+});
 
 test('ending: servers that end together leave the event loop its turns, and all are gone', async () => {
   const body = await servers.bodyOf(await uploadShell(muster.api, game, '(setsid sleep 600 &); sleep 600 & wait'));
@@ -35,7 +32,7 @@ test('ending: servers that end together leave the event loop its turns, and all 
 }, 90_000);
 
 test('ending: the line that says why is written once, also when the end could not be noted the first time', async () => {
-  await using database = openDatabase(muster.database_address, 1);
+  const { database } = muster;
   const server_id = await servers.run('echo up; exec sleep 600');
   await servers.lines(server_id, 1);
   // A sequence counts on when a transaction is rolled back.
@@ -59,7 +56,7 @@ test('ending: the line that says why is written once, also when the end could no
 }, 90_000);
 
 test('metering: what leaves the session of its server is counted', async () => {
-  await using database = openDatabase(muster.database_address, 1);
+  const { database } = muster;
   const burn = 'n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; times; exec sleep 600';
   const server_id = await servers.run(`setsid sh -c '${burn}' & exec sleep 600`);
   const [, own = ''] = await servers.lines(server_id, 2).then((lines) => ['', lines[0]]);

@@ -1,44 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { appendFileSync, closeSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { describe, expect, test } from 'bun:test';
+import { appendFileSync, closeSync, openSync, statSync, writeSync } from 'node:fs';
 import { sql } from 'drizzle-orm';
 import { createLogCollector, type LogSource, ROUND_BYTES_MAX } from '../../../src/features/servers/log-collector.ts';
 import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
-import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
-import { makeDataDirectory } from '../../support/service.ts';
+import { shareServerLogs } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
-let game: TestGame;
-let directory: string;
-let database: Database;
-beforeAll(async () => {
-  game = await makeGame(muster.api, muster.administrator_token);
-  directory = await makeDataDirectory();
-  database = openDatabase(muster.database_address, 4);
-});
-afterAll(async () => {
-  await database[Symbol.asyncDispose]();
-  await rm(directory, { recursive: true, force: true });
-});
-
-/** The logs of a server that has ended without a word; the test writes them. */
-async function makeSources(content: string): Promise<LogSource[]> {
-  const server_id = await serversOf(muster, game).run('exit 0');
-  await endOf(muster, server_id);
-  return (['std_out', 'std_err'] as const).map((stream) => {
-    const file = join(directory, `${server_id}.${stream}`);
-    writeFileSync(file, content);
-    return { name: { server_id, stream }, file };
-  });
-}
+const { makeLogs } = shareServerLogs(muster);
 
 async function keptBytes(sources: LogSource[]): Promise<number> {
   const ids = sources.map(({ name }) => name.server_id);
-  const [row] = await database.queries.execute<{ bytes: number }>(sql`
+  const [row] = await muster.database.queries.execute<{ bytes: number }>(sql`
     select coalesce(sum(length(content)), 0)::int as bytes from server_log_chunks
     where server_id = any(${sql.param(ids)}::uuid[])`);
   return row?.bytes ?? 0;
@@ -47,10 +20,10 @@ async function keptBytes(sources: LogSource[]): Promise<number> {
 describe('log collector:', () => {
   test('a round moves so many bytes and no more, and each log has its turn', async () => {
     const flood = '\n'.repeat(2 * PIECE_BYTES_MAX);
-    const loud = (await Promise.all(Array.from({ length: 10 }, () => makeSources(flood)))).flat();
-    const quiet = await makeSources('hello\n');
+    const loud = (await Promise.all(Array.from({ length: 10 }, () => makeLogs(flood)))).flat();
+    const quiet = await makeLogs('hello\n');
     const sources = [...loud, ...quiet];
-    const logs = createLogs({ database, clock: muster.clock });
+    const logs = createLogs({ database: muster.database, clock: muster.clock });
     const collectRound = createLogCollector(logs);
 
     await collectRound(sources);
@@ -67,17 +40,17 @@ describe('log collector:', () => {
   }, 90_000);
 
   test('one log alone may use the whole round', async () => {
-    const [source] = await makeSources('\n'.repeat(2 * ROUND_BYTES_MAX));
+    const [source] = await makeLogs('\n'.repeat(2 * ROUND_BYTES_MAX));
     if (!source) throw new Error('a server has logs');
-    await createLogCollector(createLogs({ database, clock: muster.clock }))([source]);
+    await createLogCollector(createLogs({ database: muster.database, clock: muster.clock }))([source]);
     expect(await keptBytes([source])).toBe(ROUND_BYTES_MAX);
   });
 
   test('what is dropped of a running server takes no room on the disk, and its next line is kept', async () => {
-    const [source] = await makeSources('');
+    const [source] = await makeLogs('');
     if (!source) throw new Error('a server has logs');
     const { name, file } = source;
-    const logs = createLogs({ database, clock: muster.clock });
+    const logs = createLogs({ database: muster.database, clock: muster.clock });
     // As a server has it: open all the time, each write at the end.
     const writer = openSync(file, 'a');
     for (let mebibyte = 0; mebibyte < 64; mebibyte += 1) appendFileSync(file, 'y\n'.repeat(1024 ** 2 / 2));
@@ -90,16 +63,16 @@ describe('log collector:', () => {
     await logs.collect(name, file, false);
     const { lines } = await logs.lastLines(name);
     expect(lines.slice(-2).map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['y', 'the next line']);
-    const restarted = createLogs({ database, clock: muster.clock });
+    const restarted = createLogs({ database: muster.database, clock: muster.clock });
     expect(await restarted.collect(name, file, false)).toEqual({ bytes: 0, has_more: false });
   });
 
   test('a disk that is nearly full: output stays where it is, or is dropped, and what comes afterwards is kept', async () => {
-    const [source] = await makeSources('the first line\n');
+    const [source] = await makeLogs('the first line\n');
     if (!source) throw new Error('a server has logs');
     const { name, file } = source;
     let is_low = true;
-    const logs = createLogs({ database, clock: muster.clock, isSpaceLow: async () => is_low });
+    const logs = createLogs({ database: muster.database, clock: muster.clock, isSpaceLow: async () => is_low });
     const textsOf = async () => (await logs.lastLines(name)).lines.map(({ bytes }) => Buffer.from(bytes).toString());
     await logs.collect(name, file, false);
     expect(await textsOf()).toEqual([]);

@@ -1,50 +1,33 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { appendFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { describe, expect, test } from 'bun:test';
+import { appendFileSync, statSync, truncateSync } from 'node:fs';
 import type { LogName } from '../../../src/features/servers/log-store.ts';
 import { createLogs, type Logs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
-import { makeGame, type TestGame } from '../../support/game.ts';
-import { endOf, serversOf } from '../../support/servers.ts';
-import { makeDataDirectory } from '../../support/service.ts';
+import type { Database } from '../../../src/platform/database/database.ts';
+import { shareServerLogs } from '../../support/server-logs.ts';
+import { endOf } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
 const MIB = 1024 ** 2;
 const muster = shareService();
-let game: TestGame;
-let directory: string;
-let database: Database;
-beforeAll(async () => {
-  game = await makeGame(muster.api, muster.administrator_token);
-  directory = await makeDataDirectory();
-  database = openDatabase(muster.database_address, 4);
-});
+const shared = shareServerLogs(muster);
 
-afterAll(async () => {
-  await database[Symbol.asyncDispose]();
-  await rm(directory, { recursive: true, force: true });
-});
-
-/** A server that has ended without a word: its log is for the test to write. */
-async function makeLog(): Promise<{ name: LogName; file: string }> {
-  const server_id = await serversOf(muster, game).run('exit 0');
-  await endOf(muster, server_id);
-  const file = join(directory, server_id);
-  writeFileSync(file, '');
-  return { name: { server_id, stream: 'std_out' }, file };
+/** The output of a server that has ended without a word: for the test to write. */
+async function makeLog() {
+  const [output] = await shared.makeLogs('');
+  if (!output) throw new Error('a server has an output');
+  return output;
 }
 
 /** One that runs and says nothing. */
 async function runSilent() {
-  const servers = serversOf(muster, game);
+  const servers = shared.servers();
   const server_id = await servers.run('exec sleep 1000');
   await servers.started(server_id);
   const name: LogName = { server_id, stream: 'std_out' };
-  return { servers, server_id, name, file: join(directory, server_id) };
+  return { servers, server_id, name, file: shared.fileOf(server_id) };
 }
 
-const openLogs = (on: Database = database): Logs => createLogs({ database: on, clock: muster.clock });
+const openLogs = (on: Database = muster.database): Logs => createLogs({ database: on, clock: muster.clock });
 
 async function linesOf(logs: Logs, name: LogName): Promise<string[]> {
   const lines: string[] = [];
@@ -87,7 +70,7 @@ describe('what servers write is kept', () => {
 
   test('also when the database did what it was asked to and could not say so', async () => {
     const { name, file } = await makeLog();
-    const logs = openLogs(forgetful(database, 3));
+    const logs = openLogs(forgetful(muster.database, 3));
     for (let round = 0; round < 20; round += 1) {
       write(file, numbered(round * 10, round * 10 + 10));
       await logs.collect(name, file, false).catch(() => {});
@@ -120,7 +103,7 @@ describe('what servers write is kept', () => {
     const logs = openLogs();
     write(file, numbered(0, 3));
     await logs.collect(name, file, false);
-    expect(await logs.collect(name, join(directory, 'nowhere'), true)).toEqual({ bytes: 0, has_more: false });
+    expect(await logs.collect(name, shared.fileOf('nowhere'), true)).toEqual({ bytes: 0, has_more: false });
     expect(await linesOf(logs, name)).toEqual(numbered(0, 3));
   });
 

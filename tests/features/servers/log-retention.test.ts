@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { makeDataDirectory, openTestService } from '../../support/service.ts';
@@ -15,21 +14,16 @@ const MIB = 1024 ** 2;
 const DAY_MS = 24 * 3_600_000;
 const PIECES_PER_LOG = 1_000;
 const muster = shareService();
-let database: Database;
 let server_id: string;
 beforeAll(async () => {
-  database = openDatabase(muster.database_address, 4);
   const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
   server_id = await servers.run('exit 0');
   await endOf(muster, server_id);
 });
-afterAll(async () => {
-  await database[Symbol.asyncDispose]();
-});
 
 /** Writes pieces of a line each into the logs of so many servers like ours. Returns their ids. */
 async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise<string[]> {
-  const rows = await database.queries.execute<{ server_id: string }>(sql`
+  const rows = await muster.database.queries.execute<{ server_id: string }>(sql`
     with copied as (
       insert into servers
       select (jsonb_populate_record(one, jsonb_build_object('server_id', gen_random_uuid()))).*
@@ -48,7 +42,7 @@ async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise
 
 /** How many pieces with lines there are. */
 async function countPieces(server_ids: string[]): Promise<number> {
-  const [row] = await database.queries.execute<{ pieces: number }>(sql`
+  const [row] = await muster.database.queries.execute<{ pieces: number }>(sql`
     select count(*)::int as pieces from server_log_chunks
     where octet_length(content) > 0 and server_id = any(${sql.param(server_ids)}::uuid[])`);
   return row?.pieces ?? 0;
@@ -69,7 +63,7 @@ describe('log retention:', () => {
   test('several processes share the work', async () => {
     const old = await fillLogs({ servers: 10, ts: threeDaysAgo() });
     const forget = async () => {
-      const logs = createLogs({ database, clock: muster.clock });
+      const logs = createLogs({ database: muster.database, clock: muster.clock });
       let sum = 0;
       for (let count = -1; count !== 0; sum += count) count = await logs.forgetOld();
       return sum;
@@ -81,12 +75,12 @@ describe('log retention:', () => {
 
   test('each stream of a log keeps its last piece as a mark', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: threeDaysAgo() });
-    await database.queries.execute(sql`
+    await muster.database.queries.execute(sql`
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
       values (${id}, 'std_err', 5, 1, ${threeDaysAgo().toISOString()}, 5, 5, 'line')`);
-    const logs = createLogs({ database, clock: muster.clock });
+    const logs = createLogs({ database: muster.database, clock: muster.clock });
     while ((await logs.forgetOld()) > 0);
-    const marks = await database.queries.execute<{ stream: string; first_line: number }>(sql`
+    const marks = await muster.database.queries.execute<{ stream: string; first_line: number }>(sql`
       select stream, first_line::int from server_log_chunks where server_id = ${id} order by stream`);
     expect([...marks]).toEqual([
       { stream: 'std_err', first_line: 5 },
@@ -96,8 +90,8 @@ describe('log retention:', () => {
 
   test('a piece that another transaction holds keeps nothing else', async () => {
     const [held = '', ...others] = await fillLogs({ servers: 3, ts: threeDaysAgo() });
-    const logs = createLogs({ database, clock: muster.clock });
-    await database.transact(async (tx) => {
+    const logs = createLogs({ database: muster.database, clock: muster.clock });
+    await muster.database.transact(async (tx) => {
       await tx.execute(sql`select from server_log_chunks where server_id = ${held} and first_line = 0 for update`);
       while ((await logs.forgetOld()) > 0);
       expect(await countPieces(others)).toBe(0);
@@ -114,7 +108,7 @@ describe('log retention:', () => {
     const file = join(directory, 'output');
     // It goes on where the pieces end, 5 bytes before the end of the last.
     writeFileSync(file, '\n'.repeat(5 * PIECES_PER_LOG - 5 + 8 * MIB));
-    const logs = createLogs({ database, clock: muster.clock });
+    const logs = createLogs({ database: muster.database, clock: muster.clock });
     while ((await logs.collect(name, file, false)).has_more);
     expect(await countPieces([id])).toBe(PIECES_PER_LOG + (8 * MIB) / PIECE_BYTES_MAX);
     for (let round = 0; round < 2; round += 1) {

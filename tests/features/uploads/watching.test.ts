@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { shareService } from '../../support/suite.ts';
 import { prepareScript, sendPart } from '../../support/uploads.ts';
 
 const muster = shareService();
 let game: TestGame;
-let database: Database;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
-  database = openDatabase(muster.database_address, 1);
 });
-afterAll(() => database[Symbol.asyncDispose]());
 
 const seen = async (upload_id: string) =>
   (await muster.api.ok('GET', `/cloud/games/${game.game_id}/uploads/${upload_id}`, { token: game.cloud_token })).upload;
@@ -20,7 +16,7 @@ const seen = async (upload_id: string) =>
 test('upload: who watches it reads none of its files, however many parts come', async () => {
   const { requests, upload_id } = await prepareScript(muster, game, { content_length: 3 });
   for (const request of requests) expect(await sendPart(request, '1+1')).toBe('200 taken');
-  await database.transact(async (tx) => {
+  await muster.database.transact(async (tx) => {
     await tx.execute(sql`lock table upload_files in access exclusive mode`);
     expect(await seen(upload_id)).toMatchObject({ received_length: 3, complete: false });
   });

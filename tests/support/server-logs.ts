@@ -1,0 +1,35 @@
+import { afterAll, beforeAll } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LOG_STREAMS } from '../../src/features/servers/tables.ts';
+import { makeGame, type TestGame } from './game.ts';
+import { endOf, serversOf } from './servers.ts';
+import { makeDataDirectory } from './service.ts';
+import type { SharedService } from './suite.ts';
+
+/** A game's servers that say nothing, and a directory for what the tests of a file write as their output. */
+export function shareServerLogs(muster: SharedService) {
+  let directory: string;
+  let game: TestGame;
+  beforeAll(async () => {
+    directory = await makeDataDirectory();
+    game = await makeGame(muster.api, muster.administrator_token);
+  });
+  afterAll(() => rm(directory, { recursive: true, force: true }));
+
+  return {
+    fileOf: (name: string): string => join(directory, name),
+    servers: () => serversOf(muster, game),
+    /** Runs a server that ends without a word. Returns its logs, and files with this content to collect them from. */
+    async makeLogs(content: string) {
+      const server_id = await serversOf(muster, game).run('exit 0');
+      await endOf(muster, server_id);
+      return LOG_STREAMS.map((stream) => {
+        const file = join(directory, `${server_id}.${stream}`);
+        writeFileSync(file, content);
+        return { name: { server_id, stream }, file };
+      });
+    },
+  };
+}
