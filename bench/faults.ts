@@ -9,6 +9,7 @@ import { diskFull } from './faults/disk-full.ts';
 import { drips } from './faults/drips.ts';
 import { ending } from './faults/ending.ts';
 import { glob } from './faults/glob.ts';
+import { history } from './faults/history.ts';
 import { machine } from './faults/machine.ts';
 import { readOptions } from './faults/options.ts';
 import { passwords } from './faults/passwords.ts';
@@ -34,6 +35,7 @@ const FAULTS = [
   compression,
   avatars,
   retention,
+  history,
   machine,
 ];
 

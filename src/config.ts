@@ -81,6 +81,8 @@ export interface Config {
   verification_timeout_ms: number;
   outbound_allow: string[];
   ip_database_file: string | undefined;
+  /** 0: for ever. */
+  history_days: number;
   receipts_per_second_max: number;
   /** Of providers of captchas, for versions without keys of their own. */
   shared_captcha_keys: { hcaptcha?: CaptchaKeys; turnstile?: CaptchaKeys };
@@ -164,6 +166,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     verification_timeout_ms: settings.MUSTER_VERIFICATION_TIMEOUT_MS,
     outbound_allow: parseOutboundAllow(settings.MUSTER_OUTBOUND_ALLOW),
     ip_database_file: settings.MUSTER_IP_DATABASE,
+    history_days: settings.MUSTER_HISTORY_DAYS,
     receipts_per_second_max: settings.MUSTER_RECEIPTS_PER_SECOND_MAX,
     shared_captcha_keys: {
       ...readCaptchaKeys('hcaptcha', settings.MUSTER_HCAPTCHA_SITE_KEY, settings.MUSTER_HCAPTCHA_SECRET_KEY),

@@ -37,6 +37,7 @@ import { mediaRoutes } from './features/media/routes.ts';
 import { createNamespaces } from './features/namespaces/namespaces.ts';
 import { namespaceRoutes } from './features/namespaces/routes.ts';
 import { namespaceSettingsRoutes } from './features/namespaces/settings-routes.ts';
+import { startRetention } from './features/retention/retention.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
 import { createLogs } from './features/servers/logs.ts';
 import { startMetering } from './features/servers/metering.ts';
@@ -298,6 +299,7 @@ async function openAll(
     startPlayerCounts({ ...base, groups, countPlayers: lobbies.countPlayers }, signal),
     space.startWatching(signal),
     startLimitingConnections({ ...config, events, signal }),
+    startRetention({ ...base, ...config, lobbies, servers }, signal),
     captcha.startForgetting(signal),
     lobbies.receipts.startKeeping(signal),
     lobbies.queue.startKeeping(signal),

@@ -191,6 +191,12 @@ export const Settings = Type.Object({
       description: "File that locates IP addresses, in MaxMind's format (for example GeoLite2 City).",
     }),
   ),
+  MUSTER_HISTORY_DAYS: Type.Integer({
+    default: 30,
+    minimum: 0,
+    maximum: 36_500,
+    description: 'Days after which ended lobbies, players and servers are removed; 0 keeps them for ever.',
+  }),
   MUSTER_RECEIPTS_PER_SECOND_MAX: Type.Integer({
     default: 50,
     minimum: 0,

@@ -11,6 +11,7 @@ export function openDatabaseOf({ data_directory }: Home) {
     ...(await database.queries.execute<Record<string, unknown>>(sql.raw(statement))),
   ];
   return {
+    queries: database.queries,
     execute,
     /** The only number that a statement gives. */
     count: async (statement: string): Promise<number> => Number(Object.values((await execute(statement))[0] ?? {})[0]),

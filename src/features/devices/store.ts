@@ -1,13 +1,20 @@
 import { eq, lt } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
-import { touch } from '../../platform/watch/versions.ts';
+import { deleteTopics, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type DeviceLinkRow, deviceLinks } from './tables.ts';
 
 /** Completes a link once and deletes links whose tokens expired before a moment. Returns false if it was complete. */
 export async function insertLink(tx: Tx, row: DeviceLinkRow, forget_before: Date): Promise<boolean> {
   await touch(tx, [topics.deviceLink(row.device_link_id)]);
-  await tx.delete(deviceLinks).where(lt(deviceLinks.complete_ts, forget_before));
+  const forgotten = await tx
+    .delete(deviceLinks)
+    .where(lt(deviceLinks.complete_ts, forget_before))
+    .returning({ device_link_id: deviceLinks.device_link_id });
+  await deleteTopics(
+    tx,
+    forgotten.map(({ device_link_id }) => topics.deviceLink(device_link_id)),
+  );
   const rows = await tx.insert(deviceLinks).values(row).onConflictDoNothing().returning();
   return rows.length > 0;
 }

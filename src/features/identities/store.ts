@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
-import { touch } from '../../platform/watch/versions.ts';
+import { deleteTopics, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type IdentityRow, identities, type RefreshTokenRow, refreshTokens } from './tables.ts';
 
@@ -175,5 +175,6 @@ export async function deleteIdentities(tx: Tx, identity_ids: string[]): Promise<
     .delete(identities)
     .where(sql`${identities.identity_id} = any(${sql.param(identity_ids)}::uuid[])`)
     .returning({ avatar_upload_id: identities.avatar_upload_id });
+  await deleteTopics(tx, [...identity_ids.map(topics.identity), ...identity_ids.map(topics.gamesOf)]);
   return rows.flatMap(({ avatar_upload_id }) => avatar_upload_id ?? []);
 }

@@ -5,6 +5,8 @@ import { createHistory, type HistoryDependencies } from './history.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createDevelopmentAnswers } from './matchmaking/development-answers.ts';
 import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/matchmaker.ts';
+import { removeEnded } from './retention.ts';
+import { isLobbyOn } from './retention-store.ts';
 import { selectLobby, selectPlayersByGame } from './store.ts';
 
 export type { ExportedLobby } from './history.ts';
@@ -29,6 +31,10 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     development: createDevelopmentAnswers(dependencies.tokens, listing),
     /** Returns how many players have a seat, by game; games without any may be missing. */
     countPlayers: () => selectPlayersByGame(dependencies.database.queries),
+    /** Removes players that came, and lobbies that stopped, before a moment, in small steps. */
+    removeEnded: (before: Date) => removeEnded(dependencies.database, before),
+    /** A condition: there is a lobby, running or ended, on the server that a column names. */
+    isOn: isLobbyOn,
     /** Returns the server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
     async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {
       const lobby = await selectLobby(dependencies.database.queries, lobby_id);

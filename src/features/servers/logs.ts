@@ -18,7 +18,7 @@ const LOG_BYTES_MAX = 16 * 1024 ** 2;
 const LINE_BYTES_MAX = 16 * 1024;
 const LINES_PER_ANSWER_MAX = 256;
 /** Retention of the reference API (field-behaviour 2). */
-const KEPT_FOR_MS = 3 * 24 * 3_600_000;
+export const LOGS_KEPT_FOR_MS = 3 * 24 * 3_600_000;
 const FORGOTTEN_AT_ONCE_MAX = 1_000;
 /** Number of oldest pieces to check when a new piece exceeds the limit of a log. */
 const TRIMMED_AT_ONCE_MAX = 64;
@@ -187,7 +187,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     },
     /** Deletes a batch of old pieces. Returns how many; more may remain unless it is 0. */
     forgetOld: () =>
-      store.forgetChunksBefore(database.queries, after(clock.now(), -KEPT_FOR_MS), FORGOTTEN_AT_ONCE_MAX),
+      store.forgetChunksBefore(database.queries, after(clock.now(), -LOGS_KEPT_FOR_MS), FORGOTTEN_AT_ONCE_MAX),
   };
 }
 

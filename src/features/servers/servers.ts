@@ -7,7 +7,9 @@ import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import { topics } from '../topics.ts';
 import type { LogName } from './log-store.ts';
-import type { LogLines, Logs } from './logs.ts';
+import { LOGS_KEPT_FOR_MS, type LogLines, type Logs } from './logs.ts';
+import { removeEnded } from './retention.ts';
+import type { InUse } from './retention-store.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
@@ -156,6 +158,11 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Returns the processor time of games' servers within a window, by game and datacenter. */
     usageOf: (game_ids: string[], window: { start: Date; end: Date }) =>
       selectUsage(database.queries, game_ids, window),
+    /** Removes servers that ended before a moment, and whose logs are gone, in small steps. */
+    removeEnded(before: Date, isInUse: InUse) {
+      const logs_end = after(clock.now(), -LOGS_KEPT_FOR_MS);
+      return removeEnded(database, before < logs_end ? before : logs_end, isInUse);
+    },
     /** Returns when servers started and how they ended, by id. */
     async outcomesOf(server_ids: string[]): Promise<Map<string, Outcome>> {
       const outcomes = await store.selectOutcomes(database.queries, server_ids);

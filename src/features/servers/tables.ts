@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import {
   bigint,
   customType,
+  doublePrecision,
   index,
   integer,
   jsonb,
@@ -90,6 +91,7 @@ export const servers = pgTable(
     index('servers_ending_unplaced')
       .on(table.datacenter_id, table.destroyed_at)
       .where(sql`node_id is null and ended_at is null and destroyed_at is not null`),
+    index('servers_ended').on(table.ended_at).where(sql`ended_at is not null`),
     index('servers_of_node').on(table.node_id).where(sql`ended_at is null`),
   ],
 );
@@ -160,7 +162,21 @@ export const serverUsage = pgTable(
   (table) => [
     primaryKey({ columns: [table.server_id, table.interval_start] }),
     index('server_usage_of_game').on(table.game_id, table.interval_start),
+    index('server_usage_by_age').on(table.interval_start),
   ],
+);
+
+/** The same of a game as a whole, for intervals whose rows of single servers have been removed. */
+export const gameUsage = pgTable(
+  'game_usage',
+  {
+    game_id: uuid().notNull(),
+    datacenter_id: uuid().notNull(),
+    interval_start: moment().notNull(),
+    /** Not whole: of a row that reached into two intervals, each has its share. */
+    cpu_ms: doublePrecision().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.game_id, table.interval_start, table.datacenter_id] })],
 );
 
 /** How much a server had used when it was last looked at. */

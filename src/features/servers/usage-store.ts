@@ -1,8 +1,7 @@
-import { and, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { isAnyOf } from '../../platform/database/lists.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
-import { INTERVAL_MS, serverMeters, servers, serverUsage } from './tables.ts';
+import { gameUsage, INTERVAL_MS, serverMeters, servers, serverUsage } from './tables.ts';
 
 /** What a server has used since it was started. */
 export interface Reading {
@@ -61,25 +60,27 @@ export async function selectMeters(queries: Queries, server_ids: string[]): Prom
   return new Map(rows.map(({ server_id, cpu_ms }) => [server_id, cpu_ms]));
 }
 
-/** By game and datacenter: of each interval the share that lies in a window, as if its time was used evenly. */
+/**
+ * By game and datacenter: of each interval the share that lies in a window, as if its time was used evenly. Of servers that
+ * have been removed there is only the sum of an interval.
+ */
 export async function selectUsage(queries: Queries, game_ids: string[], { start, end }: { start: Date; end: Date }) {
-  const { game_id, datacenter_id, interval_start, cpu_ms } = serverUsage;
-  const from = sql`coalesce(${serverUsage.from_ts}, ${interval_start})`;
-  const until = sql`coalesce(${serverUsage.until_ts}, ${interval_start} + ${INTERVAL_MS} * interval '1 ms')`;
-  const inside = sql`extract(epoch from least(${until}, ${timestamptz(end)}) - greatest(${from}, ${timestamptz(start)}))`;
-  const share = sql`least(${inside} / extract(epoch from ${until} - ${from}), 1)`;
-  return await queries
-    .select({ game_id, datacenter_id, cpu_ms: sql<number>`round(sum(${cpu_ms} * ${share}))::float8` })
-    .from(serverUsage)
-    .where(
-      and(
-        isAnyOf(game_id, game_ids),
-        // For the index: no time reaches beyond its interval.
-        sql`${interval_start} > ${timestamptz(start)} - ${INTERVAL_MS} * interval '1 ms'`,
-        sql`${until} > ${timestamptz(start)}`,
-        sql`${from} < ${timestamptz(end)}`,
-      ),
+  const length = sql`${INTERVAL_MS} * interval '1 ms'`;
+  const inside = sql`extract(epoch from least(until_ts, ${timestamptz(end)}) - greatest(from_ts, ${timestamptz(start)}))`;
+  // For the indexes: no time reaches beyond its interval.
+  const of_games = sql`game_id = any(${sql.param(game_ids)}::uuid[]) and interval_start > ${timestamptz(start)} - ${length}`;
+  const rows = await queries.execute<{ game_id: string; datacenter_id: string; cpu_ms: number }>(sql`
+    with used as (
+      select game_id, datacenter_id, cpu_ms,
+        coalesce(from_ts, interval_start) as from_ts, coalesce(until_ts, interval_start + ${length}) as until_ts
+      from ${serverUsage} where ${of_games}
+      union all
+      select game_id, datacenter_id, cpu_ms, interval_start, interval_start + ${length}
+      from ${gameUsage} where ${of_games}
     )
-    .groupBy(game_id, datacenter_id)
-    .orderBy(game_id, datacenter_id);
+    select game_id, datacenter_id,
+      round(sum(cpu_ms * least(${inside} / extract(epoch from until_ts - from_ts), 1)))::float8 as cpu_ms
+    from used where until_ts > ${timestamptz(start)} and from_ts < ${timestamptz(end)}
+    group by game_id, datacenter_id order by game_id, datacenter_id`);
+  return [...rows];
 }

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { UploadPart } from '../../platform/objects/presign.ts';
-import { bump, touch } from '../../platform/watch/versions.ts';
+import { bump, deleteTopics, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type UploadFileRow, type UploadRow, uploadFiles, uploads } from './tables.ts';
 
@@ -140,6 +140,7 @@ export async function deleteUpload(tx: Tx, upload_id: string): Promise<UploadRow
     .delete(uploads)
     .where(and(eq(uploads.upload_id, upload_id), is_unused))
     .returning();
+  if (row) await deleteTopics(tx, [topics.upload(upload_id)]);
   return row;
 }
 

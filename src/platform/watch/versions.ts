@@ -60,6 +60,18 @@ export function bumpSelected(names: SQL, expression: string): SQL {
     )`;
 }
 
+/**
+ * Deletes the rows of topics whose things are deleted in the same transaction, and notifies watchers, who then find nothing
+ * there. Unlike {@link touch} it may come after the things are locked: no one else waits for these topics.
+ */
+export async function deleteTopics(tx: Tx, names: string[]): Promise<void> {
+  await tx.execute(sql`
+    with forgotten as (
+      delete from ${topics} where topic = any(${sql.param(names)}::text[]) returning topic
+    )
+    select pg_notify(${CHANGES_CHANNEL}, '0 ' || topic) from forgotten`);
+}
+
 const VERSIONS = createStatement<{ names: string[] }>(
   (value) => sql`select topic, version from ${topics} where topic = any(${value('names')}::text[])`,
 );

@@ -32,6 +32,8 @@ test('guests: one is removed 30 days after the last token expired, unless someth
     values (${upload_id}, ${ended.identity_id}, 'identity_avatar', false, 1, now(), now())`);
   await database.queries.execute(sql`
     update identities set avatar_upload_id = ${upload_id} where identity_id = ${ended.identity_id}`);
+  const profile = { token: ended.token, body: { display_name: 'Ended' } };
+  await muster.api.ok('POST', '/identity/identities/self/profile', profile);
 
   muster.clock.advance(100 * DAY_MS);
   const { identity } = await muster.api.ok('POST', '/identity/identities', {
@@ -48,6 +50,9 @@ test('guests: one is removed 30 days after the last token expired, unless someth
   const [picture] = await database.queries.execute(sql`
     select from uploads where upload_id = ${upload_id} and discard_ts is null`);
   expect(picture).toBeUndefined();
+  const watched = await database.queries.execute(sql`
+    select from topics where split_part(topic, ':', 2) in (${ended.identity_id}, ${renewed.identity_id})`);
+  expect(watched.length).toBe(0);
 
   async function guest(): Promise<Person> {
     return await makeGuest(muster.api, game);

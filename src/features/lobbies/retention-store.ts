@@ -1,0 +1,44 @@
+import { type Column, type SQL, sql } from 'drizzle-orm';
+import type { Tx } from '../../platform/database/database.ts';
+import { timestamptz } from '../../platform/database/moments.ts';
+import { deleteTopics } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { lobbies, players } from './tables.ts';
+
+const PLAYERS_AT_ONCE = 2_000;
+const LOBBIES_AT_ONCE = 500;
+
+/**
+ * Deletes players without a seat that came before a moment: those among the next 2,000 after a player, in the order of their
+ * ids. Ids begin with their time, so that is the order in which players came, and needs no index of its own. Returns the
+ * last of these players; undefined when all that follow are younger.
+ */
+export async function deletePlayersBefore(tx: Tx, before: Date, after: string): Promise<string | undefined> {
+  const [row] = await tx.execute<{ last: string | null }>(sql`
+    with page as materialized (
+      select player_id, remove_ts, create_ts < ${timestamptz(before)} as is_old from ${players}
+      where player_id > ${after}::uuid order by player_id limit ${PLAYERS_AT_ONCE}
+    ),
+    deleted as (
+      delete from ${players} where player_id = any(array(select player_id from page where is_old and remove_ts is not null))
+    )
+    select case when is_old then player_id end as last from page order by player_id desc limit 1`);
+  return row?.last ?? undefined;
+}
+
+/** Deletes some of the lobbies that stopped before a moment. Returns their namespaces; there are no more when it is empty. */
+export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[]> {
+  const deleted = await tx.execute<{ lobby_id: string; namespace_id: string }>(sql`
+    delete from ${lobbies} where lobby_id = any(array(
+      select lobby_id from ${lobbies} where stop_ts < ${timestamptz(before)} order by stop_ts limit ${LOBBIES_AT_ONCE}
+    ))
+    returning lobby_id, namespace_id`);
+  const names = deleted.flatMap(({ lobby_id }) => [topics.lobby(lobby_id), topics.seats(lobby_id)]);
+  await deleteTopics(tx, names);
+  return [...new Set(deleted.map(({ namespace_id }) => namespace_id))];
+}
+
+/** A condition: there is a lobby, running or ended, on the server that a column names. */
+export function isLobbyOn(server_id: Column): SQL {
+  return sql`exists (select from ${lobbies} where ${lobbies.server_id} = ${server_id})`;
+}

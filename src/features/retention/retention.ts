@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { startLoop } from '../../platform/loop.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import type { Lobbies } from '../lobbies/lobbies.ts';
+import type { Servers } from '../servers/servers.ts';
+import { topics } from '../topics.ts';
+
+const EVERY_MS = 60_000;
+const DAY_MS = 24 * 3_600_000;
+
+interface RetentionDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  lobbies: Pick<Lobbies, 'removeEnded' | 'isOn'>;
+  servers: Pick<Servers, 'removeEnded'>;
+  /** 0: for ever. */
+  history_days: number;
+}
+
+/** Removes players, lobbies and servers so many days after they ended, a little at a time. */
+export function startRetention(dependencies: RetentionDependencies, signal: AbortSignal): { stopped: Promise<void> } {
+  const { database, clock, events, lobbies, servers, history_days } = dependencies;
+
+  async function removeOld(): Promise<number> {
+    const before = after(clock.now(), -history_days * DAY_MS);
+    await inSmallSteps(lobbies.removeEnded(before));
+    await inSmallSteps(servers.removeEnded(before, lobbies.isOn));
+    return 0;
+  }
+
+  /** Rests after each step for as long as it took, so that a backlog leaves the database to players half of the time. */
+  async function inSmallSteps(steps: AsyncGenerator<string[]>): Promise<void> {
+    let started = performance.now();
+    for await (const namespace_ids of steps) {
+      // One at a time and after the fact: creating a lobby waits for these rows.
+      for (const namespace_id of namespace_ids) {
+        await database.transact((tx) => touch(tx, [topics.serversOf(namespace_id)]));
+      }
+      await sleep(performance.now() - started, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      started = performance.now();
+    }
+  }
+
+  if (history_days === 0) return { stopped: Promise.resolve() };
+  return startLoop({ name: 'old-history', every_ms: EVERY_MS, signal, events, step: removeOld });
+}
