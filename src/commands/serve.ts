@@ -23,7 +23,10 @@ export async function serve(): Promise<number> {
   const giving_up = new AbortController();
   void stop_requested.then((reason) => giving_up.abort(reason));
   const service = await openUnlessStopped(config, events, giving_up.signal);
-  if (!service) return 0;
+  if (!service) {
+    await events.settle();
+    return 0;
+  }
   const started_in_ms = Math.round(performance.now() - started);
   console.log(greeting(config, service));
   events.emit({ event: 'service_started', version: VERSION, url: config.public_url, started_in_ms });
