@@ -20,7 +20,7 @@ describe('a game server is killed', () => {
     await opened.disposeAsync();
   }, 90_000);
 
-  const LOST = '[muster] the process was lost: the machine was restarted, or somebody else ended it';
+  const LOST = '[muster] the process was lost: the machine restarted, or another program ended it';
   const CASES = [
     { what: 'itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [] },
     { what: 'the shell in front of it', isKilled: (pid: number) => sessionOf(pid) === pid, notes: [LOST] },

@@ -14,7 +14,7 @@ export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | u
       '/cloud/bootstrap',
       {
         operation: 'getBootstrap',
-        summary: 'What this service is, and where its parts are.',
+        summary: 'Describes this service and the addresses of its parts.',
         allow: 'anyone',
         response: BootstrapAnswer,
       },

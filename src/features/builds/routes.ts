@@ -35,7 +35,7 @@ export function buildRoutes(builds: Builds) {
       '/games/:game_id/environments/:environment_id/builds',
       {
         operation: 'listBuilds',
-        summary: 'Lists the builds of an environment, the newest first.',
+        summary: 'Lists the builds of an environment, newest first.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
         limit: READING,
@@ -74,7 +74,7 @@ export function buildRoutes(builds: Builds) {
       '/games/:game_id/environments/:environment_id/builds/prepare',
       {
         operation: 'prepareBuild',
-        summary: 'Announces a build of an environment; the answer says where to send its file.',
+        summary: 'Prepares a build of an environment. The answer says where to send its file.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.PrepareBuildBody,
@@ -91,7 +91,7 @@ export function buildRoutes(builds: Builds) {
       '/games/:game_id/environments/:environment_id/builds/:build_id/complete',
       {
         operation: 'completeBuild',
-        summary: "Declares that a build's file has been sent. It is looked through and can be used from then on.",
+        summary: 'Completes a build whose file has been sent. It is checked and can be used afterwards.',
         allow: ['identity', 'cloud'],
         access: 'write',
         response: Empty,
@@ -108,7 +108,7 @@ export function buildRoutes(builds: Builds) {
       {
         operation: 'patchBuildTags',
         summary:
-          'Adds tags to a build, or removes those that are null; an exclusive tag is taken from the other builds of the environment.',
+          'Adds tags to a build and removes those that are null. An exclusive tag is removed from the other builds of the environment.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.PatchTagsBody,
@@ -132,7 +132,7 @@ export function buildRoutes(builds: Builds) {
       '/cloud/games/:game_id/builds',
       {
         operation: 'createGameBuild',
-        summary: 'Announces a build of a game, for all of its namespaces; the answer says where to send its file.',
+        summary: 'Prepares a build of a game, for all of its namespaces. The answer says where to send its file.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.CreateGameBuildBody,
@@ -149,7 +149,7 @@ export function buildRoutes(builds: Builds) {
       '/cloud/games/:game_id/builds',
       {
         operation: 'listGameBuilds',
-        summary: 'Lists all builds of a game, the newest first.',
+        summary: 'Lists all builds of a game, newest first.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: wire.GameBuildsAnswer,

@@ -16,7 +16,7 @@ export function captchaRoutes(captcha: Captcha) {
       `${prefix}/captcha/challenge`,
       {
         operation: prefix === '/v1' ? 'createCaptchaChallengeV1' : 'createCaptchaChallenge',
-        summary: 'A proof of work, where the version asks for one. Its solution comes with find, join or create.',
+        summary: 'Returns a proof of work, if the version uses it. Send its solution with find, join or create.',
         allow: ['public', 'development'],
         is_tokenless: true,
         limit: CHALLENGES,

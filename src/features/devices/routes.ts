@@ -13,7 +13,7 @@ export function deviceRoutes(devices: Devices) {
       '/cloud/devices/links',
       {
         operation: 'prepareDeviceLink',
-        summary: 'Prepares a link by which a tool comes by a cloud token: open the URL, wait at GET.',
+        summary: 'Prepares a link by which a tool gets a cloud token: open the URL, wait at GET.',
         allow: 'anyone',
         body: Empty,
         response: PreparedLink,
@@ -24,7 +24,7 @@ export function deviceRoutes(devices: Devices) {
       '/cloud/devices/links',
       {
         operation: 'getDeviceLink',
-        summary: 'The cloud token of a link, once somebody has completed it. The token in the query is the permission.',
+        summary: 'The cloud token of a link, once a person has completed it. The token in the query is the permission.',
         allow: 'anyone',
         query: LinkQuery,
         response: DeviceLink,
@@ -40,7 +40,7 @@ export function deviceRoutes(devices: Devices) {
       '/cloud/devices/links/complete',
       {
         operation: 'completeDeviceLink',
-        summary: 'Gives the tool behind a link a cloud token for a game.',
+        summary: 'Completes a link: gives its tool a cloud token for a game.',
         allow: ['identity'],
         body: CompleteBody,
         response: Empty,

@@ -33,7 +33,7 @@ export function exportRoutes(exports: Exports) {
       {
         operation: 'exportLobbyLogs',
         ...asking,
-        summary: "A link to all that a lobby's server wrote.",
+        summary: "A link to the log of a lobby's server.",
         body: LogsBody,
         errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
@@ -42,7 +42,7 @@ export function exportRoutes(exports: Exports) {
     route('GET', '/exports/lobby-history.csv', { ...fetching, summary: 'A lobby history.' }, async ({ request }) =>
       csv(exports.lobbyHistory(request.url), 'lobby-history.csv'),
     ),
-    route('GET', '/exports/lobby-logs.csv', { ...fetching, summary: 'What a server wrote.' }, async ({ request }) =>
+    route('GET', '/exports/lobby-logs.csv', { ...fetching, summary: 'The log of a server.' }, async ({ request }) =>
       csv(exports.lobbyLogs(request.url), 'lobby-logs.csv'),
     ),
   ];

@@ -40,7 +40,7 @@ export function gameRoutes(games: Games) {
       '/cloud/games/validate',
       {
         operation: 'validateGame',
-        summary: 'Says what is wrong with the names of a game, without creating it.',
+        summary: 'Checks the names of a game without creating it.',
         allow: ['identity', 'cloud'],
         body: wire.GameNames,
         response: ValidationErrors,
@@ -64,7 +64,7 @@ export function gameRoutes(games: Games) {
       '/cloud/games/:game_id/tokens/cloud',
       {
         operation: 'createCloudToken',
-        summary: 'Makes a token for tools that deploy the game.',
+        summary: 'Creates a token for tools that deploy the game.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Empty,
@@ -80,7 +80,7 @@ export function gameRoutes(games: Games) {
       '/cloud/games/:game_id/tokens/revoke',
       {
         operation: 'revokeTokens',
-        summary: 'Refuses the cloud and service tokens that the game had until now. For the owner of its group.',
+        summary: 'Revokes all cloud and service tokens of the game. For the owner of its group.',
         allow: ['identity'],
         access: 'write',
         body: Empty,
@@ -112,7 +112,7 @@ export function gameRoutes(games: Games) {
       '/cloud/auth/inspect',
       {
         operation: 'inspectToken',
-        summary: 'Says whose token this is.',
+        summary: "Describes the caller's token.",
         allow: ['identity', 'cloud'],
         response: wire.InspectAnswer,
       },

@@ -27,7 +27,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'listGroupMembers',
         ...reading,
-        summary: 'The members of a group, those longest in it first.',
+        summary: 'The members of a group, the longest member first.',
         response: wire.MembersAnswer,
         errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER'],
       },
@@ -46,7 +46,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'listJoinRequests',
         ...reading,
-        summary: 'Who would like to be a member. For the owner.',
+        summary: 'The join requests of a group. For the owner.',
         response: wire.JoinRequestsAnswer,
         errors: [...OWNER_ERRORS],
       },
@@ -62,7 +62,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'listGroupBans',
         ...reading,
-        summary: 'Who may not be a member. For the owner.',
+        summary: 'The banned people of a group. For the owner.',
         response: wire.BansAnswer,
         errors: [...OWNER_ERRORS],
       },
@@ -82,7 +82,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'banIdentity',
         ...acting,
-        summary: 'Bans somebody from a group. For the owner.',
+        summary: 'Bans a person from a group. For the owner.',
         body: Empty,
         errors: [...OWNER_ERRORS, 'IDENTITY_NOT_FOUND', 'API_FORBIDDEN'],
       },
@@ -136,7 +136,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'transferGroup',
         ...acting,
-        summary: 'Gives a group to another of its members. For the owner.',
+        summary: 'Transfers a group to another member. For the owner.',
         body: wire.TransferBody,
         errors: [...OWNER_ERRORS, 'GROUP_NOT_MEMBER'],
       },
@@ -152,7 +152,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'createJoinRequest',
         ...acting,
-        summary: 'Asks to be a member of an open group.',
+        summary: 'Asks to join an open group.',
         body: Empty,
         errors: [
           'GROUP_NOT_FOUND',
@@ -172,7 +172,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'resolveJoinRequest',
         ...acting,
-        summary: 'Answers somebody who asked: yes with resolution, no without. For the owner.',
+        summary: 'Answers a join request: yes with resolution, no without. For the owner.',
         body: wire.ResolveBody,
         errors: [...OWNER_ERRORS, ...ADMISSION_ERRORS],
       },
@@ -186,7 +186,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       `${GROUP}/invites`,
       {
         operation: 'createInvite',
-        summary: 'Makes a code with which people become members. For members.',
+        summary: 'Creates an invite code. For members.',
         allow: ['identity'],
         body: wire.CreateInviteBody,
         response: wire.CreateInviteAnswer,
@@ -201,7 +201,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       '/group/invites/:group_invite_code',
       {
         operation: 'getInvite',
-        summary: 'The group that an invite leads to.',
+        summary: 'The group of an invite.',
         allow: ['identity'],
         limit: LOOKING,
         free_params: ['group_invite_code'],
@@ -218,7 +218,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       '/group/invites/:group_invite_code/consume',
       {
         operation: 'consumeInvite',
-        summary: 'Becomes a member by an invite.',
+        summary: 'Joins a group by an invite.',
         allow: ['identity'],
         limit: CONSUMING,
         free_params: ['group_invite_code'],

@@ -12,7 +12,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       '/group/groups',
       {
         operation: 'listGroups',
-        summary: 'Groups that anybody may ask to join.',
+        summary: 'Groups open to join requests.',
         allow: ['identity'],
         response: wire.SuggestedAnswer,
       },
@@ -42,7 +42,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       '/cloud/groups/validate',
       {
         operation: 'validateGroup',
-        summary: 'Says what is wrong with the name of a group, without creating it.',
+        summary: 'Checks the name of a group without creating it.',
         allow: ['identity', 'cloud'],
         body: wire.CreateGroupBody,
         response: ValidationErrors,
@@ -54,7 +54,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       '/group/groups/profile/validate',
       {
         operation: 'validateGroupProfile',
-        summary: "Says what is wrong with a group's profile, without changing it.",
+        summary: "Checks a group's profile without changing it.",
         allow: ['identity'],
         body: wire.GroupProfileBody,
         response: ValidationErrors,
@@ -78,7 +78,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       `${GROUP}/profile`,
       {
         operation: 'updateGroupProfile',
-        summary: 'Changes what others see of a group. Opened, it takes in all who asked. For the owner.',
+        summary: 'Changes the profile of a group. Opening it admits its join requests. For the owner.',
         allow: ['identity'],
         body: wire.GroupProfileBody,
         response: Empty,

@@ -204,7 +204,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
         async step() {
           const now = clock.now();
           const due = await store.selectToDelete(queries, now);
-          const nobody = {
+          const erased = {
             display_name: 'Deleted',
             bio: '',
             is_registered: false,
@@ -216,7 +216,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
             await leaveGroups(identity_id);
             await database.transact(async (tx) => {
               const before = await store.lockIdentity(tx, identity_id);
-              await change(tx, identity_id, nobody);
+              await change(tx, identity_id, erased);
               await store.revokeRefreshTokensOf(tx, identity_id, now);
               if (before?.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);
             });

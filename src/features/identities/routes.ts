@@ -55,7 +55,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/identities',
       {
         operation: 'setUpIdentity',
-        summary: 'Makes a guest of a game, or goes on with an identity that the client has a token of.',
+        summary: "Creates a guest of a game, or continues with the identity of the client's token.",
         allow: ['public', 'development'],
         body: wire.SetupBody,
         response: wire.SetupAnswer,
@@ -80,7 +80,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       `${SELF}/profile`,
       {
         operation: 'getSelfProfile',
-        summary: 'The caller himself.',
+        summary: "The caller's own profile.",
         allow: ['identity'],
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
@@ -92,7 +92,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       `${SELF}/profile`,
       {
         operation: 'updateSelfProfile',
-        summary: 'Changes what others see of the caller.',
+        summary: "Changes the caller's profile.",
         allow: ['identity'],
         body: wire.ProfileBody,
         response: Empty,
@@ -108,7 +108,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       `${SELF}/profile/validate`,
       {
         operation: 'validateSelfProfile',
-        summary: 'Says what is wrong with a profile, without changing it.',
+        summary: 'Checks a profile without changing it.',
         allow: ['identity'],
         body: wire.ProfileBody,
         response: ValidationErrors,
@@ -120,7 +120,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       `${SELF}/delete-request`,
       {
         operation: 'requestDeletion',
-        summary: 'Asks to be forgotten, 30 days from now.',
+        summary: 'Schedules the deletion of the caller in 30 days.',
         allow: ['identity'],
         body: Empty,
         response: Empty,
@@ -136,7 +136,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       `${SELF}/delete-request`,
       {
         operation: 'cancelDeletion',
-        summary: 'Takes the wish to be forgotten back.',
+        summary: 'Cancels the deletion of the caller.',
         allow: ['identity'],
         response: Empty,
         errors: ['IDENTITY_NOT_FOUND'],
@@ -150,7 +150,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/identities/batch/handle',
       {
         operation: 'listIdentityHandles',
-        summary: 'How others show several people.',
+        summary: 'The public profiles of several people.',
         allow: ['identity'],
         query: wire.BatchQuery,
         response: wire.HandlesAnswer,
@@ -164,7 +164,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/identities/batch/summary',
       {
         operation: 'listIdentitySummaries',
-        summary: 'The same, and how the caller stands to them.',
+        summary: 'The profiles of several people, with their relation to the caller.',
         allow: ['identity'],
         query: wire.BatchQuery,
         response: wire.SummariesAnswer,
@@ -178,7 +178,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/identities/:identity_id/profile',
       {
         operation: 'getIdentityProfile',
-        summary: 'Somebody as others see him.',
+        summary: 'The profile of a person as others see it.',
         allow: ['identity'],
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
@@ -189,7 +189,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/events/live',
       {
         operation: 'watchIdentityEvents',
-        summary: 'What happens to the caller: waits for the next change of his profile.',
+        summary: 'Events of the caller: waits for the next change of the profile.',
         allow: ['identity'],
         response: wire.EventsAnswer,
         errors: ['IDENTITY_NOT_FOUND'],

@@ -23,7 +23,7 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
       '/auth/tokens/identity',
       {
         operation: 'refreshIdentityToken',
-        summary: 'A token for the person whose cookie comes along; for a new guest where none does, or after a logout.',
+        summary: 'A token for the identity of the cookie, or for a new guest without one or after a logout.',
         allow: 'anyone',
         body: RefreshBody,
         response: RefreshAnswer,

@@ -143,7 +143,7 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
       `/cloud/games/:game_id/${upload}/:upload_id/complete`,
       {
         operation: `complete${noun}`,
-        summary: `Declares that ${what} has been sent.`,
+        summary: `Completes the upload of ${what}.`,
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Empty,
@@ -177,7 +177,7 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
       '/cloud/games/:game_id/avatars',
       {
         operation: 'listGameAvatars',
-        summary: "The avatars that a game's players may choose from, the newest first.",
+        summary: "The avatars that a game's players may choose from, newest first.",
         allow: ['identity', 'cloud'],
         access: 'read',
         response: wire.CustomAvatarsAnswer,
@@ -214,7 +214,7 @@ function peopleRoutes({ media, groups, identities }: MediaRoutesDependencies) {
       {
         operation: 'completeIdentityAvatar',
         ...completing,
-        summary: "Declares that the caller's picture has been sent.",
+        summary: "Completes the upload of the caller's picture.",
         errors: UPLOAD_ERRORS,
       },
       async ({ caller: { identity_id }, params: { upload_id } }) => {
@@ -235,7 +235,7 @@ function peopleRoutes({ media, groups, identities }: MediaRoutesDependencies) {
       {
         operation: 'completeGroupAvatar',
         ...completing,
-        summary: "Declares that a group's picture has been sent. For the owner.",
+        summary: "Completes the upload of a group's picture. For the owner.",
         errors: [...UPLOAD_ERRORS, 'GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'],
       },
       async ({ caller: { identity_id }, params: { group_id, upload_id } }) => {

@@ -39,7 +39,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/validate',
       {
         operation: 'validateNamespace',
-        summary: 'Says what is wrong with the names of a namespace, without creating it.',
+        summary: 'Checks the names of a namespace without creating it.',
         allow: ['identity', 'cloud'],
         access: 'read',
         body: wire.NamespaceNames,
@@ -69,7 +69,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/:namespace_id/version',
       {
         operation: 'setNamespaceVersion',
-        summary: 'Moves a namespace to another version. New lobbies are of that version from then on.',
+        summary: 'Moves a namespace to another version. New lobbies use that version.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.UpdateVersionBody,
@@ -86,7 +86,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/:namespace_id/version-history',
       {
         operation: 'listNamespaceVersions',
-        summary: 'Which versions a namespace was on, the latest first.',
+        summary: 'The versions of a namespace, latest first.',
         allow: ['identity', 'cloud'],
         access: 'read',
         query: wire.VersionHistoryQuery,
@@ -103,7 +103,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/:namespace_id/tokens/public',
       {
         operation: 'createPublicToken',
-        summary: "Makes the token that a game's clients carry.",
+        summary: "Creates a token for a game's clients.",
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Empty,
@@ -117,7 +117,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/:namespace_id/tokens/development',
       {
         operation: 'createDevelopmentToken',
-        summary: 'Makes a token for which the matchmaker answers as if a lobby ran at the given host name and ports.',
+        summary: 'Creates a token for which the matchmaker answers as if a lobby ran at the given host name and ports.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.DevelopmentTokenBody,
@@ -131,7 +131,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/games/:game_id/environments/:environment_id/tokens/service',
       {
         operation: 'createServiceToken',
-        summary: "Makes a token for a developer's own machines: servers and builds of this environment.",
+        summary: "Creates a token for a developer's back end: servers and builds of this environment.",
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Type.Object({}),

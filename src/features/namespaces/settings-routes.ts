@@ -15,7 +15,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/mm-config/validate`,
       {
         operation: 'validateMatchmakerLimits',
-        summary: "Says what is wrong with the matchmaker's limits of a namespace, without setting them.",
+        summary: "Checks the matchmaker's limits of a namespace without setting them.",
         allow: ['identity', 'cloud'],
         access: 'read',
         body: wire.MatchmakerLimitsBody,
@@ -30,7 +30,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setMatchmakerLimits',
         ...writing,
-        summary: 'Sets how many lobbies a namespace may have, and how many players of one client.',
+        summary: 'Sets the maximum of lobbies of a namespace and of players per client.',
         body: wire.MatchmakerLimitsBody,
         errors: [...NOT_FOUND, 'VALIDATION_ERROR'],
       },
@@ -45,7 +45,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setDomainPublicAuth',
         ...writing,
-        summary: "Says whether pages of the namespace's domains may do without a token.",
+        summary: "Sets whether pages of the namespace's domains need no token.",
         body: wire.DomainPublicAuthBody,
         errors: NOT_FOUND,
       },
@@ -60,7 +60,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setCdnAuthType',
         ...writing,
-        summary: "Says whether the namespace's site asks for a user and password.",
+        summary: "Sets whether the namespace's site asks for a user and password.",
         body: wire.CdnAuthBody,
         errors: NOT_FOUND,
       },
@@ -75,7 +75,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setCdnAuthUser',
         ...writing,
-        summary: 'Adds a user of the site, or changes his password, which comes as a bcrypt hash of at most 72 bytes.',
+        summary: 'Adds a user of the site, or changes the password, given as a bcrypt hash of at most 72 bytes.',
         body: wire.AuthUserBody,
         errors: [...NOT_FOUND, 'CDN_INVALID_AUTH_USER_PASSWORD', 'CDN_TOO_MANY_AUTH_USERS', 'VALIDATION_ERROR'],
       },
@@ -106,7 +106,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
         operation: 'addDomain',
         ...writing,
         summary:
-          "Serves the namespace's site under a domain of its own, once that points here. A DNS record proves whose it is; the refusal names it.",
+          "Adds a domain of the namespace's site. A DNS record proves its ownership; the refusal names the record.",
         body: wire.DomainBody,
         errors: [
           ...NOT_FOUND,
@@ -128,7 +128,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'removeDomain',
         ...writing,
-        summary: 'Serves the site no more under a domain.',
+        summary: 'Removes a domain of the site.',
         free_params: ['domain'],
         errors: NOT_FOUND,
       },
@@ -142,7 +142,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       `${NAMESPACE}/tokens/development/validate`,
       {
         operation: 'validateDevelopmentToken',
-        summary: 'Says what is wrong with the ports of a development token, without making one.',
+        summary: 'Checks the ports of a development token without creating it.',
         allow: ['identity', 'cloud'],
         access: 'read',
         body: wire.ValidateDevelopmentTokenBody,

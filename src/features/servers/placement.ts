@@ -135,7 +135,7 @@ async function givePorts(
     const free = await findFreePorts(server_ports, taken, countPorts(ports));
     for (const port of free) taken.add(port);
     const are_ours = await store.takePorts(tx, { node_id, server_id }, free, rested_since);
-    assert(are_ours, 'ports that nobody has can be taken');
+    assert(are_ours, 'ports of no server can be taken');
     return assignPorts(ports, free, server_host);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;

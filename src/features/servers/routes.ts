@@ -42,7 +42,7 @@ export function serverRoutes(servers: Servers) {
       SERVERS,
       {
         operation: 'listServers',
-        summary: 'Lists the servers of an environment, the newest first.',
+        summary: 'Lists the servers of an environment, newest first.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
         limit: LIMITS.listing,
@@ -63,7 +63,7 @@ export function serverRoutes(servers: Servers) {
       SERVERS,
       {
         operation: 'createServer',
-        summary: 'Creates a server of a build. It has started when started_at is there.',
+        summary: 'Creates a server of a build. It has started once started_at is set.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
         limit: LIMITS.creating,
@@ -118,14 +118,19 @@ export function serverRoutes(servers: Servers) {
       {
         operation: 'getServerLogs',
         ...readingLogs,
-        summary: 'What a server wrote: the last lines, or those after an index. In base64.',
+        summary: 'The log of a server: the last lines, or those after an index, in base64.',
         response: wire.LogsAnswer,
       },
       async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLog),
     ),
     watched(
       `${SERVERS}/:server_id/log-lines`,
-      { operation: 'getServerLogLines', ...readingLogs, summary: 'The same, as text.', response: wire.LogTextAnswer },
+      {
+        operation: 'getServerLogLines',
+        ...readingLogs,
+        summary: 'The log of a server: the last lines, or those after an index, as text.',
+        response: wire.LogTextAnswer,
+      },
       async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLogText),
     ),
   ];

@@ -52,7 +52,7 @@ export function nextStep(
   }
 }
 
-const LOST = 'the process was lost: the machine was restarted, or somebody else ended it';
+const LOST = 'the process was lost: the machine restarted, or another program ended it';
 
 /** The largest tier (field-behaviour 7.6). */
 const RESOURCES_MAX = { cpu: 4_000, memory: 7_352 };

@@ -11,7 +11,7 @@ export function siteRoutes(sites: Sites) {
       SITES,
       {
         operation: 'listSites',
-        summary: 'Lists the sites of a game, the newest first.',
+        summary: 'Lists the sites of a game, newest first.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: SitesAnswer,
@@ -24,7 +24,7 @@ export function siteRoutes(sites: Sites) {
       SITES,
       {
         operation: 'createSite',
-        summary: 'Announces a site with its files; send each, then complete the upload.',
+        summary: 'Prepares a site with its files. Send each, then complete the upload.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: CreateSiteBody,

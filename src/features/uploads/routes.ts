@@ -21,7 +21,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
       '/uploads/:upload_id',
       {
         operation: 'sendUpload',
-        summary: 'Takes the bytes of a file, or of a part of it. The address is given out when an upload is prepared.',
+        summary: 'Receives a file, or a part of it. Preparing the upload returns this address.',
         // The signature in the URL is the permission.
         allow: 'anyone',
         body_kind: 'stream',
@@ -52,7 +52,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
       '/cloud/games/:game_id/uploads/:upload_id',
       {
         operation: 'getUpload',
-        summary: 'An upload, and how much of it has come.',
+        summary: 'An upload and its progress.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: UploadAnswer,
@@ -65,7 +65,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
       '/cloud/uploads/:upload_id/complete',
       {
         operation: 'completeUpload',
-        summary: 'Declares that all files of an upload have been sent.',
+        summary: 'Completes an upload whose files have been sent.',
         allow: ['identity', 'cloud'],
         response: Empty,
         errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_BUSY', 'BUILDS_BUILD_INVALID', 'OBJECTS_UNAVAILABLE'],

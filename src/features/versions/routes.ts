@@ -11,7 +11,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/region-tiers',
       {
         operation: 'listRegionTiers',
-        summary: 'What a server may use, by tier.',
+        summary: 'The resources of each tier.',
         allow: 'anyone',
         response: wire.TiersAnswer,
       },
@@ -22,7 +22,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/games/:game_id/versions',
       {
         operation: 'createVersion',
-        summary: 'Creates a version of a game. It never changes; a namespace is moved from one to another.',
+        summary: 'Creates a version of a game. It never changes; move namespaces to another version instead.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: wire.CreateVersionBody,
@@ -39,7 +39,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/games/:game_id/versions/validate',
       {
         operation: 'validateVersion',
-        summary: 'Says what is wrong with a version, without creating it.',
+        summary: 'Checks a version without creating it.',
         allow: ['identity', 'cloud'],
         access: 'read',
         body: wire.CreateVersionBody,
@@ -53,7 +53,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/games/:game_id/versions/reserve-name',
       {
         operation: 'reserveVersionName',
-        summary: 'Reserves a name for the next version: the day in UTC and a number that no other call is given.',
+        summary: 'Reserves a name for the next version: the day in UTC and a number that no other call gets.',
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Empty,

@@ -166,7 +166,7 @@ describe('a server ends by itself', () => {
     const server_id = await servers.run('echo up; exec sleep 600');
     await servers.lines(server_id, 1);
     for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
-    const failure = 'the process was lost: the machine was restarted, or somebody else ended it';
+    const failure = 'the process was lost: the machine restarted, or another program ended it';
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
   });

@@ -11,7 +11,7 @@ import { orderOf, RUNTIMES } from '../../support/runtimes.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const LOST = 'the process was lost: the machine was restarted, or somebody else ended it';
+const LOST = 'the process was lost: the machine restarted, or another program ended it';
 /** Counts until it is asked to end. */
 const COUNTING = `trap 'echo asked; exit 5' TERM; n=0; while :; do n=$((n+1)); echo $n; sleep 0.01; done`;
 

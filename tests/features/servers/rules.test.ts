@@ -5,7 +5,7 @@ const NOW = new Date('2026-03-01T12:00:00Z');
 const EARLIER = new Date(NOW.getTime() - 1);
 const LATER = new Date(NOW.getTime() + 1);
 const PROCESS = { pid: 4_711, start_ticks: 1, boot_id: 'boot' };
-const LOST = 'the process was lost: the machine was restarted, or somebody else ended it';
+const LOST = 'the process was lost: the machine restarted, or another program ended it';
 
 const WANTED = { process: null, destroyed_at: null, kill_at: null, failure: null };
 const NOTED = { ...WANTED, process: PROCESS };
