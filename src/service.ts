@@ -192,7 +192,7 @@ async function openAll(
   const onBreak = (destination: Destination) => events.emit({ event: 'outbound_target_rests', ...destination });
   const outbound = createOutbound({ allowed_private: config.outbound_allow, onBreak });
   const key = await loadKey(queries, clock, 'captcha');
-  // Its own lanes: games whose verifying servers answer nobody take no captcha its turn.
+  // Separate lanes, so that slow verification servers of games do not delay captchas.
   const asking = createOutbound({ allowed_private: [], onBreak });
   const captcha = createCaptcha({ ...base, ...config, namespaces, versions, outbound: asking, key });
   const verification = createVerification({ ...base, ...config, outbound, ip_database: ip_database ?? NO_IP_DATABASE });

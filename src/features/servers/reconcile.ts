@@ -12,7 +12,9 @@ import { createStarting } from './starting.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
 
-/** How long at most until something is noticed that nobody told us of: that a process which is not our child ended. */
+/**
+ * Longest delay until a change without a notification is noticed, such as the end of a process that is not our child.
+ */
 const EVERY_MS = 500;
 /** The time between steps while this machine has no server. A new server wakes the loop, so this bounds a lost notification. */
 const EVERY_WITHOUT_SERVERS_MS = 5_000;

@@ -27,7 +27,7 @@ export interface ServerPort {
   internal_port?: number;
   /** The one its developer asked for, once a machine has taken the server. */
   wanted_port?: number;
-  /** Ports that the developer chose himself, on the machine's own network. */
+  /** Ports that the developer chose, on the machine's own network. */
   port_range?: { min: number; max: number };
   public_hostname?: string;
   public_port?: number;
@@ -166,7 +166,7 @@ export const serverUsage = pgTable(
   ],
 );
 
-/** The same of a game as a whole, for intervals whose rows of single servers have been removed. */
+/** Usage of a whole game, for intervals whose rows of single servers have been removed. */
 export const gameUsage = pgTable(
   'game_usage',
   {
