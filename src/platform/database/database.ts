@@ -58,7 +58,7 @@ export interface Database extends AsyncDisposable {
 type ClientOptions = postgres.Options<Record<string, never>>;
 
 /** The locks there are; any numbers, the same in every release. */
-export const LOCKS = { migration: 7_263_401, first_start: 7_263_402, retention: 7_263_403 };
+export const LOCKS = { migration: 7_263_401, first_start: 7_263_402, retention: 7_263_404 };
 
 /** Connects lazily: the first query finds out whether anybody answers. */
 export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {

@@ -5,7 +5,7 @@ import { isLobbyOn } from '../../../src/features/lobbies/retention-store.ts';
 import { startRetention } from '../../../src/features/retention/retention.ts';
 import { removeEnded as removeServers } from '../../../src/features/servers/retention.ts';
 import type { InUse } from '../../../src/features/servers/retention-store.ts';
-import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { type Database, LOCKS, openDatabase } from '../../../src/platform/database/database.ts';
 import { openFeed } from '../../../src/platform/watch/feed.ts';
 import { createStillClock } from '../../support/clock.ts';
 import type { TestGame } from '../../support/game.ts';
@@ -130,7 +130,7 @@ describe('history:', () => {
   test('a process does nothing while another is at it', async () => {
     const old = await copy(shifted(MONTH_AGO, -1));
     await database.transact(async (tx) => {
-      await tx.execute(sql`select pg_advisory_xact_lock(7263403)`);
+      await tx.execute(sql`select pg_advisory_xact_lock(${LOCKS.retention})`);
       await removeHistory(database, MONTH_AGO);
     });
     expect(await counted(old)).toEqual(ALL);
