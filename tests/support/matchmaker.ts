@@ -193,7 +193,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     async reconcile(): Promise<void> {
       const working = new AbortController();
       // The last thing that a step asks for. What fails before that ends it too.
-      const keptWarm = async () => {
+      const listKeptWarm = async () => {
         working.abort();
         return await versions.listKeptWarm();
       };
@@ -209,7 +209,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         namespaces,
         datacenters,
         servers,
-        versions: { ...versions, keptWarm },
+        versions: { ...versions, listKeptWarm },
       };
       await startReconciling({ ...times, ...doors }, working.signal).stopped;
       if (failures.length > 0) throw new Error('the background work failed', { cause: failures[0] });
