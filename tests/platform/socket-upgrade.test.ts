@@ -49,7 +49,7 @@ describe('what is no WebSocket of ours is refused with a body of the catalogue',
       '400 WATCH_SUBPROTOCOL_REQUIRED',
     ],
     ['no key', without('sec-websocket-key'), {}, '400 WATCH_UPGRADE_REQUIRED'],
-    ['a POST', UPGRADE, { method: 'POST' }, '404 API_NOT_FOUND'],
+    ['a POST', UPGRADE, { method: 'POST' }, '400 API_METHOD_NOT_ALLOWED'],
     ['another path', UPGRADE, { path: '/watch/' }, '404 API_NOT_FOUND'],
     ['a path that can be watched itself', UPGRADE, { path: '/cloud/games' }, '401 API_UNAUTHORIZED'],
   ];

@@ -14,7 +14,7 @@ import type { Uploads } from '../uploads/uploads.ts';
 import type { CdnRoute, Versions } from '../versions/versions.ts';
 import { createAccess } from './access.ts';
 import { openCompressedFiles } from './compressed-files.ts';
-import { createHosts } from './hosts.ts';
+import { createHosts, hostnameOf } from './hosts.ts';
 import { chooseEncoding, contentTypeOf, customHeaders, type Encoding, filePathOf, isHtml } from './rules.ts';
 
 const NEVER_KEPT = 'no-cache, no-store';
@@ -148,7 +148,7 @@ export async function openCdn(dependencies: CdnDependencies) {
   return {
     /** Answers a request to a site; undefined if its host is the API's. */
     async respond(visit: Visit): Promise<Response | undefined> {
-      const { is_site, namespace_id } = await hosts.resolve(new URL(visit.request.url).hostname);
+      const { is_site, namespace_id } = await hosts.resolve(hostnameOf(visit.request.url));
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace ? await show(visit, namespace) : plain(404, 'There is no site under this name.');
@@ -156,13 +156,13 @@ export async function openCdn(dependencies: CdnDependencies) {
     /** Returns the namespace whose pages need no token, by the origin of the page (specification: tokenless). */
     async findByOrigin(origin: string): Promise<string | undefined> {
       if (!URL.canParse(origin)) return undefined;
-      const { namespace_id } = await hosts.resolve(new URL(origin).hostname);
+      const { namespace_id } = await hosts.resolve(hostnameOf(origin));
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace?.enable_domain_public_auth ? namespace.namespace_id : undefined;
     },
     /** Returns the topics on which that result depends. */
     newsOf: (origin: string, namespace_id: string) => [
-      topics.siteHost(new URL(origin).hostname),
+      topics.siteHost(hostnameOf(origin)),
       topics.namespace(namespace_id),
     ],
     [Symbol.asyncDispose]: () => compressed_files[Symbol.asyncDispose](),

@@ -9,6 +9,11 @@ interface HostsDependencies {
   sites_domain: string;
 }
 
+/** Returns the host name of an address, without the dot that ends an absolute one. */
+export function hostnameOf(url: string): string {
+  return new URL(url).hostname.replace(/\.$/, '');
+}
+
 export type Hosts = ReturnType<typeof createHosts>;
 
 /**

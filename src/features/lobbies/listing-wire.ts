@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { parseJsonToPassOn } from '../../platform/http/body.ts';
 import { Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
 import type { SeenLobby } from './views-store.ts';
@@ -100,7 +101,7 @@ export function toListedLobby(
     max_players_direct,
     max_players_party,
     total_player_count: connected_count,
-    ...(include_state && state !== null ? { state: JSON.parse(state) } : {}),
+    ...(include_state && state !== null ? { state: parseJsonToPassOn(state) } : {}),
   };
 }
 

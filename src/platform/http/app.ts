@@ -224,7 +224,8 @@ export function createApp(options: AppOptions) {
     });
   app.get(WATCH_PATH, ({ request }) => upgrade(request, listenerOf(request, app.server)), { detail: { hide: true } });
 
-  const doors = routes.map(({ method, path }): Door => ({ method, readPath: createPathReader(path) }));
+  const watching = { method: 'GET', path: WATCH_PATH } as const;
+  const doors = [...routes, watching].map(({ method, path }): Door => ({ method, readPath: createPathReader(path) }));
   const elsewhere = ({ request }: { request: Request }) =>
     serve(request, '-', async ({ path }) => {
       if (request.method === 'OPTIONS')

@@ -107,6 +107,11 @@ describe('files of a site', () => {
     expect((await get('/', {}, 'POST')).status).toBe(405);
   });
 
+  test('the name of a site may end with a dot, as absolute names do', async () => {
+    expect(await (await get('/', { host: `${host}.` })).text()).toContain('<title>Site</title>');
+    expect((await get('/', { host: 'nobody.sites.localhost.' })).headers.get('content-type')).toContain('text/plain');
+  });
+
   test('types, caching and headers: HTML is never kept, the rest is asked for again', async () => {
     const page = await get('/');
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');

@@ -48,6 +48,16 @@ describe('the state of a lobby', () => {
     ]);
   });
 
+  test('has its numbers as they were written wherever it is listed: ids of 64 bits are not rounded', async () => {
+    const state = '{"id":12345678901234567890,"far":1e400}';
+    await host.setState(state);
+    for (const path of ['/matchmaker/lobbies/list?include_state=true', `/matchmaker/lobbies/${host.lobby_id}`]) {
+      const headers = { authorization: `Bearer ${game.public_token}` };
+      const text = await (await fetch(`${muster.api.base_url}${path}`, { headers })).text();
+      expect(text).toContain(`"state":${state}`);
+    }
+  });
+
   test('is null when nothing was said, and again after an empty body', async () => {
     const quiet = await makePuppetGame(muster);
     const server = await hostOf(muster, quiet, (await seatOf(find(muster, quiet))).lobby_id);
