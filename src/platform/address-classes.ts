@@ -1,24 +1,24 @@
 import { StartError } from './errors.ts';
 import { parseAddress } from './networks.ts';
 
-/** What an address may be besides somebody's own. */
+/** Kinds of addresses that many clients may share, or hide behind. */
 export const ADDRESS_CLASSES = ['vpn', 'proxy', 'tor', 'hosting'] as const;
 export type AddressClass = (typeof ADDRESS_CLASSES)[number];
 
 const FILE_BYTES_MAX = 128 * 1024 ** 2;
 
-/** Which classes addresses are of. */
+/** Classifies addresses. */
 export interface AddressClasses {
-  /** The classes of an address, each once; none for one that no line names. */
+  /** Returns the classes of an address, each once; an empty list if no line matches it. */
   classesOf(address: string): AddressClass[];
 }
 
-/** Networks of one size: the bits that all their addresses begin with, and the classes of each, one bit for each class. */
+/** Networks of one prefix length: by their prefix, the classes of each, one bit for each class. */
 type Networks = Map<bigint, number>;
 
 /**
- * Reads the operator's list: a line is a network and its class, like `192.0.2.0/24 vpn` or `2001:db8::1 tor`; what
- * follows a `#` is a comment. Throws {@link StartError} with the first line that is wrong. Without a file nobody is of any class.
+ * Reads the operator's list: each line has a network and its class, like `192.0.2.0/24 vpn` or `2001:db8::1 tor`; a `#`
+ * begins a comment. Throws {@link StartError} with the first invalid line. Without a file no address has a class.
  */
 export async function readAddressClasses(path: string | undefined): Promise<AddressClasses> {
   return parseAddressClasses(path === undefined ? '' : await readList(path));
@@ -35,9 +35,9 @@ async function readList(path: string): Promise<string> {
   }
 }
 
-/** The list of such a file's text. */
+/** Parses the text of such a file. */
 export function parseAddressClasses(text: string): AddressClasses {
-  /** By the number of bits that an address has and then by those that count. */
+  /** By the number of bits of an address, then by the prefix length. */
   const lists = new Map<number, Map<number, Networks>>([
     [32, new Map()],
     [128, new Map()],
@@ -53,7 +53,7 @@ export function parseAddressClasses(text: string): AddressClasses {
   }
   const is_empty = [...lists.values()].every((sizes) => sizes.size === 0);
   return {
-    // As many steps as there are sizes of networks, however many networks there are.
+    // One step for each prefix length, so that a lookup in a list of millions stays fast.
     classesOf(address) {
       const parsed = is_empty ? undefined : parseAddress(address);
       if (!parsed) return [];

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { assert } from './errors.ts';
 
 /**
- * A file or folder of the repository by its path there. The executable carries those that its build names (--asset):
+ * Returns the path of a file or folder of the repository. The executable includes those that its build names (--asset):
  * folders under their path, single files under their name alone.
  */
 export function findAsset(path: string): string {
@@ -11,6 +11,6 @@ export function findAsset(path: string): string {
     ? [join(import.meta.dir, path), join(import.meta.dir, basename(path))]
     : [join(import.meta.dir, '../..', path)];
   const found = places.find((place) => existsSync(place));
-  assert(found, `${path} is carried along`);
+  assert(found, `${path} is included in the executable`);
   return found;
 }

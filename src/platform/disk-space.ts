@@ -4,18 +4,18 @@ import type { Events } from './events.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const LOOK_EVERY_MS = 10_000;
-/** Written between two looks: what several writers may take of the reserve, each. */
+/** Bytes that each writer may write between two checks, so several writers may take some of the reserve. */
 const LOOK_EVERY_BYTES = 16 * 1024 ** 2;
-/** PostgreSQL ends itself when it cannot make its next file of the log of changes (WAL), which is as large. */
+/** The size of a WAL file, without which PostgreSQL stops. */
 const DATABASE_NEEDS_BYTES = 16 * 1024 ** 2;
-/** Space comes back when an operator acts. */
+/** Space is freed by an operator, which takes a while. */
 const RETRY_AFTER_MS = 30_000;
 
-/** The free space of a file system, of which a reserve is kept for the database. */
+/** Checks the free space of a file system, which keeps a reserve for the database. */
 export interface DiskSpace {
   /** Throws STORAGE_FULL when storing so many bytes would leave less than the reserve. */
   assertRoom(bytes: number): Promise<void>;
-  /** Whether less than the reserve is free. */
+  /** Returns whether less than the reserve is free. */
   isLow(): Promise<boolean>;
   /** Returns a function to call with the length of each write before it: throws STORAGE_FULL at the reserve. */
   createMeter(): (bytes: number) => Promise<void>;
@@ -23,7 +23,7 @@ export interface DiskSpace {
   check(): Promise<string | undefined>;
 }
 
-/** Where nothing is kept free. */
+/** For directories without a reserve. */
 export const UNLIMITED_SPACE: DiskSpace = {
   assertRoom: async () => {},
   isLow: async () => false,
@@ -39,7 +39,7 @@ interface DiskSpaceOptions {
   events: Events;
 }
 
-/** Keeps a reserve of a file system free. */
+/** Creates the checks for the file system of a directory. */
 export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceOptions) {
   async function assertRoom(bytes: number): Promise<void> {
     if ((await readFreeBytes(directory)) - bytes >= reserve_bytes) return;
@@ -64,7 +64,7 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
     },
   };
 
-  /** Tells operators when less than the reserve is free, and when it is again. */
+  /** Emits an event when less than the reserve is free, and when it is free again. */
   function startWatching(signal: AbortSignal): Loop {
     let was_low = false;
     return startLoop({
@@ -87,12 +87,12 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
   return { ...space, startWatching };
 }
 
-/** The refusal of what no space is left for. */
+/** Returns the error for a write that there is no space for. */
 export function storageFull(cause?: unknown): ServiceError<'STORAGE_FULL'> {
   return new ServiceError('STORAGE_FULL', {}, { cause, retry_after_ms: RETRY_AFTER_MS });
 }
 
-/** What users other than root may still write. */
+/** Reads the bytes that users other than root may still write. */
 async function readFreeBytes(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;

@@ -3,15 +3,15 @@ import { CATALOGUE, type CatalogueEntry, type ErrorCode, type ErrorParameters } 
 export type { ErrorCode } from './error-catalogue.ts';
 
 interface ErrorDetails {
-  /** Anything of use to a program; sent as `metadata`. */
+  /** Details for programs; sent as `metadata`. */
   metadata?: unknown;
-  /** What really happened. Goes to the log, never to the caller. */
+  /** The cause, for the log only. */
   cause?: unknown;
   /** Sent as the header Retry-After, in whole seconds. */
   retry_after_ms?: number;
 }
 
-/** A failure that the caller is told about, by a code of the catalogue. */
+/** A failure that is reported to the caller, by a code of the catalogue. */
 export class ServiceError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: ErrorCode;
   readonly status: CatalogueEntry['status'];
@@ -20,7 +20,7 @@ export class ServiceError<Code extends ErrorCode = ErrorCode> extends Error {
 
   constructor(code: Code, parameters: ErrorParameters<Code>, details: ErrorDetails = {}) {
     const entry = CATALOGUE[code];
-    // Where it was thrown is nobody's question, and to find that out costs more than a refusal; a cause keeps its own.
+    // A stack costs more than the refusal itself; the cause has a stack of its own.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(fillIn(entry.message, parameters), { cause: details.cause });
@@ -36,15 +36,15 @@ function fillIn(message: string, parameters: Record<string, string | number>): s
   return message.replace(/\{([a-z_]+)\}/g, (_, name: string) => String(parameters[name]));
 }
 
-/** The code's anchor on the documentation page, as `matchmaker-lobby-full`. */
+/** Returns the code's anchor on the documentation page, such as `matchmaker-lobby-full`. */
 export function documentationAnchor(code: ErrorCode): string {
   return code.toLowerCase().replaceAll('_', '-');
 }
 
-/** The service cannot start. The message is one sentence for the person who starts it: what is wrong, and what to do. */
+/** The service cannot start. The message tells the operator in one sentence what is wrong and what to do. */
 export class StartError extends Error {}
 
-/** A promise of our own code that did not hold: the caller gets a 500, the log the message. */
+/** Throws if an invariant of the code does not hold: the caller gets a 500, the log gets the message. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`broken promise: ${message}`);
 }

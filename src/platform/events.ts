@@ -2,7 +2,7 @@ import pino from 'pino';
 import pretty from 'pino-pretty';
 import { openStderr } from './stderr.ts';
 
-/** What the service tells the people who run it. One list; the log is made from it. */
+/** The events for operators. The log is written from them. */
 export type ServiceEvent =
   | { event: 'service_started'; version: string; url: string; started_in_ms: number }
   | { event: 'service_stopping'; reason: string }
@@ -72,7 +72,7 @@ export interface Events {
   emit(event: ServiceEvent): void;
 }
 
-/** Events as lines of a log. */
+/** A log of events. */
 export interface Log extends Events {
   /** Waits until the lines so far are written. A process that ends before may lose the last ones. */
   settle(): Promise<void>;
@@ -150,7 +150,7 @@ export function createLog(level: LogLevel): Log {
     settle: stderr.settle,
     emit(event) {
       const level = LEVELS[event.event];
-      // Most are told with each request, and written only where somebody looks for something.
+      // Most of these come with each request, and are written only for debugging.
       if (!log.isLevelEnabled(level)) return;
       const { event: name, ...details } = event;
       log[level](details, name);
@@ -159,13 +159,13 @@ export function createLog(level: LogLevel): Log {
   return events;
 }
 
-/** The longest text of a log line: a message, or what stands around it in a stack. */
+/** The longest text in a log line: a message, or a stack without its message. */
 const TEXT_MAX = 10_000;
 const CAUSES_MAX = 8;
 /** The same of a line that a game server wrote. */
 const LINE_MAX = 300;
 
-/** An error with its causes, as plain data, without the secrets it may quote. */
+/** Returns an error and its causes as plain data, without the secrets that they may quote. */
 function describeCause(cause: unknown, depth_max: number): unknown {
   if (!(cause instanceof Error)) return blot(String(cause));
   const below =

@@ -1,18 +1,18 @@
-/** How Bun is told how many fetches a process may have under way at one time. */
+/** The variable that tells Bun how many fetches may be under way at one time. */
 const VARIABLE = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 const FETCHES_MAX = 2_048;
-/** Bun's number where the variable is not set. */
+/** Bun's default. */
 const FETCHES_DEFAULT = 256;
 
 type Environment = Record<string, string | undefined>;
 
-/** Downloads and uploads that may be under way: half of the fetches, so that slow clients cannot hold the others. */
+/** Returns how many transfers may be under way: half of the fetches, so that slow clients cannot use up all. */
 export function transfersMaxOf(environment: Environment, { is_s3 }: { is_s3: boolean }): number {
-  // Files on the disk take no fetch.
+  // Files on the disk need no fetch.
   return Math.ceil((is_s3 ? (readFetchesMax(environment) ?? FETCHES_DEFAULT) : FETCHES_MAX) / 2);
 }
 
-/** The environment of a process that may have more fetches under way; undefined when this one says how many. */
+/** Returns the environment of a process with more fetches; undefined if this process's environment sets their number. */
 export function allowingMoreFetches(environment: Environment): Environment | undefined {
   if (readFetchesMax(environment) !== undefined) return undefined;
   return { ...environment, [VARIABLE]: String(FETCHES_MAX) };

@@ -9,14 +9,14 @@ import { type Loop, startLoop } from './loop.ts';
 const LOOK_EVERY_MS = 60_000;
 
 export interface IpDatabase {
-  /** Where an address is, in degrees; undefined where that is not known. */
+  /** Returns an address's coordinates in degrees; undefined if unknown. */
   coordinatesOf(address: string): { latitude: number; longitude: number } | undefined;
 }
 
-/** One that knows nothing. */
+/** A database without addresses. */
 export const NO_IP_DATABASE: IpDatabase = { coordinatesOf: () => undefined };
 
-/** Opens a file in MaxMind's format (GeoLite2 City, for one). Throws StartError when it is none. */
+/** Opens a file in MaxMind's format, such as GeoLite2 City. Throws StartError for any other file. */
 export async function openIpDatabase(path: string) {
   let read = await readDatabase(path).catch((cause: unknown) => {
     const what = 'which cannot be read, or is not in the format of MaxMind (.mmdb)';
@@ -28,7 +28,7 @@ export async function openIpDatabase(path: string) {
       const { latitude, longitude } = lookUp(read.reader, address)?.location ?? {};
       return latitude === undefined || longitude === undefined ? undefined : { latitude, longitude };
     },
-    /** Reads the file again when it has been replaced; as long as the new one is broken, the old one counts. */
+    /** Reads the file again when it was replaced. While the new file is invalid, the old one stays in use. */
     startReading({ signal, events }: { signal: AbortSignal; events: Events }): Loop {
       const step = async () => {
         if ((await stampOf(path)) !== read.stamp) read = await readDatabase(path);
@@ -40,7 +40,7 @@ export async function openIpDatabase(path: string) {
 }
 
 async function readDatabase(path: string): Promise<{ reader: Reader<CityResponse>; stamp: string }> {
-  // What is replaced while it is read is read once more.
+  // A file that is replaced during the read is read again later.
   const stamp = await stampOf(path);
   return { reader: new Reader<CityResponse>(await readFile(path)), stamp };
 }
@@ -54,7 +54,7 @@ function lookUp(reader: Reader<CityResponse>, address: string): CityResponse | n
   try {
     return reader.get(ipaddr.process(address).toString());
   } catch {
-    // A file that is broken further down says nothing of its addresses there.
+    // A damaged part of the file has no coordinates.
     return null;
   }
 }

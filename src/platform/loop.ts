@@ -15,18 +15,17 @@ const FORGET_EVERY_MS = 60_000;
 
 interface LoopOptions {
   name: string;
-  /** The time between steps that nobody asked for; a function is asked after each step, for a loop that has less to do at times. */
+  /** The time between steps without a wake; a function is called after each step, for a loop that has less to do at times. */
   every_ms: number | (() => number);
   signal: AbortSignal;
   events: Events;
-  /** Asks what is not as wanted and mends it. Returns how much it mended. */
+  /** Finds what is not in its desired state and corrects it. Returns how many corrections it made. */
   step: (signal: AbortSignal) => Promise<number>;
 }
 
 /**
- * Runs `step` again and again: one at a time, at once when woken, else every so often. A step that throws is tried again
- * after a pause that doubles up to 30 s. What a step mends without having been woken is reported as `loop_corrected`:
- * somebody forgot to wake it.
+ * Runs `step` repeatedly, one at a time: at once when woken, else at an interval. A step that throws is repeated after a
+ * pause that doubles up to 30 s. Corrections without a wake are reported as `loop_corrected`, because a wake was missing.
  */
 export function startLoop({ name, every_ms, signal, events, step }: LoopOptions): Loop {
   let is_woken = true;
@@ -51,9 +50,9 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
       const was_woken = is_woken;
       is_woken = false;
       try {
-        const mended = await step(signal);
+        const corrected = await step(signal);
         failures = 0;
-        if (mended > 0 && !was_woken) events.emit({ event: 'loop_corrected', loop: name, count: mended });
+        if (corrected > 0 && !was_woken) events.emit({ event: 'loop_corrected', loop: name, count: corrected });
       } catch (cause) {
         if (signal.aborted) return;
         failures += 1;
@@ -77,11 +76,11 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
 }
 
 interface ForgettingOptions extends Pick<LoopOptions, 'name' | 'signal' | 'events'> {
-  /** Deletes some of what is over. Gives how many; there may be more. */
+  /** Deletes some expired rows. Returns how many; there may be more. */
   forget: () => Promise<number>;
 }
 
-/** Deletes what is over, every minute. */
+/** Starts a loop that deletes expired rows every minute. */
 export function startForgetting({ forget, ...options }: ForgettingOptions): Loop {
   return startLoop({
     ...options,

@@ -1,23 +1,23 @@
 import ipaddr from 'ipaddr.js';
 
-/** What a provider gives to one customer at least (RFC 6177): with it he has as many addresses as he likes. */
+/** The smallest IPv6 network that providers assign to one customer (RFC 6177), who may use all of its addresses. */
 const IPV6_NETWORK_BITS = 64;
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
-/** An address, and how many of its bits count. */
+/** An address, and the number of its bits that count. */
 export type Network = [Address, number];
 
-/** An address as it is meant: IPv4 inside IPv6 is IPv4. Undefined for any other text, also for what only some programs take for one. */
+/** Parses an address; IPv4 inside IPv6 becomes IPv4. Undefined for any other text, including spellings that only some programs accept. */
 export function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
   if (!ipaddr.IPv6.isValid(text)) return undefined;
   const address = ipaddr.IPv6.parse(text);
-  // Which interface of ours it came by says nothing of the client.
+  // The zone names an interface of this machine, not the client's.
   delete address.zoneId;
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-/** A network like `10.0.0.0/8` or `fd00::/8`, or one address alone. IPv4 inside IPv6 is IPv4, as addresses are. Undefined for any other text. */
+/** Parses a network like `10.0.0.0/8` or `fd00::/8`, or a single address; IPv4 inside IPv6 becomes IPv4. Undefined for any other text. */
 export function parseNetwork(text: string): Network | undefined {
   if (ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) {
     const [address, bits] = ipaddr.parseCIDR(text);
@@ -32,7 +32,7 @@ export function isWithin(address: Address, [network, bits]: Network): boolean {
   return network.kind() === address.kind() && address.match(network, bits);
 }
 
-/** Under what an address is counted: of IPv6 its /64, since whoever has one has all of it. */
+/** Returns the key that an address is counted by: of IPv6 its /64, because its owner may use all of it. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const parsed = parseAddress(address);

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /**
- * A process that cannot be mistaken for a later one of the same number: Linux gives numbers again, so the moment it
- * started (in clock ticks since the boot, /proc/PID/stat field 22) and the boot itself belong to its name.
+ * The identity of a process. Linux reuses pids, so it includes the time of the start (in clock ticks since the boot,
+ * /proc/PID/stat field 22) and the boot.
  */
 export interface ProcessIdentity {
   pid: number;
@@ -10,22 +10,22 @@ export interface ProcessIdentity {
   boot_id: string;
 }
 
-/** It does not change as long as we run. */
+/** The boot does not change while this process runs. */
 export const BOOT_ID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 
-/** The identity of a running process; undefined when there is none, or only what is left of it (a zombie). */
+/** Returns the identity of a running process; undefined if there is none, or only a zombie. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const stat = readStat(pid);
   return stat && !stat.is_dead ? { pid, start_ticks: stat.start_ticks, boot_id: BOOT_ID } : undefined;
 }
 
-/** Whether exactly this process runs. */
+/** Returns whether exactly this process runs. */
 export function isRunning(identity: ProcessIdentity): boolean {
   const now = identifyProcess(identity.pid);
   return now?.start_ticks === identity.start_ticks && now.boot_id === identity.boot_id;
 }
 
-/** Sends a signal; a process that is gone is none to complain about. */
+/** Sends a signal, if the process still runs. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -34,17 +34,17 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The numbers of all processes whose environment holds `entry` (as NAME=value); those of other users are not seen. */
+/** Lists the pids of all processes whose environment holds `entry` (as NAME=value), except other users' processes. */
 export function findProcessesByEnvironment(entry: string): number[] {
   return listProcesses().filter((pid) => readText(`/proc/${pid}/environ`).split('\0').includes(entry));
 }
 
-/** The number of the session that a process belongs to: that of its first process. */
+/** Returns the session id of a process. */
 export function sessionOf(pid: number): number | undefined {
   return readStat(pid)?.session;
 }
 
-/** The numbers of a process's children; undefined where the kernel does not tell. */
+/** Lists the pids of a process's children; undefined if the kernel does not provide them. */
 export function readChildren(pid: number): number[] | undefined {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
@@ -53,7 +53,7 @@ export function readChildren(pid: number): number[] | undefined {
   }
 }
 
-/** The paths of the files that a process has open; none when there is no such process. */
+/** Lists the paths of a process's open files; an empty list if there is no such process. */
 export function readOpenFiles(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).flatMap((file) => readLink(`/proc/${pid}/fd/${file}`) ?? []);
@@ -62,7 +62,7 @@ export function readOpenFiles(pid: number): string[] {
   }
 }
 
-/** The directory a process stands in; undefined when there is no such process. */
+/** Returns the working directory of a process; undefined if there is no such process. */
 export function workingDirectoryOf(pid: number): string | undefined {
   return readLink(`/proc/${pid}/cwd`);
 }
@@ -71,32 +71,32 @@ export function isErrno(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** Whether a file could not be opened because this process, or the machine, has no descriptor left. */
+/** Returns whether a file could not be opened because the process or the machine has no descriptor left. */
 export function isOutOfDescriptors(error: unknown): boolean {
   return isErrno(error, 'EMFILE') || isErrno(error, 'ENFILE');
 }
 
-/** Linux counts processor time in hundredths of a second (USER_HZ, proc(5)) on every machine we run on. */
+/** Linux counts processor time in hundredths of a second (USER_HZ, proc(5)) on every supported machine. */
 const MS_PER_TICK = 10;
 
-/** What the kernel counts of a process. */
+/** The kernel's counters of a process. */
 export interface ProcessStat {
   parent: number;
   session: number;
   start_ticks: number;
-  /** Processor time that it used itself. */
+  /** Processor time of the process itself. */
   own_ms: number;
-  /** Processor time of its children that ended and that it waited for, and of theirs. */
+  /** Processor time of the ended children that it waited for, and of theirs. */
   waited_ms: number;
-  /** Ended, and not yet collected by its parent. */
+  /** Whether it has ended and its parent has not waited for it. */
   is_dead: boolean;
 }
 
-/** Reads /proc/PID/stat; undefined when there is no such process. */
+/** Reads /proc/PID/stat; undefined if there is no such process. */
 export function readStat(pid: number): ProcessStat | undefined {
   const text = readText(`/proc/${pid}/stat`);
   if (text === '') return undefined;
-  // The program's name stands in brackets and may hold anything, blanks and brackets too: count from the last one.
+  // The program's name is in brackets and may itself contain blanks and brackets, so count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const at = (index: number) => Number(fields[index]);
   return {
@@ -109,13 +109,13 @@ export function readStat(pid: number): ProcessStat | undefined {
   };
 }
 
-/** The users that a process runs as, the real one and the effective one; none when there is no such process. */
+/** Returns the real and the effective user of a process; an empty list if there is no such process. */
 export function readUserIds(pid: number): number[] {
   const [, real, effective] = /^Uid:\s+(\d+)\s+(\d+)/m.exec(readText(`/proc/${pid}/status`)) ?? [];
   return real === undefined ? [] : [Number(real), Number(effective)];
 }
 
-/** A variable in the environment that a process was started with; undefined when it has none, or is another user's. */
+/** Reads a variable of a process's initial environment; undefined if it is not set, or the process is another user's. */
 export function readVariable(pid: number, name: string): string | undefined {
   const beginning = `${name}=`;
   const entry = readText(`/proc/${pid}/environ`)
@@ -124,7 +124,7 @@ export function readVariable(pid: number, name: string): string | undefined {
   return entry?.slice(beginning.length);
 }
 
-/** The numbers of all processes. */
+/** Lists the pids of all processes. */
 export function listProcesses(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -143,7 +143,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    // Without a free descriptor nothing can be known: a process that runs must not be taken for one that has ended.
+    // Without a free descriptor the process may still run, so it must not count as ended.
     if (isOutOfDescriptors(error)) throw error;
     return '';
   }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 
-/** The sockets that have a TCP port of this machine on any address, listening or connected, as `readOpenFiles` names them. */
+/** Lists the sockets on a TCP port of this machine, listening or connected, as `readOpenFiles` names them. */
 export function findSocketsAt(port: number): Set<string> {
   const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const sockets = new Set<string>();
@@ -20,7 +20,7 @@ function readLines(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').split('\n');
   } catch {
-    // A machine without IPv6 has no table of it.
+    // A machine without IPv6 has no such table.
     return [];
   }
 }

@@ -1,11 +1,11 @@
-/** Something that has a time, and is told when that is over. */
+/** Something with a deadline; `finish` is called when that has passed. */
 interface Timed {
   /** Milliseconds of `performance.now()`. */
   readonly deadline: number;
   finish(): void;
 }
 
-/** Ends what takes too long. All have the same time: one timer serves them, in the order in which they were added. */
+/** Finishes what takes too long. All share one timeout, so one timer serves them in the order in which they were added. */
 export class Timeouts<Waiting extends Timed> {
   readonly timeout_ms: number;
   readonly #waiting = new Set<Waiting>();
@@ -24,7 +24,7 @@ export class Timeouts<Waiting extends Timed> {
     this.#waiting.delete(one);
   }
 
-  /** Ends all of them now. */
+  /** Finishes all of them now. */
   finish(): void {
     clearTimeout(this.#timer);
     for (const one of this.#waiting) one.finish();
@@ -32,7 +32,7 @@ export class Timeouts<Waiting extends Timed> {
 
   #wake(after_ms: number): ReturnType<typeof setTimeout> {
     const timer = setTimeout(() => this.#finishDue(), after_ms);
-    // What is waited for keeps the process alive, not this.
+    // The timer must not keep the process alive.
     timer.unref();
     return timer;
   }

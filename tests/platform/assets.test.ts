@@ -32,6 +32,6 @@ describe('what the program carries along', () => {
   });
 
   test('is all there is: a path that is not there is a fault of ours', () => {
-    expect(() => findAsset('docs/nothing.md')).toThrow('broken promise: docs/nothing.md is carried along');
+    expect(() => findAsset('docs/nothing.md')).toThrow('broken promise: docs/nothing.md is included in the executable');
   });
 });

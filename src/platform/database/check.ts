@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Database } from './database.ts';
 
 /**
- * Whether new connections may write is a setting of the role and the database; connections that are open keep what they
- * were opened with. The order is the one in which PostgreSQL applies the settings (process_settings in postinit.c).
+ * Reads whether new connections may write, which is a setting of the role and the database; open connections keep the
+ * setting they began with. The order is that of process_settings in PostgreSQL's postinit.c.
  */
 const CHECK = sql`
   select

@@ -48,7 +48,7 @@ export async function connectDatabase(
   return database;
 }
 
-/** The embedded PostgreSQL with a connection to it, closed together. Throws {@link StartError} when it does not start. */
+/** Starts the embedded PostgreSQL and connects to it. Throws {@link StartError} if it does not start. */
 export async function connectEmbedded(options: EmbeddedOptions, pool_max: number): Promise<Database> {
   await using opened = new AsyncDisposableStack();
   const server = opened.use(await openEmbedded(options));
@@ -61,7 +61,7 @@ function openAt(address: DatabaseAddress, pool_max: number): Database {
   try {
     return openDatabase(address, pool_max);
   } catch {
-    // The failure quotes the address, and with it the password: it must not be its cause.
+    // The failure quotes the address with its password, so it must not be the cause.
     throw new StartError(
       'DATABASE_URL cannot be read: write it as postgres://user:password@host:port/database, with %40 for @ and %2F for / in the password.',
     );

@@ -10,14 +10,14 @@ import { openSocket } from './socket.ts';
 const STATEMENT_TIMEOUT_MS = 10_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_S = 5;
-/** Whoever closes has done his work; only what was given up may still be under way, or a connection that was lost. */
+/** Statements end before the database is closed; only abandoned ones and lost connections may still be open. */
 const CLOSE_WITHIN_S = 1;
 const ATTEMPTS_MAX = 5;
-/** As long as the migration of the largest table may take; others wait for it. */
+/** The time that the migration of the largest table may take; other processes wait for it. */
 const EXCLUSIVE_TIMEOUT = '15min';
 
-/** postgres.js closes each connection after half an hour or more; who has one only would wait for the next. */
-const LANE_LIFETIME = { max_lifetime: null };
+/** postgres.js renews each connection after half an hour or more, and a statement would wait for that. */
+const DEDICATED_LIFETIME = { max_lifetime: null };
 
 const SEVERAL_HOSTS = /^\w+:\/\/[^/?]*,/;
 
@@ -31,36 +31,35 @@ export type Tx = Queries & { readonly is_transaction?: true };
 export type DatabaseAddress = { url: string } | EmbeddedPostgres['connection'];
 
 export interface Database extends AsyncDisposable {
-  /** Single statements, each its own transaction. */
+  /** Runs single statements, each in a transaction of its own. */
   queries: Queries;
   /**
-   * The same over a connection of its own, which is opened with the first of them: for statements that follow one another
-   * all day. They wait for nobody else's, and PostgreSQL has at hand what they need; the pool gives them to its
-   * connections in turn, and none of those has.
+   * Runs statements over a connection of their own, for those that follow one another all day: they wait for no others,
+   * and the connection keeps what PostgreSQL has prepared for them, unlike the pool's connections, which take turns.
    */
   openDedicatedConnection(): DedicatedConnection;
-  /** Several statements, all or nothing; repeated when PostgreSQL asks for it (deadlock, serialisation). */
+  /** Runs a transaction. Repeats it when PostgreSQL asks for that (deadlock, serialisation failure). */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
-  /** Whether PostgreSQL refused a write because its disk was full, and still does. */
+  /** Returns whether PostgreSQL refused a write because its disk was full, and still does. */
   isFull(): Promise<boolean>;
   /**
-   * Hears of notifications on a channel, over a connection of its own. `onConnected` is called at the first connection
-   * and after each lost one, when news may have been missed.
+   * Listens for notifications on a channel, over a connection of its own. `onConnected` is called at the first connection
+   * and after each lost one, when notifications may have been missed.
    */
   listen(channel: string, onNotification: (payload: string) => void, onConnected: () => void): Promise<void>;
   /**
-   * Does work while no other process on the database does work under the same lock (an advisory lock of PostgreSQL).
-   * `connection` is the one that holds it.
+   * Runs work under an advisory lock of PostgreSQL, which one process on the database holds at a time. `connection` is the
+   * connection that holds it.
    */
   exclusively<Result>(lock: number, work: (connection: PostgresJsDatabase) => Promise<Result>): Promise<Result>;
 }
 
 type ClientOptions = postgres.Options<Record<string, never>>;
 
-/** The locks there are; any numbers, the same in every release. */
+/** The advisory locks. Their numbers are arbitrary, but the same in every release. */
 export const LOCKS = { migration: 7_263_401, first_start: 7_263_402, retention: 7_263_404 };
 
-/** Connects lazily: the first query finds out whether anybody answers. */
+/** Connects lazily: the first query finds out whether the server answers. */
 export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {
   const client = connect(address, pool_max);
   let was_full = false;
@@ -72,9 +71,13 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   return {
     queries: db,
     openDedicatedConnection() {
-      const { lane, end } = openDedicatedConnection(() => connect(address, 1, LANE_LIFETIME), deadlines, onFailure);
+      const { connection, end } = openDedicatedConnection(
+        () => connect(address, 1, DEDICATED_LIFETIME),
+        deadlines,
+        onFailure,
+      );
       opened.push({ end });
-      return lane;
+      return connection;
     },
     async transact(work) {
       for (let attempt = 1; ; attempt += 1) {
@@ -86,7 +89,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       }
     },
     async isFull() {
-      if (was_full) was_full = await db.transaction(writeForNothing).then(() => false, isDiskFull);
+      if (was_full) was_full = await db.transaction(probeDisk).then(() => false, isDiskFull);
       return was_full;
     },
     async listen(channel, onNotification, onConnected) {
@@ -101,7 +104,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
         await connection.execute(sql`select pg_advisory_lock(${lock})`);
         return await work(connection);
       } finally {
-        // At once: all its work is done, and a connection that was lost would be waited for in vain.
+        // Without a wait: the work is done, and a lost connection would never end by itself.
         await client_of_lock.end({ timeout: 0 });
       }
     },
@@ -111,8 +114,8 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   };
 }
 
-/** Takes some megabytes of the server's disk, and gives them back. */
-async function writeForNothing(tx: Tx): Promise<void> {
+/** Takes some megabytes of the server's disk and frees them again. */
+async function probeDisk(tx: Tx): Promise<void> {
   await tx.execute(sql`create temporary table room on commit drop as select generate_series(1, 100000)`);
 }
 
@@ -121,9 +124,9 @@ function connect(address: DatabaseAddress, max: number, more: ClientOptions = {}
     max,
     ...more,
     connect_timeout: CONNECT_TIMEOUT_S,
-    // Notices ("already exists, skipping") are not for our log.
+    // Notices such as "already exists, skipping" do not belong in the log.
     onnotice: () => {},
-    // A lost server is looked for again soon; postgres.js's own backoff grows to 20 s.
+    // postgres.js's own backoff grows to 20 s.
     backoff: (retries) => Math.min(1, 0.05 * 2 ** retries),
     connection: {
       application_name: 'muster',
@@ -132,7 +135,7 @@ function connect(address: DatabaseAddress, max: number, more: ClientOptions = {}
     },
   };
   if (!('url' in address)) return postgres({ ...address, ...options });
-  // With several hosts postgres.js goes from one to the next by itself.
+  // With several hosts postgres.js has to choose the socket's host.
   const own_socket = SEVERAL_HOSTS.test(address.url) ? {} : { socket: openSocket };
   return postgres(address.url, { ...options, ...own_socket });
 }

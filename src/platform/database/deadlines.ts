@@ -2,7 +2,7 @@ import type postgres from 'postgres';
 import { ServiceError } from '../errors.ts';
 
 export interface Deadlines {
-  /** A statement's own limit is in PostgreSQL; this one also counts the wait for a connection and a server that is silent. */
+  /** Includes the wait for a connection and for a silent server, unlike PostgreSQL's own statement timeout. */
   query_ms: number;
   /** How long a transaction may wait for a connection of its own. */
   pool_wait_ms: number;
@@ -12,20 +12,20 @@ export interface Deadlines {
 export const DEADLINES: Deadlines = { query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 };
 
 interface Listeners {
-  /** A statement was not answered in time. */
+  /** Called when a statement missed its deadline. */
   onLate?: () => void;
-  /** A statement or a transaction failed. */
+  /** Called when a statement or a transaction failed. */
   onFailure?: (error: unknown) => void;
 }
 
 type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
 
 /**
- * The same client, but no call waits for ever: after its deadline it fails with DATABASE_BUSY. postgres.js itself has no
- * limit on the wait for a connection. What a failed call did stays unknown to the caller, as after a lost connection.
+ * Returns the client with deadlines, after which a call fails with DATABASE_BUSY; postgres.js itself waits for a
+ * connection without limit. The caller cannot know what a failed call did, as after a lost connection.
  *
- * Statements are prepared, once for each connection: an unprepared one with parameters costs postgres.js a second round
- * trip to learn their types. So texts must be few: lists travel as one array parameter.
+ * Statements are prepared once for each connection, because an unprepared one with parameters costs postgres.js a second
+ * round trip to learn their types. So there must be few texts: lists travel as one array parameter.
  */
 export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, listeners: Listeners = {}): postgres.Sql {
   return replace(client, {
@@ -35,7 +35,7 @@ export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, listen
   });
 }
 
-/** Drizzle awaits a query as it is, or its `values()`. */
+/** Limits both ways in which Drizzle runs a query: awaiting it, and awaiting its `values()`. */
 function limitQuery(
   query: postgres.PendingQuery<postgres.Row[]>,
   { query_ms }: Deadlines,
@@ -48,7 +48,7 @@ function limitQuery(
   const limits = { deadline_ms: query_ms, onLate: cancel, onFailure };
   return {
     values: () => limit(query.values(), limits),
-    // biome-ignore lint/suspicious/noThenProperty: a postgres.js query is awaited as it is.
+    // biome-ignore lint/suspicious/noThenProperty: Drizzle awaits the query itself.
     then: (resolve: (rows: postgres.Row[]) => unknown, reject: (error: unknown) => unknown) =>
       limit(query, limits).then(resolve, reject),
   };
@@ -67,14 +67,14 @@ async function limitTransaction({ client, work, deadlines, listeners }: Transact
   const begun = Promise.withResolvers<void>();
   let is_given_up = false;
   const transaction = client.begin((tx) => {
-    // Too late: the caller has been told so. Nothing was done yet, and nothing will be.
+    // The caller has its failure already, so the transaction must do nothing.
     if (is_given_up) throw busy();
     begun.resolve();
     return work(
       replace(tx, { unsafe: (text: string, parameters: never[]) => tx.unsafe(text, parameters, { prepare: true }) }),
     );
   });
-  // One that never begins, because nobody answers, ends the wait too. Whoever gave up does not hear how it ended.
+  // A transaction that fails before it begins ends the wait too.
   transaction.catch(begun.reject);
   const giveUp = () => {
     is_given_up = true;
@@ -107,7 +107,7 @@ function busy(): ServiceError<'DATABASE_BUSY'> {
   return new ServiceError('DATABASE_BUSY', {});
 }
 
-/** The same object with some of its members replaced. */
+/** Returns the object with some of its members replaced. */
 function replace<Target extends object>(target: Target, replaced: Record<string, unknown>): Target {
   return new Proxy(target, {
     get: (original, key) => (typeof key === 'string' && key in replaced ? replaced[key] : Reflect.get(original, key)),

@@ -3,12 +3,12 @@ import type postgres from 'postgres';
 import type { Queries } from './database.ts';
 import { type Deadlines, withDeadlines } from './deadlines.ts';
 
-/** Runs statements, one after the other. */
+/** Runs statements one after another. */
 export type DedicatedConnection = Pick<Queries, 'execute'>;
 
 /**
- * Statements over a connection of their own, which is opened with the first of them. When one is not answered by its
- * deadline the connection is given up: it may be dead without knowing it, and all that follow would wait behind.
+ * Runs statements over a connection of their own, which opens with the first one. If a statement misses its deadline,
+ * the connection is replaced: it may be dead, and all later statements would wait behind the first.
  */
 export function openDedicatedConnection(
   connect: () => postgres.Sql,
@@ -20,7 +20,7 @@ export function openDedicatedConnection(
     const renew = () => {
       if (is_ended || current.client !== client) return;
       current = open();
-      // Nobody waits for anything of it any more.
+      // No caller waits for its statements any more.
       client.end({ timeout: 0 }).catch(() => {});
     };
     return { client, queries: drizzle(withDeadlines(client, deadlines, { onLate: renew, onFailure })) };
@@ -28,7 +28,7 @@ export function openDedicatedConnection(
 
   let is_ended = false;
   let current = open();
-  const lane: DedicatedConnection = {
+  const connection: DedicatedConnection = {
     get execute() {
       return current.queries.execute.bind(current.queries);
     },
@@ -37,5 +37,5 @@ export function openDedicatedConnection(
     is_ended = true;
     return current.client.end(options);
   };
-  return { lane, end };
+  return { connection, end };
 }

@@ -12,40 +12,40 @@ import { becomesReady, findPostmaster, lastLines, type Postmaster, readLines, ty
 
 const USER = 'muster';
 const SOCKET_NAME = '.s.PGSQL.5432';
-/** Time without a sign that it starts up. A recovery after a crash takes as long as it takes. */
+/** The longest start without a sign of progress. A recovery after a crash may take any time. */
 const STARTS_WITHIN_MS = 60_000;
 const PROGRESS_EVERY_MS = 10_000;
 const STOPPED_WITHIN_MS = 20_000;
-/** A unix socket's path must fit into 108 bytes with its zero; the file is called .s.PGSQL.5432. */
+/** A unix socket's path must fit into 108 bytes with its final zero; the file is called .s.PGSQL.5432. */
 const SOCKET_DIRECTORY_BYTES_MAX = 90;
 
-/** PostgreSQL refuses to run as root: it gets `nobody`, which every Linux has. */
+/** PostgreSQL refuses to run as root, so it runs as `nobody`, which every Linux has. */
 export const POSTGRES_USER = { uid: 65_534, gid: 65_534 };
 const OWN_USER_ID = process.getuid?.() ?? 0;
 const USER_ID = OWN_USER_ID === 0 ? POSTGRES_USER.uid : OWN_USER_ID;
 
 export interface EmbeddedPostgres extends AsyncDisposable {
-  /** Where to connect: the options of postgres.js. */
+  /** The options of postgres.js to connect with. */
   connection: { path: string; user: string; database: string };
 }
 
 export interface EmbeddedOptions {
-  /** Holds the cluster and, unless `files_directory` says otherwise, the programs. */
+  /** Holds the cluster and, without a `files_directory`, the programs. */
   directory: string;
   files_directory?: string;
-  /** False only for tests: no fsync, ten times as fast, lost when the machine goes down. */
+  /** False only in tests: without fsync, ten times as fast, lost when the machine stops. */
   is_durable: boolean;
   events: Events;
-  /** How often it is told that a recovery goes on. */
+  /** How often an event says that a recovery goes on. */
   progress_every_ms?: number;
-  /** Time until it says that it starts up, or that it is ready. */
+  /** Time until the server reports that it starts or is ready. */
   starts_within_ms?: number;
 }
 
 /**
- * Starts the PostgreSQL that the executable carries, or finds it again when it outlived us, and keeps it running until
- * disposed. Only this file knows that it exists; everybody else gets an address. Throws when it does not start, with the
- * last lines of its log, and {@link StartError} when the directory is another PostgreSQL's.
+ * Starts the embedded PostgreSQL, or finds it again if it outlived an earlier process, and keeps it running until disposed.
+ * Only this file knows that the database is embedded; other code gets an address. Throws with the last lines of the log if
+ * it does not start, and {@link StartError} if the directory belongs to another version of PostgreSQL.
  */
 export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { is_durable, events, starts_within_ms = STARTS_WITHIN_MS, progress_every_ms = PROGRESS_EVERY_MS } = options;
@@ -89,7 +89,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
   };
 }
 
-/** The files of one major version are nothing to another. */
+/** A major version cannot read the files of another. */
 function assertSameMajor(cluster: string): void {
   const [made_by = ''] = readLines(join(cluster, 'PG_VERSION'));
   const [carried] = POSTGRES_FILES_VERSION.split('.');
@@ -99,7 +99,7 @@ function assertSameMajor(cluster: string): void {
   );
 }
 
-/** The postmaster that works on the cluster: the one that does already, when we can use it, or a new one. */
+/** Returns the running postmaster of the cluster if it can be used, else a new one. */
 async function ensureRunning(
   place: Cluster,
   directory: string,
@@ -108,7 +108,7 @@ async function ensureRunning(
   const found = findPostmaster(place.cluster);
   if (found && isUsable(found, place.programs) && (await becomesReady(place, found.pid, signal))) return found;
   signal?.throwIfAborted();
-  // One of an earlier release, one whose socket is gone, or one that was just stopping, is replaced.
+  // A postmaster of an earlier release, without its socket, or that is stopping cannot be used.
   await stop(place.cluster);
   await endStrays(place.cluster);
   const socket = known?.socket_directory ?? (await makeSocketDirectory(directory));
@@ -119,8 +119,8 @@ async function ensureRunning(
 }
 
 /**
- * Removes what a killed postmaster noted. Its number may be a stranger's by now, or still be there because nobody collects
- * the dead: PostgreSQL would take it for another server on the cluster.
+ * Removes the pid file of a killed postmaster. Another process may have its pid by now, or it may be a zombie that no
+ * parent waits for: PostgreSQL would take either for another server on the cluster.
  */
 async function removeNotes(cluster: string, socket_directory: string): Promise<void> {
   const notes = [join(cluster, 'postmaster.pid'), join(socket_directory, `${SOCKET_NAME}.lock`)];
@@ -135,7 +135,7 @@ interface Cluster {
   waiting: Waiting;
 }
 
-/** Makes the cluster beside its place and moves it there when it is whole, so that a crash in between costs nothing. */
+/** Creates the cluster beside its final path and renames it when complete, so that a crash in between does no harm. */
 async function initialise({ programs, cluster, log, is_durable }: Cluster): Promise<void> {
   const unfinished = `${cluster}.unfinished`;
   await endStrays(unfinished);
@@ -148,7 +148,7 @@ async function initialise({ programs, cluster, log, is_durable }: Cluster): Prom
     join(makers, 'bin/initdb'),
     `--pgdata=${unfinished}`,
     `--username=${USER}`,
-    // Nobody but us can reach the socket's directory; there is no other way in.
+    // Only this user can enter the socket's directory, and the server listens nowhere else.
     '--auth-local=trust',
     '--auth-host=reject',
     '--encoding=UTF8',
@@ -182,7 +182,7 @@ function start({ programs, cluster, log, is_durable }: Cluster, socket_directory
   const command = [join(programs, 'bin/postgres'), '-D', cluster];
   for (const [name, value] of Object.entries(settings)) command.push('-c', `${name}=${value}`);
   const output = openSync(log, 'a', 0o600);
-  // Its own session: a ctrl-C at our terminal is ours to answer, and the database is the last thing to go.
+  // In a session of its own, so that a ctrl-C in the terminal does not reach it: the database stops last.
   const child = Bun.spawn(command, {
     ...spawnOptions(programs, cluster),
     detached: true,
@@ -193,13 +193,13 @@ function start({ programs, cluster, log, is_durable }: Cluster, socket_directory
   return child.pid;
 }
 
-/** PGDATA says to PostgreSQL what the command line says too; by it we find what we started, and did not live to note. */
+/** PGDATA repeats the command line; it marks processes of an earlier start that was killed before it noted them. */
 function spawnOptions(programs: string, directory: string) {
   const env = { PGDATA: directory, LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C', PATH: '/usr/bin:/bin' };
   return process.getuid?.() === 0 ? { env, ...POSTGRES_USER } : { env };
 }
 
-/** Ends what an earlier start had begun when it was killed: an initdb goes on alone, and clears away what we make there. */
+/** Ends the initdb of an earlier start that was killed: it would go on, and remove the new cluster. */
 async function endStrays(directory: string): Promise<void> {
   const deadline = performance.now() + STOPPED_WITHIN_MS;
   let strays = findProcessesByEnvironment(`PGDATA=${directory}`);
@@ -215,14 +215,14 @@ function isUsable({ pid, socket_directory }: Postmaster, programs: string): bool
   return is_this_release && existsSync(join(socket_directory, SOCKET_NAME));
 }
 
-/** A fast shutdown (SIGINT); after a while an immediate one, which only costs a recovery at the next start. */
+/** Stops the postmaster by a fast shutdown (SIGINT); after a while by an immediate one, which costs a recovery later. */
 async function stop(cluster: string): Promise<void> {
   const running = findPostmaster(cluster);
   const postmaster = running && identifyProcess(running.pid);
   if (!postmaster) return;
   signalProcess(postmaster.pid, 'SIGINT');
   const deadline = performance.now() + STOPPED_WITHIN_MS;
-  // Its own note goes a little before it does.
+  // It removes its pid file shortly before it ends.
   while (isRunning(postmaster) && performance.now() < deadline) await Bun.sleep(5);
   if (isRunning(postmaster)) signalProcess(postmaster.pid, 'SIGQUIT');
 }
@@ -239,7 +239,7 @@ async function makeSocketDirectory(directory: string): Promise<string> {
   return beside;
 }
 
-/** One outside of our directory is of no use to the next start, which makes its own. */
+/** Removes a socket directory outside of the data directory, because the next start creates its own. */
 async function leaveSocketDirectory(socket_directory: string, directory: string): Promise<void> {
   if (dirname(socket_directory) !== directory) await rmdir(socket_directory).catch(() => {});
 }

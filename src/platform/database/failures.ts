@@ -2,19 +2,19 @@ import { storageFull } from '../disk-space.ts';
 import { ServiceError, StartError } from '../errors.ts';
 
 /**
- * The server is gone, going, not there yet, or out of what it needs (connections, disk): SQLSTATE classes 08 and 53, its
- * shutdown codes, failed input or output; postgres.js's own codes.
+ * The server is stopped, stopping, starting, or out of connections or disk: SQLSTATE classes 08 and 53, shutdown codes,
+ * failed input or output; postgres.js's own codes.
  */
 const UNAVAILABLE = /^(08...|53...|57P0[1-5]|25006|58030|CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT)$/;
-/** The way to it is cut, says the socket. */
+/** Codes of a socket that lost its connection. */
 const UNREACHABLE = /^E(CONN(REFUSED|RESET|ABORTED)|HOSTUNREACH|NETUNREACH|TIMEDOUT|PIPE|NOTFOUND|AI_AGAIN|NOENT)$/;
-/** No space is left on the disk of PostgreSQL, or on ours. */
+/** The disk of PostgreSQL, or of this process, is full. */
 const DISK_FULL = /^(53100|ENOSPC|EDQUOT)$/;
 /** The statement or a lock took too long. */
 const BUSY = /^(57014|55P03|25P03)$/;
-/** PostgreSQL asks for the transaction to be run again: serialisation failure, deadlock. */
+/** PostgreSQL asks to repeat the transaction: serialisation failure, deadlock. */
 const RETRY = /^(40001|40P01)$/;
-/** How each failure looks to an operator. */
+/** What an operator reads for each failure. */
 const ABSENCES: [codes: RegExp, what: string][] = [
   [/^ECONNREFUSED$/, 'refuses connections'],
   [/^E(NOTFOUND|AI_AGAIN)$/, 'has a host name that cannot be resolved'],
@@ -30,7 +30,7 @@ const ABSENCES: [codes: RegExp, what: string][] = [
 const UNIQUE_VIOLATION = '23505';
 const CHECK_VIOLATION = '23514';
 
-/** What went wrong in the database as the caller should hear it; undefined when it is a fault of ours. */
+/** Returns a failure of the database as the caller should see it; undefined for a fault of Muster. */
 export function toServiceError(error: unknown): ServiceError | undefined {
   for (const cause of causesOf(error)) {
     if (cause instanceof ServiceError) return cause;
@@ -44,25 +44,25 @@ export function toServiceError(error: unknown): ServiceError | undefined {
 }
 
 /**
- * Describes, for operators, a failure that goes away by itself once the database is there again. Undefined for any other:
- * a wrong password, a database that does not exist, a fault of ours.
+ * Describes, for operators, a failure that passes once the database is back. Undefined for any other failure, such as a
+ * wrong password, a missing database, or a fault of Muster.
  */
 export function describeAbsence(error: unknown): string | undefined {
   const code = error instanceof StartError ? undefined : toServiceError(error)?.code;
   if (code !== 'DATABASE_UNAVAILABLE' && code !== 'DATABASE_BUSY' && code !== 'STORAGE_FULL') return undefined;
   const root_code = rootCodeOf(error);
-  // Our own disk is full, which has nothing to do with the database.
+  // The disk of this process is full, not the database's.
   if (code === 'STORAGE_FULL' && root_code !== '53100') return undefined;
   const [, what] = ABSENCES.find(([codes]) => codes.test(root_code)) ?? [undefined, 'cannot be reached'];
   return `the database ${what} (${root_code})`;
 }
 
-/** Whether a write was refused because no space is left on a disk. */
+/** Returns whether a write failed because a disk is full. */
 export function isDiskFull(error: unknown): boolean {
   return causesOf(error).some((cause) => DISK_FULL.test(codeOf(cause)));
 }
 
-/** Whether PostgreSQL refused because the user lacks a right (SQLSTATE 42501). */
+/** Returns whether the user lacks a privilege (SQLSTATE 42501). */
 export function isForbidden(error: unknown): boolean {
   return causesOf(error).some((cause) => codeOf(cause) === '42501');
 }
@@ -71,12 +71,12 @@ export function isWorthRetrying(error: unknown): boolean {
   return causesOf(error).some((cause) => RETRY.test(codeOf(cause)));
 }
 
-/** Whether a unique constraint refused the row; `constraint` is its name. */
+/** Returns whether the unique constraint of this name refused the row. */
 export function isTaken(error: unknown, constraint: string): boolean {
   return violates(error, UNIQUE_VIOLATION, constraint);
 }
 
-/** Whether a check of a table refused the row; `constraint` is its name. */
+/** Returns whether the check constraint of this name refused the row. */
 export function isRefusedBy(error: unknown, constraint: string): boolean {
   return violates(error, CHECK_VIOLATION, constraint);
 }
@@ -91,12 +91,12 @@ function violates(error: unknown, code: string, constraint: string): boolean {
   );
 }
 
-/** Failures of files and of requests of our own have the same codes, and a path. */
+/** Tells failures of the database from those of files and other requests, which have the same codes and a path. */
 function isUnreachable(error: unknown): boolean {
   return UNREACHABLE.test(codeOf(error)) && error instanceof Error && !('path' in error);
 }
 
-/** The code of what a failure comes down to; empty when it has none. */
+/** Returns the code of a failure's root cause; an empty text if it has none. */
 export function rootCodeOf(error: unknown): string {
   return codeOf(causesOf(error).at(-1));
 }

@@ -8,18 +8,18 @@ import { VERSION } from '../version.ts';
 import { type Database, LOCKS } from './database.ts';
 import { isForbidden } from './failures.ts';
 
-/** What a release brings along. */
+/** The migrations of a release. */
 interface Migrations {
-  /** The release, as operators know it. */
+  /** The release's version. */
   version: string;
-  /** Where its migrations are. */
+  /** The folder of its migrations. */
   folder: string;
 }
 
 /**
- * Brings the database to the form that this release works with. Several processes may call it at once: the first does
- * the work under a lock (Drizzle's migrator takes none), the others wait and find it done. Throws StartError when the
- * database's user may not do it, and when a newer release has changed the database already.
+ * Migrates the database to this release. Several processes may call it at once: the first migrates under a lock (Drizzle's
+ * migrator takes none), the others wait. Throws StartError when the database's user lacks the privileges, and when a newer
+ * release has migrated the database already.
  */
 export async function migrateDatabase(
   database: Database,
@@ -30,7 +30,7 @@ export async function migrateDatabase(
       await assertNotNewer(connection, { version, folder });
       const options = { migrationsFolder: folder, migrationsSchema: 'public', migrationsTable: 'migrations' };
       await migrate(connection, options);
-      await noteRelease(connection, version);
+      await recordRelease(connection, version);
     });
   } catch (cause) {
     if (!isForbidden(cause)) throw cause;
@@ -40,7 +40,7 @@ export async function migrateDatabase(
   }
 }
 
-/** Refuses a database that has migrations from after the last one of this release. */
+/** Throws if the database has migrations that this release does not know. */
 async function assertNotNewer(connection: PostgresJsDatabase, { version, folder }: Migrations): Promise<void> {
   if (!(await hasReleases(connection))) return;
   const last = readMigrationFiles({ migrationsFolder: folder }).at(-1)?.folderMillis ?? 0;
@@ -54,8 +54,8 @@ async function assertNotNewer(connection: PostgresJsDatabase, { version, folder 
   );
 }
 
-/** Notes with each migration by which release it was done; those of releases that noted nothing count as this one's. */
-async function noteRelease(connection: PostgresJsDatabase, version: string): Promise<void> {
+/** Notes the release of each new migration; migrations without a note count as this release's. */
+async function recordRelease(connection: PostgresJsDatabase, version: string): Promise<void> {
   if (!(await hasReleases(connection))) await connection.execute(sql`alter table migrations add column release text`);
   await connection.execute(sql`update migrations set release = ${version} where release is null`);
 }

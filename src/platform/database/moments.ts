@@ -1,14 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm';
 
-/** A moment as a value in SQL of our own: the driver would guess its type from the statement. */
+/** Returns a moment as a typed value for SQL, because the driver would guess its type from the statement. */
 export function timestamptz(moment: Date): SQL {
   return sql`${moment.toISOString()}::timestamptz`;
 }
 
-/** From 1970 to the end of the year 9999: what Date writes and PostgreSQL reads in the same way. */
+/** The end of the year 9999: up to then PostgreSQL reads what Date writes. */
 const LATEST_MS = 253_402_300_799_999;
 
-/** The moment of a number of milliseconds since 1970, or the next one that the database knows. */
+/** Returns the moment of a Unix time in milliseconds, limited to what the database can hold. */
 export function toMoment(milliseconds: number): Date {
   return new Date(Math.min(Math.max(milliseconds, 0), LATEST_MS));
 }

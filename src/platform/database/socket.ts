@@ -1,10 +1,10 @@
 import { Socket } from 'node:net';
 
-/** Where postgres.js wants to connect to, as far as we read it. */
+/** The part of postgres.js's options that says where to connect. */
 interface Target {
   host: string[];
   port: number[];
-  /** Of a unix socket; false when there is none. */
+  /** Of a unix socket; false for TCP. */
   path: string | false;
   /** The sslmode; false where none is asked for. */
   ssl: unknown;
@@ -12,14 +12,14 @@ interface Target {
 
 /** PostgreSQL's whole answer to a client that asks for TLS where it has none. */
 const NO_TLS = 'N';
-/** No other first message is as short, but the eight bytes that ask for TLS. PostgreSQL documentation, 54.7. */
+/** Only the eight bytes that ask for TLS are a shorter first message (PostgreSQL documentation, 54.7). */
 const CANCEL_REQUEST_BYTES = 16;
 
 /**
- * Connects as postgres.js does itself, but a connection that is closed without a word fails whoever waits for it.
- * postgres.js would connect again at once, for ever, hundreds of times a second, and leave the query waiting
- * (github.com/porsager/postgres/issues/1193): so closes what takes connections for a server that is down, a load balancer
- * or a container's published port for one. A server without TLS fails it too, where TLS is asked for: postgres.js would go
+ * Connects as postgres.js does, but a connection that is closed without a byte fails its queries. postgres.js would connect
+ * again at once, for ever, hundreds of times a second, and leave the query waiting
+ * (github.com/porsager/postgres/issues/1193). Load balancers and published ports of containers close like this when the
+ * server behind them is down. A server without TLS fails it too, where TLS is asked for: postgres.js would go
  * on, and report a lost connection.
  */
 export function openSocket({ host: [host = 'localhost'], port: [port = 5432], path, ssl }: Target): Socket {
@@ -30,9 +30,10 @@ export function openSocket({ host: [host = 'localhost'], port: [port = 5432], pa
     });
   }
   socket.on('close', (had_error) => {
-    // Nobody listens to a socket that the driver has given up; and PostgreSQL answers a request to cancel by closing.
+    // The driver does not listen to a socket that it gave up, and PostgreSQL answers a request to cancel by closing.
     const is_awaited = socket.listenerCount('error') > 0 && socket.bytesWritten !== CANCEL_REQUEST_BYTES;
-    if (!had_error && is_awaited && socket.bytesRead === 0) socket.emit('error', new ClosedError('it was closed'));
+    if (!had_error && is_awaited && socket.bytesRead === 0)
+      socket.emit('error', new ClosedError('the server closed the connection'));
   });
   return path === false ? Object.assign(socket.connect(port, host), { host, port }) : socket.connect(path);
 }

@@ -2,12 +2,12 @@ import { is, Placeholder, type Query, SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type { Queries } from './database.ts';
 
-/** What stands for a value of a statement until there is one. */
+/** Returns the placeholder of a value in a statement. */
 type Value<Values> = (name: keyof Values & string) => SQL;
 
-const placeOf = (name: string): SQL => sql`${sql.placeholder(name)}`;
+const placeholderOf = (name: string): SQL => sql`${sql.placeholder(name)}`;
 
-/** A statement whose text Drizzle takes as it is. */
+/** A statement with a finished text, which Drizzle does not build again. */
 class WrittenStatement extends SQL {
   readonly #query: Query;
 
@@ -22,14 +22,14 @@ class WrittenStatement extends SQL {
 }
 
 /**
- * A statement whose text is written once, for those that are long and asked for with every request: putting one together
- * of its parts costs more than everything else that is done with it here. Gives what makes it of its values.
+ * Returns a function that makes a statement of its values. Its text is built once: for long statements of frequent
+ * requests, building the text costs more than everything else in this process.
  */
 export function createStatement<Values extends object>(write: (value: Value<Values>) => SQL): (values: Values) => SQL {
   let written: { text: string; parameters: ((values: Values) => unknown)[] } | undefined;
 
   function writeOnce() {
-    const { sql: text, params } = new PgDialect().sqlToQuery(write(placeOf));
+    const { sql: text, params } = new PgDialect().sqlToQuery(write(placeholderOf));
     const parameters = params.map((parameter) => {
       if (!is(parameter, Placeholder)) return () => parameter;
       const { name } = parameter;
@@ -45,12 +45,12 @@ export function createStatement<Values extends object>(write: (value: Value<Valu
   };
 }
 
-/** What only JSON escapes so. PostgreSQL writes quotes and backslashes in the same way. */
+/** Escapes of JSON that PostgreSQL's arrays do not have; both escape quotes and backslashes alike. */
 const ESCAPE_OF_JSON = /\\[^"\\]/;
 
 /**
- * Lists are given to the driver as PostgreSQL writes arrays, which is how JSON writes them but for the brackets and for
- * control characters: a list with such is left to the driver, which takes several times as long.
+ * Writes a list as PostgreSQL writes arrays: like JSON, but for the brackets and control characters. A list with control
+ * characters is left to the driver, which takes several times as long.
  */
 function toParameter(value: unknown): unknown {
   if (!Array.isArray(value)) return value;
@@ -58,12 +58,12 @@ function toParameter(value: unknown): unknown {
   return ESCAPE_OF_JSON.test(text) ? value : `{${text.slice(1, -1)}}`;
 }
 
-/** A query of Drizzle's builder, before it is run. */
+/** A query of Drizzle's builder that has not run. */
 interface Preparable<Rows> {
   prepare(name: string): { execute(values: Record<string, unknown>): Promise<Rows> };
 }
 
-/** The same for a query of Drizzle's builder, which also makes of rows what their table says. Gives what runs it. */
+/** Returns a function that runs a query of Drizzle's builder, which decodes rows as their table says. Builds it once. */
 export function createQuery<Values extends Record<string, unknown>, Rows>(
   build: (queries: Queries, value: Value<Values>) => Preparable<Rows>,
 ): (queries: Queries, values: Values) => Promise<Rows> {
@@ -72,8 +72,8 @@ export function createQuery<Values extends Record<string, unknown>, Rows>(
   return (queries, values) => {
     let query = built.get(queries);
     if (!query) {
-      // The driver makes names of its own.
-      query = build(queries, placeOf).prepare('');
+      // The driver chooses the name.
+      query = build(queries, placeholderOf).prepare('');
       built.set(queries, query);
     }
     return query.execute(values);

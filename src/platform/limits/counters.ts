@@ -1,21 +1,21 @@
 import { LRUCache } from 'lru-cache';
 import type { Limit } from './limit.ts';
 
-/** A count of a window: whether one more was in it. */
+/** The result of counting one request in a window. */
 export interface Verdict {
   is_within: boolean;
   limit: number;
   remaining: number;
-  /** When the window ends, in milliseconds since 1970, and in how many that is. */
+  /** When the window ends, as Unix time and from now, in milliseconds. */
   reset_at: number;
   reset_in_ms: number;
 }
 
-/** Counts by fixed windows, in the memory of this process. */
+/** Counts requests in fixed windows, in the memory of this process. */
 export interface Counters {
-  /** Counts one more of somebody. */
+  /** Counts one more request under a key. */
   count(limit: Limit, who: string): Verdict;
-  /** How many counts are kept. */
+  /** The number of counts in memory. */
   readonly size: number;
 }
 
@@ -25,12 +25,12 @@ interface Count {
 }
 
 /**
- * About 20 MB when full. Those that were not asked for the longest time are forgotten first: who has as many addresses has
- * as many limits as he likes, and takes nobody else's.
+ * About 20 MB when full. The least recently used counts are dropped first: a client with so many addresses evades its
+ * limits anyway, and affects no other client.
  */
 export const COUNTS_MAX = 100_000;
 
-/** Counters that know the time from `now`, in milliseconds since 1970. They make no promise and set no timer. */
+/** Creates counters with the time of `now`, in Unix milliseconds. They use no promise and no timer. */
 export function createCounters(now: () => number): Counters {
   const counts = new LRUCache<string, Count>({ max: COUNTS_MAX });
 
@@ -40,12 +40,12 @@ export function createCounters(now: () => number): Counters {
       const moment = now();
       const reset_at = (Math.floor(moment / window_ms) + 1) * window_ms;
       let count = counts.get(key);
-      // Of another window: an earlier one, or a later one where the clock was set back.
+      // The count is of another window: an earlier one, or a later one if the clock was set back.
       if (count?.reset_at !== reset_at) {
         count = { used: 0, reset_at };
         counts.set(key, count);
       }
-      // No further: what is refused needs no number.
+      // Refused requests are not counted.
       const is_within = count.used < requests;
       if (is_within) count.used += 1;
       return { is_within, limit: requests, remaining: requests - count.used, reset_at, reset_in_ms: reset_at - moment };

@@ -2,27 +2,27 @@ const MINUTE_MS = 60_000;
 const WINDOW_MINUTES = 15;
 export const WINDOW_MS = WINDOW_MINUTES * MINUTE_MS;
 
-/** How often somebody may do something. Each who is counted has a count of his own (`by`); nothing is counted for all. */
+/** How often a caller or an address may make a request. Each has a count of its own (`by`). */
 export interface Limit {
   /** Routes whose limits have one name share one count. */
   name: string;
   requests: number;
-  /** Windows begin at multiples of this since 1970, for everybody. */
+  /** Windows begin at multiples of this since 1970, for all counts. */
   window_ms: number;
   /**
-   * `caller`: by whoever the token belongs to; where all players share one, or there is none, by the address too.
-   * `address`: by the address, whatever token comes from there.
+   * `caller`: by the token's bearer; by the address too where all players share a token, or there is none.
+   * `address`: by the address, whatever the token.
    */
   by: 'caller' | 'address';
-  /** `everywhere`: by all processes together, where they share a store. `here`: what spares this process. */
+  /** `everywhere`: by all processes together, if they share a store. `here`: by this process, which the limit protects. */
   counted: 'everywhere' | 'here';
-  /** What becomes of a request while the store cannot be asked: it is counted by this process alone, or refused. */
+  /** Whether a request is counted by this process alone, or refused, while the store is unavailable. */
   when_store_is_lost: 'count_here' | 'refuse';
 }
 
 type LimitOptions = Partial<Pick<Limit, 'window_ms' | 'by' | 'counted' | 'when_store_is_lost'>>;
 
-/** A limit of so many requests a minute, of which those of 15 minutes may come at once (field-behaviour 3.4). */
+/** Returns a limit of so many requests a minute; those of 15 minutes may come at once (field-behaviour 3.4). */
 export function perMinute(name: string, requests_per_minute: number, options: LimitOptions = {}): Limit {
   const { window_ms = WINDOW_MS } = options;
   return {
@@ -36,14 +36,14 @@ export function perMinute(name: string, requests_per_minute: number, options: Li
   };
 }
 
-/** The same where those of one minute may come at once: who has had enough waits less. */
+/** Returns a limit whose window is one minute, so that a caller over its limit waits less. */
 export function inOneMinute(name: string, requests: number, options: LimitOptions = {}): Limit {
   return perMinute(name, requests, { ...options, window_ms: MINUTE_MS });
 }
 
 const REQUESTS_PER_MINUTE = { GET: 128, PATCH: 32, POST: 16, PUT: 16, DELETE: 16 } as const;
 
-/** The limit of a route that names none (field-behaviour 3.4). */
+/** Returns the limit of a route that names none (field-behaviour 3.4). */
 export function defaultLimit(method: keyof typeof REQUESTS_PER_MINUTE, path: string): Limit {
   return perMinute(`${method} ${path}`, REQUESTS_PER_MINUTE[method]);
 }

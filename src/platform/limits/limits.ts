@@ -11,31 +11,31 @@ export interface LimitsOptions {
   clock: Clock;
   events: Events;
   is_on: boolean;
-  /** Every limit times this. */
+  /** Multiplies every limit. */
   scale: number;
-  /** Undefined: this process counts by itself. */
+  /** The store that processes share; undefined if each counts alone. */
   store: StoreSettings | undefined;
-  /** Which database's processes count together. */
+  /** Names the database whose processes count together. */
   epoch: string;
-  /** How long the store may take for an answer, after which it counts as lost. */
+  /** A store that takes longer to answer counts as lost. */
   answer_within_ms?: number;
 }
 
-/** How often anybody may do anything (docs/decisions/0018). */
+/** Counts requests against limits (docs/decisions/0018). */
 export interface Limits extends Disposable {
   /**
-   * Counts one more of somebody. Undefined when there are no limits; no promise where this process counts, which most do.
-   * Throws LIMITS_UNAVAILABLE where that is what is wanted when the store is lost.
+   * Counts one more request under a key. Undefined when limits are off; without a promise where this process counts alone.
+   * Throws LIMITS_UNAVAILABLE if the store is lost and the limit refuses requests then.
    */
   count(limit: Limit, who: string): MaybePromise<Verdict> | undefined;
 }
 
 const ANSWER_WITHIN_MS = 300;
 
-/** Counted once at the start, so that a store that cannot be used is known before the first player comes. */
+/** Counted once at the start, so that an unusable store is reported before the first request. */
 const START = inOneMinute('start', 1_000_000);
 
-/** Opens the limits. A store that does not answer is told of, and stops nothing. */
+/** Opens the limits. A store that does not answer is reported, and does not prevent the start. */
 export async function openLimits(options: LimitsOptions): Promise<Limits> {
   const { clock, events, is_on, scale, store, epoch, answer_within_ms = ANSWER_WITHIN_MS } = options;
   const here = createCounters(() => clock.now().getTime());
@@ -80,7 +80,7 @@ export async function openLimits(options: LimitsOptions): Promise<Limits> {
 /** Throws API_RATE_LIMIT for a caller over its limit; its metadata says when the window ends, in Unix milliseconds. */
 export function assertWithin({ is_within, limit, reset_at, reset_in_ms }: Verdict): void {
   if (is_within) return;
-  // A header of zero seconds would be no pause.
+  // Retry-After: 0 would ask for no pause.
   const retry_after_ms = Math.max(1, reset_in_ms);
   const retry_after_s = Math.ceil(retry_after_ms / 1_000);
   throw new ServiceError(

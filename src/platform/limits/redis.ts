@@ -1,32 +1,32 @@
 import { Redis } from '@upstash/redis';
 import { RedisClient } from 'bun';
 
-/** From afar, with TLS, it takes several times as long as an answer. */
+/** Connecting with TLS takes several times as long as an answer. */
 const CONNECT_WITHIN_MS = 3_000;
-/** What the limits' scripts begin with; Upstash knows that flag, Redis and Valkey refuse it. */
+/** The first line of the library's scripts: Upstash knows its flag, Redis and Valkey refuse it. */
 const FIRST_LINE = /^\s*#!lua[^\n]*\n/;
 const SCRIPTS_MAX = 100;
 
-/** A Redis as the limits' library knows it. */
+/** A Redis with the interface of the library for limits. */
 export interface RedisStore {
   redis: Redis;
   /**
-   * Leaves a connection on which nothing comes any more. The next command opens another. One that is being opened has a
-   * time of its own, and may be there for the command after it.
+   * Drops a connection that no longer answers; the next command opens another. A connection that is being opened is kept,
+   * because it has a timeout of its own.
    */
   renew(): void;
   close(): void;
 }
 
 /**
- * Redis or Valkey at `redis://` or `rediss://`, by Bun's client. A connection is opened when it is needed; while there is
- * none, commands fail at once and none is kept for later: what was to be counted then is counted elsewhere.
+ * Opens Redis or Valkey at `redis://` or `rediss://` with Bun's client. Connects when needed; without a connection commands
+ * fail at once and are not queued, because this process counts the request instead.
  */
 export function openRedis(url: string): RedisStore {
   let connection: Promise<RedisClient> | undefined;
   let opened: RedisClient | undefined;
   let is_opening = false;
-  /** By the hash of a script as the library has it, that of the same without its first line. */
+  /** The hash of a script without its first line, by the hash of the library's script. */
   const hashes = new Map<string, string>();
 
   async function connect(): Promise<RedisClient> {
@@ -60,7 +60,7 @@ export function openRedis(url: string): RedisStore {
 
   function plainOf(script: string): string {
     const plain = script.replace(FIRST_LINE, '');
-    // They are the library's, and a handful.
+    // The library has a handful of scripts; the limit guards against a change of that.
     if (hashes.size < SCRIPTS_MAX) hashes.set(hashOf(script), hashOf(plain));
     return plain;
   }
@@ -80,7 +80,7 @@ export function openRedis(url: string): RedisStore {
   return { redis, renew, close: leave };
 }
 
-/** By which Redis names a script. */
+/** Returns the hash by which Redis names a script. */
 function hashOf(script: string): string {
   return new Bun.CryptoHasher('sha1').update(script).digest('hex');
 }

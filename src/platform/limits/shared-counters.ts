@@ -6,35 +6,35 @@ import type { Limit } from './limit.ts';
 import { openRedis } from './redis.ts';
 import type { StoreSettings } from './store-settings.ts';
 
-/** A store that was lost is asked again by one request of each such time; the others do not wait for it. */
+/** While the store is lost, one request in this time tries it; the others do not wait for it. */
 const ASK_AGAIN_AFTER_MS = 1_000;
 
-/** Counts of several processes together, in a store. */
+/** Counts requests of several processes together, in a store. */
 export interface SharedCounters extends Disposable {
-  /** Counts one more of somebody; undefined when the store cannot be asked. */
+  /** Counts one more request under a key; undefined if the store is unavailable. */
   count(limit: Limit, who: string): Promise<Verdict | undefined>;
 }
 
 export interface SharedCountersOptions {
   store: StoreSettings;
-  /** Which database's processes count together: a store may serve several. */
+  /** Names the database whose processes count together: a store may serve several databases. */
   epoch: string;
-  /** An answer that takes longer is as good as none: players wait for it. */
+  /** A slower store counts as lost, because players wait for its answer. */
   answer_within_ms: number;
   onLost(cause: unknown): void;
   onFound(): void;
 }
 
-/** Counts by the fixed windows of @upstash/ratelimit, in Redis, Valkey or Upstash. */
+/** Creates counters with the fixed windows of @upstash/ratelimit, in Redis, Valkey or Upstash. */
 export function createSharedCounters(options: SharedCountersOptions): SharedCounters {
   const { store, epoch, answer_within_ms, onLost, onFound } = options;
   const { redis, renew, close } = openStore(store, answer_within_ms);
   const limiters = new Map<string, Ratelimit>();
-  /** Who has had enough, and until when: he needs no further asking. */
+  /** Keys over their limit, and until when: the store need not be asked about them. */
   const refused = new LRUCache<string, number>({ max: COUNTS_MAX });
   let ask_again_at: number | undefined;
 
-  /** There are as many as limits. */
+  /** One limiter for each limit. */
   function limiterOf({ name, requests, window_ms }: Limit): Ratelimit {
     const known = limiters.get(name);
     if (known) return known;
@@ -45,14 +45,14 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
       timeout: answer_within_ms,
       analytics: false,
       enableTelemetry: false,
-      // It never forgets, and refuses for a millisecond longer than the window.
+      // The library's cache never forgets, and refuses for a millisecond longer than the window.
       ephemeralCache: false,
     });
     limiters.set(name, limiter);
     return limiter;
   }
 
-  /** Whether the store is to be asked: it is there, or it is time to see whether it is again. */
+  /** Returns whether to ask the store: it is available, or it is time to try it again. */
   function mayAsk(): boolean {
     if (ask_again_at === undefined) return true;
     if (performance.now() < ask_again_at) return false;
@@ -81,7 +81,7 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
       if (!mayAsk()) return undefined;
       try {
         const { success, remaining, reset, reason } = await limiterOf(limit).limit(who);
-        // It says yes to whoever asks a store that is silent.
+        // The library allows requests while the store is silent.
         if (reason === 'timeout') throw new Error(`the store has not answered within ${answer_within_ms} ms`);
         find();
         if (!success) refused.set(key, reset);
@@ -95,7 +95,7 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
   };
 }
 
-/** By the time of day of the system, as the library does. */
+/** Builds the verdict by the system's clock, as the library does. */
 function verdictOf({ requests }: Limit, is_within: boolean, remaining: number, reset_at: number): Verdict {
   return { is_within, limit: requests, remaining, reset_at, reset_in_ms: Math.max(0, reset_at - Date.now()) };
 }

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { StartError } from '../errors.ts';
 
-/** Where requests are counted by several processes together. */
+/** The store in which several processes count requests together. */
 export type StoreSettings = { kind: 'redis'; url: string } | { kind: 'upstash'; url: string; token: string };
 
-/** Those of the service's settings that say so. */
+/** The service's settings for the store. */
 export const STORE_SHAPES = {
   REDIS_URL: Type.Optional(
     Type.String({
@@ -25,7 +25,7 @@ export const STORE_SHAPES = {
 
 const Shape = Type.Object(STORE_SHAPES);
 
-/** The one store there is; undefined for none. Throws {@link StartError} for a part of one, and for two. */
+/** Reads the store's settings; undefined for none. Throws {@link StartError} for incomplete settings, and for two stores. */
 export function readStoreSettings(settings: Static<typeof Shape>): StoreSettings | undefined {
   const { REDIS_URL, UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = settings;
   if ((url === undefined) !== (token === undefined)) {
@@ -36,7 +36,7 @@ export function readStoreSettings(settings: Static<typeof Shape>): StoreSettings
     throw new StartError('REDIS_URL and UPSTASH_REDIS_REST_URL are both set: set only one of them.');
   }
   for (const [name, address] of Object.entries({ REDIS_URL, UPSTASH_REDIS_REST_URL: url })) {
-    // It may hold a password, so it is not repeated.
+    // The address may hold a password, so the message does not repeat it.
     if (address !== undefined && !URL.canParse(address))
       throw new StartError(`${name} is not a valid address: write it like the example in "muster --help".`);
   }

@@ -14,7 +14,7 @@ interface Issued {
   issued_at?: number;
 }
 
-/** What a token of each kind says about its bearer. Resolved once at the door; use cases get this value. */
+/** What a token of each kind says about its bearer. Read once for each request; use cases get this value. */
 export type Caller =
   | { kind: 'identity'; identity_id: string }
   | { kind: 'public'; namespace_id: string }
@@ -31,7 +31,7 @@ export type CallerKind = Caller['kind'];
 /** A caller of one of these kinds. */
 export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
 
-/** The id that limits and logs count a caller by. */
+/** Returns the id by which limits and logs count a caller. */
 export function nameCaller(caller: Caller): string {
   switch (caller.kind) {
     case 'identity':

@@ -2,7 +2,7 @@ import { assert } from '../errors.ts';
 import { type Caller, type CallerKind, type DevelopmentPort, PORT_PROTOCOLS } from './caller.ts';
 import { type Field, type MessageFields, readMessage, writeMessage, writeUuid } from './messages.ts';
 
-/** What is inside a token. Times in Unix milliseconds. */
+/** The content of a token. Times are in Unix milliseconds. */
 export interface Claims {
   expires_at: number;
   issued_at: number;
@@ -11,8 +11,8 @@ export interface Claims {
 }
 
 /**
- * The message is the field's (field-behaviour 1.2 and 1.3): Claims {1 exp, 2 iat, 3 jti, 4 entitlements}, an entitlement
- * being a choice whose number is the kind of the token. So the kind is part of what is signed.
+ * Encodes claims as the reference API does (field-behaviour 1.2 and 1.3): Claims {1 exp, 2 iat, 3 jti, 4 entitlements}.
+ * An entitlement is a choice whose number is the kind of the token, so the kind is signed too.
  */
 const ENTITLEMENTS: Record<CallerKind, number> = {
   identity: 2,
@@ -35,21 +35,21 @@ export function encodeClaims({ expires_at, issued_at, token_id, caller }: Claims
   ]);
 }
 
-/** Reads what {@link encodeClaims} wrote. Undefined for anything else: other fields, other kinds, more than one kind. */
+/** Decodes claims of {@link encodeClaims}. Undefined for anything else: other fields, other kinds, more than one kind. */
 export function decodeClaims(bytes: Uint8Array): Claims | undefined {
   try {
     const claims = readMessage(bytes);
     const entitlement = claims.message(4);
     const [number = 0, ...others] = entitlement.numbers();
     const kind = KINDS.get(number);
-    assert(kind && others.length === 0, 'one entitlement of a kind we know');
+    assert(kind && others.length === 0, 'a token has one entitlement of a known kind');
     const decoded = {
       expires_at: claims.integer(1),
       issued_at: claims.integer(2),
       token_id: claims.uuid(3),
       caller: readCaller(kind, entitlement.message(number)),
     };
-    // Nothing but what we would write ourselves: no unknown, doubled or misplaced field.
+    // Only the canonical encoding is accepted: no unknown, repeated or misplaced field.
     return Buffer.compare(encodeClaims(decoded), bytes) === 0 ? decoded : undefined;
   } catch {
     return undefined;
@@ -135,7 +135,7 @@ function portFields({ label, port, protocol, port_range }: DevelopmentPort): Fie
 
 function readPort(fields: MessageFields): DevelopmentPort {
   const protocol = PORT_PROTOCOLS[fields.integer(3) - 1];
-  assert(protocol, 'a protocol we know');
+  assert(protocol, 'a port has a known protocol');
   const range = fields.has(4) ? fields.message(4) : undefined;
   return {
     label: fields.text(1),

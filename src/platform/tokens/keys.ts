@@ -5,7 +5,7 @@ import type { Queries } from '../database/database.ts';
 import { assert } from '../errors.ts';
 import { type KeyPurpose, signingKeys } from './tables.ts';
 
-/** The one key of a purpose, made when there is none. Of several processes that make one at once, the first wins. */
+/** Returns the key of a purpose; creates it if there is none. Of several processes that create it at once, the first wins. */
 export async function loadKey(queries: Queries, clock: Clock, purpose: KeyPurpose): Promise<JWK> {
   const read = () => queries.select().from(signingKeys).where(eq(signingKeys.purpose, purpose));
   const [existing] = await read();
@@ -16,7 +16,7 @@ export async function loadKey(queries: Queries, clock: Clock, purpose: KeyPurpos
     .values({ key_id: crypto.randomUUID(), purpose, key, create_ts: clock.now() })
     .onConflictDoNothing();
   const [winner] = await read();
-  assert(winner, 'a key that was inserted can be read');
+  assert(winner, 'an inserted key can be read');
   return winner.key;
 }
 

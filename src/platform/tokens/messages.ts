@@ -1,16 +1,16 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { assert } from '../errors.ts';
 
-/** The tag of field 1, and the length of what follows: so a UUID begins. */
+/** A UUID begins with the tag of field 1 and the length of its bytes. */
 const UUID_HEAD = [0x0a, 16] as const;
 const UUID_HEAD_HEX = Uint8Array.of(...UUID_HEAD).toHex();
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** A value in a protobuf message: an integer, or what has a length (text, a UUID's bytes, a message within). */
+/** A value in a protobuf message: an integer, or a value with a length (text, a UUID's bytes, a nested message). */
 export type FieldValue = number | string | Uint8Array | Field[];
 export type Field = [number: number, value: FieldValue];
 
-/** A message as a list of numbered fields, in the order they are written. */
+/** Writes a message of numbered fields, in their order. */
 export function writeMessage(fields: Field[]): Uint8Array {
   const writer = new BinaryWriter();
   writeFields(writer, fields);
@@ -34,7 +34,7 @@ function writeFields(writer: BinaryWriter, fields: Field[]): void {
   }
 }
 
-/** The fields of a message that was read. Each getter throws when the field is missing or of another type. */
+/** The fields of a message. Each getter throws when the field is missing or of another type. */
 export class MessageFields {
   readonly #fields: ReadonlyMap<number, (number | Uint8Array)[]>;
 
@@ -79,7 +79,7 @@ export class MessageFields {
     return [...this.#fields.keys()];
   }
 
-  /** Of a field that comes more than once, protobuf takes the last. */
+  /** Returns the last value of a field, as protobuf does when it comes more than once. */
   #last(number: number): number | Uint8Array | undefined {
     return this.#fields.get(number)?.at(-1);
   }
@@ -91,13 +91,13 @@ export class MessageFields {
   }
 }
 
-/** Reads a message of integers and length-delimited fields; throws when the bytes are anything else. */
+/** Reads a message of integers and length-delimited fields. Throws for any other bytes. */
 export function readMessage(bytes: Uint8Array): MessageFields {
   const fields = new Map<number, (number | Uint8Array)[]>();
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
     const [number, type] = reader.tag();
-    assert(type === WireType.Varint || type === WireType.LengthDelimited, 'a field is of a type we never write');
+    assert(type === WireType.Varint || type === WireType.LengthDelimited, 'a field is an integer or has a length');
     const value = type === WireType.Varint ? Number(reader.int64()) : reader.bytes();
     const values = fields.get(number);
     if (values) values.push(value);
@@ -106,7 +106,7 @@ export function readMessage(bytes: Uint8Array): MessageFields {
   return new MessageFields(fields);
 }
 
-/** A UUID is a message of its own with 16 bytes in field 1. */
+/** Writes a UUID as a message with 16 bytes in field 1. */
 export function writeUuid(uuid: string): Uint8Array {
   return Uint8Array.fromHex(UUID_HEAD_HEX + uuid.replaceAll('-', ''));
 }

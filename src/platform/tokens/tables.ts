@@ -1,11 +1,11 @@
 import { jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import type { JWK } from 'jose';
 
-/** `token` is a private key (Ed25519), the others are secrets (HMAC). */
+/** The key for `token` is a private key (Ed25519), the others are secrets (HMAC). */
 const PURPOSES = ['token', 'upload', 'captcha', 'refresh'] as const;
 export type KeyPurpose = (typeof PURPOSES)[number];
 
-/** The keys that this database's tokens, upload addresses and captchas are signed with; made at the first start. */
+/** The keys that sign this database's tokens, upload addresses and captchas. Created at the first start. */
 export const signingKeys = pgTable('signing_keys', {
   key_id: uuid().primaryKey(),
   purpose: text({ enum: PURPOSES }).notNull().unique('signing_keys_one_of_each'),

@@ -12,10 +12,10 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const TOKEN_LENGTH_MAX = 8_192;
 const VERIFIED_MAX = 10_000;
-/** For clocks of several machines that disagree. */
+/** Tolerance for machines whose clocks differ. */
 const LEEWAY_MS = 60_000;
 
-/** How long a token of each kind is good (field-behaviour 1.3). */
+/** How long a token of each kind is valid (field-behaviour 1.3). */
 export const LIFETIMES_MS: Record<CallerKind, number> = {
   identity: 15 * MINUTE_MS,
   public: 15 * 365 * DAY_MS,
@@ -29,8 +29,8 @@ export const LIFETIMES_MS: Record<CallerKind, number> = {
 };
 
 /**
- * Kinds that are made by the thousand and shown to nobody but us: signed with HMAC, at a tenth of what EdDSA costs. The
- * other kinds are never believed when they are signed so.
+ * Kinds that are issued by the thousand and verified by this service only: signed with HMAC, which costs a tenth of EdDSA.
+ * An HMAC is never accepted for other kinds.
  */
 const QUICK_KINDS: readonly CallerKind[] = ['player'];
 const QUICK_KEY_PURPOSE = 'muster player tokens';
@@ -38,7 +38,7 @@ const BASE64URL = { alphabet: 'base64url', omitPadding: true } as const;
 const HEADER = { typ: 'JWT', alg: 'EdDSA' };
 const QUICK_HEADER = Buffer.from(JSON.stringify({ ...HEADER, alg: 'HS256' })).toString('base64url');
 
-/** What people read in front of a token. It is not signed and decides nothing, but it must not lie. */
+/** The readable label in front of a token. It is not signed and decides nothing, but it must match the token's kind. */
 export const LABELS: Record<CallerKind, string> = {
   identity: 'usr',
   public: 'pub',
@@ -52,37 +52,37 @@ export const LABELS: Record<CallerKind, string> = {
 };
 
 export interface IssueOptions {
-  /** Goes into the label: the namespace's name id, for one. */
+  /** Part of the label, such as the namespace's name id. */
   suffix?: string;
   lifetime_ms?: number;
-  /** Of a token that is to be the same however often it is made: its own id, and the moment from which it is good. */
+  /** For a token that is the same each time it is issued: its id, and the moment from which it is valid. */
   made?: { token_id: string; at: Date };
 }
 
 export interface Tokens {
-  /** A token for the caller. */
+  /** Issues a token for the caller. */
   issue(caller: Caller, options?: IssueOptions): MaybePromise<string>;
-  /** Who bears the token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED when its time is over. */
+  /** Returns the caller of a token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED. */
   verify(token: string): Promise<Caller>;
-  /** Who bears a token that was verified lately, without a promise; undefined for any other, good or not. */
+  /** Returns the caller of a recently verified token, without a promise; undefined for any other token, valid or not. */
   recall(token: string): Caller | undefined;
-  /** Like `verify`, and until when it is good, in milliseconds since 1970. */
+  /** Like `verify`, but also returns when the token expires, in Unix milliseconds. */
   read(token: string): Promise<{ caller: Caller; expires_at: number }>;
-  /** The same for a token found in a request's body: throws TOKEN_ERROR when it is none, or of none of these kinds. */
+  /** Verifies a token in a request's body. Throws TOKEN_ERROR if it is invalid, or of none of these kinds. */
   verifyKind<Kind extends CallerKind>(token: string, kinds: readonly Kind[]): Promise<CallerOf<Kind>>;
 }
 
 /**
- * Tokens in the field's form (field-behaviour 1.2): `label.` and a JWS whose payload is a protobuf message, signed with
- * EdDSA; those of players with HS256, by a key that is derived from the same one (RFC 5869). Good
- * ones of the others are remembered for as long as they are used: a namespace's public token comes with every request.
+ * Creates tokens in the reference API's form (field-behaviour 1.2): `label.` and a JWS whose payload is a protobuf message,
+ * signed with EdDSA; those of players with HS256, by a key derived from the same one (RFC 5869). Verified EdDSA tokens are
+ * cached while they are in use, because a namespace's public token comes with every request.
  */
 export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   const { d: _private, ...public_part } = key;
   const signing_key = await importJWK(key, 'EdDSA');
   const verifying_key = await importJWK(public_part, 'EdDSA');
   const quick_hmac = new Bun.CryptoHasher('sha256', deriveQuickKey(key));
-  /** By the signed part of a token: a label costs its sender nothing, so it must not make another entry. */
+  /** By the signed part of a token, so that a sender cannot add entries with made-up labels. */
   const verified = new LRUCache<string, Claims>({ max: VERIFIED_MAX });
 
   async function verifySlowly(parts: string[]): Promise<Uint8Array> {
@@ -94,7 +94,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     return payload;
   }
 
-  /** The claims of a token that was verified before, with this label or another of its kind. */
+  /** Returns the claims of a token that was verified before, with this label or another of its kind. */
   function recallClaims(token: string): Claims | undefined {
     const { label, jws } = splitLabel(token);
     const claims = verified.get(jws);
@@ -110,7 +110,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     const claims = withIssueTime(decodeClaims(payload));
     const is_ours = claims && (!is_quick || isOfKind(claims.caller, QUICK_KINDS)) && hasLabel(claims, label);
     if (!is_ours) throw new ServiceError('TOKEN_INVALID', {});
-    // A quick token is shown a few times at most.
+    // A quick token is used a few times at most.
     if (!is_quick) verified.set(jws, claims);
     return claims;
   }
@@ -154,12 +154,12 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   };
 }
 
-/** The same in all processes of a database, and worthless with the key that it comes from. */
+/** Derives the HMAC key: the same in all processes of a database, and renewed with the key that it is derived from. */
 function deriveQuickKey({ d = '' }: JWK): Buffer {
   return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', QUICK_KEY_PURPOSE, 32));
 }
 
-/** A JWS of HS256 (RFC 7515 A.1), as jose makes it, but without WebCrypto's way through another thread and back. */
+/** Signs a JWS with HS256 (RFC 7515 A.1) as jose does, but without WebCrypto's hop to another thread. */
 function signQuickly(payload: Uint8Array, hmac: Bun.CryptoHasher): string {
   const signed = `${QUICK_HEADER}.${payload.toBase64(BASE64URL)}`;
   return `${signed}.${quickSignatureOf(signed, hmac)}`;
@@ -169,17 +169,17 @@ function quickSignatureOf(signed: string, hmac: Bun.CryptoHasher): string {
   return hmac.copy().update(signed).digest('base64url');
 }
 
-/** The payload of one that was signed so. Its signature is to be, to the letter, what we would have made of it ourselves. */
+/** Returns the payload of a JWS with HS256. Its signature must equal the expected text, in every character. */
 function verifyQuickly([header, payload = '', signature = '', ...more]: string[], hmac: Bun.CryptoHasher): Uint8Array {
   const given = Buffer.from(signature);
   const own = Buffer.from(quickSignatureOf(`${header}.${payload}`, hmac));
   const is_ours = more.length === 0 && given.length === own.length && timingSafeEqual(given, own);
   if (!is_ours) throw new ServiceError('TOKEN_INVALID', {});
-  // Not a Buffer: reading one takes twice as long.
+  // Reading a Buffer would take twice as long.
   return Uint8Array.fromBase64(payload, BASE64URL);
 }
 
-/** The last character of a signature has bits that mean nothing: with others in them it is another text, which we never gave. */
+/** Returns whether the unused bits of the last character are zero: otherwise another text would have the same signature. */
 function isCanonical(signature: string): boolean {
   return Buffer.from(signature, 'base64url').toString('base64url') === signature;
 }
@@ -200,13 +200,13 @@ function hasLabel({ caller }: Claims, label: string | undefined): boolean {
   return label === own || (label.startsWith(`${own}_`) && !label.includes('.'));
 }
 
-/** The same claims; a caller whose tokens can be refused by their age is told apart by it. */
+/** Adds the time of issue to callers whose tokens can be revoked by age. */
 function withIssueTime(claims: Claims | undefined): Claims | undefined {
   if (!claims || !isOfKind(claims.caller, ['cloud', 'service'])) return claims;
   return { ...claims, caller: { ...claims.caller, issued_at: claims.issued_at } };
 }
 
-/** Whether a caller is of one of the kinds. */
+/** Returns whether a caller is of one of the kinds. */
 export function isOfKind<Kind extends CallerKind>(caller: Caller, kinds: readonly Kind[]): caller is CallerOf<Kind> {
   return kinds.some((kind) => kind === caller.kind);
 }
