@@ -1,3 +1,4 @@
+import { holdConnections as keepConnections } from '../../tests/support/held-connections.ts';
 import { commandOf } from '../../tests/support/program.ts';
 import { holdConnections, requestOf } from './connections.ts';
 import { CALM_S, calm, exactly, type Fault, failuresOf, holds, p99 } from './fault.ts';
@@ -10,7 +11,7 @@ const LIVE_P99_MS = 500;
 
 export const descriptors: Fault = {
   name: 'descriptors',
-  title: `the service may open ${FILES_MAX} files, and one address opens ${CONNECTIONS} connections: half are silent, half send a byte a second`,
+  title: `the service may open ${FILES_MAX} files, and one address opens ${CONNECTIONS} connections: half are silent, half send a byte a second; then as many that it opens again whenever they are closed`,
   async run(trial) {
     const command = ['/bin/sh', '-c', `ulimit -n ${FILES_MAX}; exec "$0" "$@"`, ...commandOf('executable')];
     const subject = await trial.start({ command, is_fresh: true });
@@ -36,9 +37,18 @@ export const descriptors: Fault = {
     trial.expect(exactly('new clients whose /health/live failed', 0, failuresOf(live)));
     trial.expect(exactly('new clients whose find failed', 0, failuresOf(find)));
     trial.expect(p99('p99 of their /health/live', live, LIVE_P99_MS));
+    const again = await trial.phase(subject, 'new clients, opened again', async () => {
+      const base_url = `http://127.0.0.1:${port}`;
+      const text = 'GET / HTTP/1.1\r\n';
+      using attackers = keepConnections({ base_url, address: ATTACKER, count: CONNECTIONS, text, reopens: true });
+      await calm();
+      return attackers.closedCount();
+    });
+    trial.expect(exactly('the same while they are opened again', 0, failuresOf(again.live) + failuresOf(again.find)));
+    trial.expect(p99('p99 of their /health/live then', again.live, LIVE_P99_MS));
     const lost = program.output().split('database_lost').length - 1;
     trial.expect(exactly('false database_lost events', 0, lost));
-    trial.note('connections of the attacker that were closed', `${closed} of ${CONNECTIONS}`);
+    trial.note('connections of the attacker that were closed', `${closed} of ${CONNECTIONS}, then ${again.result}`);
     const after = await trial.phase(subject, 'new clients, afterwards', calm);
     trial.expect(holds('as before afterwards', failuresOf(after.live) + failuresOf(after.find) === 0));
   },

@@ -1,6 +1,7 @@
 import type { Events } from '../events.ts';
 import { type Loop, startLoop } from '../loop.ts';
 import { isWithin, type Network, parseAddress } from '../networks.ts';
+import { refuseNetworks } from './connection-filter.ts';
 import { readConnectionsInUse } from './connections-in-use.ts';
 import {
   type Activity,
@@ -21,6 +22,8 @@ const LOOK_EVERY_MS = 100;
 const LOOK_SHARE = 1 / 100;
 const AGAIN_AFTER_MS = 10;
 const AGAIN_SHARE = 1 / 10;
+/** For how long a network whose connections were closed can open no new ones: it could open them faster than we close them. */
+const REFUSED_MS = 2_000;
 const TELL_EVERY_MS = 10_000;
 const TOLD_NETWORKS_MAX = 8;
 
@@ -52,11 +55,13 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     const parsed = parseAddress(address);
     return parsed !== undefined && trusted_proxies.some((network) => isWithin(parsed, network));
   };
+  const refusals = createRefusals();
   let next_look_at = 0;
 
   /** Closes what is too much. Returns whether there was something. */
   async function look(): Promise<boolean> {
-    const { count, connections } = await table.read();
+    const { count, connections, listeners } = await table.read();
+    refusals.expire(listeners);
     const of_networks = groupByNetwork(connections);
     const free = descriptors_max - count;
     if (free >= reserve && of_networks.every(({ length }) => length <= per_address_max)) return false;
@@ -69,9 +74,12 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     const left = groupByNetwork(new Set(connections).difference(new Set(above_limit)));
     const is_low = free + above_limit.length < reserve;
     const for_reserve = is_low ? takeFromLargest(left, 2 * reserve - free - above_limit.length, ranking) : [];
-    for (const connection of [...above_limit, ...for_reserve]) shutConnection(connection);
+    const closed = [...above_limit, ...for_reserve];
+    for (const connection of closed) shutConnection(connection);
+    const refused = closed.filter((connection) => !isOfProxy(connection)).map(({ network }) => network);
+    refusals.add(refused, listeners);
     tell({ above_limit, for_reserve });
-    return above_limit.length + for_reserve.length > 0;
+    return closed.length > 0;
   }
 
   const loop = startLoop({
@@ -136,6 +144,27 @@ function readRanking(): Ranking {
     if (!activity?.is_open) return 0;
     if (!activity.was_asked) return 1;
     return isInUse(connection) || !activity.is_sent ? 3 : 2;
+  };
+}
+
+/** Networks that may open no connection for a while. */
+function createRefusals() {
+  const refused_until = new Map<string, number>();
+  const apply = (listeners: number[]) => {
+    for (const listener of listeners) refuseNetworks(listener, [...refused_until.keys()]);
+  };
+  return {
+    add(networks: string[], listeners: number[]): void {
+      const before = refused_until.size;
+      for (const network of networks) refused_until.set(network, performance.now() + REFUSED_MS);
+      if (refused_until.size > before) apply(listeners);
+    },
+    /** Lets those in again whose time is over. */
+    expire(listeners: number[]): void {
+      const before = refused_until.size;
+      for (const [network, until] of refused_until) if (performance.now() >= until) refused_until.delete(network);
+      if (refused_until.size < before) apply(listeners);
+    },
   };
 }
 

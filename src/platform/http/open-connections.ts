@@ -18,6 +18,8 @@ export interface OpenDescriptors {
   /** Of connections and of everything else. */
   count: number;
   connections: Connection[];
+  /** Descriptors of the sockets that listen at our port. */
+  listeners: number[];
 }
 
 /** The descriptors of this process. It can be read when no descriptor is left. */
@@ -63,6 +65,7 @@ export function openDescriptorTable(port: number): DescriptorTable {
       const pace = createPacer();
       let count = 0;
       const connections: Connection[] = [];
+      const listeners: number[] = [];
       for (let descriptor = 0, size = readTableSize(); descriptor < size; descriptor += 1) {
         if (descriptor % PACE_EVERY === 0) await pace();
         const client = readName(libc.getpeername, descriptor) ? describePeer() : undefined;
@@ -72,9 +75,10 @@ export function openDescriptorTable(port: number): DescriptorTable {
           if (is_ours && client.address !== '') connections.push({ descriptor, ...client });
         } else if (libc.fcntl(descriptor, F_GETFD) >= 0) {
           count += 1;
+          if (readName(libc.getsockname, descriptor) && readPort() === port) listeners.push(descriptor);
         }
       }
-      return { count, connections };
+      return { count, connections, listeners };
     },
     [Symbol.dispose]: () => closeSync(status),
   };

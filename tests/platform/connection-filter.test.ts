@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { refuseNetworks } from '../../src/platform/http/connection-filter.ts';
+import { openDescriptorTable } from '../../src/platform/http/open-connections.ts';
+import { waitFor } from '../support/wait.ts';
+
+const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
+const LOOPBACK_NETWORK = '0:0:0:0::/64';
+const ADDRESSES = ['127.0.0.5', '127.0.0.6', ...(HAS_IPV6 ? ['::1'] : [])];
+
+let server: Server;
+let port: number;
+let listener: number;
+beforeAll(async () => {
+  server = createServer((socket) => socket.on('error', () => {}).pipe(socket));
+  await new Promise<void>((resolve) => server.listen(0, HAS_IPV6 ? '::' : '0.0.0.0', resolve));
+  const address = server.address();
+  port = typeof address === 'object' && address ? address.port : 0;
+  using table = openDescriptorTable(port);
+  const { listeners } = await table.read();
+  expect(listeners).toHaveLength(1);
+  listener = listeners[0] ?? -1;
+});
+afterAll(() => void server.close());
+
+function open(address: string): Socket {
+  const socket = connect({ host: address === '::1' ? '::1' : '127.0.0.1', port, localAddress: address });
+  socket.on('error', () => {});
+  return socket;
+}
+
+const CASES: { refused: string[]; waiting: string[] }[] = [
+  { refused: ['127.0.0.5'], waiting: ['127.0.0.5'] },
+  { refused: ['10.0.0.1', '127.0.0.6', '2001:db8:0:0::/64'], waiting: ['127.0.0.6'] },
+  { refused: ['2001:db8:0:0::/64', '10.0.0.1'], waiting: [] },
+  { refused: [LOOPBACK_NETWORK], waiting: HAS_IPV6 ? ['::1'] : [] },
+  {
+    refused: ['10.0.0.1', '127.0.0.6', '2001:db8:0:0::/64', LOOPBACK_NETWORK],
+    waiting: ['127.0.0.6', ...(HAS_IPV6 ? ['::1'] : [])],
+  },
+];
+test.each(CASES)(
+  'connection filter: $refused open no connection until they are let in again; others do',
+  async ({ refused, waiting }) => {
+    const before = open('127.0.0.5');
+    await waitFor(() => before.readyState === 'open', 'a connection of before');
+    refuseNetworks(listener, refused);
+    const sockets = new Map(ADDRESSES.map((address) => [address, open(address)]));
+    const isOpen = (address: string) => sockets.get(address)?.readyState === 'open';
+    const others = [...sockets].filter(([address]) => !waiting.includes(address)).map(([, socket]) => socket);
+    for (const socket of [before, ...others]) {
+      socket.write('x');
+      await new Promise((resolve) => socket.once('data', resolve));
+    }
+    expect(waiting.filter(isOpen)).toEqual([]);
+    refuseNetworks(listener, []);
+    await waitFor(() => ADDRESSES.every(isOpen), 'all to connect');
+    for (const socket of [before, ...sockets.values()]) socket.destroy();
+  },
+);
