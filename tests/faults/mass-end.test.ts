@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
+import { mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { type Database, openDatabase } from '../../src/platform/database/database.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { makeGame, type TestGame } from '../support/game.ts';
+import { IS_LONG } from '../support/length.ts';
+import { findProcessesOf } from '../support/processes.ts';
+import { type Home, makeHome, type Program } from '../support/program.ts';
+import { serversOf, uploadShell } from '../support/servers.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** More than one round of ends, in CI. */
+const TOGETHER = IS_LONG ? 150 : 30;
+
+const opened = new AsyncDisposableStack();
+let database: Database;
+let home: Home;
+let other_home: Home;
+beforeAll(async () => {
+  const { url } = opened.use(await openExternalDatabase());
+  const settings = { DATABASE_URL: url, MUSTER_DEMO: 'off', MUSTER_LOG: 'info', MUSTER_SERVERS_PER_GROUP_MAX: '500' };
+  home = opened.use(await makeHome(settings));
+  other_home = opened.use(await makeHome(settings));
+  await mkdir(join(home.data_directory, 'objects'));
+  await symlink(join(home.data_directory, 'objects'), join(other_home.data_directory, 'objects'));
+  database = opened.use(openDatabase({ url }, 1));
+}, 90_000);
+afterAll(() => opened.disposeAsync(), 90_000);
+
+interface Row extends Record<string, unknown> {
+  server_id: string;
+  is_started: boolean;
+  is_ended: boolean;
+  /** Ports that are still taken. */
+  ports: number;
+}
+
+async function rowsOf(game: TestGame): Promise<Row[]> {
+  const rows = await database.queries.execute<Row>(sql`
+    select server_id, started_at is not null as is_started, ended_at is not null as is_ended,
+      (select count(*)::int from server_ports where server_ports.server_id = servers.server_id and release_ts is null) as ports
+    from servers where game_id = ${game.game_id} order by server_id limit 1000`);
+  return [...rows];
+}
+
+/** Starts servers of a new game, each with a child of its own and a port. */
+async function startMany(program: Program): Promise<TestGame> {
+  const game = await makeGame(program.api, program.administrator_token);
+  const { bodyOf, create } = serversOf(program, game);
+  const body = await bodyOf(await uploadShell(program.api, game, 'sleep 600 & wait'), {
+    network: { ports: { game: { protocol: 'tcp' } } },
+  });
+  for (let index = 0; index < TOGETHER; index += 1) expect((await create(body)).status).toBe(200);
+  await waitFor(async () => (await rowsOf(game)).every(({ is_started }) => is_started), 'all servers to start');
+  return game;
+}
+
+/** Destroys all servers of a game at once. The answers may be lost. */
+async function destroyAll(program: Program, game: TestGame): Promise<void> {
+  const { destroy } = serversOf(program, game);
+  const rows = await rowsOf(game);
+  await Promise.allSettled(rows.map(({ server_id }) => destroy(server_id)));
+}
+
+const endedOf = async (game: TestGame) => (await rowsOf(game)).filter(({ is_ended }) => is_ended).length;
+
+/** Waits until all servers of a game have ended, and nothing of them is left. */
+async function allEnd(game: TestGame, { data_directory }: Home): Promise<void> {
+  await waitFor(async () => (await endedOf(game)) === TOGETHER, 'all servers to end');
+  const rows = await rowsOf(game);
+  expect(rows.filter(({ ports }) => ports > 0)).toEqual([]);
+  expect(rows.flatMap(({ server_id }) => findProcessesOf(server_id))).toEqual([]);
+  await waitFor(() => readdirSync(join(data_directory, 'servers')).length === 0, 'their files to be removed');
+}
+
+/** How often each server was told to have ended, in what programs printed. */
+function endsToldBy(...programs: Program[]): Map<string, number> {
+  const told = new Map<string, number>();
+  for (const line of programs.flatMap((program) => program.output().split('\n'))) {
+    const [, server_id] = /"server_id":"([^"]+)".*"event":"server_ended"/.exec(line) ?? [];
+    if (server_id !== undefined) told.set(server_id, (told.get(server_id) ?? 0) + 1);
+  }
+  return told;
+}
+
+const failuresOf = (program: Program) =>
+  program
+    .output()
+    .split('\n')
+    .filter((line) => /"event":"(server_step_failed|loop_failed|unexpected_failure|service_stopped_late)"/.test(line));
+
+describe('many servers end', () => {
+  test('the service is killed in the middle of a round: the next start ends all of them', async () => {
+    const program = await home.start();
+    const game = await startMany(program);
+    const destroying = destroyAll(program, game);
+    await waitFor(async () => (await endedOf(game)) > 0, 'the first round to be recorded');
+    await program.stop('SIGKILL');
+    await destroying;
+    const next = await home.start();
+    await destroyAll(next, game);
+    await allEnd(game, home);
+    expect(failuresOf(next)).toEqual([]);
+    expect(await next.stop('SIGTERM')).toBe(0);
+  }, 90_000);
+
+  test('the service is stopped in the middle of it, in time: the next start ends those that are left', async () => {
+    const program = await home.start();
+    const game = await startMany(program);
+    const destroying = destroyAll(program, game);
+    await waitFor(async () => (await rowsOf(game)).length > 0, 'the requests to be under way');
+    expect(await program.stop('SIGTERM')).toBe(0);
+    await destroying;
+    expect(failuresOf(program)).toEqual([]);
+    const next = await home.start();
+    await destroyAll(next, game);
+    await allEnd(game, home);
+    expect([...endsToldBy(program, next).values()].filter((times) => times > 1)).toEqual([]);
+    expect(await next.stop('SIGTERM')).toBe(0);
+  }, 90_000);
+
+  test('those of one game, on two machines: each is told once, by its own machine', async () => {
+    const programs = [await home.start(), await other_home.start()] as const;
+    const game = await startMany(programs[0]);
+    await Promise.all(programs.map((program) => destroyAll(program, game)));
+    for (const one of [home, other_home]) await allEnd(game, one);
+    for (const program of programs) {
+      expect(failuresOf(program)).toEqual([]);
+      expect(endsToldBy(program).size).toBeGreaterThan(0);
+      expect(await program.stop('SIGTERM')).toBe(0);
+    }
+    expect([...endsToldBy(...programs).values()]).toEqual(Array.from({ length: TOGETHER }, () => 1));
+  }, 90_000);
+});
