@@ -6,7 +6,8 @@ const NETWORKS_MAX = 256;
 
 /**
  * Lets the kernel drop what these networks send to a listening socket, so that they open no connection there. Connections
- * that are open stay. Without a network all may connect again.
+ * that are open stay. Without a network all may connect again. Nothing happens where the kernel does not allow it: newer ones
+ * ask for CAP_NET_ADMIN.
  */
 export function refuseNetworks(listener: number, networks: readonly string[]): void {
   const addresses = networks
