@@ -4,7 +4,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
-import type { Tokens } from '../../platform/tokens/tokens.ts';
+import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import { readVersions } from '../../platform/watch/versions.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
@@ -131,10 +131,14 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     /** Creates a guest of no namespace. */
     createGuest: () => create(GUEST),
-    /** Continues as the identity of a token, or as a new guest of the namespace if the token is unusable or missing. */
+    /**
+     * Continues as the identity of a token, or as a new guest of the namespace if the token is unusable or missing.
+     */
     async setUp(namespace_id: string, existing_identity_token: string | undefined) {
-      const lifetime_ms = GUEST_TOKEN_LIFETIME_MS;
       const bearer = existing_identity_token === undefined ? undefined : await findBearer(existing_identity_token);
+      // A token of minutes from a session must not become one of months by way of a game.
+      const has_session = bearer?.namespace_id === null;
+      const lifetime_ms = has_session ? LIFETIMES_MS.identity : GUEST_TOKEN_LIFETIME_MS;
       // A guest that is removed concurrently is replaced too.
       const is_kept = bearer && (await keep(bearer.identity_id, lifetime_ms));
       const { identity_id } = is_kept ? bearer : await create(GUEST, namespace_id);

@@ -72,6 +72,16 @@ describe('a client', () => {
     expect((await read(SELF, body.identity_token)).identity.identity_id).toBe(identity_id);
   });
 
+  test("of a person who signs in at the hub gets a token that lasts no longer than a session's", async () => {
+    const { body } = await goOn(muster.administrator_token);
+    const administrator = await read(SELF, muster.administrator_token);
+    expect(body.identity.identity_id).toBe(administrator.identity.identity_id);
+    const lifetime_ms = Date.parse(body.identity_token_expire_ts) - muster.clock.now().getTime();
+    expect(lifetime_ms).toBeLessThanOrEqual(15 * MINUTE_MS);
+    muster.clock.advance(17 * MINUTE_MS);
+    expect(outcomeOf(await muster.api.get(SELF, body.identity_token))).toBe('401 CLAIMS_ENTITLEMENT_EXPIRED');
+  });
+
   test('has a token that is good until the time it is said to be', async () => {
     const before_ms = muster.clock.now().getTime();
     const { body } = await setUp(game.public_token);
