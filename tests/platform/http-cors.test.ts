@@ -122,7 +122,8 @@ describe('a preflight', () => {
       'access-control-allow-origin': 'https://game.example',
       'access-control-allow-credentials': 'true',
       'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
-      'access-control-allow-headers': 'Content-Type, Authorization',
+      'access-control-allow-headers':
+        'Content-Type, Authorization, X-API-Version, X-Fern-Language, X-Fern-Runtime, X-Fern-Runtime-Version',
       'access-control-expose-headers': 'rvt-ray-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset',
       'access-control-max-age': '3600',
       vary: 'Origin',

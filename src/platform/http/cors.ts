@@ -1,7 +1,8 @@
 import { ServiceError } from '../errors.ts';
 
 const METHODS = 'GET, POST, PUT, PATCH, DELETE';
-const HEADERS = 'Content-Type, Authorization';
+/** Beside those that are read, the ones that the reference API's clients send (field-behaviour 3.5). */
+const HEADERS = 'Content-Type, Authorization, X-API-Version, X-Fern-Language, X-Fern-Runtime, X-Fern-Runtime-Version';
 const MAX_AGE_S = 3_600;
 
 /** Paths that games call from their own pages. The others belong to the people who run games. */
