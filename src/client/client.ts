@@ -1,34 +1,34 @@
-import { fitsFrame, readPlace } from './places.ts';
 import { poll } from './poll.ts';
-import { deliver, endPoll, type Listener, type Stream, Streams, tell } from './streams.ts';
+import { fitsFrame, readPosition } from './positions.ts';
+import { deliver, endPoll, type Listener, notify, type Stream, Streams } from './streams.ts';
 import { endPause, type Pause, startPause, TIMING, type Timing, within } from './timing.ts';
 import { type SocketEnd, WatchSocket } from './watch-socket.ts';
 import { CLOSE, FRAME_TOO_LONG, type Refusal, SUBPROTOCOL, type Watched } from './wire.ts';
 
-/** So many sockets in a row that come to nothing, and polls do their work until one does. */
+/** After so many failed sockets in a row the client polls until a socket works. */
 const ATTEMPTS_MAX = 3;
-/** Events of a page: it is looked at again, or the network is back. */
+/** Events of a page that becomes visible, or whose network is back. */
 const WAKING = ['online', 'pageshow', 'visibilitychange'] as const;
 
 export interface ClientOptions {
-  /** Where the service is, like `https://muster.example`. */
+  /** The address of the service, like `https://muster.example`. */
   url: string;
   /**
-   * Who watches; nothing where no token is needed. A function is asked again when the token has expired or was refused,
-   * after a socket that did not open (browsers do not say whether it was for the token), and when it gave none for long.
+   * The caller's token, if one is needed. A function is called again when the token has expired or was refused, after a
+   * socket that did not open (browsers do not say whether the token was the reason), and when it took too long.
    */
   token?: string | (() => string | Promise<string>) | undefined;
   timing?: Partial<Timing>;
 }
 
 export interface WatchOptions {
-  /** Only what comes after this index, of any earlier body of the path. Counts before one that is in the path's query. */
+  /** Index of an earlier body of the path, to get only what comes after it. Overrides an index in the path's query. */
   watch_index?: string;
-  /** It cannot be watched, or not any more: nothing follows. Without this, the refusal goes to the console. */
+  /** Called when the path cannot be watched, or no longer: no body follows. Without it, the refusal goes to the console. */
   onError?: (error: Refusal) => void;
 }
 
-/** A client of a service, for all that one caller watches. It connects when something is watched. */
+/** Creates a client for everything that one caller watches. It connects with the first `watch`. */
 export function connect(options: ClientOptions): Client {
   return new Client(options);
 }
@@ -38,12 +38,12 @@ export class Client {
   readonly #options: ClientOptions;
   readonly #timing: Timing;
   readonly #streams = new Streams();
-  /** For all, until it is refused. */
+  /** Shared by the socket and all polls, until it is refused. */
   #token: Promise<string | undefined> | undefined;
   #socket: WatchSocket | undefined;
-  /** From the question for the token to the end of the socket. */
+  /** From the request for a token until the socket ends. */
   #is_connecting = false;
-  /** Sockets in a row that ended before anything good came. */
+  /** Sockets in a row that ended before a useful frame. */
   #failures = 0;
   #pause: Pause | undefined;
   readonly #closed = new AbortController();
@@ -56,10 +56,9 @@ export class Client {
   }
 
   /**
-   * Calls `onBody` with what the GET of the path answers, now and after each change: each index once, in order; of logs
-   * with the lines since the body before. Goes on after a lost connection, a restart of the service, a token that has
-   * expired. Gives the function that ends it. Throws TypeError for what is no path (from `/` on, with its query), and
-   * RangeError for one path too many.
+   * Calls `onBody` with the body of the path's GET, now and after each change: each index once, in order; for logs with the
+   * lines since the last body. Goes on after a lost connection, a restart of the service and an expired token. Returns the
+   * function that ends it. Throws TypeError unless the path begins with `/`, and RangeError for too many paths.
    */
   watch<Body extends Watched = Watched & Record<string, unknown>>(
     path: string,
@@ -67,27 +66,27 @@ export class Client {
     { watch_index, onError = report }: WatchOptions = {},
   ): () => void {
     if (this.#isClosed()) throw new TypeError('This client is closed: connect another one.');
-    const place = readPlace(path, watch_index);
-    // What the body of a path looks like is the caller's knowledge.
+    const position = readPosition(path, watch_index);
+    // The caller knows the type of the path's body.
     const listener: Listener = { onBody: onBody as Listener['onBody'], onError, is_over: false };
-    if (fitsFrame(place.path)) {
-      this.#streams.add(place, listener);
+    if (fitsFrame(position.path)) {
+      this.#streams.add(position, listener);
       this.#arrange();
     } else {
       queueMicrotask(() => {
-        if (!this.#isClosed()) tell({ listeners: new Set([listener]) }, () => onError(FRAME_TOO_LONG));
+        if (!this.#isClosed()) notify({ listeners: new Set([listener]) }, () => onError(FRAME_TOO_LONG));
       });
     }
     return () => {
       listener.is_over = true;
-      const stream = this.#streams.find(place.path, listener);
+      const stream = this.#streams.find(position.path, listener);
       stream?.listeners.delete(listener);
       if (stream?.listeners.size === 0) this.#remove(stream);
       this.#arrange();
     };
   }
 
-  /** Ends everything. Nobody is called any more. */
+  /** Ends everything. No callback is called afterwards. */
   close(): void {
     this.#closed.abort();
     for (const event of WAKING) globalThis.removeEventListener?.(event, this.#wake);
@@ -99,7 +98,7 @@ export class Client {
     this.#socket?.end(CLOSE.normal);
   }
 
-  /** Sees to it that every stream is on the socket, polled, or waits. To be called after whatever may have changed that. */
+  /** Puts each stream on the socket, polls it, or lets it wait. Called after everything that may change that. */
   #arrange(): void {
     const streams = this.#streams.all();
     if (this.#isClosed() || streams.length === 0) return;
@@ -110,7 +109,7 @@ export class Client {
       if (socket && this.#streams.isFirst(stream) && !stream.is_polled) {
         endPoll(stream);
         socket.subscribe(stream);
-      } else if (is_polling && !stream.asking) void this.#poll(stream);
+      } else if (is_polling && !stream.polling) void this.#poll(stream);
     }
     if (!this.#is_connecting && this.#pause === undefined && hasSockets()) void this.#connect();
   }
@@ -125,24 +124,24 @@ export class Client {
       this.#socket = new WatchSocket(socket, this.#timing, {
         onOpen: () => this.#endPauses(),
         onBody: (stream, body) => this.#deliver(stream, body),
-        onRefused: (stream, error, retry_after_ms) => this.#hearRefusal(stream, error, retry_after_ms),
+        onRefused: (stream, error, retry_after_ms) => this.#onRefused(stream, error, retry_after_ms),
         onEnd: (end) => this.#lose(end),
       });
     } catch {
-      // No token can be had, or it cannot be sent in this way: the polls find out what it is.
-      this.#lose({ code: CLOSE.lost, was_open: false, was_well: false, rest_ms: 0 });
+      // There is no token, or a socket cannot send it. Polls will report the reason.
+      this.#lose({ code: CLOSE.lost, was_open: false, was_useful: false, retry_after_ms: 0 });
     }
   }
 
-  /** Another socket, after a while; and polls until then if there is little hope. */
-  #lose({ code, was_open, was_well, rest_ms }: SocketEnd): void {
+  /** Opens another socket after a pause, and polls until then if sockets keep failing. */
+  #lose({ code, was_open, was_useful, retry_after_ms }: SocketEnd): void {
     this.#socket = undefined;
     this.#is_connecting = false;
     if (this.#isClosed()) return;
-    if (was_well) this.#failures = 0;
-    else if (rest_ms > 0) this.#failures = ATTEMPTS_MAX;
+    if (was_useful) this.#failures = 0;
+    else if (retry_after_ms > 0) this.#failures = ATTEMPTS_MAX;
     if (code === CLOSE.unauthorized || !was_open) this.#token = undefined;
-    this.#pause = startPause({ min_ms: rest_ms, failures: this.#failures }, this.#timing, () => {
+    this.#pause = startPause({ min_ms: retry_after_ms, failures: this.#failures }, this.#timing, () => {
       this.#pause = undefined;
       this.#arrange();
     });
@@ -150,36 +149,36 @@ export class Client {
     this.#arrange();
   }
 
-  #hearRefusal(stream: Stream, error: Refusal, retry_after_ms: number | undefined): void {
+  #onRefused(stream: Stream, error: Refusal, retry_after_ms: number | undefined): void {
     const has_expired = error.code === 'CLAIMS_ENTITLEMENT_EXPIRED' && this.#canRenew();
     if (has_expired) this.#socket?.end(CLOSE.unauthorized);
     else if (error.code === 'WATCH_BAD_FRAME') stream.is_polled = true;
-    // A fault of the service has no time to come back at.
-    else if (retry_after_ms !== undefined || error.code === 'ERROR') this.#rest(stream, retry_after_ms);
+    // A failure of the service comes without a time to retry after.
+    else if (retry_after_ms !== undefined || error.code === 'ERROR') this.#pauseStream(stream, retry_after_ms);
     else this.#refuse(stream, error);
     this.#arrange();
   }
 
-  /** Asks once, for what the stream has not seen; what comes next is up to `#arrange`. */
+  /** Polls once for what the stream has not seen; `#arrange` decides what follows. */
   async #poll(stream: Stream): Promise<void> {
-    const asking = new AbortController();
-    stream.asking = asking;
-    const late = setTimeout(() => asking.abort(), this.#timing.poll_within_ms);
+    const polling = new AbortController();
+    stream.polling = polling;
+    const late = setTimeout(() => polling.abort(), this.#timing.poll_within_ms);
     const token = this.#getToken();
     const answer = await token
-      .then((bearer) => poll(this.#url, stream, bearer, asking.signal))
-      // It cannot be reached, or no token can be had.
+      .then((bearer) => poll(this.#url, stream, bearer, polling.signal))
+      // The service cannot be reached, or there is no token.
       .catch(() => ({ kind: 'trouble', retry_after_ms: 0 }) as const);
     clearTimeout(late);
-    // The socket has the stream now, or nobody.
-    if (stream.asking !== asking) return;
-    stream.asking = undefined;
+    // The stream is on the socket by now, or has ended.
+    if (stream.polling !== polling) return;
+    stream.polling = undefined;
     switch (answer.kind) {
       case 'body':
         this.#deliver(stream, answer.body);
         break;
       case 'trouble':
-        this.#rest(stream, answer.retry_after_ms);
+        this.#pauseStream(stream, answer.retry_after_ms);
         break;
       case 'refusal':
         if (!answer.is_for_token || !this.#canRenew() || stream.has_new_token) {
@@ -187,7 +186,7 @@ export class Client {
           break;
         }
         stream.has_new_token = true;
-        // Another stream may have got a new one already.
+        // Another stream may have requested a new token already.
         if (this.#token === token) this.#token = undefined;
     }
     this.#arrange();
@@ -195,15 +194,15 @@ export class Client {
 
   #deliver(stream: Stream, body: Watched): void {
     deliver(stream, body);
-    for (const emptied of this.#streams.unite(stream.path)) this.#remove(emptied);
+    for (const merged of this.#streams.merge(stream.path)) this.#remove(merged);
   }
 
   #refuse(stream: Stream, error: Refusal): void {
     this.#remove(stream);
-    tell(stream, ({ onError }) => onError(error));
+    notify(stream, ({ onError }) => onError(error));
   }
 
-  #rest(stream: Stream, min_ms = 0): void {
+  #pauseStream(stream: Stream, min_ms = 0): void {
     stream.pause = startPause({ min_ms, failures: stream.failures }, this.#timing, () => {
       stream.pause = undefined;
       this.#arrange();
@@ -216,14 +215,14 @@ export class Client {
     this.#streams.remove(stream);
   }
 
-  /** There is hope again: only what the service asked for is waited for. */
+  /** Ends all pauses except those that the service asked for. */
   #endPauses(): void {
     for (const stream of this.#streams.all()) stream.pause = endPause(stream.pause);
     this.#pause = endPause(this.#pause);
     this.#arrange();
   }
 
-  /** What has slept may be dead without knowing: sockets are asked whether they are there, and polls are asked again. */
+  /** Connections may have died while the page slept: pings the socket and restarts the polls. */
   readonly #wake = ({ type }: Event): void => {
     if (type === 'visibilitychange' && globalThis.document?.visibilityState === 'hidden') return;
     this.#socket?.ping();
@@ -242,10 +241,10 @@ export class Client {
   #getToken(): Promise<string | undefined> {
     const { token } = this.#options;
     if (this.#token) return this.#token;
-    const given = (async () => (typeof token === 'function' ? await token() : token))();
-    const asked = within(this.#timing.poll_within_ms, this.#closed.signal, given);
+    const requested = (async () => (typeof token === 'function' ? await token() : token))();
+    const asked = within(this.#timing.poll_within_ms, this.#closed.signal, requested);
     this.#token = asked;
-    // Whoever waits for it hears that there is none; the next one asks again.
+    // Current callers get the failure; the next call requests a token again.
     asked.catch(() => {
       if (this.#token === asked) this.#token = undefined;
     });
@@ -253,7 +252,7 @@ export class Client {
   }
 }
 
-/** Node has none before version 22. */
+/** Node has no WebSocket before version 22. */
 function hasSockets(): boolean {
   return typeof WebSocket !== 'undefined';
 }

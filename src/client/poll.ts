@@ -1,26 +1,27 @@
-import type { Place } from './places.ts';
+import type { Position } from './positions.ts';
 import { isRefusal, isWatched, type Refusal, type Watched } from './wire.ts';
 
-/** An answer that comes sooner and has nothing new was not waited for: the service stops. */
+/** An answer without news that comes sooner means that the service stops. */
 const HELD_MIN_MS = 500;
 
 export type Answer =
   | { kind: 'body'; body: Watched }
   | { kind: 'refusal'; error: Refusal; is_for_token: boolean }
-  /** Something that passes. */
+  /** A failure that passes. */
   | { kind: 'trouble'; retry_after_ms: number };
 
-/** Asks once for what came after the index of a path. Throws when the service cannot be reached, or by the signal. */
+/** Polls once for what came after an index. Throws when the service cannot be reached, or the signal is aborted. */
 export async function poll(
   url: string,
-  { path, index }: Place,
+  { path, index }: Position,
   token: string | undefined,
   signal: AbortSignal,
 ): Promise<Answer> {
   const began = performance.now();
-  const place = index === undefined ? '' : `${path.includes('?') ? '&' : '?'}watch_index=${encodeURIComponent(index)}`;
+  const parameter =
+    index === undefined ? '' : `${path.includes('?') ? '&' : '?'}watch_index=${encodeURIComponent(index)}`;
   const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const response = await fetch(`${url}${path}${place}`, { headers, signal, cache: 'no-store' });
+  const response = await fetch(`${url}${path}${parameter}`, { headers, signal, cache: 'no-store' });
   const { status } = response;
   const body: unknown = parse(await response.text());
   if (status === 200 && isWatched(body)) {
@@ -37,7 +38,7 @@ export async function poll(
   return { kind: 'trouble', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
 }
 
-/** Undefined for what is no JSON: a page of something in between. */
+/** Parses JSON; undefined for other text, such as the page of a proxy. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

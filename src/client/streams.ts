@@ -1,33 +1,33 @@
-import type { Place } from './places.ts';
+import type { Position } from './positions.ts';
 import type { Pause } from './timing.ts';
 import type { Refusal, Watched } from './wire.ts';
 
-/** As many as one socket takes. */
+/** The service's maximum for one socket. */
 const PATHS_MAX = 256;
 
-/** One who watches. */
+/** The callbacks of one `watch`. */
 export interface Listener {
   onBody(body: Watched): void;
   onError(error: Refusal): void;
   is_over: boolean;
 }
 
-/** Those who have seen the same of a path, and go on together. */
-export interface Stream extends Place {
+/** The listeners that have seen the same index of a path, and go on together. */
+export interface Stream extends Position {
   listeners: Set<Listener>;
-  /** The poll that is under way. */
-  asking?: AbortController | undefined;
-  /** Until it is tried again. */
+  /** Aborts the current poll. */
+  polling?: AbortController | undefined;
+  /** Until the next attempt. */
   pause?: Pause | undefined;
-  /** In a row. */
+  /** Failures in a row. */
   failures: number;
-  /** Whether another token was asked for since the last body. */
+  /** Whether a new token was requested since the last body. */
   has_new_token: boolean;
-  /** The socket has the same by a path that is written in another way. */
+  /** Whether the socket refused it because it already watches the same view by another spelling of the path. */
   is_polled: boolean;
 }
 
-/** All streams of a client. The first of a path is seen by the socket; others poll until they have seen the same as it. */
+/** All streams of a client. The first one of a path uses the socket; the others poll until they have caught up with it. */
 export class Streams {
   readonly #by_path = new Map<string, Stream[]>();
 
@@ -43,8 +43,8 @@ export class Streams {
     return this.#of(path).find(({ listeners }) => listeners.has(listener));
   }
 
-  /** Adds somebody who has seen `index`. Throws RangeError when it is one path too many. */
-  add({ path, index }: Place, listener: Listener): void {
+  /** Adds a listener that has seen `index`. Throws RangeError for too many paths. */
+  add({ path, index }: Position, listener: Listener): void {
     const streams = this.#of(path);
     const same = streams.find((stream) => stream.index === index);
     if (same) {
@@ -59,7 +59,7 @@ export class Streams {
     this.#by_path.set(path, [...streams, stream]);
   }
 
-  /** Its poll and its pause end too. */
+  /** Removes a stream and ends its poll and its pause. */
   remove(stream: Stream): void {
     endPoll(stream);
     clearTimeout(stream.pause?.timer);
@@ -68,10 +68,10 @@ export class Streams {
     else this.#by_path.delete(stream.path);
   }
 
-  /** Puts those together who have seen the same of a path. Gives the streams that are left without anybody. */
-  unite(path: string): Stream[] {
+  /** Merges streams of a path that have seen the same index. Returns the streams that were merged into another. */
+  merge(path: string): Stream[] {
     const first_by_index = new Map<string | undefined, Stream>();
-    const emptied: Stream[] = [];
+    const merged: Stream[] = [];
     for (const stream of this.#of(path)) {
       const first = first_by_index.get(stream.index);
       if (!first) {
@@ -79,9 +79,9 @@ export class Streams {
         continue;
       }
       for (const listener of stream.listeners) first.listeners.add(listener);
-      emptied.push(stream);
+      merged.push(stream);
     }
-    return emptied;
+    return merged;
   }
 
   #of(path: string): Stream[] {
@@ -90,26 +90,26 @@ export class Streams {
 }
 
 export function endPoll(stream: Stream): void {
-  stream.asking?.abort();
-  stream.asking = undefined;
+  stream.polling?.abort();
+  stream.polling = undefined;
 }
 
-/** Tells those of a stream what is new, each index once. */
+/** Delivers a body to the listeners of a stream, each index once. */
 export function deliver(stream: Stream, body: Watched): void {
   stream.failures = 0;
   stream.has_new_token = false;
   if (body.watch.index === stream.index) return;
   stream.index = body.watch.index;
-  tell(stream, ({ onBody }) => onBody(body));
+  notify(stream, ({ onBody }) => onBody(body));
 }
 
-/** What a callback throws is nobody's to catch here, and keeps the others from nothing. */
-export function tell({ listeners }: Pick<Stream, 'listeners'>, say: (listener: Listener) => void): void {
+/** Calls each listener. What a callback throws becomes an uncaught error, and the other listeners are still called. */
+export function notify({ listeners }: Pick<Stream, 'listeners'>, call: (listener: Listener) => void): void {
   for (const listener of [...listeners]) {
-    // One of the others may have ended it.
+    // An earlier callback may have ended this listener.
     if (listener.is_over) continue;
     try {
-      say(listener);
+      call(listener);
     } catch (error) {
       queueMicrotask(() => {
         throw error;

@@ -1,12 +1,12 @@
-/** How long things may take, in milliseconds. */
+/** Time limits, in milliseconds. */
 export interface Timing {
-  /** A socket from which nothing has come for as long after it was asked for is given up: 10,000. */
+  /** A socket from which nothing has come so long after it was created is given up: 10,000. */
   open_within_ms: number;
-  /** When nothing has come for as long, the service is asked whether it is there: 25,000. */
+  /** The client pings the service after so long without a frame: 25,000. */
   ping_after_ms: number;
-  /** When it does not answer that for as long, the socket is given up: 10,000. */
+  /** A socket that does not answer a ping for so long is given up: 10,000. */
   pong_within_ms: number;
-  /** A poll that takes longer is asked again, and so is a token: 60,000. The service holds a poll for 40,000. */
+  /** A poll or a token that takes longer is requested again: 60,000. The service holds a poll for 40,000. */
   poll_within_ms: number;
   /** The longest pause after a first failure; it doubles with each further one: 1,000. */
   retry_ms: number;
@@ -23,19 +23,19 @@ export const TIMING: Timing = {
   retry_max_ms: 60_000,
 };
 
-/** Until something is tried again. */
+/** A pause before the next attempt. */
 export interface Pause {
   timer: ReturnType<typeof setTimeout>;
-  /** When the service may be asked again, by `performance.now()`: nothing ends it before. */
+  /** The service may not be asked before this time of `performance.now()`. */
   asked_until: number;
 }
 
-/** A pause by chance, from a span that doubles with each failure: everybody else tries again at the same moment. */
+/** Chooses a random pause up to a maximum that doubles with each failure, because other clients retry at the same moment. */
 export function choosePause(failures: number, { retry_ms, retry_max_ms }: Timing): number {
   return Math.random() * Math.min(retry_max_ms, retry_ms * 2 ** failures);
 }
 
-/** Tries again after as long as the service asked for, and a pause by chance. */
+/** Tries again after the time that the service asked for and a random pause. */
 export function startPause(
   { min_ms, failures }: { min_ms: number; failures: number },
   timing: Timing,
@@ -45,18 +45,18 @@ export function startPause(
   return { timer, asked_until: performance.now() + min_ms };
 }
 
-/** Ends a pause. Gives it back while the service does not want to be asked: then it stays. */
+/** Ends a pause, unless the service may not be asked yet: then returns it. */
 export function endPause(pause: Pause | undefined): Pause | undefined {
   if (pause && performance.now() < pause.asked_until) return pause;
   clearTimeout(pause?.timer);
   return undefined;
 }
 
-/** What a promise gives. Throws when that takes longer than the limit, or when the signal is aborted. */
+/** Returns the promise's value. Throws if that takes longer than the limit, or the signal is aborted. */
 export async function within<Value>(limit_ms: number, signal: AbortSignal, promise: Promise<Value>): Promise<Value> {
   let end = () => {};
   const ended = new Promise<never>((_, reject) => {
-    end = () => reject(new Error('It took too long, or is not wanted any more.'));
+    end = () => reject(new Error('The promise took too long, or its result is no longer needed.'));
   });
   const late = setTimeout(end, limit_ms);
   signal.addEventListener('abort', end);

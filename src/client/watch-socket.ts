@@ -2,11 +2,11 @@ import type { Stream } from './streams.ts';
 import type { Timing } from './timing.ts';
 import { CLOSE, type Frame, type Refusal, type Watched } from './wire.ts';
 
-/** What is heard of a socket. */
+/** Callbacks of a socket. */
 export interface SocketEvents {
   onOpen(): void;
   onBody(stream: Stream, body: Watched): void;
-  /** A subscription was refused, or is over. */
+  /** Called when a subscription was refused, or has ended. */
   onRefused(stream: Stream, error: Refusal, retry_after_ms: number | undefined): void;
   /** Called once. */
   onEnd(end: SocketEnd): void;
@@ -15,13 +15,13 @@ export interface SocketEvents {
 export interface SocketEnd {
   code: number;
   was_open: boolean;
-  /** Whether anything came that was no error. */
-  was_well: boolean;
-  /** How long the service wants to be left alone. */
-  rest_ms: number;
+  /** Whether any frame but errors came. */
+  was_useful: boolean;
+  /** How long the service may not be asked. */
+  retry_after_ms: number;
 }
 
-/** One WebSocket and what is subscribed to on it. It is over when it is closed, or when nobody is heard on the other side. */
+/** One WebSocket and its subscriptions. It ends when it is closed, or when the service does not answer. */
 export class WatchSocket {
   readonly #socket: WebSocket;
   readonly #timing: Timing;
@@ -32,8 +32,8 @@ export class WatchSocket {
   #numbered = 0;
   #timer: ReturnType<typeof setTimeout>;
   #was_open = false;
-  #was_well = false;
-  #rest_ms = 0;
+  #was_useful = false;
+  #retry_after_ms = 0;
 
   constructor(socket: WebSocket, timing: Timing, events: SocketEvents) {
     this.#socket = socket;
@@ -73,7 +73,7 @@ export class WatchSocket {
     if (id !== undefined) this.#send({ type: 'unsubscribe', id });
   }
 
-  /** Asks whether somebody is there. */
+  /** Asks the service for an answer. */
   ping(): void {
     if (!this.isOpen()) return;
     clearTimeout(this.#timer);
@@ -81,28 +81,33 @@ export class WatchSocket {
     this.#send({ type: 'ping' });
   }
 
-  /** Whoever is not there any more would not answer a goodbye: nothing is waited for. */
+  /** Ends the socket without waiting for the close handshake, which a dead connection never completes. */
   end(code: number = CLOSE.lost): void {
     clearTimeout(this.#timer);
     this.#socket.onopen = null;
     this.#socket.onmessage = null;
     this.#socket.onclose = null;
     this.#socket.close();
-    this.#events.onEnd({ code, was_open: this.#was_open, was_well: this.#was_well, rest_ms: this.#rest_ms });
+    this.#events.onEnd({
+      code,
+      was_open: this.#was_open,
+      was_useful: this.#was_useful,
+      retry_after_ms: this.#retry_after_ms,
+    });
   }
 
   #read(frame: Frame): void {
     if (frame.type === 'error') {
       const { id, error, retry_after_ms } = frame;
       const stream = id === undefined ? undefined : this.#by_id.get(id);
-      // Of the socket as a whole, which is closed next.
-      if (id === undefined) this.#rest_ms = retry_after_ms ?? 0;
+      // The error is for the whole socket, which closes next.
+      if (id === undefined) this.#retry_after_ms = retry_after_ms ?? 0;
       if (!stream) return;
       this.#forget(stream);
       this.#events.onRefused(stream, error, retry_after_ms);
       return;
     }
-    this.#was_well = true;
+    this.#was_useful = true;
     if (frame.type === 'subscribed') {
       const stream = this.#by_id.get(frame.id);
       if (stream) this.#by_key.set(frame.key, stream);

@@ -1,11 +1,11 @@
-// What the service says (docs/watch.md), as far as the client reads it.
+// The part of the protocol (docs/watch.md) that the client reads.
 
-/** What every answer that can be watched has. The index is opaque: two that are equal stand for the same moment. */
+/** Every watchable answer. The index is opaque; equal indices stand for the same moment. */
 export interface Watched {
   watch: { index: string };
 }
 
-/** Why something cannot be watched: the body that its GET is refused with. */
+/** Why a path cannot be watched: the body of its GET's refusal. */
 export interface Refusal {
   code: string;
   message: string;
@@ -14,7 +14,7 @@ export interface Refusal {
   metadata?: unknown;
 }
 
-/** What the service would say of a frame that is too long, if it did not close the socket. */
+/** The refusal of a frame that is too long, for which the service would close the socket. */
 export const FRAME_TOO_LONG: Refusal = {
   code: 'WATCH_BAD_FRAME',
   message: 'The frame is invalid: with this path it is larger than 16 KiB.',
@@ -22,14 +22,14 @@ export const FRAME_TOO_LONG: Refusal = {
 
 export const SUBPROTOCOL = 'muster.watch.v1';
 
-/** A frame. Others may come with later versions, and mean nothing here. */
+/** A frame. Other types, of later versions, are ignored. */
 export type Frame =
   | { type: 'ready' | 'pong' | 'unsubscribed' }
   | { type: 'subscribed'; id: string; key: string }
   | { type: 'body'; key: string; body: Watched }
   | { type: 'error'; id?: string; error: Refusal; retry_after_ms?: number };
 
-/** Close codes of docs/watch.md, and the one for a connection that was lost (RFC 6455, 7.4.1). */
+/** Close codes of docs/watch.md, and the code for a lost connection (RFC 6455, 7.4.1). */
 export const CLOSE = { normal: 1000, lost: 1006, unauthorized: 4401 } as const;
 
 export function isWatched(body: unknown): body is Watched {
@@ -37,7 +37,7 @@ export function isWatched(body: unknown): body is Watched {
   return isObject(watch) && typeof watch.index === 'string';
 }
 
-/** What has no code does not come from the service, but from something in between. */
+/** Returns whether a body is the service's refusal; without a code it comes from a proxy. */
 export function isRefusal(body: unknown): body is Refusal {
   return isObject(body) && typeof body.code === 'string';
 }

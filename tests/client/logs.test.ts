@@ -21,7 +21,7 @@ const open = () => way.open({ token: game.cloud_token });
 const countSockets = () =>
   muster.events.filter((event) => event.event === 'request_served' && event.route === '/watch').length;
 
-describe('what a server writes comes line by line, none twice and none left out', () => {
+describe('client: a server log comes in order, no line repeated or left out', () => {
   /** Writes numbers, so many more for each file that lets it go on. */
   const COUNTING = `cd "$HOME"; piece=0; number=0
     while :; do

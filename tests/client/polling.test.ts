@@ -29,10 +29,10 @@ const servedOf = (route: string) =>
   muster.events.flatMap((event) => (event.event === 'request_served' && event.route === route ? [event.status] : []));
 const GAME = '/cloud/games/:game_id';
 
-describe('where something in between knows no WebSockets, whoever watches', () => {
+describe('client: behind a proxy without WebSockets', () => {
   beforeEach(() => way.proxy.refuseWebSockets(502));
 
-  test.each([426, 429, 502])('gets the body of now, and one after each change, each once (%d)', async (status) => {
+  test.each([426, 429, 502])('delivers the current body and each change once (%d)', async (status) => {
     way.proxy.refuseWebSockets(status);
     const client = open();
     const watcher = watchWith(client, path);
@@ -48,7 +48,7 @@ describe('where something in between knows no WebSockets, whoever watches', () =
     expect(new Set(watcher.bodies.map(({ watch }) => watch.index)).size).toBe(watcher.bodies.length);
   });
 
-  test('is back on a WebSocket when there can be one, and misses nothing', async () => {
+  test('returns to a WebSocket when one opens, without missing a body', async () => {
     const client = open();
     const watcher = watchWith(client, path);
     await watcher.next();
@@ -64,7 +64,7 @@ describe('where something in between knows no WebSockets, whoever watches', () =
     expect(servedOf(GAME).length).toBe(polls);
   });
 
-  test('is told what his GET is refused with, once', async () => {
+  test('reports the refusal of the GET once', async () => {
     const member = await makeMember(muster, game);
     const client = open({ token: member.token });
     const watcher = watchWith(client, path);
@@ -81,7 +81,7 @@ describe('where something in between knows no WebSockets, whoever watches', () =
   });
 });
 
-test('whoever is one too many is asked to wait, waits as long as he was told, and then sees it', async () => {
+test('client: a watcher over the limit waits for retry_after_ms, then gets the body', async () => {
   const client = open();
   const watchers = ['/cloud/games', `${path}/builds`].map((one) => watchWith(client, one));
   await Promise.all(watchers.map((watcher) => watcher.next()));

@@ -42,8 +42,8 @@ function expectEachOnce({ bodies }: Watcher): void {
   expect(new Set(bodies.map(({ watch }) => watch.index)).size).toBe(bodies.length);
 }
 
-describe('whoever watches goes on', () => {
-  test('where he was when his connection is cut', async () => {
+describe('client: resumes', () => {
+  test('from the last index after a lost connection', async () => {
     const client = open();
     const watcher = watchWith(client, path);
     await watcher.next();
@@ -57,7 +57,7 @@ describe('whoever watches goes on', () => {
     expectEachOnce(watcher);
   });
 
-  test('when there was no service at first', async () => {
+  test('after the service was unreachable at first', async () => {
     await way.proxy.cut();
     const client = open();
     const watcher = watchWith(client, path);
@@ -68,7 +68,7 @@ describe('whoever watches goes on', () => {
     expect(watcher.errors).toEqual([]);
   });
 
-  test('when his connection is dead and nobody has said so', async () => {
+  test('after a connection died silently', async () => {
     const client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 100 } });
     const watcher = watchWith(client, path);
     await watcher.next();
@@ -81,7 +81,7 @@ describe('whoever watches goes on', () => {
     expectEachOnce(watcher);
   });
 
-  test('at once when his page is looked at again and its connection has died', async () => {
+  test('at once when the page becomes visible and its connection has died', async () => {
     const client = open({ timing: { ...QUICK, ping_after_ms: NEVER_MS, pong_within_ms: 50 } });
     const watcher = watchWith(client, path);
     await watcher.next();
@@ -91,7 +91,7 @@ describe('whoever watches goes on', () => {
     await watcher.next(isThere);
   });
 
-  test('at once when the network is back, however long he wanted to wait', async () => {
+  test('at once when the network is back, however long the pause', async () => {
     const client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS } });
     const watcher = watchWith(client, path);
     await watcher.next();
@@ -102,7 +102,7 @@ describe('whoever watches goes on', () => {
     await watcher.next(isThere);
   });
 
-  describe('who polls', () => {
+  describe('when polling', () => {
     const TROUBLES: [string, () => Promise<void>][] = [
       [
         'and has failed',
@@ -134,7 +134,7 @@ describe('whoever watches goes on', () => {
       await watcher.next(isThere);
     });
 
-    test('and has failed, at once when there is a socket', async () => {
+    test('and failed, at once when a socket opens', async () => {
       const timing = { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, open_within_ms: NEVER_MS, poll_within_ms: 200 };
       way.proxy.refuseWebSockets(502);
       const client = open({ timing });
@@ -152,7 +152,7 @@ describe('whoever watches goes on', () => {
     });
   });
 
-  test('when he was sent away for saying too much', async () => {
+  test('after the service closed a socket with too many frames', async () => {
     const client = open();
     const watcher = watchWith(client, path);
     await watcher.next();
@@ -168,7 +168,7 @@ describe('whoever watches goes on', () => {
     expectEachOnce(watcher);
   });
 
-  test('when the service was stopped and started again', async () => {
+  test('after a restart of the service', async () => {
     await using restartable = await openRestartableService();
     const { api, administrator_token: token } = restartable;
     const { group_id } = await makeGame(api, token);
@@ -186,7 +186,7 @@ describe('whoever watches goes on', () => {
     expectEachOnce(watcher);
   });
 
-  test('when the database was away: it is no refusal', async () => {
+  test('after an outage of the database, which is not a refusal', async () => {
     await using proxied = await openProxied(muster.database_address);
     const beside = { database_address: { url: proxied.url }, clock: muster.clock };
     await using other = await openTestService({}, { beside });
@@ -201,7 +201,7 @@ describe('whoever watches goes on', () => {
   });
 });
 
-describe('a token that expires', () => {
+describe('client: an expired token', () => {
   /** Somebody whose tokens live for some minutes. */
   async function makeBearer() {
     const tokens = await openServiceTokens(muster);
@@ -215,7 +215,7 @@ describe('a token that expires', () => {
     return { asked, giveToken };
   }
 
-  test('is replaced by asking for another, and he goes on', async () => {
+  test('is replaced by a new one, and the subscription goes on', async () => {
     const { asked, giveToken } = await makeBearer();
     const client = open({ token: giveToken });
     const watchers = [path, '/cloud/games'].map((one) => watchWith(client, one));
@@ -231,7 +231,7 @@ describe('a token that expires', () => {
     for (const watcher of watchers) expectEachOnce(watcher);
   });
 
-  test('is replaced in polls too', async () => {
+  test('is replaced for polls too', async () => {
     const { asked, giveToken } = await makeBearer();
     way.proxy.refuseWebSockets(502);
     const client = open({ token: giveToken, timing: { retry_ms: 20, retry_max_ms: NEVER_MS } });
@@ -245,7 +245,7 @@ describe('a token that expires', () => {
     expectEachOnce(watcher);
   });
 
-  test('ends it when there is no other', async () => {
+  test('ends the subscription when there is no other', async () => {
     const { giveToken } = await makeBearer();
     const client = open({ token: await giveToken() });
     const watcher = watchWith(client, path);
@@ -271,7 +271,7 @@ describe('a token that expires', () => {
     expect(times).toBeGreaterThan(1);
   });
 
-  test('is asked for again when it could not be had', async () => {
+  test('is requested again after the request failed', async () => {
     let times = 0;
     const client = open({
       async token() {

@@ -39,7 +39,7 @@ async function change(): Promise<string> {
 const shows = (name: string) => (body: { game: { versions: { display_name: string }[] } }) =>
   body.game.versions.some(({ display_name }) => display_name === name);
 
-describe('whoever may not watch', () => {
+describe('client: refusals', () => {
   const REFUSALS: [string, string, () => string | undefined, string][] = [
     ['nothing that is there', '/nothing/here', () => muster.administrator_token, 'API_NOT_FOUND'],
     ['what cannot be watched', '/cloud/bootstrap', () => muster.administrator_token, 'WATCH_NOT_WATCHABLE'],
@@ -48,7 +48,7 @@ describe('whoever may not watch', () => {
     ['with what cannot even be sent as one', '/cloud/games', () => 'non sense', 'TOKEN_INVALID'],
     ['without a token', '/cloud/games', () => undefined, 'API_UNAUTHORIZED'],
   ];
-  test.each(REFUSALS)('%s, is told so once', async (_, asked, giveToken, code) => {
+  test.each(REFUSALS)('%s: reported once', async (_, asked, giveToken, code) => {
     client = open({ token: giveToken() });
     const watcher = watchWith(client, asked);
     expect(await watcher.refusal()).toMatchObject({ code, message: expect.any(String) });
@@ -59,12 +59,12 @@ describe('whoever may not watch', () => {
     expect(watcher.bodies).toEqual([]);
   });
 
-  test('with a function that gives bad tokens only, is told so too', async () => {
+  test('a token function that returns only bad tokens: reported once', async () => {
     client = open({ token: () => 'nonsense' });
     expect(await watchWith(client, '/cloud/games').refusal()).toMatchObject({ code: 'TOKEN_INVALID' });
   });
 
-  test('is told as his GET would be, when he is a member no more; what else he watches goes on', async () => {
+  test('a removed member gets the refusal of the GET; other subscriptions go on', async () => {
     const member = await makeMember(muster, game);
     client = open({ token: member.token });
     const games = watchWith(client, '/cloud/games');
@@ -80,7 +80,7 @@ describe('whoever may not watch', () => {
     expect(games.errors).toEqual([]);
   });
 
-  test('asks for what makes too long a frame, is told so, and the others go on', async () => {
+  test('a path that is too long for a frame: reported; other subscriptions go on', async () => {
     const watcher = watchWith(client, path);
     const too_much = watchWith(client, `/cloud/games?filling=${'\u0001'.repeat(4_000)}`);
     expect(await too_much.refusal()).toMatchObject({ code: 'WATCH_BAD_FRAME', message: expect.any(String) });
@@ -93,7 +93,7 @@ describe('whoever may not watch', () => {
     expect(ended.errors).toEqual([]);
   });
 
-  test('has written no path, or too many of them, hears it at once', () => {
+  test('an invalid path, or too many paths: thrown at once', () => {
     const nothing = () => {};
     expect(() => client.watch('cloud/games', nothing)).toThrow(TypeError);
     expect(() => client.watch(`/${'a'.repeat(5_000)}`, nothing)).toThrow(TypeError);
@@ -104,8 +104,8 @@ describe('whoever may not watch', () => {
   });
 });
 
-describe('whoever watches', () => {
-  test('gets the body of now, and one after each change', async () => {
+describe('client: watch', () => {
+  test('delivers the current body, then one after each change', async () => {
     const watcher = watchWith(client, path);
     expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: muster.administrator_token }));
     for (let changes = 0; changes < 3; changes += 1) await watcher.next(shows(await change()));
@@ -113,7 +113,7 @@ describe('whoever watches', () => {
     expect(new Set(indices).size).toBe(indices.length);
   });
 
-  test('from an index gets what came after it, and nothing before there is something', async () => {
+  test('from an index, delivers only what comes after it', async () => {
     const { watch } = await muster.api.ok('GET', path, { token: muster.administrator_token });
     const watcher = watchWith(client, path, { watch_index: watch.index });
     // When the other has his body, the first would have had one too.
@@ -124,13 +124,13 @@ describe('whoever watches', () => {
     expect(watcher.bodies).toHaveLength(1);
   });
 
-  test.each(['x'.repeat(65), 'x', ''])('from what could be no index (%s) gets the body of now', async (watch_index) => {
+  test.each(['x'.repeat(65), 'x', ''])('from an invalid index (%s), delivers the current body', async (watch_index) => {
     const watcher = watchWith(client, path, { watch_index });
     expect(await watcher.next()).toEqual(await muster.api.ok('GET', path, { token: muster.administrator_token }));
     await watcher.next(shows(await change()));
   });
 
-  test('many things does so on one connection', async () => {
+  test('many paths share one connection', async () => {
     const { hostname, port } = new URL(muster.config.public_url);
     await using proxy = await openTcpProxy({ host: hostname, port: Number(port) });
     client = open({ url: `http://127.0.0.1:${proxy.port}/` });
@@ -139,7 +139,7 @@ describe('whoever watches', () => {
     expect(proxy.connections).toBe(1);
   });
 
-  test('a page that needs no token, has none', async () => {
+  test('a page of a tokenless namespace needs no token', async () => {
     client = open({ token: undefined });
     const { device_link_token } = await muster.api.ok('POST', '/cloud/devices/links', { body: {} });
     const watcher = watchWith(client, `/cloud/devices/links?device_link_token=${device_link_token}`);
@@ -147,8 +147,8 @@ describe('whoever watches', () => {
   });
 });
 
-describe('two who watch the same', () => {
-  test('share one subscription, which ends with the last of them', async () => {
+describe('client: two watchers of one path', () => {
+  test('share one subscription, which ends with the last watcher', async () => {
     // Together as many as a caller may have: one more gets in when there is a place again.
     const one = watchWith(client, path);
     const other = watchWith(client, path);
@@ -164,7 +164,7 @@ describe('two who watch the same', () => {
     expect((await waiting.next()).builds).toEqual([]);
   });
 
-  test('see the same, whoever comes first; whoever comes later sees what there is when he comes', async () => {
+  test('get the same bodies; a later watcher first gets the current body', async () => {
     const one = watchWith(client, path);
     await one.next();
     const other = watchWith(client, path);
@@ -182,7 +182,7 @@ describe('two who watch the same', () => {
     }
   });
 
-  test('may end each other', async () => {
+  test('may end each other in a callback', async () => {
     let end = () => {};
     client.watch(path, () => end());
     const other = watchWith(client, path);
@@ -192,7 +192,7 @@ describe('two who watch the same', () => {
     expect(other.bodies).toEqual([]);
   });
 
-  test('may write its path in two ways', async () => {
+  test('may spell the path in two ways', async () => {
     const watchers = [path, path.toUpperCase().replace('/CLOUD/GAMES', '/cloud/games')].map((one) =>
       watchWith(client, one),
     );
@@ -202,7 +202,7 @@ describe('two who watch the same', () => {
   });
 });
 
-test('whoever has closed his client is told nothing any more', async () => {
+test('client: no callback is called after close', async () => {
   const watcher = watchWith(client, path);
   await watcher.next();
   client.close();

@@ -14,7 +14,7 @@ import { answerOf, openWatchingNode, type WatchingNode, watchWords } from '../su
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;
-/** Of the writer, who has a way of his own to the database. */
+/** The writer has a connection of its own. */
 let writer: Database;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
@@ -33,7 +33,7 @@ interface News {
   version: number | undefined;
 }
 
-describe('news of changes', () => {
+describe('feed: a notification', () => {
   let node: WatchingNode;
   let heard: News[];
   beforeEach(async () => {
@@ -51,7 +51,7 @@ describe('news of changes', () => {
       `version ${version} of ${topic}`,
     );
 
-  test('comes when the transaction commits, with the version, and to all who subscribed', async () => {
+  test('comes when the transaction commits, with the version, to all subscribers', async () => {
     const topic = newTopic();
     subscribe(topic);
     subscribe(topic);
@@ -77,7 +77,7 @@ describe('news of changes', () => {
     ]);
   });
 
-  test('does not come of what was rolled back', async () => {
+  test('does not come after a rollback', async () => {
     const topic = newTopic();
     subscribe(topic);
     const failed = writer.transact(async (tx) => {
@@ -90,7 +90,7 @@ describe('news of changes', () => {
     expect(heard).toEqual([{ topic, version: 1 }]);
   });
 
-  test('is of all topics that were touched together, each once, in the order of commits', async () => {
+  test('comes for each touched topic once, in the order of commits', async () => {
     const [one, two] = [newTopic(), newTopic()].sort();
     if (one === undefined || two === undefined) throw new Error('two topics are two');
     subscribe(one);
@@ -105,7 +105,7 @@ describe('news of changes', () => {
     ]);
   });
 
-  test('ends for who has unsubscribed, not for others', async () => {
+  test('does not come after unsubscribing, but does to other subscribers', async () => {
     const topic = newTopic();
     const leave = subscribe(topic);
     const other: number[] = [];
@@ -117,7 +117,7 @@ describe('news of changes', () => {
     expect({ heard, other }).toEqual({ heard: [], other: [1] });
   });
 
-  test('may make its listener leave, and others still hear of it', async () => {
+  test('may make its listener unsubscribe, and still reaches the others', async () => {
     const topic = newTopic();
     const leave = node.feed.subscribe(topic, () => leave());
     subscribe(topic);
@@ -128,7 +128,7 @@ describe('news of changes', () => {
     expect(heard).toHaveLength(2);
   });
 
-  test('that is lost with the listening connection is caught up with as soon as there is another', async () => {
+  test('that was lost with the connection comes after reconnecting', async () => {
     const [changed, quiet] = [newTopic(), newTopic()];
     await touchOnce(changed, quiet);
     await using proxied = await openProxied(address);
@@ -152,7 +152,7 @@ describe('news of changes', () => {
     expect(node.events).toEqual([]);
   });
 
-  test('that PostgreSQL did not deliver is found by comparing versions, and counted', async () => {
+  test('that PostgreSQL did not deliver comes from comparing versions, and is counted', async () => {
     const topic = newTopic();
     await using alert = await openWatchingNode(address, { recheck_every_ms: 50 });
     alert.feed.subscribe(topic, (version) => heard.push({ topic, version }));
@@ -178,7 +178,7 @@ describe('versions', () => {
     expect(await readVersions(writer.queries, [])).toEqual(new Map());
   });
 
-  test('of many topics that many touch at once, in any order, are raised by each: nobody waits for ever', async () => {
+  test('of many topics touched at once in any order are bumped by each, without a deadlock', async () => {
     const topics = Array.from({ length: 20 }, newTopic);
     await Promise.all(
       Array.from({ length: 12 }, (_, number) => touchOnce(...(number % 2 === 0 ? topics : topics.toReversed()))),
@@ -186,7 +186,7 @@ describe('versions', () => {
     expect(new Set((await readVersions(writer.queries, topics)).values())).toEqual(new Set([12]));
   });
 
-  test('belong to one epoch, whoever asks for it first', async () => {
+  test('belong to one epoch, however many processes create it', async () => {
     await using others = openDatabase(address, 5);
     const epochs = await Promise.all(Array.from({ length: 5 }, () => readEpoch(others.queries)));
     expect(new Set([...epochs, await readEpoch(writer.queries)]).size).toBe(1);
@@ -194,8 +194,8 @@ describe('versions', () => {
   });
 });
 
-describe('a process that has not heard of a change yet', () => {
-  test('finds nothing that it remembers from before under the index that has it', async () => {
+describe('feed.observe', () => {
+  test('evicts cached values that are older than an index', async () => {
     const name = crypto.randomUUID();
     await using opened = new AsyncDisposableStack();
     const database = opened.use(openDatabase(address, 4));

@@ -13,7 +13,7 @@ import { createStateChannel } from '../../src/platform/watch/state-channel.ts';
 import type { LogPage, View } from '../../src/platform/watch/views.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
-/** A question to the database that a test answers when it likes. */
+/** A query that a test answers. */
 interface Asked<Value> {
   answer(value: Value): void;
   fail(): void;
@@ -29,7 +29,7 @@ function makeDatabase<Value>() {
       asked.push({ answer: resolve, fail: () => reject(failure) });
       return promise;
     },
-    /** The next question, or a later one. */
+    /** Returns the next query, or a later one. */
     async take(place = 0): Promise<Asked<Value>> {
       await settle();
       const [taken] = asked.splice(place, 1);
@@ -39,7 +39,7 @@ function makeDatabase<Value>() {
   };
 }
 
-/** Lets everything happen that waits for nothing. */
+/** Runs everything that is ready to run. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -50,7 +50,7 @@ const toSnapshot = (body: object, number: number, after?: number): Snapshot => (
   text: JSON.stringify(body),
 });
 
-describe('the channel of a state', () => {
+describe('createStateChannel', () => {
   let versions: ReturnType<typeof makeDatabase<number>>;
   let channel: SharedChannel;
   let value: string;
@@ -71,7 +71,7 @@ describe('the channel of a state', () => {
     channel = createStateChannel(view, tools);
   });
 
-  test('does not forget news that comes while versions are read, though an older reading ends last', async () => {
+  test('keeps a change that comes during a read of versions, even if an older read ends last', async () => {
     const first = channel.since(4);
     const slow = await versions.take();
     channel.onChange('topic', 5);
@@ -85,7 +85,7 @@ describe('the channel of a state', () => {
     expect(await channel.since(5)).toBeUndefined();
   });
 
-  test('goes by the latest of the news that come while versions are read, in whichever order they come', async () => {
+  test('takes the latest of several changes during a read of versions, in any order', async () => {
     const looking = channel.since(4);
     const reading = await versions.take();
     channel.onChange('topic', 6);
@@ -94,7 +94,7 @@ describe('the channel of a state', () => {
     expect((await looking)?.number).toBe(6);
   });
 
-  test('shows nothing new under a number that somebody has seen, though it has not heard of it', async () => {
+  test('never shows a newer state under a number that was already shown', async () => {
     const first = channel.present(undefined);
     (await versions.take()).answer(4);
     expect(await first).toMatchObject({ number: 4, text: '{"value":"old"}' });
@@ -108,7 +108,7 @@ describe('the channel of a state', () => {
     expect(await other).toMatchObject({ number: 5, text: '{"value":"new"}' });
   });
 
-  test('shows the view of the later read to all, though an earlier read ends last', async () => {
+  test('returns the state of the later read, even if an earlier read ends last', async () => {
     const reads = makeDatabase<object>();
     const tools: ChannelTools = {
       readVersions: async () => new Map([['topic', 4]]),
@@ -127,20 +127,20 @@ describe('the channel of a state', () => {
     expect((await reading.present(undefined)).text).toBe('{"value":"new"}');
   });
 
-  test('reads again when it hears of an earlier version than it knows: the database may have been restored', async () => {
+  test('reads again after a lower version than it knows, because the database may have been restored', async () => {
     const looking = channel.since(4);
     (await versions.take()).answer(9);
     expect((await looking)?.number).toBe(9);
     channel.onChange('topic', 3);
     const again = channel.since(9);
-    // Once to know, and once more to be sure that nobody else has heard of more.
+    // One read for the number, and one more because another process may know a higher one.
     (await versions.take()).answer(3);
     (await versions.take()).answer(3);
     expect((await again)?.number).toBe(3);
   });
 });
 
-describe('the channel of what grows', () => {
+describe('createLogChannel', () => {
   let pieces: ReturnType<typeof makeDatabase<LogPage<object>>>;
   let ends: ReturnType<typeof makeDatabase<LogPage<object>>>;
   let channel: SharedChannel;
@@ -158,7 +158,7 @@ describe('the channel of what grows', () => {
   });
   const upTo = (next: number): LogPage<object> => ({ content: { next }, next });
 
-  /** Stands at its end, which is 5. */
+  /** Opens the channel at its end, which is 5. */
   async function openAtFive(): Promise<void> {
     const looking = channel.since(5);
     (await ends.take()).answer(upTo(5));
@@ -166,7 +166,7 @@ describe('the channel of what grows', () => {
     expect(await looking).toBeUndefined();
   }
 
-  test('looks again after a look that failed', async () => {
+  test('reads again after a failed read', async () => {
     await openAtFive();
     channel.onChange('topic', 1);
     const looking = rejectionOf(Error, channel.since(5));
@@ -177,9 +177,9 @@ describe('the channel of what grows', () => {
     expect((await again)?.number).toBe(6);
   });
 
-  test('shows what one finds at the end to all who come there while he looks', async () => {
+  test('shares a read at the end with calls that come during it', async () => {
     await openAtFive();
-    // Nobody listened when this was heard, and nothing more will be.
+    // The change came without listeners, and no other follows.
     channel.onChange('topic', 1);
     const first = channel.since(5);
     const look = await pieces.take();
@@ -189,12 +189,12 @@ describe('the channel of what grows', () => {
     expect([(await first)?.number, (await second)?.number]).toEqual([6, 6]);
   });
 
-  test('asks the database once for all who come to the end while there is no news', async () => {
+  test('reads once for all calls at the end until a change', async () => {
     await openAtFive();
     expect(await Promise.all([channel.since(5), channel.since(5)])).toEqual([undefined, undefined]);
   });
 
-  test('does not take an end that was read long ago for the end of now', async () => {
+  test('ignores an end that was read before a later one', async () => {
     const first = channel.since(5);
     const early = await ends.take();
     const second = channel.since(3);
@@ -205,25 +205,25 @@ describe('the channel of what grows', () => {
     expect((await first)?.number).toBe(8);
     late.answer(upTo(5));
     await settle();
-    // Whoever reads news for all goes on until there is nothing more.
+    // A refresh goes on until there is nothing more.
     let rounds = 0;
-    const spreading = (async () => {
+    const refreshing = (async () => {
       while (rounds < 10 && (await channel.refresh())) rounds += 1;
     })();
     (await pieces.take()).answer(upTo(8));
     (await pieces.take()).answer(upTo(8));
-    await Promise.all([second, spreading]);
+    await Promise.all([second, refreshing]);
     expect(rounds).toBeLessThan(3);
   });
 
-  test('starts anew for one who says that he has seen more than there is', async () => {
+  test('starts over for a number beyond the end', async () => {
     await openAtFive();
     const looking = channel.since(1_000_000);
     (await ends.take()).answer(upTo(5));
     expect((await looking)?.number).toBe(5);
   });
 
-  test('believes one who has heard of more on another process', async () => {
+  test('accepts a higher number from another process', async () => {
     await openAtFive();
     const looking = channel.since(7);
     (await ends.take()).answer(upTo(7));
@@ -236,7 +236,7 @@ describe('the channel of what grows', () => {
   });
 });
 
-test('channels: those that nobody listens to end their subscriptions when there are too many of them', () => {
+test('createChannels: idle channels beyond the limit unsubscribe', () => {
   const subscribed = new Set<string>();
   const feed: Feed = {
     subscribe(topic) {

@@ -5,7 +5,7 @@ import type { AppendOnlyLog } from '../../src/platform/watch/views.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { followingOf, openWatchingNode, type Watched, type WatchingNode } from '../support/watching.ts';
 
-const PIECES_MAX = 5;
+const ENTRIES_MAX = 5;
 
 let opened: AsyncDisposableStack;
 let node: WatchingNode;
@@ -20,29 +20,29 @@ afterAll(async () => {
   await opened.disposeAsync();
 });
 
-/** A log that a test writes; an answer has at most five pieces. */
+/** A log that a test appends to; a page has at most five entries. */
 function makeLog() {
-  const pieces: string[] = [];
+  const entries: string[] = [];
   const topic = `log:${crypto.randomUUID()}`;
   const cut = (first: number) => {
-    const content = pieces.slice(first, first + PIECES_MAX);
+    const content = entries.slice(first, first + ENTRIES_MAX);
     return { content, next: first + content.length };
   };
   const growing: AppendOnlyLog<string, string[]> = {
     topics: () => [topic],
-    last: async () => cut(Math.max(0, pieces.length - PIECES_MAX)),
-    from: async (_, number) => (number <= pieces.length ? cut(number) : { content: [], next: number }),
+    last: async () => cut(Math.max(0, entries.length - ENTRIES_MAX)),
+    from: async (_, number) => (number <= entries.length ? cut(number) : { content: [], next: number }),
   };
   return {
     growing,
     async write(...more: string[]) {
-      pieces.push(...more);
+      entries.push(...more);
       await node.database.transact((tx) => touch(tx, [topic]));
     },
   };
 }
 
-describe('what grows', () => {
+describe('watch: a log', () => {
   let log: ReturnType<typeof makeLog>;
   beforeEach(() => {
     log = makeLog();
@@ -51,14 +51,14 @@ describe('what grows', () => {
   const follow = (watch_index?: string, on = node): Promise<Watched<string[]>> =>
     followingOf(on, log.growing, 'key', { watch_index, signal: AbortSignal.timeout(10_000), caller_key: 'ann' });
 
-  test('is answered with its end to who has seen nothing', async () => {
+  test('is answered with its newest entries without an index', async () => {
     await log.write('1', '2', '3', '4', '5', '6', '7');
     const { view, watch } = await follow();
     expect(view).toEqual(['3', '4', '5', '6', '7']);
     expect(watch.index).toMatch(/^[0-9a-f]{8}\.7$/);
   });
 
-  test('is answered with what came since, at once when there is something', async () => {
+  test('is answered with the entries after the index, at once if there are any', async () => {
     const first = await follow();
     expect(first.view).toEqual([]);
     await log.write('1', '2');
@@ -69,7 +69,7 @@ describe('what grows', () => {
     expect((await waiting).view).toEqual(['3']);
   });
 
-  test('is answered with nothing, and the same index, after the hold time', async () => {
+  test('is answered without entries and with the same index after the hold time', async () => {
     await log.write('1');
     const first = await follow();
     expect(await follow(first.watch.index, hasty)).toEqual({ view: [], watch: first.watch });
@@ -77,20 +77,20 @@ describe('what grows', () => {
 
   const FOREIGN = ['', 'x', '00000000.1', '.1'];
   for (const index of FOREIGN) {
-    test(`is answered with its end to an index of another database or of none: "${index}"`, async () => {
+    test(`is answered with its newest entries for an index of another database, or an invalid one: "${index}"`, async () => {
       await log.write('1', '2');
       expect((await follow(index)).view).toEqual(['1', '2']);
     });
   }
   for (const tail of ['.-1', '.1.5', '.1e3', '.9999999999999999', '.', '. 1']) {
-    test(`is answered with its end to an index whose number is none: "${tail}"`, async () => {
+    test(`is answered with its newest entries for an index with an invalid number: "${tail}"`, async () => {
       await log.write('1', '2');
       const { watch } = await follow();
       expect((await follow(watch.index.replace(/\..*/, tail))).view).toEqual(['1', '2']);
     });
   }
 
-  test('comes whole and in order, however it is written, to who follows from the beginning', async () => {
+  test('comes complete and in order, however it is written', async () => {
     const writes = fc.array(fc.array(fc.string(), { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 10 });
     await fc.assert(
       fc.asyncProperty(writes, async (all) => {
@@ -98,7 +98,7 @@ describe('what grows', () => {
         const wanted = all.flat();
         let index = (await follow()).watch.index;
         const writing = (async () => {
-          for (const pieces of all) await log.write(...pieces);
+          for (const entries of all) await log.write(...entries);
         })();
         const read: string[] = [];
         while (read.length < wanted.length) {

@@ -4,8 +4,8 @@ import type { Feed } from '../../src/platform/watch/feed.ts';
 import { createSharedReads } from '../../src/platform/watch/shared-reads.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
-describe('a shared read', () => {
-  test('is one for all who ask at the same moment, also a few promises later', async () => {
+describe('createSharedReads', () => {
+  test('calls of one turn share a read, also a few promises later', async () => {
     let reads = 0;
     const share = createSharedReads<number>();
     const read = async () => {
@@ -19,7 +19,7 @@ describe('a shared read', () => {
     expect(await Promise.all([share('one', read), share('one', read), late()])).toEqual([1, 1, 1]);
   });
 
-  test('is not joined when it has begun: what has changed since is seen', async () => {
+  test('a call does not join a read that has begun', async () => {
     let value = 'old';
     const begun = Promise.withResolvers<void>();
     const end = Promise.withResolvers<void>();
@@ -38,12 +38,12 @@ describe('a shared read', () => {
     expect(await first).toBe('old');
   });
 
-  test('of another name is another', async () => {
+  test('names do not share reads', async () => {
     const share = createSharedReads<string>();
     expect(await Promise.all(['a', 'b'].map((name) => share(name, async () => name)))).toEqual(['a', 'b']);
   });
 
-  test('that fails fails for all who asked, and the next is read anew', async () => {
+  test('a failed read rejects all its calls, and the next call reads again', async () => {
     const share = createSharedReads<string>();
     const failing = () => Promise.reject(new Error('it fails'));
     const asked = [share('one', failing), share('one', failing)];
@@ -52,8 +52,8 @@ describe('a shared read', () => {
   });
 });
 
-/** A feed that a test makes news for, and that knows who has subscribed. */
-function makeFeed(): { feed: Feed; tell(topic: string): void; subscribed(): string[] } {
+/** A feed whose changes a test announces, and which lists its subscriptions. */
+function makeFeed(): { feed: Feed; notify(topic: string): void; subscribed(): string[] } {
   const listeners = new Map<() => void, string>();
   return {
     feed: {
@@ -65,16 +65,16 @@ function makeFeed(): { feed: Feed; tell(topic: string): void; subscribed(): stri
       observe() {},
       async [Symbol.asyncDispose]() {},
     },
-    tell(topic) {
+    notify(topic) {
       for (const [listener, its_topic] of [...listeners]) if (its_topic === topic) listener();
     },
     subscribed: () => [...listeners.values()].sort(),
   };
 }
 
-describe('a watched cache', () => {
+describe('createWatchedCache', () => {
   function makeCache({ entries_max = 10 } = {}) {
-    const { feed, tell, subscribed } = makeFeed();
+    const { feed, notify, subscribed } = makeFeed();
     const loads: string[] = [];
     const values = new Map<string, string>();
     const cache = createWatchedCache<string, string>({
@@ -88,10 +88,10 @@ describe('a watched cache', () => {
       },
       entries_max,
     });
-    return { cache, tell, subscribed, loads, values };
+    return { cache, notify, subscribed, loads, values };
   }
 
-  test('loads once, for all who ask while it loads and after', async () => {
+  test('loads a value once for calls during and after the load', async () => {
     const { cache, loads, values } = makeCache();
     values.set('a', 'first');
     expect(await Promise.all([cache.get('a'), cache.get('a')])).toEqual(['first', 'first']);
@@ -99,14 +99,14 @@ describe('a watched cache', () => {
     expect(loads).toEqual(['a']);
   });
 
-  test('loads again after news of it, or after it was told to forget; not after news of others', async () => {
-    const { cache, tell, loads, values } = makeCache();
-    for (const [round, forget] of [() => tell('topic:a'), () => cache.forget('a')].entries()) {
+  test('loads again after a change of its topic or after forget, not after other changes', async () => {
+    const { cache, notify, loads, values } = makeCache();
+    for (const [round, forget] of [() => notify('topic:a'), () => cache.forget('a')].entries()) {
       values.set('a', `before ${round}`);
       cache.forget('a');
       expect(await cache.get('a')).toBe(`before ${round}`);
       values.set('a', `after ${round}`);
-      tell('topic:b');
+      notify('topic:b');
       expect(await cache.get('a')).toBe(`before ${round}`);
       forget();
       expect(await cache.get('a')).toBe(`after ${round}`);
@@ -114,8 +114,8 @@ describe('a watched cache', () => {
     expect(loads).toHaveLength(4);
   });
 
-  test('does not keep what was loaded while news came', async () => {
-    const { feed, tell } = makeFeed();
+  test('does not keep a value that changed during its load', async () => {
+    const { feed, notify } = makeFeed();
     const started = Promise.withResolvers<void>();
     const end = Promise.withResolvers<void>();
     let value = 'old';
@@ -133,13 +133,13 @@ describe('a watched cache', () => {
     const first = cache.get('a');
     await started.promise;
     value = 'new';
-    tell('a');
+    notify('a');
     end.resolve();
     expect(await first).toBe('old');
     expect(await cache.get('a')).toBe('new');
   });
 
-  test('does not keep a failure', async () => {
+  test('does not keep a failed load', async () => {
     const { cache, subscribed, values } = makeCache();
     await rejectionOf(Error, Promise.resolve(cache.get('a')));
     expect(subscribed()).toEqual([]);
@@ -147,7 +147,7 @@ describe('a watched cache', () => {
     expect(await cache.get('a')).toBe('there');
   });
 
-  test('does not let the failure of a load that was forgotten take the next one along', async () => {
+  test('keeps a later value when an invalidated load fails', async () => {
     const { feed } = makeFeed();
     const first = Promise.withResolvers<string>();
     const loads = [first.promise, Promise.resolve('second'), Promise.resolve('third')];
@@ -161,7 +161,7 @@ describe('a watched cache', () => {
     expect(await cache.get('a')).toBe('second');
   });
 
-  test('has so many entries and no more, and listens for none that it has let go', async () => {
+  test('keeps at most entries_max entries, and unsubscribes from dropped ones', async () => {
     const { cache, subscribed, loads, values } = makeCache({ entries_max: 2 });
     for (const key of ['a', 'b', 'c']) values.set(key, key);
     for (const key of ['a', 'b', 'c']) await cache.get(key);

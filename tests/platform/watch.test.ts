@@ -43,7 +43,7 @@ function answer(
   return answerOf(on, words, name, { watch_index, signal, caller_key });
 }
 
-/** Whether an answer is still waited for after another has gone the whole way. */
+/** Returns whether an answer is still pending after another has completed. */
 async function isWaiting(pending: Promise<unknown>, on = node): Promise<boolean> {
   const words = watchWords(on);
   const name = newName();
@@ -54,15 +54,15 @@ async function isWaiting(pending: Promise<unknown>, on = node): Promise<boolean>
   return Bun.peek.status(pending) === 'pending';
 }
 
-describe('an answer', () => {
-  test('to who has seen nothing comes at once, with an index to come back with', async () => {
+describe('watch.answer', () => {
+  test('without an index comes at once, with an index', async () => {
     const { view, watch } = await answer(node, watchWords(node), newName());
     expect(view).toBe(0);
     expect(watch.index).toMatch(INDEX);
     expect(watch.index).toEndWith('.0');
   });
 
-  test('to who has seen what there is comes with the next change, and with the view after it', async () => {
+  test('with the current index comes at the next change, with the state after it', async () => {
     const words = watchWords(node);
     const name = newName();
     const first = await answer(node, words, name);
@@ -72,7 +72,7 @@ describe('an answer', () => {
     expect(await next).toEqual({ view: 1, watch: { index: first.watch.index.replace(/\.0$/, '.1') } });
   });
 
-  test('to who has missed changes comes at once', async () => {
+  test('with an outdated index comes at once', async () => {
     const words = watchWords(node);
     const name = newName();
     const { watch } = await answer(node, words, name);
@@ -81,7 +81,7 @@ describe('an answer', () => {
     expect(await answer(node, words, name, { watch_index: watch.index })).toMatchObject({ view: 2 });
   });
 
-  test('that was given is read no more: a later change costs nothing', async () => {
+  test('without watchers, a change causes no read', async () => {
     const words = watchWords(node);
     const name = newName();
     const { watch } = await answer(node, words, name);
@@ -98,7 +98,7 @@ describe('an answer', () => {
     unsubscribe();
   });
 
-  test('is not woken by changes of something else', async () => {
+  test('ignores changes of other topics', async () => {
     const words = watchWords(node);
     const [name, other] = [newName(), newName()];
     const { watch } = await answer(node, words, name);
@@ -109,7 +109,7 @@ describe('an answer', () => {
     expect((await next).view).toBe(1);
   });
 
-  test('after the hold time is the view of now, with the same index', async () => {
+  test('after the hold time is the current state, with the same index', async () => {
     await using hasty = await openWatchingNode(address, { hold_ms: 20 });
     const words = watchWords(hasty);
     const name = newName();
@@ -120,15 +120,15 @@ describe('an answer', () => {
 
   const FOREIGN = [
     { what: 'of another database', of: (index: string) => index.replace(/^.{8}/, '00000000') },
-    { what: 'of a later time, after a database was restored', of: (index: string) => index.replace(/\d+$/, '999') },
+    { what: 'from after a backup that was restored', of: (index: string) => index.replace(/\d+$/, '999') },
     { what: 'without a number', of: (index: string) => index.replace(/\d+$/, '') },
-    { what: 'with a number that is none', of: (index: string) => index.replace(/\d+$/, 'ten') },
+    { what: 'with an invalid number', of: (index: string) => index.replace(/\d+$/, 'ten') },
     { what: 'with more than a number', of: (index: string) => `${index}.1` },
     { what: 'that is empty', of: () => '' },
-    { what: 'that nobody can read', of: () => '\u0000{"$ne":1}'.repeat(1_000) },
+    { what: 'that is unreadable', of: () => '\u0000{"$ne":1}'.repeat(1_000) },
   ];
   for (const { what, of } of FOREIGN) {
-    test(`to an index ${what} comes at once, and its own index is good`, async () => {
+    test(`to an index ${what} comes at once, with a valid index`, async () => {
       const words = watchWords(node);
       const name = newName();
       const now = await answer(node, words, name);
@@ -141,7 +141,7 @@ describe('an answer', () => {
     });
   }
 
-  test('waits on another process, and after a restart, for what it has not seen on this one', async () => {
+  test('with the index of another process waits for a change', async () => {
     const name = newName();
     await raiseWord(node, name);
     const first = await answer(node, watchWords(node), name);
@@ -152,7 +152,7 @@ describe('an answer', () => {
     expect(await next).toEqual({ view: 2, watch: { index: first.watch.index.replace(/1$/, '2') } });
   });
 
-  test('to who has gone is not waited for any longer', async () => {
+  test('ends when its client has gone', async () => {
     const words = watchWords(node);
     const name = newName();
     const { watch } = await answer(node, words, name);
@@ -167,7 +167,7 @@ describe('an answer', () => {
     });
   });
 
-  test('that fails leaves nobody waiting, and the next is none the worse for it', async () => {
+  test('that fails does not affect the next', async () => {
     const name = newName();
     const failing = {
       topics: () => [`word:${name}`],
@@ -180,7 +180,7 @@ describe('an answer', () => {
   });
 });
 
-test('one change is read once for all who wait for it', async () => {
+test('watch.answer: a change is read once for all watchers', async () => {
   const words = watchWords(node);
   const name = newName();
   const { watch } = await answer(node, words, name);
@@ -195,10 +195,10 @@ test('one change is read once for all who wait for it', async () => {
   expect(words.reads).toBe(1);
 });
 
-test('who asks differently does not see what another sees', async () => {
+test('watch.answer: keys do not share states', async () => {
   const reads: unknown[] = [];
-  const sights = {
-    topics: () => ['sights'],
+  const watchable = {
+    topics: () => ['keys'],
     async read(key: { name: string; identity_id: string }) {
       reads.push(key);
       return key.identity_id;
@@ -207,7 +207,7 @@ test('who asks differently does not see what another sees', async () => {
   const ask = (identity_id: string) =>
     answerOf(
       node,
-      sights,
+      watchable,
       { name: 'one', identity_id },
       { watch_index: undefined, signal: FOR_EVER, caller_key: identity_id },
     );

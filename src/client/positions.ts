@@ -1,21 +1,21 @@
 const PATH_LENGTH_MAX = 4_096;
-/** A frame may have 16,384 bytes. What is not its path needs fewer than 1,024 of them. */
+/** A frame may have 16,384 bytes, of which everything but the path needs fewer than 1,024. */
 const PATH_BYTES_MAX = 15_360;
-/** The service gives no longer ones. */
+/** The service issues no longer indices. */
 const INDEX_LENGTH_MAX = 64;
 
-/** What is watched, and from where on. */
-export interface Place {
+/** A path to watch, and what has been seen of it. */
+export interface Position {
   path: string;
-  /** What has been seen of it; undefined: nothing. */
+  /** The index of the last body; undefined if none was seen. */
   index: string | undefined;
 }
 
 /**
- * Reads what somebody wants to watch. An index that is in the path counts where none is given beside it, and is taken out of
- * it; so is a fragment. What could never be an index has seen nothing. Throws TypeError for what is no path.
+ * Reads a path and removes a `watch_index` and a fragment from it. That index counts unless `watch_index` is given. An
+ * index that is too long counts as nothing seen. Throws TypeError for an invalid path.
  */
-export function readPlace(asked: string, watch_index: string | undefined): Place {
+export function readPosition(asked: string, watch_index: string | undefined): Position {
   const [, start = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(asked) ?? [];
   const kept = query?.split('&').filter((member) => indexIn(member) === undefined) ?? [];
   const path = kept.length > 0 ? `${start}?${kept.join('&')}` : start;
@@ -24,12 +24,12 @@ export function readPlace(asked: string, watch_index: string | undefined): Place
   return { path, index: typeof index === 'string' && index.length <= INDEX_LENGTH_MAX ? index : undefined };
 }
 
-/** The first counts, as for the service. */
+/** Returns the first index, as the service does. */
 function indexIn(query: string): string | undefined {
   return new URLSearchParams(`?${query}`).get('watch_index') ?? undefined;
 }
 
-/** Whether a path leaves enough of a frame for what else is in it: some letters are long as JSON. */
+/** Returns whether a path leaves room in its frame for the rest: some characters are long as JSON. */
 export function fitsFrame(path: string): boolean {
   return new TextEncoder().encode(JSON.stringify(path)).length <= PATH_BYTES_MAX;
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { fitsFrame, readPlace } from '../../src/client/places.ts';
+import { fitsFrame, readPosition } from '../../src/client/positions.ts';
 
 const X64 = 'x'.repeat(64);
 
-describe('of what is watched', () => {
+describe('readPosition', () => {
   const PLACES: [string, string | undefined, string, string | undefined][] = [
     ['/a', undefined, '/a', undefined],
     ['/a', 'e.1', '/a', 'e.1'],
@@ -24,18 +24,18 @@ describe('of what is watched', () => {
     [`/a?watch_index=${X64}x`, undefined, '/a', undefined],
     [`/${'a'.repeat(4_095)}#${'b'.repeat(4_096)}`, undefined, `/${'a'.repeat(4_095)}`, undefined],
   ];
-  test.each(PLACES)('%s, from %p on, the path is %s, and what was seen %p', (asked, watch_index, path, index) => {
-    expect(readPlace(asked, watch_index)).toEqual({ path, index });
+  test.each(PLACES)('%s with the index %p has the path %s and the index %p', (asked, watch_index, path, index) => {
+    expect(readPosition(asked, watch_index)).toEqual({ path, index });
   });
 
   test.each(['', 'a', '?watch_index=e.1', '#/a', 'http://muster/a', `/${'a'.repeat(4_096)}`])(
     '%s is no path',
     (asked) => {
-      expect(() => readPlace(asked, undefined)).toThrow(TypeError);
+      expect(() => readPosition(asked, undefined)).toThrow(TypeError);
     },
   );
 
-  test('every path of common letters fits into a frame, and none that would be more than all of it', () => {
+  test('fitsFrame: accepts paths of common letters, refuses those that exceed the frame', () => {
     expect(fitsFrame(`/${'€'.repeat(4_095)}`)).toBe(true);
     expect(fitsFrame(`/${'"'.repeat(4_095)}`)).toBe(true);
     expect(fitsFrame(`/${'\u0001'.repeat(2_730)}`)).toBe(false);
