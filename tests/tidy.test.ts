@@ -22,7 +22,6 @@ const NOT_YET_PLAIN = [
   /^src\/features\/lobbies\//,
   /^src\/platform\/(database|http|limits|outbound|tokens)\//,
   /^src\/platform\/(address-classes|errors|events|loop|networks)\.ts$/,
-  /^docs\/changelog\.md$/,
   /^docs\/decisions\/002[23]/,
 ];
 
