@@ -52,7 +52,7 @@ describe('a proxy with a secret', () => {
   });
 });
 
-describe('whoever is no trusted proxy moves nothing by what he says', () => {
+describe('addresses: headers of an untrusted sender have no effect', () => {
   const SAID = [
     '1.2.3.4',
     '10.0.0.1',
@@ -71,7 +71,7 @@ describe('whoever is no trusted proxy moves nothing by what he says', () => {
     });
   }
 
-  test('nor does a proxy where none is trusted', () => {
+  test('nor do those of a proxy if none is trusted', () => {
     for (const said of SAID) expect(addressOf('10.0.0.1', said, null)).toBe('10.0.0.1');
     expect(createAddresses([]).of(new Request('http://muster'), null)).toBe('');
   });
@@ -123,7 +123,7 @@ describe('of what a trusted proxy says counts the right-most that is not trusted
     expect(addressOf('::ffff:10.0.0.1', said)).toBe(client);
   });
 
-  test('whatever somebody sends, a proxy that adds his address is believed, and he is not', () => {
+  test('the address that a trusted proxy appends wins over whatever the client sends', () => {
     const anything = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
     const near = fc.array(fc.constantFrom('10.1.1.1', 'fd00::1', '203.0.113.1', ',', ' ', 'x', ':1'), {
       maxLength: 200,

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait.ts';
 
 const SHORT = { query_ms: 100, pool_wait_ms: 100, transaction_ms: 100 };
 
-describe('nobody waits for the database for ever', () => {
+describe('deadlines: no call waits for the database for ever', () => {
   let opened: AsyncDisposableStack;
   let address: DatabaseAddress;
   let proxied: Awaited<ReturnType<typeof openProxied>>;
@@ -31,7 +31,7 @@ describe('nobody waits for the database for ever', () => {
 
   const codeOf = async (work: PromiseLike<unknown>) => toServiceError(await rejectionOf(Error, work))?.code;
 
-  test('the limits are those that were decided, each longer than that of PostgreSQL below it', () => {
+  test('deadlines: each limit is longer than that of PostgreSQL below it', () => {
     expect(DEADLINES).toEqual({ query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 });
   });
 

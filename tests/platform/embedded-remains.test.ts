@@ -67,13 +67,13 @@ describe('what an earlier start left behind', () => {
     await stranger.exited;
   });
 
-  test('a note that nobody can read', async () => {
+  test('an unreadable note', async () => {
     writeFileSync(join(place.cluster, 'postmaster.pid'), 'no number\n');
     await using server = await place.open();
     expect(await query(server, 'select * from kept')).toEqual([]);
   });
 
-  test('everything of one that was killed with whoever opened it: what was written is there', async () => {
+  test('everything of one that was killed with its service: committed data is there', async () => {
     await place.openAndDie({ is_durable: true });
     const client = { connection: connectionOf(place) };
     await query(client, `insert into kept values ('committed')`);

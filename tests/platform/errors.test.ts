@@ -21,18 +21,18 @@ async function readThrown(): Promise<Set<string>> {
 }
 
 describe('the catalogue of errors', () => {
-  test('has only statuses that the clients of the field sort by, and 409 least of all, which they repeat', () => {
+  test("has only statuses that Rivet's clients distinguish, and no 409, which they repeat", () => {
     const statuses = new Set<number>(CODES.map((code) => CATALOGUE[code].status));
     expect([...statuses].sort()).toEqual([400, 401, 403, 404, 413, 429, 500, 503]);
   });
 
-  test('answers what is not found with 404, and nothing else with it', () => {
+  test('has 404 for codes of missing things, and for no other', () => {
     const by_name = CODES.filter((code) => code.endsWith('_NOT_FOUND') && code !== 'TOKEN_REFRESH_NOT_FOUND');
     const by_status = CODES.filter((code) => CATALOGUE[code].status === 404);
     expect(by_status).toEqual(by_name);
   });
 
-  test('has the statuses of the field for the codes that are not 400 there (field-behaviour 3.2)', () => {
+  test("has Rivet's statuses for the codes that are not 400 there (field-behaviour 3.2)", () => {
     const FIELD = {
       API_UNAUTHORIZED: 401,
       CLAIMS_MISSING_ENTITLEMENT: 401,
@@ -49,7 +49,7 @@ describe('the catalogue of errors', () => {
     for (const [code, status] of Object.entries(FIELD)) expect(CATALOGUE).toHaveProperty([code, 'status'], status);
   });
 
-  test.each(CODES)('%s is a sentence, or two, for the person who meets it', (code) => {
+  test.each(CODES)('%s is one sentence or two for the caller', (code) => {
     const { message } = CATALOGUE[code];
     expect(code).toMatch(/^[A-Z]+(_[A-Z]+)*$/);
     expect(message).toMatch(/^[A-Z"].*[^.]\.$/);

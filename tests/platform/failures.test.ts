@@ -69,7 +69,10 @@ describe('what goes wrong in the database is told to the caller as', () => {
   }
 
   const UNREACHABLE: { what: string; address: DatabaseAddress }[] = [
-    { what: 'nobody listens there', address: { url: `postgres://someone@127.0.0.1:${findFreePort()}/things` } },
+    {
+      what: 'a server without a listener',
+      address: { url: `postgres://someone@127.0.0.1:${findFreePort()}/things` },
+    },
     { what: 'there is no socket', address: { path: '/nowhere/.s.PGSQL.5432', user: 'someone', database: 'things' } },
   ];
   for (const { what, address } of UNREACHABLE) {

@@ -121,7 +121,7 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     }
   });
 
-  test('a compressed one, which nobody unpacks', async () => {
+  test('a compressed one, which is not unpacked', async () => {
     const bytes = Bun.gzipSync(Buffer.from(name('a')));
     const head = `POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: ${bytes.length}\r\n\r\n`;
     const { status, body } = await sendRaw(app.api.base_url, head, bytes);

@@ -101,7 +101,7 @@ describe('a path that exists', () => {
     ]);
   });
 
-  test('answers HEAD as it answers GET, without the body, and lets nobody in by it', async () => {
+  test('answers HEAD like GET without the body, with the same authorization', async () => {
     const [get, head] = [await ask('GET', '/things'), await ask('HEAD', '/things')];
     expect([head.status, head.body, head.headers.get('content-length')]).toEqual([
       200,

@@ -68,18 +68,18 @@ describe('every other operation refuses', () => {
   const INVALID = '401 TOKEN_INVALID: The token is malformed or was not signed by this service. Get a new one.';
   const EXPIRED = '401 CLAIMS_ENTITLEMENT_EXPIRED: The token has expired. Get a new one.';
 
-  test('whoever has no token', async () => {
+  test('without a token', async () => {
     const calls = guarded().map((operation) => ({ operation, headers: {} }));
     expect(await findOther(NO_TOKEN, calls)).toEqual([]);
   });
 
-  test('whoever has no token and asks with HEAD', async () => {
+  test('HEAD without a token', async () => {
     for (const operation of guarded().filter(({ method }) => method === 'GET')) {
       expect((await muster.api.call('HEAD', fillPath(operation))).status).toBe(401);
     }
   });
 
-  test('whoever shows his token in another way', async () => {
+  test('a token in another place', async () => {
     const token = muster.administrator_token;
     const ways: Record<string, string>[] = [
       { authorization: token },
@@ -101,7 +101,7 @@ describe('every other operation refuses', () => {
     expect((await muster.api.get(`/cloud/games?token=${token}&access_token=${token}`)).status).toBe(401);
   });
 
-  test('whoever has a token that is none', async () => {
+  test('a malformed token', async () => {
     const headers = { authorization: 'Bearer usr.none.at.all' };
     expect(
       await findOther(
@@ -111,7 +111,7 @@ describe('every other operation refuses', () => {
     ).toEqual([]);
   });
 
-  test('whoever has one that has expired', async () => {
+  test('an expired token', async () => {
     const expired = new Map<CallerKind, string>();
     for (const kind of CALLER_KINDS)
       expired.set(kind, await tokens.issue(makeCaller(kind), { lifetime_ms: -3_600_000 }));
@@ -121,7 +121,7 @@ describe('every other operation refuses', () => {
     expect(await findOther(EXPIRED, calls)).toEqual([]);
   });
 
-  test.each(CALLER_KINDS)('whoever has a token of the kind %s, if that is not for it', async (kind) => {
+  test.each(CALLER_KINDS)('a token of the kind %s, unless the route allows it', async (kind) => {
     const headers = { authorization: `Bearer ${await tokens.issue(makeCaller(kind))}` };
     const strangers = guarded().filter(({ kinds }) => !kinds.includes(kind));
     expect(strangers.length).toBeGreaterThan(20);
@@ -136,7 +136,7 @@ describe('every other operation refuses', () => {
   });
 });
 
-test('a good token of somebody we do not know opens nothing that a path names, and makes nothing fail', async () => {
+test('routes: a valid token of an unknown caller opens nothing and makes nothing fail', async () => {
   const answers: { name: string; status: number; is_named: boolean }[] = [];
   for (const operation of guarded()) {
     for (const kind of operation.kinds) {
@@ -187,7 +187,7 @@ test('no origin at all makes the service fail, or lets its page in without a tok
   );
 });
 
-test('no host at all makes the service fail, be it ours, a site that could be, or none', async () => {
+test('routes: no Host makes the service fail, whether its own, of a site, or invalid', async () => {
   const label = fc.oneof(
     fc.domain(),
     fc.constantFrom('game--prod', 'sites.localhost', '..', '-', '[', ']', ':', '@', '%', '::1'),

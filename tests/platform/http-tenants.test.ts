@@ -104,7 +104,7 @@ describe.each(['cloud', 'service', 'identity'] as const)('a %s token of another 
   });
 });
 
-describe('a token of a game is told the same of what another game has and of what nobody has:', () => {
+describe('tenants: foreign and missing things look alike to a token of a game:', () => {
   test('a namespace, which is an environment', async () => {
     const among = operations.filter(({ names }) => names.includes('namespace_id') || names.includes('environment_id'));
     expect(among.length).toBeGreaterThan(20);

@@ -98,7 +98,7 @@ describe('a file is refused, and nothing of it is kept,', () => {
     expect(await complete()).toBe('400 UPLOAD_INCOMPLETE');
   });
 
-  test('when whoever sends it goes away in the middle; he may send it again', async () => {
+  test('when the sender disconnects during the upload, which may be repeated', async () => {
     const { url, target, files, complete } = await prepare();
     const { hostname, port } = new URL(muster.api.base_url);
     const socket = connect(Number(port), hostname);

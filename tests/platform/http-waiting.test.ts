@@ -118,7 +118,7 @@ describe('a request whose time is over', () => {
 });
 
 describe('when the service stops', () => {
-  test('those who wait are told, and answered with what there is', async () => {
+  test('waiters are answered with the current state', async () => {
     const { waiting, route: waits } = makeWaitingRoute();
     app = await openTestApp([waits]);
     const held = [app.api.post('/wait', undefined), app.api.post('/wait', undefined)];
@@ -131,7 +131,7 @@ describe('when the service stops', () => {
     ]);
   });
 
-  test('those who come then are refused, and told to try again', async () => {
+  test('new requests are refused and may retry', async () => {
     const { waiting, route: waits } = makeWaitingRoute();
     app = await openTestApp([waits]);
     app.announceStop();
@@ -148,7 +148,7 @@ describe('when the service stops', () => {
   });
 });
 
-test('a whole service that stops answers all who hold a long poll, and then nobody', async () => {
+test('a stopping service answers all long polls, and then no request', async () => {
   const muster = await openTestService();
   const { api, administrator_token: token } = muster;
   const { watch } = await api.ok('GET', '/cloud/games', { token });

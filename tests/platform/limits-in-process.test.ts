@@ -19,7 +19,7 @@ describe('what this process counts', () => {
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * MIB);
   });
 
-  test('is still known of somebody who goes on asking while others come and go', () => {
+  test('is kept for an active caller while others come and go', () => {
     const counters = createCounters(() => 0);
     for (let number = 0; number < 3; number += 1) counters.count(LIMIT, 'me');
     for (let number = 0; number < 3 * COUNTS_MAX; number += 1) {

@@ -81,7 +81,7 @@ for (const { name, address, lose } of LOSSES) {
       await database[Symbol.asyncDispose]();
     });
 
-    test('while nobody uses it: the next query has another one', async () => {
+    test('while it is idle: the next query has another one', async () => {
       const pid = await backendOf(database.queries);
       await lose(pid);
       expect(await nextBackend(database)).not.toBe(pid);
@@ -146,7 +146,7 @@ for (const { name, address, lose } of LOSSES) {
   });
 }
 
-test('whoever listens hears again after his connection was lost, and is told that he may have missed something', async () => {
+test('listening: after a lost connection it resumes and reports possible gaps', async () => {
   await using database = openDatabase(address, 1);
   const heard: string[] = [];
   let connected = 0;

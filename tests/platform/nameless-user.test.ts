@@ -20,7 +20,7 @@ const AS_NAMELESS = [
 
 const canBecomeNameless = Bun.which('setpriv') !== null && Bun.spawnSync([...AS_NAMELESS, 'true']).exitCode === 0;
 
-test('user: the system tells who has a name', () => {
+test('user: the system tells which users have a name', () => {
   expect([hasName(0), hasName(NAMELESS)]).toEqual([true, false]);
 });
 

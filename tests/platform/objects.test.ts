@@ -78,7 +78,7 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it is le
     expect(await files()).toEqual([]);
   });
 
-  test('when whoever sends it goes away in the middle', async () => {
+  test('when the sender disconnects during the upload', async () => {
     const { objects, files } = await open();
     const gone = new Error('the connection was closed');
     expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf('abc', gone), 5))).toBe(gone);
@@ -165,13 +165,13 @@ describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
     expect(await textOf(objects, 'a/0', { start: 0, end: 9 })).toBe('0123456789');
   });
 
-  test('and what is not there is refused before it is read', async () => {
+  test('and a missing one is refused before it is read', async () => {
     const { objects } = await open();
     await rejectionOf(Error, objects.read('a/0'));
     await rejectionOf(Error, objects.read('a/0', { start: 0, end: 9 }));
   });
 
-  test('and a reader who goes away in the middle is no failure', async () => {
+  test('and a reader that disconnects is no failure', async () => {
     const { objects } = await open();
     await objects.put('a/0', piecesOf('a'.repeat(5_000_000)), 5_000_000);
     await (await objects.read('a/0')).cancel();

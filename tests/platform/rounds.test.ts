@@ -17,14 +17,14 @@ function openRounds(options: Partial<typeof DEFAULTS> = {}) {
 }
 
 describe('a round', () => {
-  test('is for one who comes alone, at once', async () => {
+  test('runs at once for a single item', async () => {
     const { sizes, double } = openRounds();
     expect(await double(4)).toBe(8);
     expect(await double(5)).toBe(10);
     expect(sizes).toEqual([1, 1]);
   });
 
-  test('gives each his own result', async () => {
+  test('returns the result of each item', async () => {
     const { double } = openRounds({ round_max: 16 });
     const numbers = Array.from({ length: 100 }, (_, number) => number);
     expect(await Promise.all(numbers.map(double))).toEqual(numbers.map((number) => number * 2));
@@ -49,7 +49,7 @@ describe('a round', () => {
     expect(outcomes[3]).toMatchObject({ reason: { code: 'DATABASE_BUSY' } });
   });
 
-  test('has half of those who ask again and again: one half is answered while the other is done', async () => {
+  test('takes half of the items of busy callers: one half is answered while the other is processed', async () => {
     const { sizes, double } = openRounds();
     const CALLERS = 64;
     const askOften = async (number: number) => {

@@ -104,7 +104,7 @@ describe('a frame that cannot be read is refused, and the socket goes on', () =>
     expect((await socket.closed).code).toBe(1009);
   });
 
-  test('and 10,000 at once close it with 4429; whoever sends fewer is not the worse for it', async () => {
+  test('and 10,000 at once close it with 4429, without effect on other sockets', async () => {
     using other = open();
     const path = newPath();
     const key = await other.subscribe('it', path);
@@ -161,7 +161,7 @@ describe('an id', () => {
     expect(await socket.subscribe('a', newPath())).toBeString();
   });
 
-  test('that nobody has is unsubscribed all the same', async () => {
+  test('that is unknown is unsubscribed without an error', async () => {
     using socket = open();
     socket.send({ type: 'unsubscribe', id: 'nobody' });
     expect(await socket.next(({ type }) => type === 'unsubscribed')).toEqual({ type: 'unsubscribed', id: 'nobody' });

@@ -42,7 +42,7 @@ describe('a socket watches', () => {
     expect(await subscribeAll(socket, [256])).toEqual(['subscribed']);
   });
 
-  test('as many as its caller may with all his sockets and polls together, and gives places back', async () => {
+  test('as many as its caller may with all sockets and polls together, and releases its slots', async () => {
     await using app = await openSocketApp(address, { watchers_per_caller_max: 4 });
     const token = await app.issue();
     using one = openSocket(app.url, { token });
@@ -78,7 +78,7 @@ describe('sockets are', () => {
     return [response.status, body.code, response.headers.get('retry-after')];
   }
 
-  test('so many for a caller, who is refused by the upgrade, or by his first frame', async () => {
+  test('a maximum per caller, refused by the upgrade or the first frame', async () => {
     await using app = await openSocketApp(address, { sockets_per_caller_max: 2 });
     const token = await app.issue();
     const authorization = `Bearer ${token}`;
@@ -101,7 +101,7 @@ describe('sockets are', () => {
     expect((await app.api.get(pathOf('a'), token)).status).toBe(200);
   });
 
-  test('so many for an address while nobody has said who they are', async () => {
+  test('a maximum per address before the sockets are authenticated', async () => {
     await using app = await openSocketApp(address, { sockets_per_caller_max: 2 });
     const sockets = [openSocket(app.url), openSocket(app.url)];
     await waitFor(() => app.sockets.size === 2, 'two sockets');

@@ -55,7 +55,7 @@ describe('a token is taken', () => {
     });
   }
 
-  test('from the first frame by whoever goes on at once', async () => {
+  test('from the first frame of a client that resumes at once', async () => {
     using socket = open();
     socket.send({ type: 'authenticate', token: await app.issue() });
     socket.send({ type: 'subscribe', id: 'a', path: pathOf(newName()) });
@@ -86,7 +86,7 @@ describe('without a token', () => {
     expect(performance.now() - opened_at).toBeWithin(4_500, 9_000);
   }, 90_000);
 
-  test('whoever watches what needs none may stay, and say later who he is', async () => {
+  test('a watcher of public views may stay and authenticate later', async () => {
     using silent = open();
     using socket = open();
     const name = newName();
@@ -133,7 +133,7 @@ describe('a bad token', () => {
     expect(await socket.closed).toEqual({ code: 4401, reason: 'TOKEN_INVALID' });
   });
 
-  test('is that of somebody else too: what is watched was admitted for the first', async () => {
+  test('is of another caller: the subscriptions were authorized for the first', async () => {
     using socket = open(await app.issue());
     await socket.subscribe('a', pathOf(newName()));
     socket.send({ type: 'authenticate', token: await app.issue() });
@@ -144,7 +144,7 @@ describe('a bad token', () => {
 
 describe('when the time of a token is over', () => {
   // The clock of the last test must be the furthest: it does not go back.
-  test('whoever has sent a newer one of the same caller goes on; for the others it is over with 4401', async () => {
+  test('sockets with a newer token of the same caller continue; the others close with 4401', async () => {
     const [ann, bob] = [newCaller(), newCaller()];
     using of_ann = open(await app.issue(ann, MINUTE_MS));
     using of_bob = open(await app.issue(bob, MINUTE_MS));
@@ -199,7 +199,7 @@ describe('when the right to see something is lost', () => {
     await waitFor(() => app.listeners.get(`rights:${leaving.identity_id}`) === undefined, 'its listener to be gone');
   });
 
-  test('whoever keeps it sees what came while it was doubtful', async () => {
+  test('a subscription that stays authorized gets the changes meanwhile', async () => {
     const caller = newCaller();
     using socket = open(await app.issue(caller));
     using other = open(await app.issue());

@@ -8,7 +8,7 @@ import { answerOf, openWatchingNode, raiseWord, type WatchingNode, watchWords } 
 const PER_CALLER_MAX = 64;
 const IN_ALL_MAX = 20_000;
 
-describe('those who wait for a change', () => {
+describe('waiters for a change', () => {
   let opened: AsyncDisposableStack;
   let node: WatchingNode;
   let everybody: AbortController;
@@ -111,7 +111,7 @@ describe('those who wait for a change', () => {
     await Promise.all([...waiting, ...room]);
   });
 
-  test('who only look take no place', async () => {
+  test('requests that do not wait take no slot', async () => {
     const waiting = Array.from({ length: PER_CALLER_MAX }, () => wait('ann'));
     const looking = { watch_index: undefined, signal: everybody.signal, caller_key: 'ann' };
     expect((await answerOf(node, watchWords(node), 'untouched', looking)).view).toBe(0);

@@ -66,7 +66,7 @@ type Step = keyof typeof STEPS;
 const step = fc.constantFrom<Step>('raise', 'raise', 'raise', 'raiseAndFail', 'touchOnly');
 const writers = fc.array(fc.array(step, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 8 });
 
-test('whatever many writers do at once, all who watch see the last of it, nothing of what failed, and no step back', async () => {
+test('watch: with many concurrent writers all watchers see the last state, no failed one and no step back', async () => {
   await fc.assert(
     fc.asyncProperty(writers, async (all) => {
       const name = crypto.randomUUID();
@@ -97,7 +97,7 @@ test('whatever many writers do at once, all who watch see the last of it, nothin
   expect([...near.events, ...far.events]).toEqual([]);
 }, 90_000);
 
-test('whoever watches while nobody can tell him of changes for long sees the last of them too', async () => {
+test('watch: a watcher without notifications for long still sees the last state', async () => {
   const name = crypto.randomUUID();
   const raises = 40;
   const watching = [near, far].map((node) => follow(node, name, raises, 'patient'));

@@ -46,7 +46,7 @@ async function cleanUp(isDone: () => boolean): Promise<void> {
   expect(events.filter(({ event }) => event !== 'upload_abandoned')).toEqual([]);
 }
 
-test('of a build that nobody completed within a day nothing is left, however far it had come', async () => {
+test('builds: an incomplete one is removed completely after a day, at any stage', async () => {
   const content = new Uint8Array(await packTar([{ name: 'server', content: '#!/bin/sh\n', mode: 0o755 }]));
   const complete = await sendArchive(muster, game, content);
   expect(outcomeOf(await complete.complete())).toBe('200');

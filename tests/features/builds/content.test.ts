@@ -31,7 +31,7 @@ async function whileCommitsFail(build_id: string, work: () => Promise<void>): Pr
   }
 }
 
-test('a build that could not be completed, and whose file was sent again, runs what was sent last', async () => {
+test('builds: after a failed completion and a second upload, the last file runs', async () => {
   const { build_id, send, complete } = await sendArchive(muster, game, await serverSaying('one'));
   await whileCommitsFail(build_id, async () => {
     expect((await complete()).status).toBeGreaterThanOrEqual(500);

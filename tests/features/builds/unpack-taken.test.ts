@@ -55,7 +55,7 @@ describe('of a mode, nothing but "executable" is taken', () => {
     });
   }
 
-  test('a mode that is no number is that of a file that nobody executes', async () => {
+  test('a mode that is not a number means a file that is not executable', async () => {
     const { tree } = await unpack(join(rawEntry({ name: 'a', mode: 'zzzzzzz' })));
     expect(tree).toEqual({ a: 'file 644' });
   });

@@ -63,7 +63,7 @@ describe('compressed files', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  test('compressed files: one is made once, for all who ask at once and later', async () => {
+  test('compressed files: a file is compressed once for concurrent and later requests', async () => {
     const original = makeOriginal(text(50_000));
     const asked = await Promise.all(Array.from({ length: 20 }, () => files.find(original, 'gzip')));
     const [first] = asked;
@@ -76,7 +76,7 @@ describe('compressed files', () => {
     expect((await files.find(original, 'zstd'))?.path).not.toBe(first?.path);
   });
 
-  test('compressed files: a large one is sent as it is until it is there', async () => {
+  test('compressed files: a large one is sent uncompressed until it is ready', async () => {
     const original = makeOriginal(text(LARGE));
     expect(await files.find(original, 'br')).toBeUndefined();
     const found = await waitFor(() => files.find(original, 'br'), 'the file to be compressed');
@@ -112,7 +112,7 @@ describe('compressed files', () => {
     await waitFor(async () => (await bytesOnDisk()) <= BYTES_MAX, 'the others to be removed');
   });
 
-  test('compressed files: one that is no smaller, or larger than all that is kept, is sent as it is', async () => {
+  test('compressed files: one without benefit, or above the cache, is sent uncompressed', async () => {
     for (const bytes of [random(50_000), digits(400_000)]) {
       const original = makeOriginal(bytes);
       for (let time = 0; time < 2; time += 1) expect(await files.find(original, 'gzip')).toBeUndefined();

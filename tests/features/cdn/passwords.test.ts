@@ -45,7 +45,7 @@ async function enter(site: ShownSite, user: string): Promise<number> {
 const several = (count: number, name: string) => Array.from({ length: count }, (_, index) => `${name} ${index}`);
 
 describe('passwords of sites', () => {
-  test('passwords: wrong ones for one site lock nobody out of another', async () => {
+  test('passwords: wrong ones for one site do not block another site', async () => {
     const [attacked, other] = [await makeShownSite(opened), await makeShownSite(opened)];
     await protectSite(opened.api, attacked, ['ann'], USUAL_COST);
     const users = several(15, 'user');
@@ -56,7 +56,7 @@ describe('passwords of sites', () => {
     await guesses;
   });
 
-  test('passwords: wrong ones from one address lock nobody out of the same site elsewhere', async () => {
+  test('passwords: wrong ones from one address do not block other addresses', async () => {
     const site = await makeShownSite(opened);
     const users = several(15, 'user');
     await protectSite(opened.api, site, ['ann', ...users], USUAL_COST);

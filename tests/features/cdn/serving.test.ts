@@ -88,7 +88,7 @@ describe('files of a site', () => {
     expect(await (await get('/deep/er/')).text()).toBe('deeper');
   });
 
-  test('what is not there is not there, and nothing of the API is', async () => {
+  test('a missing file is a 404, and no path of the API exists', async () => {
     for (const path of [
       '/nothing',
       '/deep/er',
@@ -211,7 +211,7 @@ describe('files of a site', () => {
   });
 });
 
-describe('who may see a site', () => {
+describe('access to a site', () => {
   test('with basic authentication, only those with a user and password', async () => {
     const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
     const password = await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 });

@@ -80,7 +80,7 @@ test('guests: one that an earlier version made is kept for 180 days at least', a
   expect(row?.is_kept).toBe(true);
 });
 
-test('guests: those to remove are found by an index', async () => {
+test('guests: an index finds the expired ones', async () => {
   await using test_database = await openTestDatabase();
   await using database = openDatabase(test_database.address, 1);
   const { queries } = database;

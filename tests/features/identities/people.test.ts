@@ -22,7 +22,7 @@ afterAll(() => opened[Symbol.asyncDispose]());
 const guest = () => makeGuest(opened.api, game);
 
 describe('profiles', () => {
-  test('a guest is somebody, whom others see without what is his own', async () => {
+  test('identities: others see a guest without its private members', async () => {
     const { token, identity_id } = await guest();
     const { identity, watch } = await opened.api.ok('GET', '/identity/identities/self/profile', { token });
     expect(identity).toEqual({
@@ -70,7 +70,7 @@ describe('profiles', () => {
     });
   }
 
-  test('a change wakes whoever waits for it, and changes nothing else', async () => {
+  test('identities: a change wakes its watchers and changes nothing else', async () => {
     const { token, identity_id } = await guest();
     const path = `/identity/identities/${identity_id}/profile`;
     const before = await opened.api.ok('GET', path, { token });
@@ -85,7 +85,7 @@ describe('profiles', () => {
     expect((await live).events).toMatchObject([{ kind: { identity_update: { identity } } }]);
   });
 
-  test('several at once: those there are, 64 at the most', async () => {
+  test('identities: a list returns existing ones, at most 64', async () => {
     const [one, two] = [await guest(), await guest()];
     const look = (ids: string[], what = 'handle') =>
       opened.api.get(`/identity/identities/batch/${what}?identity_ids=${ids.join(',')}`, one.token);
@@ -99,7 +99,7 @@ describe('profiles', () => {
   });
 });
 
-test('whoever asks to be forgotten is forgotten after 30 days, unless he changes his mind', async () => {
+test('identities: a deletion happens after 30 days, unless it is cancelled', async () => {
   await using test_database = await openTestDatabase();
   await using database = openDatabase(test_database.address, 2);
   const clock = createMovedClock();

@@ -21,7 +21,7 @@ const setUp = (token: string | undefined, body: object = {}) => muster.api.post(
 const goOn = (existing_identity_token: unknown) => setUp(game.public_token, { existing_identity_token });
 const read = (path: string, token: string) => muster.api.ok('GET', path, { token });
 
-describe('nobody is set up', () => {
+describe('setting up an identity is refused', () => {
   test('without a token of a game’s clients', async () => {
     expect(outcomeOf(await setUp(undefined))).toBe('401 API_UNAUTHORIZED');
     for (const token of [game.cloud_token, game.service_token, muster.administrator_token]) {
@@ -36,7 +36,7 @@ describe('nobody is set up', () => {
 });
 
 describe('a client', () => {
-  test('is given a guest, and all that clients need of him', async () => {
+  test('gets a guest, with all that clients need', async () => {
     const { body } = await setUp(game.public_token);
     expect(contractProblems('IdentitySetupResponse', body)).toEqual([]);
     expect(body).toMatchObject({ game_id: game.game_id, identity: { display_name: 'Guest', is_registered: false } });
@@ -64,7 +64,7 @@ describe('a client', () => {
     expect((await setUp(token)).body.game_id).toBe(game.game_id);
   });
 
-  test('goes on as who he was, in another game as well, with a token that is new', async () => {
+  test('keeps the identity, in another game too, with a new token', async () => {
     const { identity_id, token } = await makeGuest(muster.api, game);
     await muster.api.ok('POST', SELF, { token, body: { display_name: 'Ann' } });
     const { body } = await setUp(other.public_token, { existing_identity_token: token });
@@ -144,7 +144,7 @@ describe('what clients need of people is there', () => {
     expect((await next).events).toHaveLength(1);
   });
 
-  test('nothing of somebody who is not there', async () => {
+  test('nothing for an unknown identity', async () => {
     const { token } = await makeGuest(muster.api, game);
     const path = (identity_id: string) => `/identity/identities/${identity_id}/profile`;
     expect(outcomeOf(await muster.api.get(path(crypto.randomUUID()), token))).toBe('404 IDENTITY_NOT_FOUND');
@@ -154,14 +154,14 @@ describe('what clients need of people is there', () => {
   });
 });
 
-describe('whoever wants to be forgotten', () => {
+describe('an identity that asked for its deletion', () => {
   const wish = (method: 'POST' | 'DELETE', token: string) =>
     muster.api.ok(method, '/identity/identities/self/delete-request', {
       token,
       ...(method === 'POST' ? { body: {} } : {}),
     });
 
-  test('is told that it is waited for, until he changes his mind', async () => {
+  test('sees the pending deletion until it is cancelled', async () => {
     const { token } = await makeGuest(muster.api, game);
     expect(await wish('POST', token)).toEqual({});
     expect((await read(SELF, token)).identity.awaiting_deletion).toBe(true);

@@ -14,7 +14,7 @@ describe('pictures of one MiB a day and two in all', () => {
   const announce = (token: string, { prepare }: PicturePaths = OWN_PICTURE, content_length = BYTES) =>
     muster.api.post(prepare, token, { path: 'a.png', content_length });
 
-  test('players of a namespace share a quota, whoever of them it is and whatever it is for', async () => {
+  test('all players of a namespace share one quota for all purposes', async () => {
     const game = await makeGame(muster.api, muster.administrator_token);
     const [one, two, three] = [
       await makeGuest(muster.api, game),
@@ -51,7 +51,7 @@ describe('pictures of one MiB a day and two in all', () => {
     expect((await logo()).body.message).toContain('2097152 bytes in all');
   });
 
-  test('of several who announce the last at once, one may', async () => {
+  test('of concurrent uploads for the last bytes, one is admitted', async () => {
     const game = await makeGame(muster.api, muster.administrator_token);
     const logo = () => announce(game.cloud_token, gamePicture(game.game_id, 'logo'));
     expect(outcomeOf(await logo())).toBe('200');

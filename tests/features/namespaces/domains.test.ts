@@ -166,7 +166,7 @@ describe('domains: a proof by DNS', () => {
 });
 
 describe("domains: the operator's word", () => {
-  test('domains: one that is allowed needs no proof, and belongs to who comes first', async () => {
+  test('domains: an allowed one needs no proof and goes to the first namespace', async () => {
     for (const domain of ['a.free.example', 'b.c.free.example', 'once.example']) {
       expect(codeOf(await add(site, domain))).toBe('200');
       expect(codeOf(await add(other, domain))).toBe('400 CLOUD_HOSTNAME_TAKEN');

@@ -93,7 +93,7 @@ describe('users of a site', () => {
     }
   });
 
-  test('are 32 at the most, also when they come at once; whoever is there can be changed and removed', async () => {
+  test('are at most 32, also with concurrent additions; existing ones can be changed and removed', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `user ${String(index).padStart(2, '0')}`);
     const answers = await Promise.all(names.map((user) => call('POST', '/auth-user', { user, password: HASH })));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(32);

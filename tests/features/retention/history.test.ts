@@ -138,7 +138,7 @@ describe('history:', () => {
     expect(await counted(old)).toEqual({});
   });
 
-  test('players who sit among many others are kept, and those behind them are reached', async () => {
+  test('players with seats among many others are kept, and later ones are reached', async () => {
     const { lobby_ids } = await copy(null);
     await database.queries.execute(sql`
       insert into players (player_id, lobby_id, namespace_id, address, create_ts, remove_ts)
@@ -166,7 +166,7 @@ describe('history:', () => {
     await removeHistory(one, shifted(MONTH_AGO, 2 * DAY_MS));
   });
 
-  test('who asks for what was removed is told so, and lists and exports have the rest', async () => {
+  test('removed history is refused by id, and lists and exports have the rest', async () => {
     const { lobby_ids, server_ids } = await copy(shifted(MONTH_AGO, -1));
     const [lobby_id = '', server_id = ''] = [lobby_ids[0], server_ids[0]];
     const { body } = await asDeveloper(history(`/${lobby_id}`));

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const DEAF = `trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`;
 const folder = (server_id: string) => join(muster.config.data_directory, 'servers', server_id);
 
-test('a server looks the same under one index, also while a machine takes it and starts it', async () => {
+test('servers: one index shows one state, also while a machine takes and starts the server', async () => {
   const build = await uploadShell(muster.api, game, 'exec sleep 1000');
   const body = await servers.bodyOf(build, {
     network: { ports: { game: { protocol: 'udp', routing: { host: {} } } } },
@@ -162,7 +162,7 @@ describe('a server ends by itself', () => {
     expect(await servers.linesOf(server_id)).toEqual(['last words']);
   });
 
-  test('when somebody else kills all of it: that is said to its developer', async () => {
+  test('when another program kills all of it: its developer is told', async () => {
     const server_id = await servers.run('echo up; exec sleep 600');
     await servers.lines(server_id, 1);
     for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
@@ -171,7 +171,7 @@ describe('a server ends by itself', () => {
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
   });
 
-  test('before it began, where its build is lost: its developer reads no path of ours, whoever runs us does', async () => {
+  test('before it started, if its build is lost: only the operator sees our paths', async () => {
     const build = await uploadShell(muster.api, game, 'exec sleep 600');
     const body = await servers.bodyOf(build);
     rmSync(join(muster.config.data_directory, 'builds', build), { recursive: true });

@@ -43,7 +43,7 @@ const numbered = (from: number, to: number) => Array.from({ length: to - from },
 const write = (file: string, lines: string[]) => appendFileSync(file, lines.map((line) => `${line}\n`).join(''));
 
 describe('what servers write is kept', () => {
-  test('in order, once, whoever reads when', async () => {
+  test('in order, once, for all concurrent readers', async () => {
     const { name, file } = await makeLog();
     for (let round = 0; round < 20; round += 1) {
       write(file, numbered(round * 10, round * 10 + 10));

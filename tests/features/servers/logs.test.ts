@@ -92,7 +92,7 @@ describe('what a server writes', () => {
   });
 });
 
-describe('whoever follows what a server writes', () => {
+describe('following the log of a server', () => {
   test('waits for the next line, gets it as soon as it is written, and gets each once', async () => {
     const server_id = await servers.run(OBEDIENT);
     await servers.lines(server_id, 1);
@@ -157,14 +157,14 @@ describe('whoever follows what a server writes', () => {
   });
 
   const INDEXES = ['', '0', 'abc', '-1', '1.5', '99999999.3', '1795249016577000000'];
-  test.each(INDEXES)('with an index that is none of ours, "%s", sees what there is', async (index) => {
+  test.each(INDEXES)('with a foreign index, "%s", gets the current lines', async (index) => {
     const server_id = await servers.run('echo one');
     await endOf(muster, server_id);
     const { body } = await servers.log(server_id, 'std_out', encodeURIComponent(index));
     expect(textOf(body.lines)).toEqual(['one']);
   });
 
-  test('many at once each hear the same', async () => {
+  test('many followers get the same lines', async () => {
     const server_id = await servers.run(OBEDIENT);
     await servers.lines(server_id, 1);
     const { index } = (await servers.log(server_id)).body.watch;
@@ -175,7 +175,7 @@ describe('whoever follows what a server writes', () => {
   });
 });
 
-test('a server that writes as fast as it can is limited, and holds nobody up', async () => {
+test('logs: a server that floods its log is limited and delays no other', async () => {
   const line = 'this line is written again and again and again and again';
   const loud = await servers.run(`echo up >&2; yes "${line}" | head -c 300000000; echo done >&2; exec sleep 600`);
   await servers.lines(loud, 1, 'std_err');

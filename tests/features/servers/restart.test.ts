@@ -131,7 +131,7 @@ describe('a service that was away', () => {
     expect(identifyProcess(stranger.pid)).toBeDefined();
   }, 90_000);
 
-  test('keeps the ports of those that run: nobody else gets them', async () => {
+  test('keeps the ports of running servers: no other server gets them', async () => {
     const servers = serversOf(muster, game);
     const network = { ports: { game: { protocol: 'udp' } } };
     const first = await servers.run('exec sleep 600', { network });
@@ -144,7 +144,7 @@ describe('a service that was away', () => {
     await endOf(muster, first);
   }, 90_000);
 
-  test('removes what is left of servers that nobody knows: their processes and their files', async () => {
+  test('removes processes and files of servers that the database does not know', async () => {
     const [{ open }] = RUNTIMES;
     const order = await orderOf(muster.config.data_directory, '(setsid sleep 600 &); exec sleep 600');
     const { server_id } = order;

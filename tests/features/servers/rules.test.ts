@@ -24,7 +24,7 @@ const signalled = (exit_signal: string) => ({ is: 'ended', exit_code: null, exit
 const finish = (end: { exit_code?: number; exit_signal?: string; failure?: string } = {}) =>
   ({ do: 'finish', exit_code: null, exit_signal: null, failure: null, ...end }) as const;
 
-describe('what is done next about a server', () => {
+describe('servers: the next step', () => {
   const CASES = [
     ['one that is wanted and not there is started', WANTED, ABSENT, { do: 'start' }],
     ['one that was destroyed before it began ends', { ...WANTED, ...ASKED }, ABSENT, finish()],

@@ -68,7 +68,7 @@ describe.each(RUNTIMES)('after a restart of ours, the runtime $name', (kind) => 
     expect(identifyProcess(stranger.pid)).toBeDefined();
   });
 
-  test('says that nobody saw the end of a server that the machine took with it', async () => {
+  test('reports an unknown end for a server that was lost with its machine', async () => {
     const server = await opened.run('exec sleep 600');
     await opened.kill(server);
     const runtime = await opened.again();

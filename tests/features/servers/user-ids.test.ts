@@ -18,7 +18,7 @@ describe('users of servers', () => {
     expect(userRangeOf(uid_map)).toEqual(range);
   });
 
-  test('are never nobody, who PostgreSQL runs as, and fit into the column', () => {
+  test('are never the user of PostgreSQL, and fit into the column', () => {
     expect(NARROW.first + NARROW.count - 1).toBe(65_533);
     expect(WIDE.first + WIDE.count - 1).toBe(2 ** 31 - 3);
   });

@@ -106,7 +106,7 @@ const versionOf = async (upload_id: string): Promise<number> => {
 const hasBytes = async (upload_id: string) => (await readdir(directory)).includes(upload_id);
 const refusal = async (upload_id: string) => (await rejectionOf(ServiceError, uploads.complete(upload_id))).code;
 
-describe('uploads that nobody completes within a day', () => {
+describe('uploads that are not completed within a day', () => {
   test('are removed with their bytes, and with what their purpose made of them', async () => {
     const discarded: string[] = [];
     discard = async (upload_id) => void discarded.push(upload_id);
@@ -135,7 +135,7 @@ describe('uploads that nobody completes within a day', () => {
     await uploads.complete(younger);
   });
 
-  test('are not removed while somebody completes them after all', async () => {
+  test('are not removed during a late completion', async () => {
     const [late, last] = [await send(), await send()];
     const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     inspect = () => {
@@ -184,7 +184,7 @@ describe('uploads that nobody completes within a day', () => {
   }, 90_000);
 });
 
-describe('an upload that somebody is completing', () => {
+describe('an upload that is being completed', () => {
   test('is not completed by another meanwhile', async () => {
     const upload = await send();
     const refusals: string[] = [];
@@ -194,7 +194,7 @@ describe('an upload that somebody is completing', () => {
     await uploads.complete(upload);
   });
 
-  test('may be completed by another soon after his process has died', async () => {
+  test('may be completed by another process soon after the first has died', async () => {
     const upload = await send();
     const now = clock.now();
     expect(await store.claimCompletion(database.queries, upload, now, after(now, LEASE_MS))).toBe(true);
@@ -242,7 +242,7 @@ describe('an upload that somebody is completing', () => {
     expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
   });
 
-  test('for longer than he has the right to, is not complete with what was sent since', async () => {
+  test('beyond its lease, is not completed with parts sent since', async () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
     inspect = async () => {

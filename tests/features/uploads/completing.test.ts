@@ -58,7 +58,7 @@ describe('an upload is not completed', () => {
     expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');
   });
 
-  test('by whoever may not write to its game; a foreign one is not there', async () => {
+  test('by callers without access to its game; a foreign upload is not found', async () => {
     const stranger = await makeGame(muster.api, muster.administrator_token);
     const upload = await send();
     const guest = await makeGuest(muster.api, game);
@@ -94,7 +94,7 @@ describe('an upload is complete', () => {
     }
   });
 
-  test('once, when many say it at once: whoever was late is told so, and may ask again', async () => {
+  test('once with concurrent requests: a later one is refused and may repeat', async () => {
     const upload = await send();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => completeUpload(muster, upload, game.cloud_token)),
@@ -123,7 +123,7 @@ describe('an upload is complete', () => {
   });
 });
 
-test('what nobody completes within a day is not there any more, nor is its build', async () => {
+test('uploads: an incomplete one is gone after a day, with its build', async () => {
   const [abandoned, complete] = [await send(), await send()];
   expect(await completion(muster, complete, game.cloud_token)).toBe('200 complete');
   muster.clock.advance(24 * 3_600_000 + 1_000);

@@ -116,7 +116,7 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       expect(await new Response(await uploads.read(kept, 0)).text()).toBe('x');
     });
 
-    test('that are not complete yet are not discarded: whoever completes them finds them', async () => {
+    test('that are not complete yet are not discarded and can be completed', async () => {
       const upload_id = await send(1);
       await database.transact((tx) => uploads.discard(tx, upload_id));
       expect(await uploads.complete(upload_id)).toBe(true);

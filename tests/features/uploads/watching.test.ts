@@ -13,7 +13,7 @@ beforeAll(async () => {
 const seen = async (upload_id: string) =>
   (await muster.api.ok('GET', `/cloud/games/${game.game_id}/uploads/${upload_id}`, { token: game.cloud_token })).upload;
 
-test('upload: who watches it reads none of its files, however many parts come', async () => {
+test('uploads: watching one reads none of its files, however many parts arrive', async () => {
   const { requests, upload_id } = await prepareScript(muster, game, { content_length: 3 });
   for (const request of requests) expect(await sendPart(request, '1+1')).toBe('200 taken');
   await muster.database.transact(async (tx) => {

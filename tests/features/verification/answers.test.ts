@@ -62,7 +62,7 @@ describe('an answer', () => {
     expect(provider.requests.length).toBe(1 + 12 * 3);
   });
 
-  test('is in the receipt of the request, with where he was about to sit', async () => {
+  test('is in the receipt of the request, with the lobby of the seat', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
     const first = await find(muster, game);
     const receipt = await receiptOf(game, first);
@@ -72,7 +72,7 @@ describe('an answer', () => {
     expect((await receiptOf(game, await find(muster, game))).verification.lobby_id).toBe(first.body.lobby.lobby_id);
   });
 
-  test('that is none, for nobody is there: another code, and the receipt says why', async () => {
+  test('that never arrives gives another code, and the receipt says why', async () => {
     const action = { enabled: true, verification_config: { url: `http://127.0.0.1:${NOBODYS_PORT}/` } };
     const game = await makePuppetGame(muster, { game_modes: { default: { actions: { find: action } } } });
     const answer = await find(muster, game);
@@ -111,7 +111,7 @@ describe('a find in several game modes', () => {
     ]);
   });
 
-  test('is not verified where it comes to a lobby that wants none, and comes to no other', async () => {
+  test('is not verified in a lobby without verification, and gets no other lobby', async () => {
     const game = await makeMixedGame();
     const open = await find(muster, game, { game_modes: ['open'] });
     refuse(403);
@@ -122,7 +122,7 @@ describe('a find in several game modes', () => {
     expect(provider.requests.length).toBe(1);
   });
 
-  test('that makes none finds what wants no verification, and else is told that there is none', async () => {
+  test('without auto-create finds a lobby without verification, or is refused', async () => {
     const game = await makeMixedGame();
     refuse(403);
     const both = { game_modes: ['guarded', 'open'], prevent_auto_create_lobby: true };
@@ -183,7 +183,7 @@ test('a player whose program has no name, and whose address is not known where, 
   raw.end();
 });
 
-test('a player who does not wait for his verification has no seat, though it comes to a yes', async () => {
+test('verification: a player who left during it has no seat, even if it is accepted', async () => {
   const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Response>();

@@ -23,7 +23,7 @@ describe('a target that is hostile', () => {
   }
 });
 
-test('nobody listens there', async () => {
+test('outbound: a target without a listener', async () => {
   const { port } = await (async () => {
     await using gone = await listenAt('127.0.0.1');
     return gone;
@@ -32,7 +32,7 @@ test('nobody listens there', async () => {
   expect(failure.kind).toBe('unreachable');
 });
 
-test('whoever does not wait any more has an end of it at once, and the connection goes with him', async () => {
+test('outbound: an aborted request ends at once and closes its connection', async () => {
   const closed = Promise.withResolvers<void>();
   await using target = await listenAt('127.0.0.1', (socket) => void socket.on('close', () => closed.resolve()));
   const leaving = new AbortController();

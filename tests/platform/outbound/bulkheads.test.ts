@@ -78,7 +78,7 @@ describe('requests under way at one time', () => {
     expect((await Promise.all(sent)).length).toBe(8);
   });
 
-  test('whoever waits for his turn in vain is told so in time, and is not sent later', async () => {
+  test('a request that waits too long fails in time and is not sent later', async () => {
     await using stuck = await openGate();
     const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
     const first = outbound.post(addressOf(stuck.listener), REQUEST);

@@ -73,7 +73,7 @@ test('outbound: an address of this machine is refused, though it is a public one
   expect(await kindOf(outbound.post('http://self.example/', REQUEST))).toBe('forbidden_address');
 });
 
-describe('what is no http or https is not asked', () => {
+describe('outbound: other schemes than http and https are refused', () => {
   for (const url of [
     'file:///etc/hostname',
     'data:,x',
@@ -151,15 +151,15 @@ describe('a name that changes what it stands for', () => {
     expect(await kindOf(open(names.resolve).post('http://gone.example/', REQUEST))).toBe('unreachable');
   });
 
-  test('when nobody answers for it, within the time', async () => {
+  test('when no name server answers, within the time', async () => {
     const outbound = open(() => new Promise(() => {}));
     expect(await kindOf(outbound.post('http://silent.example/', { ...REQUEST, timeout_ms: 100 }))).toBe('timeout');
   });
 });
 
-describe('whoever sends us on', () => {
+describe('a redirect', () => {
   for (const status of [301, 302, 303, 307, 308]) {
-    test(`with ${status} is taken at his word, and not followed`, async () => {
+    test(`with ${status} is returned as the answer and not followed`, async () => {
       const location = `http://127.0.0.1:${trap.port}/`;
       await using outside = await listenAt('127.0.0.2', answerWith(answerText(status, { headers: { location } })));
       const outbound = open(async () => [], ['127.0.0.2']);
@@ -169,7 +169,7 @@ describe('whoever sends us on', () => {
   }
 });
 
-test('1,000 addresses, some of them hostile: whatever they are made of, nobody comes to what is inside', async () => {
+test('outbound: none of 1,000 hostile addresses reaches an internal target', async () => {
   using names = await openNameServer((name, type) => {
     // Every name stands for something inside, some for more than that.
     const inside = type === 'A' ? '127.0.0.1' : '::1';
@@ -214,7 +214,7 @@ test('1,000 addresses, some of them hostile: whatever they are made of, nobody c
   expect(outcomes.filter((outcome) => outcome.startsWith('status'))).toEqual([]);
 });
 
-test('the operator may send requests inside, and only where he says', async () => {
+test('outbound: internal targets need a permission of the operator', async () => {
   await using near = await listenAt('127.0.0.3', answerWith(answerText(200)));
   const url = (host: string, port = near.port) => `http://${host}:${port}/`;
   const outbound = open(async () => ['127.0.0.3'], [`verify.internal:${near.port}`]);

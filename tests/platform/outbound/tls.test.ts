@@ -48,7 +48,7 @@ describe('over https', () => {
     expect(asked.length).toBe(before);
   });
 
-  test('a certificate by nobody who is trusted is refused, whatever the environment says', async () => {
+  test('a certificate without a trusted issuer is refused, whatever the environment says', async () => {
     const before = asked.length;
     expect(await sendElsewhere({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, `https://verify.example:${port}/`)).toBe(
       'unreachable',
@@ -63,7 +63,7 @@ describe('over https', () => {
   });
 });
 
-test('proxies that the environment names are not used: they would connect to what nobody checked', async () => {
+test('proxies of the environment are not used, because they would bypass the check of addresses', async () => {
   await using proxy = await listenAt('127.0.0.4', (socket) => void socket.end(answerText(200)));
   await using plain = await listenAt('127.0.0.2', answerWith(answerText(204)));
   const address = `http://127.0.0.4:${proxy.port}`;
