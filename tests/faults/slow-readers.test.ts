@@ -8,6 +8,8 @@ import { waitFor } from '../support/wait.ts';
 
 /** More than Bun's own number of fetches. */
 const READERS = 300;
+/** So many come at once: all of them together are more than a busy machine answers in time. */
+const READERS_AT_ONCE = 20;
 /** More than the sockets in between hold. */
 const LARGE_BYTES = 24 * 1024 ** 2;
 const FROM_ELSEWHERE = '127.0.0.2';
@@ -71,8 +73,10 @@ describe('readers that do not read', () => {
   test('300 of them leave sites, uploads and the API to the others', async () => {
     await using stage = await openStage({});
     const { s3, program, game } = stage;
-    const statuses = await Promise.all(Array.from({ length: READERS }, () => stage.askAndStop()));
-    expect(new Set(statuses)).toEqual(new Set([200]));
+    for (let readers = 0; readers < READERS; readers += READERS_AT_ONCE) {
+      const statuses = await Promise.all(Array.from({ length: READERS_AT_ONCE }, () => stage.askAndStop()));
+      expect(new Set(statuses)).toEqual(new Set([200]));
+    }
     expect(s3.under_way).toBe(READERS);
     expect(await (await stage.get('')).text()).toBe('small');
     await uploadSite(program.api, game, { 'index.html': 'another' });

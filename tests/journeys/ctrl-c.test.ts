@@ -1,12 +1,13 @@
 import { expect, test } from 'bun:test';
 import { signalProcess } from '../../src/platform/processes.ts';
 import { createApi } from '../support/api.ts';
+import { IS_LONG } from '../support/length.ts';
 import { postgresOf } from '../support/processes.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { openTerminal, readmeStartCommand, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROUNDS = 20;
+const ROUNDS = IS_LONG ? 20 : 4;
 
 /** Asks for a seat in the demo, so that a game server runs. */
 async function findInDemo(url: string): Promise<void> {

@@ -61,8 +61,8 @@ test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmak
   });
   // A failure is said in time, however far the search for a smaller one has come.
   await fc.assert(property, { numRuns: RUNS, seed, interruptAfterTimeLimit: SEARCH_MS, markInterruptAsFailure: true });
-  const list = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
-  console.log(list.map(([what, count]) => `${count} ${what}`).join('\n'));
+  const tally = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
+  if (IS_LONG) console.log(tally.map(([what, count]) => `${count} ${what}`).join('; '));
   expect(await ledger.faults()).toEqual([]);
 }, 1_800_000);
 
