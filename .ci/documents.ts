@@ -1,5 +1,5 @@
-// Writes the documents that are made from the code: docs/openapi.json, docs/errors.md and docs/tokens.md. `bun .ci/documents.ts`
-// after a change of the route table or of the error catalogue; a test says when it was forgotten.
+// Generates docs/openapi.json, docs/errors.md and docs/tokens.md from the code. Run `bun .ci/documents.ts` after a change of the
+// route table or of the error catalogue; a test fails if you forget it.
 import { CATALOGUE } from '../src/platform/error-catalogue.ts';
 import { documentationAnchor, type ErrorCode } from '../src/platform/errors.ts';
 import type { CallerKind } from '../src/platform/tokens/caller.ts';
@@ -52,15 +52,15 @@ interface ApiDocument {
 }
 
 const PURPOSES: Record<CallerKind, string> = {
-  identity: 'a person: a member of groups, or a guest of a game',
-  public: 'the clients of a namespace; it is no secret',
-  development: 'a client on a developer machine; what it changes is mocked',
+  identity: 'an identity: a member of groups, or a guest of a game',
+  public: 'the clients of a namespace; it is not secret',
+  development: "a client on a developer's machine; its changes are mocked",
   lobby: 'the game server of a lobby',
-  player: 'a player, shown to the game server; no call takes it in the header',
-  development_player: 'the same, made for a development token',
+  player: 'a player, for the game server; no call takes it in the header',
+  development_player: 'a player of a development token',
   cloud: 'tools that act for one game',
-  service: 'a back end that starts servers in one environment; it reads builds and cannot change them',
-  device_link: 'a tool that waits for a cloud token; sent in the query or the body',
+  service: 'a back end that starts servers in one environment; it can read builds, but not change them',
+  device_link: 'a tool that waits for a cloud token; send it in the query or the body',
 };
 
 function describeLifetime(lifetime_ms: number): string {
@@ -79,26 +79,26 @@ function writeTable(head: string[], rows: string[][]): string {
 
 const TOKENS_INTRODUCTION = `# Tokens
 
-Made from the routes by \`bun .ci/documents.ts\`.
+Generated from the routes by \`bun .ci/documents.ts\`.
 
-A token is sent as \`Authorization: Bearer TOKEN\`. Its label, the text before the first dot, names its kind to people. A call
-that does not take tokens of a kind answers \`401 CLAIMS_MISSING_ENTITLEMENT\`; one below \`/games/{game_id}/environments\` that
-does not take a service token answers it with \`403 API_FORBIDDEN\`. An identity token opens what belongs to a game only for
-members of its group and for administrators; a cloud token opens its own game, a service token its own environment.
+Send a token as \`Authorization: Bearer TOKEN\`. Its label, the text before the first dot, names its kind. A call that does not
+accept tokens of a kind answers \`401 CLAIMS_MISSING_ENTITLEMENT\`; a call below \`/games/{game_id}/environments\` that does not
+accept a service token answers \`403 API_FORBIDDEN\`. An identity token has access to the games of its groups, or to all as an
+administrator; a cloud token has access to its game, a service token to its environment.
 
-The identity token of a game's guest lasts 180 days, that of the administrator 365 days.
-"none, by origin" means that pages of a namespace's own domains need no token where the namespace allows it.
+The identity token of a game's guest lasts 180 days, the administrator's 365 days. "none, by origin" means that pages of a
+namespace's own domains need no token if the namespace allows it.
 
 ## Kinds
 `;
 
 const INTRODUCTION = `# Errors
 
-Made from \`src/platform/errors.ts\` by \`bun .ci/documents.ts\`; a running service shows the same at \`/docs/errors\`.
+Generated from \`src/platform/error-catalogue.ts\` by \`bun .ci/documents.ts\`; a running service shows it at \`/docs/errors\`.
 
 Every error has a body with \`code\`, \`message\`, \`ray_id\` (also in the header \`rvt-ray-id\`), \`documentation\` and,
-where there is more to say to a program, \`metadata\`. What stands in braces is filled in. Answers with status 503
-carry \`Retry-After\`, in seconds.
+for some codes, \`metadata\` for programs. The service fills in the parts in braces. Answers with status 503 have
+\`Retry-After\`, in seconds.
 `;
 
 if (import.meta.main) {

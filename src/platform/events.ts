@@ -162,7 +162,7 @@ export function createLog(level: LogLevel): Log {
 /** The longest text in a log line: a message, or a stack without its message. */
 const TEXT_MAX = 10_000;
 const CAUSES_MAX = 8;
-/** The same of a line that a game server wrote. */
+/** Removes secrets from a line that a game server wrote. */
 const LINE_MAX = 300;
 
 /** Returns an error and its causes as plain data, without the secrets that they may quote. */

@@ -4,7 +4,7 @@ import { OutboundFailure } from './failure.ts';
 
 const LOOKUPS_AT_ONCE = 16;
 const LOOKUPS_WAITING_MAX = 64;
-/** For each server, and how often it is asked. */
+/** Time limit for each name server, and the number of tries. */
 const TIMEOUT_MS = 1_500;
 const TRIES = 2;
 /** For the whole lookup. */
