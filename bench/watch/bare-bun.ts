@@ -41,7 +41,7 @@ for await (const line of console) {
   // Else what has come meanwhile would leave in one packet with it.
   if (takes === 'each') await new Promise((resolve) => setImmediate(resolve));
 }
-// Nobody is left who could say anything.
+// No publisher is left.
 process.exit();
 
 function change(topic: string, number: number): void {

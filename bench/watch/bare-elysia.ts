@@ -53,5 +53,5 @@ for await (const line of console) {
     for (const wake of those) wake();
   }
 }
-// Nobody is left who could say anything.
+// No publisher is left.
 process.exit();

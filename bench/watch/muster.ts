@@ -10,7 +10,7 @@ import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
 import { now } from './orders.ts';
 import type { PushServer, Scenario, Template } from './servers.ts';
 
-/** Nobody is refused, and nothing ends before the bench does. */
+/** Refuses no request, and ends nothing before the bench does. */
 const SETTINGS = {
   MUSTER_DEMO: 'off',
   MUSTER_LOG: 'error',
@@ -47,7 +47,7 @@ export async function startMuster(): Promise<Muster> {
   const database = opened.use(openDatabase(connectionOf({ directory } as Parameters<typeof connectionOf>[0]), 2));
   const lobbies = new Map<string, string[]>();
 
-  /** Lobbies like the first one, which nobody has changed yet. */
+  /** Unchanged lobbies like the first one. */
   async function lobbiesOf({ name, topics }: Scenario): Promise<string[]> {
     const known = lobbies.get(name);
     if (known) return known;

@@ -7,7 +7,7 @@ import type { PushServer, Scenario } from './servers.ts';
 
 /** How many changes are on their way when as many are made as can be: while one is sent, the next one is there. */
 const UNDER_WAY = 2;
-/** After so long nobody waits any more for a change to be seen. */
+/** Time after which a change counts as not seen. */
 const SEEN_WITHIN_MS = 30_000;
 /** When others use more than so many cores, a run says little. */
 const OTHERS_MAX = 0.25;

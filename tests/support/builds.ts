@@ -6,7 +6,7 @@ import type { TestGame } from './game.ts';
 /** A javascript build of one byte, as it is announced. */
 export const SCRIPT = { name: 'Build', kind: 'javascript', image_file: { path: 'server.js', content_length: 1 } };
 
-/** The builds of an environment, prod unless it says otherwise, as somebody with a token sees them. */
+/** Returns the builds of an environment, by default prod, as the caller of a token sees them. */
 export function buildsOf(
   { api }: { api: Api },
   { game_id, namespace_id, cloud_token }: TestGame,

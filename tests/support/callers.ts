@@ -1,6 +1,6 @@
 import type { Caller, CallerKind } from '../../src/platform/tokens/caller.ts';
 
-/** Somebody of a kind whom no service knows. */
+/** A caller of a kind, unknown to any service. */
 export function makeCaller(kind: CallerKind): Caller {
   const id = crypto.randomUUID();
   switch (kind) {

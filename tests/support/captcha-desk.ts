@@ -50,7 +50,7 @@ export async function openDesk({ database_address, clock, provider, more = {} }:
   });
   return {
     ...{ captcha, proofs, database, events },
-    /** Asks as somebody at a namespace, whose version asks for this. */
+    /** Asks as a client of a namespace whose version has this configuration. */
     async ask(
       { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
       visitor: Partial<Visitor> = {},

@@ -53,7 +53,7 @@ export function shareCaptchaService() {
     get muster() {
       return get('muster');
     },
-    /** A second machine on the same database, in another region, where nobody is sent. */
+    /** A second machine on the same database, in another region without players. */
     get beside() {
       return get('beside');
     },
@@ -69,7 +69,7 @@ export function shareCaptchaService() {
     /** Asks for a seat as a player of the game. */
     ask: (game: CaptchaGame, kind: keyof typeof BODIES, body: object = {}, at = get('muster')) =>
       at.api.post(`/matchmaker/lobbies/${kind}`, game.public_token, { ...BODIES[kind], ...body }),
-    /** A captcha that nobody has sent before, of which its provider says this. */
+    /** Returns a new captcha, for which the provider gives this verdict. */
     captcha(behaviour = 'ok'): string {
       count += 1;
       return `${behaviour}:${count}`;

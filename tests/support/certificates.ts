@@ -1,4 +1,4 @@
-/** Whom the tests trust, and a certificate by him for verify.example and 127.0.0.2. Used by nobody else; good for a century. */
+/** A test authority, and its certificate for verify.example and 127.0.0.2. Valid for a century. */
 export const AUTHORITY = `-----BEGIN CERTIFICATE-----
 MIIBmDCCAT+gAwIBAgIUY8NCioWxjvGl2Rxu9biQj2vAG/owCgYIKoZIzj0EAwIw
 ITEfMB0GA1UEAwwWQXV0aG9yaXR5IG9mIHRoZSB0ZXN0czAgFw0yNjExMjExMjM5

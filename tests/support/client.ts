@@ -14,7 +14,7 @@ import { waitFor } from './wait.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape.
 type Body = any;
 
-/** What somebody who watches was told. */
+/** What a watcher has received. */
 export interface Watcher {
   bodies: Body[];
   errors: Refusal[];

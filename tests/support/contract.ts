@@ -42,7 +42,7 @@ function problemsOfName(name: string, value: unknown, place: string): string[] {
   if (schema !== undefined) return contractProblems(schema, value, place);
   const is_right = {
     any: true,
-    // Members that nobody expects hurt nobody: the check of a profile says what is wrong.
+    // Unknown members are harmless here; the check of the exact shape reports them.
     empty: typeof value === 'object' && value !== null,
     string: typeof value === 'string',
     boolean: typeof value === 'boolean',

@@ -22,7 +22,7 @@ export interface PostgresPlace extends AsyncDisposable {
   cluster: string;
   events: ServiceEvent[];
   open(options?: OpenOptions): Promise<EmbeddedPostgres>;
-  /** Opens it from a process of its own, which is killed then: nobody looks after PostgreSQL. Gives its number. */
+  /** Opens it from a separate process that is then killed, so PostgreSQL runs alone. Returns its process id. */
   openAndDie(options?: { is_durable?: boolean }): Promise<number>;
 }
 
@@ -65,7 +65,7 @@ export async function makePostgresPlace(): Promise<PostgresPlace> {
   };
 }
 
-/** Where a PostgreSQL of this place listens, whoever started it. */
+/** The address of a PostgreSQL of this place, whichever process started it. */
 export function connectionOf({ directory }: PostgresPlace): EmbeddedPostgres['connection'] {
   return { path: join(directory, 'socket/.s.PGSQL.5432'), user: 'muster', database: 'postgres' };
 }

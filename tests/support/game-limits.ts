@@ -1,5 +1,5 @@
 /** Players of tests all come from one address. */
 export const PLAYERS_PER_CLIENT = 1_000_000;
 
-/** Somebody who may have as many players as he likes. */
+/** A client without a limit of players. */
 export const ANYBODY = { name: '127.0.0.1', players_max: PLAYERS_PER_CLIENT };

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { answerText, answerWith, onRequest } from './listener.ts';
 
-/** How somebody behaves whom a request is sent to, and what it comes to: a status, or the kind of failure. */
+/** The behaviour of a target, and the expected result: a status, or the kind of failure. */
 export interface Behaviour {
   serve: (socket: Socket) => void;
   comes_to: number | 'timeout' | 'unreachable' | 'broken_answer';

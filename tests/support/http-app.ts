@@ -26,7 +26,7 @@ export interface TestApp extends AsyncDisposable {
 interface TestAppOptions {
   request_timeout_ms?: number;
   public_url?: string;
-  /** Who may act where; nobody anywhere if it is left out. */
+  /** Returns whether a caller has access; denies all if left out. */
   admit?: Tenants['admit'];
   /** None if they are left out. */
   limits?: Limits;

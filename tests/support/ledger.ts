@@ -94,7 +94,7 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         'game_mode', (${sql.param(game_modes)}::text[])[1 + number % ${game_modes.length}::int])`;
       await queries.execute(copyLobbies(from, changes));
     },
-    /** Lets nobody sit down or leave in a namespace until the given function is called. */
+    /** Blocks seats and leaves in a namespace until the returned function is called. */
     async holdSeats(namespace_id: string): Promise<() => Promise<void>> {
       const held = Promise.withResolvers<void>();
       const end = Promise.withResolvers<void>();

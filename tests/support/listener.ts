@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 
-/** Somebody who listens at a port of this machine. */
+/** A listener at a port of this machine. */
 export interface Listener extends AsyncDisposable {
   port: number;
   /** How many connections came. */
@@ -24,7 +24,7 @@ export async function listenAt(
     heard[index] = '';
     open.add(socket);
     socket.on('close', () => open.delete(socket));
-    // Whoever is given up on is not waited for.
+    // Does not wait for sockets that were given up.
     socket.on('error', () => socket.destroy());
     socket.on('data', (piece) => {
       heard[index] += piece.toString('latin1');

@@ -39,7 +39,7 @@ function readKinds(description: string): CallerKind[] {
   });
 }
 
-/** The operation's path with these ids in it; an id that is not given is one that nobody has. */
+/** Returns the operation's path with these ids; a missing id is replaced by an unknown one. */
 export function fillPath({ path }: Pick<Operation, 'path'>, ids: Record<string, string> = {}): string {
   return path.replace(/\{([a-z_]+)\}/g, (_, name: string) => ids[name] ?? crypto.randomUUID());
 }

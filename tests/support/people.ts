@@ -2,7 +2,7 @@ import type { Api } from './api.ts';
 import type { TestGame } from './game.ts';
 import type { TestService } from './service.ts';
 
-/** Somebody with a token of his own. */
+/** An identity with its token. */
 export interface Person {
   identity_id: string;
   token: string;

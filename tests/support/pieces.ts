@@ -1,7 +1,7 @@
 /** Content in pieces, as a request brings it, and how many of them were asked for. */
 export interface Pieces extends AsyncIterable<Uint8Array> {
   taken: number;
-  /** Whether nobody will ask for more. */
+  /** Whether no more pieces will be requested. */
   is_closed: boolean;
 }
 

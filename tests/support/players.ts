@@ -16,7 +16,7 @@ export async function enterTogether(service: { api: Api }, game: TestGame): Prom
   return [one, other];
 }
 
-/** Both move to places where nobody has been, and each sees both there. */
+/** Moves both players to new positions, and waits until each sees both. */
 export async function seeEachOther(one: RoomPlayer, other: RoomPlayer): Promise<void> {
   const places = [one, other].map(({ socket }) => {
     const place = { x: Math.random(), y: Math.random() };

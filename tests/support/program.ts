@@ -120,7 +120,7 @@ export async function makeHome(
     async [Symbol.asyncDispose]() {
       const postgres_directory = join(data_directory, 'postgres');
       await waitFor(() => {
-        // PostgreSQL gives its shared memory back when it is asked to end at once, not when it is killed.
+        // PostgreSQL releases its shared memory on an immediate shutdown, but not when it is killed.
         const postgres = findProcessesOf(postgres_directory);
         const left = findProcessesOf(data_directory);
         for (const pid of left) endProcess(pid, postgres.includes(pid) ? 'SIGQUIT' : 'SIGKILL');

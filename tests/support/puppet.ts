@@ -59,7 +59,7 @@ export function join({ api }: Asks, { public_token }: TestGame, lobby_id: string
   return api.post('/matchmaker/lobbies/join', public_token, { lobby_id });
 }
 
-/** A seat somebody got. */
+/** A seat of a player. */
 export interface TestSeat {
   lobby_id: string;
   player_token: string;

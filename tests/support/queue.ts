@@ -11,7 +11,7 @@ import { waitFor } from './wait.ts';
 /** As long as a find may wait: no test waits for its end. */
 const LONG_MS = 45_000;
 
-/** Somebody who waits for his turn. */
+/** A find that waits in the queue. */
 export interface Waiter {
   ticket: string;
   answer: Promise<Answer>;
@@ -72,12 +72,12 @@ export async function makeFullGame(
     async leave(): Promise<void> {
       await host.disconnected(tokens.pop() ?? '');
     },
-    /** Whoever has been seated may leave too. */
+    /** A find with a seat may leave too. */
     seat: (token: string) => void tokens.push(token),
   };
 }
 
-/** Those who wait with a process that nobody hears of. */
+/** Finds of a process without a lease. */
 export function openStranger(database_address: TestService['database_address']) {
   const database: Database = openDatabase(database_address, 2);
   const owner = crypto.randomUUID();

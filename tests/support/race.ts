@@ -8,14 +8,14 @@ import type { Program } from './program.ts';
 import { openServiceTokens } from './service-tokens.ts';
 import { waitFor } from './wait.ts';
 
-/** A region of which no machine is: lobbies there are real, and their servers rows that nobody starts. */
+/** A region without a machine: its lobbies are real, and their servers are rows that never start. */
 export const NOWHERE = 'nowhere';
 const HELD_MAX = 9;
 const WAIT_MAX_MS = 1_000;
 const ASKS_WHILE_CLOSED = 4;
 const LOOKED_FOR_EVERY_MS = 10;
 
-/** A seat that somebody was told of. */
+/** A seat that a client was told of. */
 interface Held {
   lobby_id: string;
   token: string;
@@ -34,14 +34,14 @@ export interface Race {
   /** The one that is there at the moment, of each process. */
   programs: Program[];
   asked: number;
-  /** Seats of requests that were cut off: nobody knows what came of them. */
+  /** Seats of requests that were cut off, with unknown result. */
   unanswered: number;
   told: Held[];
   outcomes: Map<string, number>;
   faults: string[];
-  /** Lobbies that were said to be closed or removed, as long as nobody asked for the contrary. */
+  /** Lobbies that were reported as closed or removed, unless another request reversed it. */
   ended: Map<string, Ending>;
-  /** Lobbies that somebody closes and opens: of two who did, one would not know what holds. */
+  /** Lobbies that one client closes and opens. With two, neither would know the current state. */
   closing: Set<string>;
 }
 
@@ -193,7 +193,7 @@ export async function play(race: Race, chance: Chance, asks: number): Promise<vo
     const closed = await say(true);
     note('closed', closed.outcome);
     if (closed.outcome === '200') race.ended.set(lobby_id, ending);
-    // At once: whoever has not heard of it yet must not find it either.
+    // At once: no process may find it any more, even without a notification.
     await Promise.all(Array.from({ length: ASKS_WHILE_CLOSED }, ask));
     // One that was removed meanwhile is not opened again.
     if (race.ended.get(lobby_id) === ending) race.ended.delete(lobby_id);
@@ -233,7 +233,7 @@ export async function host(race: Race, chance: Chance, signal: AbortSignal): Pro
   }
 }
 
-/** Until nobody waits for his turn: those of a process that was killed are taken out by another one. */
+/** Waits until the queue is empty: another process removes the finds of a killed one. */
 export async function untilNobodyWaits({ database, game }: Race): Promise<void> {
   await waitFor(async () => {
     const waiting = await database.queries.execute(sql`

@@ -11,7 +11,7 @@ export async function sendRaw(base_url: string, ...pieces: (string | Uint8Array)
   const { promise, resolve } = Promise.withResolvers<void>();
   const socket = connect(Number(port), hostname);
   socket.on('data', (bytes: Buffer) => void received.push(bytes));
-  // Whoever refuses a body may cut the connection while it is sent: what was answered before counts.
+  // A server that refuses a body may close the connection while it is sent. An answer before that counts.
   socket.on('error', () => resolve());
   socket.on('close', () => resolve());
   for (const piece of pieces) socket.write(piece);

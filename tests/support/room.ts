@@ -5,7 +5,7 @@ import type { TestService } from './service.ts';
 /** The room of the examples: what a first game server looks like. */
 export const ROOM_SOURCE = await Bun.file(join(import.meta.dir, '../../examples/room.ts')).text();
 
-/** The same, and whoever writes "close" closes the lobby; he is told when it is done. */
+/** A room in which a player who sends "close" closes the lobby, and gets a reply when it is done. */
 export const CLOSABLE_ROOM_SOURCE = ROOM_SOURCE.replace(
   'message(socket, text) {',
   `async message(socket, text) {
@@ -39,7 +39,7 @@ export async function makeRoomGame(
   return { ...game, build_id };
 }
 
-/** A player in a room: his socket, and what it told him last. */
+/** A player in a room: its socket and its last message. */
 export interface RoomPlayer {
   socket: WebSocket;
   lobby_id: string;

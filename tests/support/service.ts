@@ -81,7 +81,7 @@ export async function makeDataDirectory(parent = tmpdir()): Promise<string> {
   return directory;
 }
 
-/** A port that nobody listens on; somebody may be faster, but the range is large. */
+/** Returns a free port. Another program may take it first, but the range is large. */
 export function findFreePort(): number {
   const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
   const { port } = server;

@@ -39,15 +39,15 @@ export interface SocketApp extends AsyncDisposable {
   raise(name: string): Promise<void>;
   /** Raises it to this at once. */
   raiseTo(name: string, word: number): Promise<void>;
-  /** Takes somebody's right to see words of games, before a number rises. */
+  /** Revokes a caller's right to see words of games, before a number rises. */
   expel(identity_id: string, name: string): Promise<void>;
-  /** Tells that somebody's rights may have changed. */
+  /** Announces that a caller's rights may have changed. */
   touchRights(identity_id: string): Promise<void>;
-  /** Lets go on what asks whether somebody may; it waits from now on. */
+  /** Resumes authorization checks, which wait from now on. */
   holdChecks(): () => void;
   /** Holds answers to "may this caller?" that were given already; gives how many, and lets them go. */
   holdVerdicts(): { readonly held: number; letGo(): void };
-  /** A token of somebody new, or of this one. */
+  /** Returns a token of a new caller, or of this one. */
   issue(caller?: Caller, lifetime_ms?: number): Promise<string>;
   stop(): void;
 }

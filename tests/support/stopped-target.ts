@@ -3,7 +3,9 @@ const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} 
 console.log(server.port);
 `;
 
-/** A target whose process is stopped: the system still takes connections for it, until it takes no more, and nobody accepts any. */
+/**
+ * A target whose process is stopped: the system still queues connections until the queue is full, but none is accepted.
+ */
 export async function openStoppedTarget(): Promise<AsyncDisposable & { port: number }> {
   const child = Bun.spawn([process.execPath, '-e', SOURCE], { stdout: 'pipe' });
   const reader = child.stdout.getReader();

@@ -46,7 +46,7 @@ interface RawEntry {
   checksum_error?: number;
 }
 
-/** One entry as nobody's tar would write it: header and content, padded to whole blocks. */
+/** Builds one unusual entry: header and content, padded to whole blocks. */
 export function rawEntry(entry: RawEntry): Buffer {
   const { name, content = '', type = '0', mode = '0000644', linkname = '', prefix = '', magic = 'ustar\x0000' } = entry;
   const bytes = Buffer.from(content);

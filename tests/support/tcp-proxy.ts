@@ -20,7 +20,7 @@ export interface TcpProxy extends AsyncDisposable {
   hideEnds(): void;
   /** Carries nothing on connections that are opened from now on, until the returned function is called. */
   hold(): () => void;
-  /** Lets whoever asks for a WebSocket be answered with a status, as by something in between that knows none; undefined: no more. */
+  /** Answers WebSocket upgrades with a status, like a proxy that does not know them. Undefined to stop. */
   refuseWebSockets(status: number | undefined): void;
 }
 

@@ -5,14 +5,14 @@ import type { TestService } from './service.ts';
 import { uploadSite } from './site.ts';
 import { waitFor } from './wait.ts';
 
-/** Somebody with one of everything, and a token of every kind. */
+/** A tenant with one of everything, and a token of each kind. */
 export interface Tenant {
   game: TestGame;
   /** By the names that paths and bodies have for them. */
   ids: Record<string, string>;
   /** By kind. */
   tokens: Record<string, string>;
-  /** A member of its group, who is nobody special otherwise. */
+  /** A plain member of its group. */
   member: Person;
 }
 

@@ -1,7 +1,7 @@
 import type { Chance } from './chance.ts';
 import type { WatchHistory } from './watch-history.ts';
 
-/** Where a watcher may go, and how long he watches. */
+/** The paths that a watcher may visit, and how long it watches. */
 export interface Surroundings {
   /** The addresses of all processes, be they there or not. */
   urls: readonly string[];
@@ -9,7 +9,7 @@ export interface Surroundings {
   signal: AbortSignal;
 }
 
-/** He goes elsewhere after one of so many bodies. */
+/** The watcher moves on after one of this many bodies. */
 const MOVES_ONE_IN = 12;
 const TRIES_AGAIN_AFTER_MS = 100;
 
@@ -59,7 +59,7 @@ export async function watchBySocket(history: WatchHistory, { urls, chance, signa
       socket.send(JSON.stringify({ type: 'subscribe', id: 'it', path, ...(watch_index ? { watch_index } : {}) }));
     };
     socket.onmessage = ({ data }) => {
-      // What was on its way when he left means nothing to him.
+      // Ignores bodies in flight after the watcher has left.
       if (socket.readyState !== WebSocket.OPEN || signal.aborted) return;
       const text = String(data);
       const body = BODY.exec(text);

@@ -61,7 +61,7 @@ interface Asking {
   caller_key: string;
 }
 
-/** The answer to somebody who watches, as he reads it. */
+/** The answer to a watcher, decoded. */
 export async function answerOf<Key, View>(
   { watch }: Pick<WatchingNode, 'watch'>,
   watchable: Watchable<Key, View>,

@@ -43,7 +43,7 @@ export async function makeWorld(program: Program, database_address: DatabaseAddr
   return { game, owner, lobby_id, lobby_token, build_id, people, group, code, version_ids, database, server_id };
 }
 
-/** A server that runs nowhere, for nobody but the test to change. */
+/** A server without a process, which only the test changes. */
 async function insertScribe(
   database: Database,
   { game_id, namespace_id, build_id }: { game_id: string; namespace_id: string; build_id: string },
