@@ -69,7 +69,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
   /** Records each end, also after the failure of another. */
   async function recordEnds(ends: store.ServerEnd[], fail: (end: store.ServerEnd, cause: unknown) => void) {
     if (ends.length === 0) return;
-    const note = (some: store.ServerEnd[]) => database.transact((tx) => store.setEnded(tx, some, clock.now()));
+    const note = (some: store.ServerEnd[]) => store.setEnded(database.queries, some, clock.now());
     try {
       await note(ends);
     } catch (cause) {

@@ -2,7 +2,7 @@ import { and, asc, type Column, desc, eq, isNotNull, isNull, lte, or, type SQL, 
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import type { ProcessIdentity } from '../../platform/processes.ts';
-import { touch } from '../../platform/watch/versions.ts';
+import { bump, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type ServerRow, serverPorts, servers } from './tables.ts';
 
@@ -191,23 +191,28 @@ export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, fail
 /** How a server ended. */
 export type ServerEnd = Named & Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'>;
 
-/** Notes that nothing of these servers is left, and gives their ports back. */
-export async function setEnded(tx: Tx, ends: readonly ServerEnd[], now: Date): Promise<void> {
-  await touch(tx, [...ends.flatMap(about), topics.serversEnding()]);
+/**
+ * Notes that nothing of these servers is left, and gives their ports back. In one statement, because everyone who creates
+ * or destroys a server waits for the rows of these topics.
+ */
+export async function setEnded(queries: Queries, ends: readonly ServerEnd[], now: Date): Promise<void> {
   const column = (key: keyof ServerEnd) => sql.param(ends.map((end) => end[key]));
-  await tx.execute(sql`
-    update ${servers} set
-      exit_code = ended.exit_code, exit_signal = ended.exit_signal, failure = ended.failure,
-      ended_at = ${timestamptz(now)}, destroyed_at = coalesce(${servers.destroyed_at}, ${timestamptz(now)})
-    from unnest(
-      ${column('server_id')}::uuid[], ${column('exit_code')}::int[], ${column('exit_signal')}::text[],
-      ${column('failure')}::text[]
-    ) as ended (server_id, exit_code, exit_signal, failure)
-    where ${servers.server_id} = ended.server_id and ${servers.ended_at} is null`);
-  await tx
-    .update(serverPorts)
-    .set({ release_ts: now })
-    .where(sql`${serverPorts.server_id} = any(${column('server_id')}::uuid[])`);
+  await queries.execute(sql`
+    with ${bump([...ends.flatMap(about), topics.serversEnding()])},
+    ended as (
+      update ${servers} set
+        exit_code = ended.exit_code, exit_signal = ended.exit_signal, failure = ended.failure,
+        ended_at = ${timestamptz(now)}, destroyed_at = coalesce(${servers.destroyed_at}, ${timestamptz(now)})
+      from unnest(
+        ${column('server_id')}::uuid[], ${column('exit_code')}::int[], ${column('exit_signal')}::text[],
+        ${column('failure')}::text[]
+      ) as ended (server_id, exit_code, exit_signal, failure)
+      where ${servers.server_id} = ended.server_id and ${servers.ended_at} is null
+        -- The count makes the topics the first rows that are locked.
+        and (select count(*) from bumped) > 0
+    )
+    update ${serverPorts} set release_ts = ${timestamptz(now)}
+    where server_id = any(${column('server_id')}::uuid[]) and (select count(*) from bumped) > 0`);
 }
 
 /** Ports of a machine that are in use, or were until this moment. */
