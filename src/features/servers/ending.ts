@@ -78,15 +78,23 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     }
   }
 
-  /** Removes files. A later step removes what remains as a leftover. */
+  /** Removes the files of servers that have ended. A later step removes what remains as a leftover. */
   async function removeFiles(ends: store.ServerEnd[]): Promise<void> {
     await forEachAtOnce(ends, AT_ONCE_MAX, async ({ server_id, exit_code, exit_signal, failure }) => {
-      try {
-        await runtime.removeFiles(server_id);
-      } finally {
-        events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure });
-      }
+      await removeFilesOf(server_id);
+      events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure });
     });
+  }
+
+  /** Returns false, and says why, when the files of a server cannot be removed: that keeps no other from its end. */
+  async function removeFilesOf(server_id: string): Promise<boolean> {
+    try {
+      await runtime.removeFiles(server_id);
+      return true;
+    } catch (cause) {
+      events.emit({ event: 'server_step_failed', server_id, step: 'remove', cause });
+      return false;
+    }
   }
 
   const outputsOf = ({ server_id }: Pick<ServerRow, 'server_id'>): LogSource[] =>
@@ -105,8 +113,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     /** Ends servers and removes files that the database does not know. */
     async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
       for (const server_id of await runtime.kill(leftovers)) {
-        await runtime.removeFiles(server_id);
-        events.emit({ event: 'server_leftover_removed', server_id });
+        if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });
       }
     },
   };

@@ -1,5 +1,6 @@
+import { toServiceError } from '../../platform/database/failures.ts';
 import type { LogName } from './log-store.ts';
-import { type Logs, PIECE_BYTES_MAX } from './logs.ts';
+import { type Collected, type Logs, PIECE_BYTES_MAX } from './logs.ts';
 
 /**
  * Bytes of one round, which takes a quarter of a second: the rate at which a machine's servers can write without loss.
@@ -30,6 +31,18 @@ export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promis
     const waiting = [...sources.slice(start), ...sources.slice(0, start)];
     let bytes_left = ROUND_BYTES_MAX;
     let looked_at = 0;
+    const failures: unknown[] = [];
+
+    /** A log that cannot be read keeps no other from it; without the database none could be kept. */
+    async function collect({ name, file }: LogSource): Promise<Collected> {
+      try {
+        return await logs.collect(name, file, false);
+      } catch (cause) {
+        if (toServiceError(cause)) throw cause;
+        failures.push(cause);
+        return { bytes: 0, has_more: false };
+      }
+    }
 
     async function work(): Promise<void> {
       while (bytes_left >= PIECE_BYTES_MAX) {
@@ -37,7 +50,7 @@ export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promis
         if (!source) return;
         // Reserves the bytes before reading, so that concurrent reads keep to the limit.
         bytes_left -= PIECE_BYTES_MAX;
-        const { bytes, has_more } = await logs.collect(source.name, source.file, false);
+        const { bytes, has_more } = await collect(source);
         bytes_left += PIECE_BYTES_MAX - bytes;
         if (has_more) waiting.push(source);
         looked_at += 1;
@@ -47,7 +60,7 @@ export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promis
 
     const ends = await Promise.allSettled(Array.from({ length: COLLECTED_AT_ONCE }, work));
     begin_at = waiting[0]?.file;
-    const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+    failures.push(...ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : [])));
     if (failures.length > 0) throw new AggregateError(failures, 'output of servers was not collected');
   };
 }
