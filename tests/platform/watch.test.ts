@@ -188,6 +188,8 @@ test('watch.answer: a change is read once for all watchers', async () => {
     answer(node, words, name, { watch_index: watch.index, caller_key: `player ${number}` }),
   );
   expect(await isWaiting(Promise.race(waiting))).toBe(true);
+  // One read for the first answer, one for the polls that wait now.
+  await waitFor(() => words.reads === 2, 'the reads before the change');
   words.reads = 0;
   await raiseWord(node, name);
   const answers = await Promise.all(waiting);
