@@ -2,7 +2,7 @@ import { exportJWK, generateKeyPair } from 'jose';
 import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { planSeats } from '../../src/features/lobbies/matchmaking/planner.ts';
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
-import { takeSeats } from '../../src/features/lobbies/seats-store.ts';
+import { takeSeats } from '../../src/features/lobbies/matchmaking/seats-store.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createTokens } from '../../src/platform/tokens/tokens.ts';
 import { type Goal, middleOf, printTable, show } from '../report.ts';

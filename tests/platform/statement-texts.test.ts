@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { selectIdentities } from '../../src/features/identities/store.ts';
-import { selectStandings } from '../../src/features/lobbies/queue-store.ts';
-import { insertReceipts } from '../../src/features/lobbies/receipts-store.ts';
+import { selectStandings } from '../../src/features/lobbies/matchmaking/queue-store.ts';
+import { insertReceipts } from '../../src/features/lobbies/matchmaking/receipts-store.ts';
 import { selectAlive } from '../../src/features/lobbies/store.ts';
 import { selectUsage } from '../../src/features/servers/usage-store.ts';
 import { type Database, openDatabase, type Queries } from '../../src/platform/database/database.ts';

@@ -6,7 +6,7 @@ import type { Servers } from '../servers/servers.ts';
 import { LogsAnswer, LogsQuery, toLog } from '../servers/wire.ts';
 import * as wire from './history-wire.ts';
 import type { Lobbies } from './lobbies.ts';
-import { ReceiptAnswer, ReceiptsAnswer } from './receipts-wire.ts';
+import { ReceiptAnswer, ReceiptsAnswer } from './matchmaking/receipts-wire.ts';
 
 const GAME = '/cloud/games/:game_id';
 const NAMESPACE = `${GAME}/namespaces/:namespace_id` as const;

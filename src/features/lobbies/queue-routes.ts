@@ -1,8 +1,8 @@
 import { watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import type { Lobbies } from './lobbies.ts';
+import { QueuePlace } from './matchmaking/queue-wire.ts';
 import { nameAt, PREFIXES } from './prefixes.ts';
-import { QueuePlace } from './queue-wire.ts';
 
 /** What a client calls whose find waits for its turn. */
 export function queueRoutes({ development, queue }: Lobbies) {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { countLobby } from '../../../src/features/lobbies/founding-store.ts';
-import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/features/lobbies/queue-store.ts';
-import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/seats-store.ts';
+import { countLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
+import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { isRefusedBy } from '../../../src/platform/database/failures.ts';

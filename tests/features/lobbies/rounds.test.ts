@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
-import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/seats-store.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { selectAlive, selectChanged, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
 import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';

@@ -1,6 +1,6 @@
-import type { Considered } from '../receipts-wire.ts';
 import { freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
 import type { QueueOrder, Reservation } from './queue-order.ts';
+import type { Considered } from './receipts-wire.ts';
 import type { FindRequest } from './seat-requests.ts';
 
 /** Lobbies that a receipt names. */

@@ -14,14 +14,14 @@ import {
   type Tier,
   type Versions,
 } from '../../versions/versions.ts';
-import type { Claim, OverLimit } from '../admission-store.ts';
-import { countLobby, insertLobby, precheckLobby } from '../founding-store.ts';
 import { gameModeId } from '../game-mode-id.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
-import { countIdle } from '../warm-store.ts';
+import type { Claim, OverLimit } from './admission-store.ts';
+import { countLobby, insertLobby, precheckLobby } from './create-lobbies-store.ts';
 import type { PlannedLobby } from './planner.ts';
 import { type FirstPlayers, playerIdsOf } from './seat-requests.ts';
+import { countIdle } from './warm-store.ts';
 
 /** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is a lobby's. */
 const CODE_LENGTH = 8;

@@ -6,8 +6,8 @@ import { topics } from '../../topics.ts';
 import type { GameModeSettings } from '../../versions/versions.ts';
 import type { createListing } from '../listing.ts';
 import { type KnownLobby, type Listing, type Statistics, toRegion } from '../listing-wire.ts';
-import { type QueuePlace, toQueuePlace } from '../queue-wire.ts';
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from '../wire.ts';
+import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
 
 /** The sign by which a developer sees that he talks to his own machine. */
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';

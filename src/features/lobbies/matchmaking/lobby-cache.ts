@@ -3,10 +3,10 @@ import type { Database } from '../../../platform/database/database.ts';
 import { type Feed, subscribeAll } from '../../../platform/watch/feed.ts';
 import { readVersions } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
-import { selectQueue } from '../queue-store.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import { LobbyIndex, type OpenLobby } from './lobby-index.ts';
+import { selectQueue } from './queue-store.ts';
 
 const NAMESPACES_MAX = 10_000;
 

@@ -1,7 +1,7 @@
-import type { Considered } from '../receipts-wire.ts';
 import { listCandidates, reservationAgainst, toCandidate } from './candidates.ts';
 import { freeDirectSeats, freeSeats, hasTags, type LobbyIndex, type OpenLobby, toGroupSize } from './lobby-index.ts';
 import { QueueOrder } from './queue-order.ts';
+import type { Considered } from './receipts-wire.ts';
 import type { NewLobby } from './requests.ts';
 import { type FindRequest, type FirstPlayers, type JoinRequest, type SeatRequest, seatsOf } from './seat-requests.ts';
 

@@ -1,5 +1,5 @@
-import type { ReceiptRow } from '../receipts-store.ts';
-import type { Considered, Receipt } from '../receipts-wire.ts';
+import type { ReceiptRow } from './receipts-store.ts';
+import type { Considered, Receipt } from './receipts-wire.ts';
 import type { Seat } from './seat.ts';
 
 type Stage = Exclude<keyof Receipt['stages_ms'], 'answered'>;

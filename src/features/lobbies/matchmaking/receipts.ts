@@ -3,9 +3,9 @@ import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import { startForgetting, startLoop } from '../../../platform/loop.ts';
-import * as store from '../receipts-store.ts';
-import { type Receipt, toReceipt } from '../receipts-wire.ts';
 import { Draft, type ReceiptSubject } from './receipt-draft.ts';
+import * as store from './receipts-store.ts';
+import { type Receipt, toReceipt } from './receipts-wire.ts';
 
 const KEPT_FOR_MS = 3_600_000;
 const WRITE_EVERY_MS = 1_000;

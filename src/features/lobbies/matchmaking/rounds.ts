@@ -5,7 +5,6 @@ import { ServiceError } from '../../../platform/errors.ts';
 import { sizeOfRound } from '../../../platform/rounds.ts';
 import { coalesceRuns } from '../../../platform/runs.ts';
 import { overLimit, toRefusal } from '../refusals.ts';
-import * as store from '../seats-store.ts';
 import type { CreateLobbies, LobbyOutcome } from './create-lobbies.ts';
 import type { LobbyCache } from './lobby-cache.ts';
 import { LobbyIndex } from './lobby-index.ts';
@@ -14,6 +13,7 @@ import type { Draft } from './receipt-draft.ts';
 import { type NotPlaced, retryableAfter } from './retryable-refusals.ts';
 import { type Seat, toSeat } from './seat.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
+import * as store from './seats-store.ts';
 
 /** Requests decided together, and requests that may wait for their round. */
 const ROUND_MAX = 512;

@@ -6,9 +6,9 @@ import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { Namespaces } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import { missingLobbies, type WarmPool } from '../rules.ts';
-import * as store from '../warm-store.ts';
 import type { CreateLobbies } from './create-lobbies.ts';
 import type { PlannedLobby } from './planner.ts';
+import * as store from './warm-store.ts';
 
 /** How long a warm lobby that ended by itself delays its replacement; see `missingLobbies`. */
 const FAILURES_COUNT_FOR_MS = 10 * 60_000;

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { oneOf, Timestamp, Uuid } from '../../platform/http/shapes.ts';
-import { CaptchaDecision } from '../captcha/wire.ts';
+import { oneOf, Timestamp, Uuid } from '../../../platform/http/shapes.ts';
+import { CaptchaDecision } from '../../captcha/wire.ts';
 
 /** Why a lobby was passed over. */
 export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'less_full'] as const;

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { clientCounts, queuedFinds } from './tables.ts';
+import { clientCounts, queuedFinds } from '../tables.ts';
 
 // Parts that the statements for seats in running and in new lobbies share.
 

@@ -1,10 +1,10 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
-import type { Queries, Tx } from '../../platform/database/database.ts';
-import { isAnyOf } from '../../platform/database/lists.ts';
-import { timestamptz } from '../../platform/database/moments.ts';
-import { bump, touch } from '../../platform/watch/versions.ts';
-import { topics } from '../topics.ts';
-import { type QueuedFind, type QueuedFindRow, queuedFinds } from './tables.ts';
+import type { Queries, Tx } from '../../../platform/database/database.ts';
+import { isAnyOf } from '../../../platform/database/lists.ts';
+import { timestamptz } from '../../../platform/database/moments.ts';
+import { bump, touch } from '../../../platform/watch/versions.ts';
+import { topics } from '../../topics.ts';
+import { type QueuedFind, type QueuedFindRow, queuedFinds } from '../tables.ts';
 
 /** How many may wait in one namespace. */
 export const QUEUE_MAX = 1_000;

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import type { Queries } from '../../platform/database/database.ts';
-import { timestamptz } from '../../platform/database/moments.ts';
-import { type LobbyRow, lobbies } from './tables.ts';
+import type { Queries } from '../../../platform/database/database.ts';
+import { timestamptz } from '../../../platform/database/moments.ts';
+import { type LobbyRow, lobbies } from '../tables.ts';
 
 /** A pool of a namespace: its lobbies of one version, game mode and region. */
 export type NamespacePool = Pick<LobbyRow, 'namespace_id' | 'version_id' | 'game_mode' | 'region'>;

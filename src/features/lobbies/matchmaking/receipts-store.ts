@@ -1,7 +1,7 @@
 import { and, desc, eq, lt, sql } from 'drizzle-orm';
-import type { Queries } from '../../platform/database/database.ts';
-import { timestamptz } from '../../platform/database/moments.ts';
-import { receipts } from './tables.ts';
+import type { Queries } from '../../../platform/database/database.ts';
+import { timestamptz } from '../../../platform/database/moments.ts';
+import { receipts } from '../tables.ts';
 
 const LISTED_MAX = 64;
 const DELETED_AT_ONCE_MAX = 5_000;

@@ -1,12 +1,12 @@
 import { sql } from 'drizzle-orm';
-import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
-import { createStatement } from '../../platform/database/statement.ts';
-import { bumpSelected, inOrder } from '../../platform/watch/versions.ts';
-import { isEnding } from '../servers/servers.ts';
-import { topics } from '../topics.ts';
+import type { DedicatedConnection } from '../../../platform/database/dedicated-connection.ts';
+import { createStatement } from '../../../platform/database/statement.ts';
+import { bumpSelected, inOrder } from '../../../platform/watch/versions.ts';
+import { isEnding } from '../../servers/servers.ts';
+import { topics } from '../../topics.ts';
+import { bumpSeats } from '../players-store.ts';
+import { clientCounts, type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
 import { type Claim, countClients, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
-import { bumpSeats } from './players-store.ts';
-import { clientCounts, type LobbyRow, lobbies, players, queuedFinds } from './tables.ts';
 
 /** A proposed seat. */
 export interface ProposedSeat extends Claim {

@@ -1,10 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
-import type { Tx } from '../../platform/database/database.ts';
-import { timestamptz } from '../../platform/database/moments.ts';
-import { topics } from '../topics.ts';
+import type { Tx } from '../../../platform/database/database.ts';
+import { timestamptz } from '../../../platform/database/moments.ts';
+import { topics } from '../../topics.ts';
+import { touchLobby } from '../store.ts';
+import { clientCounts, type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
 import { type Claim, countClients, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
-import { touchLobby } from './store.ts';
-import { clientCounts, type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from './tables.ts';
 
 /** What of a new lobby decides whether it may be created. */
 export type CountedLobby = Pick<

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { Uuid } from '../../platform/http/shapes.ts';
+import { Uuid } from '../../../platform/http/shapes.ts';
 
 /** Where a find stands that waits for its turn. */
 export const QueuePlace = Type.Object({
