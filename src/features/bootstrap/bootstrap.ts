@@ -1,13 +1,8 @@
 import { type Database, LOCKS } from '../../platform/database/database.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
-import type { Builds } from '../builds/builds.ts';
-import type { Games } from '../games/games.ts';
 import type { Groups } from '../groups/groups.ts';
 import type { Identities } from '../identities/identities.ts';
-import type { Namespaces } from '../namespaces/namespaces.ts';
-import type { Uploads } from '../uploads/uploads.ts';
-import type { Versions } from '../versions/versions.ts';
-import { createDemo, type Demo } from './demo.ts';
+import { createDemo, type Demo, type DemoDependencies } from './demo.ts';
 
 const DAY_MS = 24 * 3_600_000;
 /**
@@ -15,16 +10,11 @@ const DAY_MS = 24 * 3_600_000;
  */
 const ADMINISTRATOR_TOKEN_LIFETIME_MS = 365 * DAY_MS;
 
-export interface BootstrapDependencies {
+export interface BootstrapDependencies extends DemoDependencies {
   database: Database;
   tokens: Tokens;
   identities: Identities;
   groups: Groups;
-  games: Games;
-  namespaces: Namespaces;
-  versions: Versions;
-  uploads: Uploads;
-  builds: Builds;
   /** Whether to create the demo game. */
   with_demo: boolean;
 }

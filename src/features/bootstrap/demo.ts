@@ -1,7 +1,11 @@
 import { findAsset } from '../../platform/assets.ts';
 import { assert } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
-import type { BootstrapDependencies } from './bootstrap.ts';
+import type { Builds } from '../builds/builds.ts';
+import type { Games } from '../games/games.ts';
+import type { Namespaces } from '../namespaces/namespaces.ts';
+import type { Uploads } from '../uploads/uploads.ts';
+import type { Versions } from '../versions/versions.ts';
 
 const GAME_NAME = 'demo';
 const VERSION_NAME = 'Demo room';
@@ -15,7 +19,13 @@ export interface Demo {
   namespace_id: string;
 }
 
-type DemoDependencies = Omit<BootstrapDependencies, 'with_demo'>;
+export interface DemoDependencies {
+  games: Games;
+  namespaces: Namespaces;
+  versions: Versions;
+  uploads: Uploads;
+  builds: Builds;
+}
 
 /** Creates the demo game by the steps of a developer: game, build, version, namespaces on that version. */
 export async function createDemo(

@@ -93,7 +93,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       `${GAME}/matchmaker/lobbies/:lobby_id`,
       {
         operation: 'deleteLobby',
-        summary: 'Ends a lobby, whoever sits in it. did_remove is false when there was none that ran.',
+        summary: 'Ends a lobby with its players. did_remove is false when no lobby of that id runs.',
         allow: ['identity', 'cloud'],
         access: 'write',
         response: wire.RemoveAnswer,

@@ -18,7 +18,7 @@ export type Ending = ReturnType<typeof createEnding>;
 
 /** Ends lobbies, each with its players' visits and its server. */
 export function createEnding({ database, clock, events, servers }: EndingDependencies) {
-  /** False when it had ended before, or when it was to end as idle and somebody sits in it again. */
+  /** Returns false when it had ended before, or when it was to end as idle and has players again. */
   async function stop(lobby: LobbyRow, reason: StopReason): Promise<boolean> {
     const { lobby_id, server_id } = lobby;
     const how = { reason, now: clock.now(), only_if_empty: reason === 'idle' };

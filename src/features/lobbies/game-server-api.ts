@@ -18,7 +18,7 @@ export interface GameServerApiDependencies {
   tokens: Tokens;
   servers: Servers;
   seat_timeout_ms: number;
-  /** Somebody has left a lobby that may be empty now. */
+  /** Called when a player has left a lobby, which may be empty now. */
   onLeft(): void;
 }
 
@@ -33,7 +33,7 @@ const NEWS = { round_max: 128, waiting_max: 1_000 };
 export function createGameServerApi(dependencies: GameServerApiDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
   const arrivals_connection = database.openDedicatedConnection();
-  // Of their own: they wait for the rows of lists of lobbies, and no player who arrives is to wait with them.
+  // A connection of their own: updates wait for locks on lists of lobbies, and arrivals must not wait with them.
   const news_connection = database.openDedicatedConnection();
 
   async function get({ lobby_id }: Pick<Lobby, 'lobby_id'>): Promise<LobbyRow> {
@@ -43,12 +43,12 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     return lobby;
   }
 
-  /** Notes that somebody has come; false when he may not. */
+  /** Notes that a player has connected; false when the player may not. */
   const connect = createRounds<playersStore.Arrival, boolean>({
     ...ARRIVALS,
     async work(arrivals) {
       const connected = await playersStore.setConnected(arrivals_connection, arrivals, clock.now());
-      // Of several who come to one lobby with one token at the same moment, the first.
+      // Of several arrivals with one token at the same moment, the first counts.
       return arrivals.map(
         ({ player_id, lobby_id }) => connected.get(player_id) === lobby_id && connected.delete(player_id),
       );
@@ -70,7 +70,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     throw lobbyStopped();
   }
 
-  /** The player of an id that a token names, who must be one of the lobby's. */
+  /** Returns a player of the lobby by the id that a token names. */
   async function getPlayer({ lobby_id }: Lobby, player_id: string): Promise<PlayerRow> {
     const player = await playersStore.selectPlayer(database.queries, player_id);
     if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'no player has this token' });
@@ -83,7 +83,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   }
 
   return {
-    /** Players may come: those who wait for the lobby are told how. Repeating it is harmless. */
+    /** Notes that the lobby takes players, which answers the requests that wait for it. Repeating it is harmless. */
     async ready(caller: Lobby): Promise<void> {
       const lobby = await get(caller);
       if (lobby.ready_ts) return;
@@ -109,7 +109,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       if (lobby?.namespace_id !== own.namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return lobby.state ?? undefined;
     },
-    /** A player has come with this token. Throws why he must be sent away. */
+    /** Notes that a player has come with this token. Throws why the lobby must reject the player. */
     async connected(caller: Lobby, player_token: string): Promise<void> {
       const player_id = await verify(player_token);
       if (await connect({ player_id, lobby_id: caller.lobby_id })) return;
@@ -119,7 +119,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
       throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
     },
-    /** A player has left; his seat is kept for him as long as is said. Repeating it is harmless. */
+    /** Notes that a player has left. Keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
     async disconnected(
       caller: Lobby,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },

@@ -91,7 +91,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/players/connected`,
       {
         operation: nameAt(prefix, 'connectPlayer'),
-        summary: 'A player has come with this token. On an error the lobby sends him away.',
+        summary: 'A player has come with this token. On an error the lobby rejects the player.',
         allow: ['lobby', 'development'],
         limit: LIMITS.players,
         body: wire.PlayerBody,
@@ -114,7 +114,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/players/disconnected`,
       {
         operation: nameAt(prefix, 'disconnectPlayer'),
-        summary: 'A player has left the lobby, or his connection was lost.',
+        summary: 'A player has left the lobby, or lost the connection.',
         allow: ['lobby', 'development'],
         limit: LIMITS.players,
         body: wire.LeftBody,

@@ -148,7 +148,7 @@ export function createHistory(
         last = page.at(-1);
       } while (last);
     },
-    /** Ends a lobby of a game, whoever sits in it. False when there is none, or none that runs. */
+    /** Ends a lobby of a game with its players. Returns false when none of that id runs. */
     async remove({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<boolean> {
       const lobby = await selectLobby(queries, lobby_id);
       if (lobby?.game_id !== game_id || lobby.stop_ts) return false;

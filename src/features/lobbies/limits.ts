@@ -2,7 +2,7 @@ import { inOneMinute, perMinute } from '../../platform/limits/limit.ts';
 
 /** How often the matchmaker may be called: for each namespace and address, and for each lobby (docs/decisions/0018). */
 export const LIMITS = {
-  /** Find and join: a seat that nobody comes for stays taken for two minutes. */
+  /** Find and join: a seat whose player does not come stays taken for two minutes. */
   seats: inOneMinute('seats', 16),
   /** Each may start a game server. */
   creates: perMinute('lobbies-create', 3),

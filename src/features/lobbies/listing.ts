@@ -65,7 +65,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     },
   };
 
-  /** A running lobby of a namespace, private ones too: whoever knows its id may join it. */
+  /** A running lobby of a namespace, also a private one: knowing its id is enough to join it. */
   const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
     topics: ({ lobby_id }) => [topics.lobby(lobby_id), topics.seats(lobby_id)],
     async read(place) {
@@ -114,7 +114,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     list,
     lobby,
     statistics,
-    /** With their distances from a client who said where he is. */
+    /** Returns the regions, with their distances from a client that says where it is. */
     async regions(coordinates: Coordinates | undefined): Promise<Regions> {
       return { regions: (await datacenters.list()).map((region) => toRegion(region, coordinates)) };
     },

@@ -22,7 +22,7 @@ export async function selectPlayer(queries: Queries, player_id: string): Promise
   return row;
 }
 
-/** Somebody who has come to a lobby. */
+/** A player who has come to a lobby. */
 export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 
 const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>(
@@ -42,7 +42,7 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
     )}
     update ${players} set connect_ts = ${value('now')}::timestamptz from arrivals
     where ${players.player_id} = arrivals.player_id
-      -- As one condition, so that they are not looked for among all players who are awaited.
+      -- One condition, so that the planner does not scan the index of all awaited players.
       and coalesce(connect_ts, remove_ts) is null and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)
       -- The count makes the versions the first rows that are locked, here as everywhere.
       and (select count(*) from bumped) > 0
@@ -50,8 +50,8 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
 );
 
 /**
- * Notes that players have connected: each once, to his own lobby, in time, while he has his seat (I-M3). Gives the lobbies
- * of those of whom that is so, by their ids.
+ * Notes that players have connected: each once, to its own lobby, in time, while it has its seat (I-M3). Returns the lobbies
+ * of those that have, by player id.
  */
 export async function setConnected(
   connection: DedicatedConnection,
@@ -65,7 +65,7 @@ export async function setConnected(
   return new Map(rows.map(({ player_id, lobby_id }) => [player_id, lobby_id]));
 }
 
-/** Keeps the seat of a player who was connected, until a moment: until then he may connect again. */
+/** Keeps the seat of a player who was connected until a moment: until then the player may connect again. */
 export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<void> {
   const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
   await queries.execute(sql`
@@ -76,8 +76,8 @@ export async function keepSeat(queries: Queries, player: PlayerRow, until: Date)
 }
 
 /**
- * The common table expression `bumped_seats`, which tells of the seats of lobbies that another one has changed. Whoever
- * changes seats has raised the version of their namespace's list before, so nobody waits for these in another order.
+ * Returns the common table expression `bumped_seats`, which announces the seats of the lobbies that another expression has
+ * changed. Its statement must bump the namespace's list first, so that all statements lock these topics in one order.
  */
 export function bumpSeats(changed: string): SQL {
   const lobby_ids = sql`select distinct lobby_id from ${sql.identifier(changed)} order by lobby_id`;
@@ -86,7 +86,7 @@ export function bumpSeats(changed: string): SQL {
 
 /**
  * Removes the players of a namespace that a condition names and gives their seats back, each once (I-M2): a player is
- * removed by one statement only. Gives how many they were, and the lobbies that nobody sits in now.
+ * removed by one statement only. Returns how many were removed, and how many lobbies are empty now.
  */
 export async function removePlayers(
   queries: Queries,
@@ -128,11 +128,11 @@ export function uncountClients(namespace_id: string): SQL {
     where ${clientCounts.namespace_id} = ${namespace_id}::uuid and ${clientCounts.client} = theirs.client`;
 }
 
-/** Forgets clients of whom nobody has a seat. Gives how many they were; there may be more. */
+/** Deletes clients without players. Returns how many; there may be more. */
 export async function deleteAbsentClients(queries: Queries): Promise<number> {
   const rows = await queries.execute(sql`
     delete from ${clientCounts} where (namespace_id, client) in (
-      -- Nobody is waited for: whoever holds one of these rows is about to count somebody.
+      -- A locked row is about to count a player.
       select namespace_id, client from ${clientCounts} where player_count = 0 limit ${CLIENTS_AT_ONCE_MAX}
       for update skip locked
     ) returning client`);
@@ -141,13 +141,13 @@ export async function deleteAbsentClients(queries: Queries): Promise<number> {
 
 export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;
 
-/** His seat was kept for him long enough. */
+/** The player did not connect before the seat's deadline. */
 export const isAwaitedInVain = (now: Date): SQL => sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
 
-/** He has been there so long that his lobby must have forgotten to say that he left. */
+/** The player came so long ago that the lobby must have missed that the player left. */
 export const isOverdue = (created_before: Date): SQL => sql`create_ts <= ${timestamptz(created_before)}`;
 
-/** Namespaces in which players meet a condition. */
+/** Returns the namespaces in which players meet a condition. */
 export async function selectNamespacesWith(queries: Queries, condition: SQL): Promise<string[]> {
   const rows = await queries.execute<{ namespace_id: string }>(sql`
     select distinct namespace_id from ${players} where remove_ts is null and ${condition}

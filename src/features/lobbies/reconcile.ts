@@ -36,7 +36,7 @@ interface ReconcileDependencies {
 }
 
 /**
- * Ends what has outlived its time: seats, lobbies that nobody sits in, lobbies whose server is gone or never got ready.
+ * Ends what has outlived its time: seats, empty lobbies, lobbies whose server is gone or never got ready.
  * Makes the lobbies that are kept warm.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
@@ -60,15 +60,15 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return total;
   }
 
-  /** Lobbies that everybody has left go, but for as many as the game mode keeps. */
+  /** Ends empty lobbies, but for as many as the game mode keeps. */
   async function trimIdle(): Promise<number> {
     const by_namespace = Map.groupBy(await store.selectIdle(database.queries), ({ namespace_id }) => namespace_id);
     let stopped = 0;
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
-      // What is of another version than the namespace's, was made by a player or was closed for those who have left, is
-      // kept for nobody. Who closes before anybody came prepares himself.
+      // Lobbies of another version, of a player's own, or closed after players came, are not kept. A lobby that closes
+      // before its first player came prepares itself.
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
       const isKept = (lobby: LobbyRow) =>

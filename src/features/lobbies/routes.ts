@@ -114,7 +114,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/lobbies/create`,
       {
         operation: nameAt(prefix, 'createLobby'),
-        summary: "A lobby of the player's own, with his seat in it. Answers when it is ready.",
+        summary: "Creates a lobby of the player's own, with a seat in it. Answers when it is ready.",
         allow: ['public', 'development'],
         is_tokenless: true,
         limit: LIMITS.creates,

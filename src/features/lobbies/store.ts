@@ -91,7 +91,7 @@ export async function selectChanged(queries: Queries, namespace_id: string, vers
     .limit(LOBBIES_MAX);
 }
 
-/** Until the transaction ends, nobody else changes which lobbies a namespace has. */
+/** Keeps others from changing which lobbies a namespace has until the transaction ends. */
 export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
   await lockTopics(tx, [topics.lobbiesOf(namespace_id)]);
 }
@@ -109,7 +109,7 @@ export async function setReady(
     .where(and(eq(lobbies.lobby_id, lobby.lobby_id), isNull(lobbies.ready_ts), isNull(lobbies.stop_ts)))
     .returning();
   if (!row) return undefined;
-  // In a statement of its own, after the lobby's row is ours: it sees everybody who was seated before.
+  // A statement of its own, after the lobby's row is locked: it sees every player seated before.
   await tx
     .update(players)
     .set({ seat_deadline_ts: deadline })
@@ -162,7 +162,7 @@ export async function updateLobbies(connection: DedicatedConnection, news: Lobby
   return new Set(rows.map(({ lobby_id }) => lobby_id));
 }
 
-/** Ends a running lobby and its players' visits. False when it has stopped, or when somebody sits where nobody should. */
+/** Ends a running lobby and its players' visits. Returns undefined when it has stopped, or is not empty but should be. */
 export async function stopLobby(
   tx: Tx,
   lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
@@ -224,7 +224,7 @@ export async function selectLate(queries: Queries, created_before: Date): Promis
     .limit(DUE_MAX);
 }
 
-/** Running lobbies that everybody has left: all, because those that are kept stay in front of those that are not. */
+/** Returns all empty running lobbies, longest empty first: those that are kept come before those that are not. */
 export async function selectIdle(queries: Queries): Promise<LobbyRow[]> {
   return await queries
     .select()

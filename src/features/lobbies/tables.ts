@@ -53,18 +53,18 @@ export const lobbies = pgTable(
     /** Seats that are taken: the players of the lobby that were not removed. */
     player_count: integer().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
-    /** By which players who were told join it; of running lobbies of a namespace, each once. */
+    /** Players who know this code can join; unique among the running lobbies of a namespace. */
     code: text(),
-    /** Of a custom lobby: whether it is listed and found, or joined only by those who know it. */
+    /** Set for a custom lobby: whether it is listed and found, or only joined by id or code. */
     publicity: text({ enum: ['public', 'private'] }),
     is_closed: boolean().notNull(),
-    /** What the lobby says of itself: JSON as text, because it is nobody's business what is in it. */
+    /** The lobby's own state: JSON as text, which the service never reads. */
     state: text(),
     /** How players reach it; known when it is ready. */
     ports: jsonb().$type<Record<string, ServerPort>>(),
     create_ts: moment().notNull(),
     ready_ts: moment(),
-    /** Since when nobody has a seat in it, after somebody had. */
+    /** Since when it has been empty. */
     idle_ts: moment(),
     stop_ts: moment(),
     stop_reason: text({ enum: STOP_REASONS }),
@@ -96,7 +96,7 @@ export const lobbies = pgTable(
 export const REMOVE_REASONS = ['disconnected', 'seat_expired', 'timed_out', 'lobby_stopped', 'request_ended'] as const;
 export type RemoveReason = (typeof REMOVE_REASONS)[number];
 
-/** Seats. A player is one visit of somebody to one lobby. */
+/** Seats. A player is one visit to one lobby. */
 export const players = pgTable(
   'players',
   {
@@ -106,10 +106,10 @@ export const players = pgTable(
     namespace_id: uuid().notNull(),
     /** The client's address. */
     address: text().notNull(),
-    /** Under which name his client is counted; null for who was there before clients were. */
+    /** The client that counts the player; null for players from before clients were counted. */
     client: text(),
     create_ts: moment().notNull(),
-    /** By when he must have connected. Null as long as the lobby is not ready. */
+    /** By when the player must have connected. Null as long as the lobby is not ready. */
     seat_deadline_ts: moment(),
     connect_ts: moment(),
     remove_ts: moment(),
@@ -122,7 +122,7 @@ export const players = pgTable(
   ],
 );
 
-/** How many lobbies of a namespace run, so that its maximum holds whoever creates one. */
+/** How many lobbies of a namespace run, so that its maximum holds on all processes. */
 export const lobbyCounts = pgTable(
   'lobby_counts',
   {
@@ -155,11 +155,11 @@ export const queuedFinds = pgTable(
   'queued_finds',
   {
     namespace_id: uuid().notNull(),
-    /** By which the client who waits knows his place. */
+    /** The client's name for its find, by which it watches its place. */
     ticket: uuid().notNull(),
-    /** Who has the lower number is first. */
+    /** The order of the queue: the lowest is first. */
     place: bigint({ mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
-    /** The process that has the request. When it does not say that it is there by `lease_ts`, nobody waits any more. */
+    /** The process that has the request. Its finds leave the queue when it does not renew `lease_ts` in time. */
     owner: uuid().notNull(),
     lease_ts: moment().notNull(),
     client: text().notNull(),

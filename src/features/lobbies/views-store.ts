@@ -53,8 +53,8 @@ const SEEN = createStatement<{ lobby_ids: string[] }>(
 );
 
 /**
- * Lobbies by their ids, running or ended; whose they are is for the caller to look at. Read after every change that
- * somebody watches, so it is nothing that is not seen.
+ * Returns lobbies by their ids, running or ended, of any namespace: the caller checks whose they are. It runs after every
+ * watched change, so it reads only what is shown.
  */
 export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<SeenLobby[]> {
   return await queries.execute<SeenLobby>(SEEN({ lobby_ids }));

@@ -49,7 +49,7 @@ const PatienceMembers = {
   ),
 };
 
-/** Where a client is, as far as he says: what decides in which region he plays when he names none. */
+/** Where a client says it is: decides the region of a request that names none. */
 const WhereaboutsMembers = {
   coordinates: Type.Optional(Coordinates),
   latencies: Type.Optional(
@@ -138,7 +138,7 @@ export const LeftBody = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: RECONNECT_MAX_MS,
-      description: 'Keeps his seat for as long: the same token is good once more.',
+      description: 'Keeps the seat for as long: the same token is good once more.',
     }),
   ),
 });

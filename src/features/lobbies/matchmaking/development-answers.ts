@@ -9,7 +9,7 @@ import { type KnownLobby, type Listing, type Statistics, toRegion } from '../lis
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from '../wire.ts';
 import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
 
-/** The sign by which a developer sees that he talks to his own machine. */
+/** Shows developers that their own machine answers. */
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';
 const REGION = { region_id: 'dev-lcl', display_name: 'Local' };
 const LISTED_REGION = {
@@ -47,13 +47,13 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
     },
   };
 
-  /** Nobody plays. Watchable. */
+  /** Statistics without players. Watchable. */
   const statistics: Watchable<string, Statistics> = {
     topics: () => [],
     read: async () => ({ player_count: 0, game_modes: {} }),
   };
 
-  /** Nobody waits: there is room for everybody. Watchable. */
+  /** No find ever waits. Watchable. */
   const queuePlace: Watchable<{ namespace_id: string; ticket: string }, QueuePlace> = {
     topics: () => [],
     read: async ({ ticket }) => toQueuePlace(ticket, undefined),

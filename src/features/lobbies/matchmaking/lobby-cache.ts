@@ -35,7 +35,7 @@ export function createLobbyCache({ database, feed }: { database: Database; feed:
 
   function openEntry(namespace_id: string): Entry {
     const lobbies: Followed = { topic: topics.lobbiesOf(namespace_id), shown: undefined, announced: 0 };
-    // Version 0: a namespace in which nobody has waited yet has no queue to read.
+    // Version 0: a namespace in which no find has waited yet has no queue to read.
     const queue: Followed = { topic: topics.queueOf(namespace_id), shown: 0, announced: 0 };
     const unsubscribe = subscribeAll(feed, [lobbies.topic, queue.topic], (version, topic) =>
       noteAnnounced(topic === lobbies.topic ? lobbies : queue, version),

@@ -51,7 +51,7 @@ export function planSeats(requests: SeatRequest[], indexOf: (namespace_id: strin
   return plan;
 }
 
-/** Returns the queue order of a request's namespace, made once for each namespace; undefined where nobody waits. */
+/** Returns the queue order of a request's namespace, made once for each namespace; undefined where no find waits. */
 function openQueueOrders(
   indexOf: (namespace_id: string) => LobbyIndex,
 ): (request: SeatRequest) => QueueOrder | undefined {

@@ -20,8 +20,8 @@ export type Reservation = 'none' | 'reassigned' | 'reserved';
 type PlanKey = string | object;
 
 /**
- * The queue of a namespace while a round is planned. Nobody is offered what an earlier waiter could get: neither a seat in a
- * lobby that suits it nor a new lobby.
+ * The queue of a namespace while a round is planned. No request is offered what an earlier waiter could get: neither a seat
+ * in a lobby that suits it nor a new lobby.
  */
 export class QueueOrder {
   readonly #waiting: QueuedFind[];

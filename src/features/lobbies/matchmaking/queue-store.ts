@@ -6,18 +6,18 @@ import { bump, touch } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
 import { type QueuedFind, type QueuedFindRow, queuedFinds } from '../tables.ts';
 
-/** How many may wait in one namespace. */
+/** Finds that may wait in one namespace. */
 export const QUEUE_MAX = 1_000;
 const NAMESPACES_MAX = 1_000;
 const OWN_MAX = 100_000;
 
-/** Somebody who begins to wait. */
+/** A find that begins to wait, with its client's limit. */
 export type Arriving = Omit<QueuedFindRow, 'place'> & { players_max: number };
 
-/** What came of his coming. */
+/** Whether a find may wait. */
 export type Arrival = 'waits' | 'queue_full' | 'too_many_of_client';
 
-/** Everybody who waits in a namespace, in order. */
+/** Returns the queue of a namespace, in order. */
 export async function selectQueue(queries: Queries, namespace_id: string): Promise<QueuedFind[]> {
   const { ticket, place, seats, version_id, game_modes, regions, tags } = queuedFinds;
   return await queries
@@ -28,10 +28,10 @@ export async function selectQueue(queries: Queries, namespace_id: string): Promi
     .limit(QUEUE_MAX);
 }
 
-/** Puts somebody at the end of his namespace's queue, if there is room for him. His ticket must be nobody's who waits. */
+/** Puts a find at the end of its namespace's queue, if there is room. Fails if its ticket waits already. */
 export async function insertQueued(tx: Tx, { players_max, ...row }: Arriving): Promise<Arrival> {
   const { namespace_id, client, seats } = row;
-  // One after the other: whoever comes second sees the first, and has the higher place.
+  // The bump makes arrivals wait for each other: the second one sees the first, and has the higher place.
   await touch(tx, [topics.queueOf(namespace_id)]);
   const [waiting] = await tx.execute<{ all: number; seats: number }>(sql`
     select count(*)::int as all, (coalesce(sum(seats) filter (where client = ${client}), 0))::int as seats
@@ -42,7 +42,7 @@ export async function insertQueued(tx: Tx, { players_max, ...row }: Arriving): P
   return 'waits';
 }
 
-/** Notes what somebody who waits looks for now: his namespace is on another version. */
+/** Changes the search of a find after its namespace got another version. */
 export async function updateQueued(
   tx: Tx,
   { namespace_id, ticket }: Pick<QueuedFindRow, 'namespace_id' | 'ticket'>,
@@ -55,7 +55,7 @@ export async function updateQueued(
     .where(and(eq(queuedFinds.namespace_id, namespace_id), eq(queuedFinds.ticket, ticket)));
 }
 
-/** Somebody of this process does not wait any more. */
+/** Removes a find of this process from the queue. */
 export async function deleteQueued(
   queries: Queries,
   { namespace_id, ticket, owner }: Pick<QueuedFindRow, 'namespace_id' | 'ticket' | 'owner'>,
@@ -67,11 +67,11 @@ export async function deleteQueued(
       and (select count(*) from bumped) > 0`);
 }
 
-/** Says that a process is there for those who wait with it. Gives their tickets, as far as they still wait. */
+/** Renews the leases of a process's finds. Returns the tickets that still wait. */
 export async function renewLeases(queries: Queries, owner: string, lease_ts: Date): Promise<Set<string>> {
   const rows = await queries.execute<{ ticket: string }>(sql`
     with own as (
-      -- Whoever is just being seated needs none.
+      -- A find that is being seated needs no lease.
       select namespace_id, ticket from ${queuedFinds} where owner = ${owner}::uuid
       order by place limit ${OWN_MAX} for update skip locked
     ), renewed as (
@@ -82,7 +82,7 @@ export async function renewLeases(queries: Queries, owner: string, lease_ts: Dat
   return new Set(rows.map(({ ticket }) => ticket));
 }
 
-/** Namespaces in which somebody waits whose process has not said for too long that it is there. */
+/** Returns the namespaces in which the lease of a find has ended. */
 export async function selectAbandonedQueues(queries: Queries, now: Date): Promise<string[]> {
   const rows = await queries.execute<{ namespace_id: string }>(sql`
     select distinct namespace_id from ${queuedFinds} where lease_ts <= ${timestamptz(now)}
@@ -90,7 +90,7 @@ export async function selectAbandonedQueues(queries: Queries, now: Date): Promis
   return rows.map(({ namespace_id }) => namespace_id);
 }
 
-/** Takes those out of a namespace's queue. Gives how many they were. */
+/** Removes the finds of a namespace whose lease has ended. Returns how many there were. */
 export async function deleteAbandoned(queries: Queries, namespace_id: string, now: Date): Promise<number> {
   const rows = await queries.execute(sql`
     with ${bump([topics.queueOf(namespace_id)])}
@@ -100,7 +100,7 @@ export async function deleteAbandoned(queries: Queries, namespace_id: string, no
   return rows.length;
 }
 
-/** Where somebody stands: 1 is next. */
+/** The position of a find in the queue: 1 is next. */
 export interface Standing {
   namespace_id: string;
   ticket: string;
@@ -108,7 +108,7 @@ export interface Standing {
   length: number;
 }
 
-/** Where some of those who wait stand. Those who do not wait are not there. */
+/** Returns the positions of finds; those that do not wait are missing. */
 export async function selectStandings(
   queries: Queries,
   places: Pick<Standing, 'namespace_id' | 'ticket'>[],

@@ -198,7 +198,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   };
 }
 
-/** The queue is full now: the find still gets a seat that nobody else waits for. */
+/** The queue is full now: the find still gets a seat that no other find waits for. */
 function goOnWithoutPlace(error: unknown): void {
   if (!(error instanceof ServiceError)) throw error;
 }

@@ -28,7 +28,7 @@ const Verdict = Type.Object(
     game_mode_id: Type.String(),
     lobby_id: Type.Optional(
       Type.String({
-        description: 'Where he was about to sit; not there when the lobby was to be made, or to be ready.',
+        description: 'The lobby of the planned seat; not there when it was to be created, or was not ready.',
       }),
     ),
     is_accepted: Type.Boolean(),
@@ -85,7 +85,7 @@ export const Receipt = Type.Object(
       description: 'Lobbies that it might have come to, the chosen one first; at most 16.',
     }),
     verification: Type.Optional(Verdict),
-    rounds: Type.Integer({ description: 'How often it was decided: again when somebody else was faster.' }),
+    rounds: Type.Integer({ description: 'How often it was decided: again after each lost race.' }),
     outcome: Type.Object(
       {
         lobby_id: Type.Optional(Uuid),

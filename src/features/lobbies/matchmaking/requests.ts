@@ -8,18 +8,18 @@ const TAG_NAME_BYTES_MAX = 128;
 const TAG_BYTES_MAX = 512;
 const LOBBY_CONFIG_BYTES_MAX = 16 * 1_024;
 
-/** A find that has been checked against the version: what may be looked for, and what is made if there is none. */
+/** What a find looks for, checked against the version, and the lobby it creates if there is none. */
 export interface Search {
   /** In the order asked for. */
   game_modes: string[];
   /** Slugs, in the order asked for. */
   regions: string[];
   tags: Record<string, string>;
-  /** The lobby that is made when none has a place; undefined when none is to be made. */
+  /** The lobby to create when none has a free seat; undefined when none is to be created. */
   creates: NewLobby | undefined;
 }
 
-/** A lobby to be made. */
+/** A lobby to be created. */
 export interface NewLobby {
   game_mode: string;
   region: string;
@@ -29,13 +29,13 @@ export interface NewLobby {
   max_players_party: number;
   /** Of a custom lobby. */
   publicity: 'public' | 'private' | null;
-  /** Of a custom lobby: what its creator wants it to be, any JSON as text. */
+  /** Of a custom lobby: its creator's configuration, any JSON as text. */
   lobby_config: string | undefined;
 }
 
 /**
- * Checks a find, in the order of field-behaviour 4.5, and fills in what was left out. `regions`: slugs of all there are,
- * the one to recommend first.
+ * Checks a find, in the order of field-behaviour 4.5, and fills in what was left out. `regions`: slugs of all regions, the
+ * one to recommend first.
  */
 export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
   const wanted = [...new Set(body.game_modes)].map((game_mode) => {
@@ -56,7 +56,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
     searched,
   );
   const is_creating = body.prevent_auto_create_lobby !== true;
-  // A lobby that may be made is of the target's mode; else any of the modes may give a seat.
+  // A lobby to be created is of the target's mode; without one, any of the modes may give a seat.
   for (const { find } of is_creating ? [mode] : wanted) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
   const found = {
     game_mode: mode.name,
@@ -66,7 +66,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
     publicity: null,
     lobby_config: undefined,
   };
-  // One that nobody finds a seat in is not searched, even where another one makes up for it.
+  // Modes with find disabled are not searched, even where another mode allows it.
   const game_modes = wanted.filter(({ find }) => find.enabled && !needsIdentity(find)).map(({ name }) => name);
   return { game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
 }
@@ -113,7 +113,7 @@ function chooseRegion(wanted: string | undefined, mode: GameModeSettings, region
   throw new ServiceError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE', { region, game_mode: mode.name });
 }
 
-/** The maximum of the player's own stands for all three. */
+/** Returns the three maxima: the request's own maximum replaces all of them. */
 function maximaOf(mode: GameModeSettings, { max_players }: { max_players?: number | undefined }) {
   return {
     max_players_normal: max_players ?? mode.max_players_normal,
@@ -122,7 +122,7 @@ function maximaOf(mode: GameModeSettings, { max_players }: { max_players?: numbe
   };
 }
 
-/** Throws when a game mode does not offer an action, or asks for what requests cannot carry. */
+/** Throws when a game mode does not offer an action, or requires an identity, which requests cannot carry. */
 export function checkAction(
   action: ActionConfig,
   disabled: 'MATCHMAKER_FIND_DISABLED' | 'MATCHMAKER_JOIN_DISABLED',
@@ -157,7 +157,7 @@ function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): voi
   }
 }
 
-/** Players who come together must fit into one lobby of some mode; into the lobby of their own maximum, where they name one. */
+/** Throws when a party fits into no lobby of the modes. */
 function checkParty(body: PartyBody, modes: GameModeSettings[]): void {
   if (modes.some((mode) => holdsParty(mode, body))) return;
   const largest = Math.max(...modes.map((mode) => maximaOf(mode, body).max_players_party));
@@ -166,7 +166,7 @@ function checkParty(body: PartyBody, modes: GameModeSettings[]): void {
 
 type PartyBody = Pick<FindBody, 'players' | 'max_players'>;
 
-/** Whether all who come together have a place in an empty lobby of a mode. */
+/** Whether a party fits into an empty lobby of a mode. */
 function holdsParty(mode: GameModeSettings, { players = 1, max_players }: PartyBody): boolean {
   return players === 1 || players <= maximaOf(mode, { max_players }).max_players_party;
 }
@@ -183,32 +183,32 @@ function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {
 }
 
 /**
- * Slugs of regions, the one to recommend to a client first: by the latency that he measured; those that he did not measure
- * by their distance from him; those of which neither is known last, in the order that they come in.
+ * Sorts regions by the latency that the client measured, then by the distance from the client; regions of which neither is
+ * known come last, in their order. Returns their slugs.
  */
 export function orderRegions(
   regions: { slug: string; coordinates: Coordinates | undefined }[],
   { coordinates: client, latencies = {} }: Whereabouts,
 ): string[] {
-  // Not asked by name: a region may be called as something that every object has.
+  // A map, because a region may have the name of a member that every object has.
   const measured = new Map(Object.entries(latencies));
   const ranked = regions.map(({ slug, coordinates }) => ({
     slug,
     latency: measured.get(slug) ?? Number.POSITIVE_INFINITY,
     kilometers: client && coordinates ? kilometersBetween(client, coordinates) : Number.POSITIVE_INFINITY,
   }));
-  // Two infinities differ by NaN, which is no difference.
+  // Two infinities differ by NaN, which counts as equal.
   ranked.sort((one, other) => one.latency - other.latency || one.kilometers - other.kilometers || 0);
   return ranked.map(({ slug }) => slug);
 }
 
-/** One region when the player named none: the first that offers one of the modes. */
+/** Returns the region for a request that names none: the first that offers one of the modes. */
 function recommend(regions: string[], modes: GameModeSettings[]): string[] {
   const first = regions.find((region) => modes.some((mode) => mode.regions.has(region)));
   return first === undefined ? [] : [first];
 }
 
-/** The first of the modes that is offered in one of the regions. */
+/** Returns the first of the modes that is offered in one of the regions. */
 function findTarget(modes: GameModeSettings[], regions: string[]): { mode: GameModeSettings; region: string } {
   for (const mode of modes) {
     const region = regions.find((slug) => mode.regions.has(slug));

@@ -113,7 +113,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       else if (limit || !lobby) lost.push(pending);
       else pending.resolve(toSeat(lobby, false));
     }
-    // The cache counts seats in lobbies that took nobody.
+    // The cache counts planned seats in lobbies that took no players.
     const refused = Map.groupBy(
       seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
       ({ request }) => request.namespace_id,
@@ -131,7 +131,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     try {
       return await store.takeSeats(connection, seats.flatMap(toProposedSeats), moments);
     } catch (error) {
-      // Another process counted players of a client meanwhile: nobody is seated, and all are decided again.
+      // Another process counted players of a client meanwhile: no seat is taken, and all requests are decided again.
       if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], over_limit: [] };
       throw error;
     }

@@ -55,7 +55,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
         coalesce(player_count, 0) + count(*) over (partition by namespace_id, client order by party) as players_then
       from proposed left join ${clientCounts} using (namespace_id, client)
     ),
-    -- A client that asks again and again above its limit wakes nobody.
+    -- A client that asks again and again above its limit wakes no waiter.
     ${bumpSelected(
       sql`
         select name from unnest(${value('bumped')}::text[]) as name where name in (
@@ -106,7 +106,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
           select from ${queuedFinds} as waiting
           where ${waitsFor(LOBBY, LARGEST_PARTY)}
             and waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
-            -- A find whose turn it is, and that is over its limit, keeps nobody waiting.
+            -- A find whose turn it is, and that is over its limit, keeps no other waiting.
             and not exists (
               select from passed where passed.ticket = waiting.ticket and passed.lobby_id = wanted.lobby_id
             )
@@ -156,7 +156,7 @@ export async function takeSeats(
   moments: Moments,
 ): Promise<TakenSeats> {
   const rows = await connection.execute<Row>(TAKE_SEATS(toLists(seats, moments)));
-  // Each row has the whole list. When no lobby took anybody there is one row, without a lobby.
+  // Each row has the whole list. When no lobby took players there is one row, without a lobby.
   const accepting = rows
     .map(({ over_limit: _of_all, ...lobby }) => lobby)
     .filter(({ lobby_id }) => lobby_id !== null)
