@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
+import { openLedger } from '../support/ledger.ts';
 import { fillPath } from '../support/operations.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { type Case, listCases, listOperations, listPlaces, makeGood, type Operation } from './limits-cases.ts';
@@ -20,6 +21,8 @@ beforeAll(async () => {
   snapshots = openSnapshots(opened);
   good = await makeGoodRequests(opened);
   operations = await listOperations(opened.api);
+  await using ledger = openLedger(opened);
+  await ledger.untilPlayersAreCounted();
 }, 90_000);
 afterAll(async () => {
   await snapshots?.[Symbol.asyncDispose]();

@@ -155,7 +155,7 @@ describe('PostgreSQL is not there when the service starts', () => {
     const { body } = await sendRaw(home.url, `${head.join('\r\n')}\r\n\r\n`);
     expect(body.code).toBe('API_UNAUTHORIZED');
     expect(await program.stop('SIGTERM')).toBe(0);
-    expect(home.processes()).toEqual([]);
+    await waitFor(() => home.processes().length === 0, 'all its processes to end');
   }, 90_000);
 });
 
@@ -208,7 +208,7 @@ describe('a start that waits is stopped', () => {
       await waitsBecause(program, 'the database refuses connections (ECONNREFUSED)');
       expect(await program.stop(signal)).toBe(0);
       expect(program.output()).toContain(`"reason":"${signal}","event":"service_stopping"`);
-      expect(home.processes()).toEqual([]);
+      await waitFor(() => home.processes().length === 0, 'all its processes to end');
       await proxy.mend();
     }, 90_000);
   }
@@ -221,6 +221,6 @@ describe('a start that waits is stopped', () => {
     expect(await program.stop('SIGTERM')).toBe(0);
     letGo();
     expect(program.output()).toBe('');
-    expect(home.processes()).toEqual([]);
+    await waitFor(() => home.processes().length === 0, 'all its processes to end');
   }, 90_000);
 });

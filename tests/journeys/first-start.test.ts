@@ -78,7 +78,9 @@ describe('the first start', () => {
       output: `The data directory ${home.data_directory} is in use by another Muster: stop that one, or set MUSTER_DATA to another directory.\n`,
     });
     const { port } = new URL(url);
-    await using other = await makeHome({ ...settings, MUSTER_PORT: port });
+    await using other_database = await openExternalDatabase();
+    const other_settings = { ...settings, DATABASE_URL: other_database.url, MUSTER_PORT: port };
+    await using other = await makeHome(other_settings);
     expect(await other.run()).toEqual({
       exit_code: 1,
       output: `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.\n`,

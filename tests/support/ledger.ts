@@ -3,6 +3,7 @@ import { deleteAbsentClients } from '../../src/features/lobbies/players-store.ts
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { copyLobbies } from './lobby-copies.ts';
 import type { TestService } from './service.ts';
+import { waitFor } from './wait.ts';
 
 export type Ledger = ReturnType<typeof openLedger>;
 
@@ -85,6 +86,16 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
           (select count(*) from servers) as servers, (select count(*) from lobby_counts) as lobby_counts,
           (select sum(version) from topics where topic like 'lobb%') as versions`);
       return row;
+    },
+    /** Waits until each game says how many players it has: a loop writes that some seconds after they came. */
+    async untilPlayersAreCounted(): Promise<void> {
+      await waitFor(async () => {
+        const rows = await queries.execute(sql`
+          select game_id from games where player_count <> (
+            select coalesce(sum(player_count), 0) from lobbies where lobbies.game_id = games.game_id and stop_ts is null)
+          limit 1`);
+        return rows.length === 0;
+      }, 'the players of all games to be counted');
     },
     /** Writes copies of a lobby into the database, empty since it was made, in turn of the game modes. */
     async copyAsEmpty(lobby_id: string, game_modes: string[], copies: number): Promise<void> {
