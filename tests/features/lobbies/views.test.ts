@@ -106,10 +106,11 @@ describe('what players and developers see of lobbies', () => {
     const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby.lobby_id}`;
     const removing = await Promise.all([1, 2, 3].map(() => opened.api.ok('DELETE', path, { token: game.cloud_token })));
     expect(removing.filter(({ did_remove }) => did_remove)).toHaveLength(1);
-    const past = await waitFor(async () => {
-      const answer = await asDeveloper(`${namespace}/logs/lobbies/${lobby.lobby_id}`);
-      return answer.lobby.status.stopped ? answer : undefined;
-    }, 'the lobby to have stopped');
+    const { server_id } = live;
+    const has_ended = () =>
+      opened.events.some((event) => event.event === 'server_ended' && event.server_id === server_id);
+    await waitFor(has_ended, 'its server to end');
+    const past = await asDeveloper(`${namespace}/logs/lobbies/${lobby.lobby_id}`);
     expect(past).toEqual({
       watch: { index: expect.any(String) },
       lobby: {
@@ -120,7 +121,7 @@ describe('what players and developers see of lobbies', () => {
         create_ts: live.create_ts,
         start_ts: expect.stringMatching(/Z$/),
         ready_ts: expect.stringMatching(/Z$/),
-        status: { running: {}, stopped: { stop_ts: expect.stringMatching(/Z$/), failed: false, exit_code: 0 } },
+        status: { running: {}, stopped: { stop_ts: expect.stringMatching(/Z$/), failed: false, exit_code: 143 } },
       },
       stdout_presigned_urls: [],
       stderr_presigned_urls: [],
