@@ -21,7 +21,9 @@ export const ending: Fault = {
   title: '150, then 500 game servers of one caller are deleted at once; then 150 again, and the service is restarted',
   async run(trial) {
     const [few, many] = trial.is_quick ? [50, 150] : [150, 500];
-    const subject = await trial.start({ settings: { MUSTER_SERVERS_MAX: String(many + 50) } });
+    const servers_max = String(many + 50);
+    const settings = { MUSTER_SERVERS_MAX: servers_max, MUSTER_SERVERS_PER_GROUP_MAX: servers_max };
+    const subject = await trial.start({ settings });
     const crowd = await makeCrowd(trial, subject);
     for (const size of [few, many]) {
       await crowd.grow(size);
