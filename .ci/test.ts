@@ -1,14 +1,18 @@
-// Runs all suites: `bun test` in one part more than there are processors, since much of it waits; each part has a PostgreSQL
-// of its own. What takes long is shortened, unless MUSTER_TEST_LONG is set.
-// Prints what a part says if it failed; then what failed, by file and name, and the sum of all as `bun test` gives it.
-import { availableParallelism } from 'node:os';
+// Runs all suites: builds the executable, then runs `bun test` in two parts more than there are processors, since much of it
+// waits; each part has a PostgreSQL of its own. Long tests are shortened, unless MUSTER_TEST_LONG is set. Prints the output of
+// each part that failed; then the files that took longest, the failures by file and name, and the sum as `bun test` gives it.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 
-const PARTS_MAX = 4;
+const PARTS_BEYOND_PROCESSORS = 2;
+const PARTS_MAX = 6;
 const COUNTS = ['pass', 'skip', 'fail'] as const;
-/** Enough to read what failed; what a flood of errors says after that helps nobody. */
+/** Enough to read what failed, also in a flood of errors. */
 const OUTPUT_CHARACTERS_MAX = 30_000;
+const SLOWEST_LISTED = 10;
 
-/** Files that take much longer than the others, in seconds on two processors: no part gets more of them than another. */
+/** Seconds that the files with the longest tests take on two processors, so that all parts take about as long. */
 const SECONDS: Record<string, number> = {
   'tests/faults/stop.test.ts': 56,
   'tests/journeys/ctrl-c.test.ts': 29,
@@ -30,7 +34,7 @@ const SECONDS: Record<string, number> = {
 };
 const SECONDS_USUALLY = 1;
 
-/** Deals all files out to so many parts, the longest first, each to the part that has least to do. */
+/** Deals all files out to so many parts, the longest first, each to the part with the least to do. */
 function dealFiles(parts: number): string[][] {
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync('.')]
     .map((file) => file.replaceAll('\\', '/'))
@@ -57,32 +61,75 @@ function failuresIn(output: string): string[] {
   return failures;
 }
 
+/** The seconds that each file took, by the report of `bun test`. */
+function durationsIn(report: string): { file: string; seconds: number }[] {
+  const of_files = report.matchAll(/<testsuite name="([^"]+)" file="\1" [^>]*?time="([\d.]+)"/g);
+  return [...of_files].map(([, file = '', seconds]) => ({ file, seconds: Number(seconds) }));
+}
+
+/**
+ * Builds the executable for the suites that start the program, unless they are told which one to start: to start it takes
+ * a third of the processor time that the source takes.
+ */
+async function buildExecutable(): Promise<string> {
+  const known = process.env.MUSTER_TEST_EXECUTABLE;
+  if (known !== undefined) return known;
+  const building = Bun.spawn([process.execPath, '.ci/build.ts'], { stdout: 'ignore', stderr: 'inherit' });
+  if ((await building.exited) !== 0) throw new Error('The executable could not be built: see above.');
+  return 'dist/muster';
+}
+
 interface Part {
-  output: string;
+  durations: { file: string; seconds: number }[];
   failures: string[];
   counts: number[];
   is_bad: boolean;
 }
 
-async function runPart(files: string[]): Promise<Part> {
-  const command = [process.execPath, 'test', '--timeout=90000', '--only-failures', ...files.map((file) => `./${file}`)];
-  const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' });
+interface PartOptions {
+  files: string[];
+  executable: string;
+  /** The path of the report that `bun test` writes. */
+  report: string;
+}
+
+async function runPart({ files, executable, report }: PartOptions): Promise<Part> {
+  const options = ['--timeout=90000', '--only-failures', '--reporter=junit', `--reporter-outfile=${report}`];
+  const command = [process.execPath, 'test', ...options, ...files.map((file) => `./${file}`)];
+  const env = { ...process.env, MUSTER_TEST_EXECUTABLE: executable };
+  const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe', env });
   const [out, err] = await Promise.all([new Response(running.stdout).text(), new Response(running.stderr).text()]);
   const is_bad = (await running.exited) !== 0;
   const counts = COUNTS.map((what) => Number(new RegExp(`^ *(\\d+) ${what}$`, 'm').exec(err)?.[1] ?? 0));
   const output = (out + err).slice(-OUTPUT_CHARACTERS_MAX);
   if (is_bad) await Bun.write(Bun.stdout, output);
-  return { output, failures: failuresIn(err), counts, is_bad };
+  const durations = durationsIn(
+    await Bun.file(report)
+      .text()
+      .catch(() => ''),
+  );
+  return { durations, failures: failuresIn(err), counts, is_bad };
 }
 
 const started = performance.now();
-const dealt = dealFiles(Math.min(PARTS_MAX, availableParallelism() + 1));
-const parts = await Promise.all(dealt.map(runPart));
+const executable = await buildExecutable();
+const reports = await mkdtemp(join(tmpdir(), 'muster-tests-'));
+const dealt = dealFiles(Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
+const parts = await Promise.all(
+  dealt.map((files, part) => runPart({ files, executable, report: join(reports, `${part}.xml`) })),
+);
+await rm(reports, { recursive: true });
 const seconds = Math.round((performance.now() - started) / 1_000);
+const slowest = parts
+  .flatMap(({ durations }) => durations)
+  .toSorted((one, other) => other.seconds - one.seconds)
+  .slice(0, SLOWEST_LISTED)
+  .map((one) => `${one.seconds.toFixed(0).padStart(4)} s ${one.file}\n`);
 const sums = COUNTS.map((what, place) => {
   const sum = parts.reduce((total, { counts }) => total + (counts[place] ?? 0), 0);
   return ` ${sum} ${what}\n`;
 });
 const failures = parts.flatMap((part) => part.failures.map((failure) => `${failure}\n`));
+await Bun.write(Bun.stdout, `\nThe files that took longest:\n${slowest.join('')}`);
 await Bun.write(Bun.stdout, `\nAll ${parts.length} parts, in ${seconds} s:\n${failures.join('')}${sums.join('')}`);
 process.exit(parts.some(({ is_bad }) => is_bad) ? 1 : 0);

@@ -1,43 +1,46 @@
-// How long a player waits for a lobby: `bun bench/find.ts`. Cold, the game server is started for him (a JavaScript room
-// that answers when it has called ready); warm, a lobby with a free seat is there. The peer is the least that cold could
-// be: the same room started by hand, until it tells whom it was given as API that it is ready.
+// How long a player waits for a lobby: `bun bench/find.ts`. Cold, a game server is started for the player (a JavaScript room
+// that calls ready as soon as it runs); warm, a lobby with a free seat is there. The peer is the least that cold could take:
+// the same room started by hand, until it has called ready.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandOf, makeHome } from '../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
 import { findFreePort } from '../tests/support/service.ts';
+import { runBench } from './run.ts';
 import { measure, report, type Samples } from './samples.ts';
 
 const ROUNDS = 60;
 const WARM_UP = 5;
 const kind = existsSync('dist/muster') ? 'executable' : 'source';
 
-await using home = await makeHome({ MUSTER_DEMO: 'off' });
-const program = await home.start({ command: commandOf(kind) });
-const { api } = program;
-const cold_game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 1 });
-const warm_game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 2 * ROUNDS + WARM_UP });
-const find = (token: string) =>
-  api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
+await runBench(async (opened) => {
+  const home = opened.use(await makeHome({ MUSTER_DEMO: 'off' }));
+  const program = await home.start({ command: commandOf(kind) });
+  const { api } = program;
+  const cold_game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 1 });
+  const warm_game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 2 * ROUNDS + WARM_UP });
+  const find = (token: string) =>
+    api.ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
 
-const by_hand: Samples = { name: 'the room started by hand', milliseconds: [] };
-const cold: Samples = { name: `cold find, muster ${kind}`, milliseconds: [] };
-const warm: Samples = { name: 'warm find', milliseconds: [] };
+  const by_hand: Samples = { name: 'the room started by hand', milliseconds: [] };
+  const cold: Samples = { name: `cold find, muster ${kind}`, milliseconds: [] };
+  const warm: Samples = { name: 'warm find', milliseconds: [] };
 
-const script = join(home.data_directory, 'room.ts');
-await Bun.write(script, QUIET_SOURCE);
-for (let round = -WARM_UP; round < ROUNDS; round += 1) {
-  const times = [
-    [by_hand, await startByHand()],
-    [cold, await measure(() => find(cold_game.public_token))],
-    [warm, await measure(() => find(warm_game.public_token))],
-  ] as const;
-  if (round >= 0) for (const [samples, time] of times) samples.milliseconds.push(time);
-}
+  const script = join(home.data_directory, 'room.ts');
+  await Bun.write(script, QUIET_SOURCE);
+  for (let round = -WARM_UP; round < ROUNDS; round += 1) {
+    const times = [
+      [by_hand, await startByHand(script)],
+      [cold, await measure(() => find(cold_game.public_token))],
+      [warm, await measure(() => find(warm_game.public_token))],
+    ] as const;
+    if (round >= 0) for (const [samples, time] of times) samples.milliseconds.push(time);
+  }
 
-report('A lobby for a player', [by_hand, cold, warm], 'cold p95 at most 300 ms');
+  report('A lobby for a player', [by_hand, cold, warm], 'cold p95 at most 300 ms');
+});
 
-async function startByHand(): Promise<number> {
+async function startByHand(script: string): Promise<number> {
   const ready = Promise.withResolvers<void>();
   const port = findFreePort();
   const server = Bun.serve({

@@ -1,16 +1,17 @@
-// What is large goes through in small memory: `bun bench/large.ts`. A lobby history of 1,000,000 rows is exported beside
-// PostgreSQL's own COPY of the same rows; a site of 1 GB is uploaded beside a server that does nothing but write it to the
-// disk. Memory is what the service's process holds at its peak, beyond what it held before.
-import { readFileSync } from 'node:fs';
+// The memory that large requests take: `bun bench/large.ts`. A lobby history of 1,000,000 rows is exported, beside PostgreSQL's
+// own COPY of the same rows; a site of 1 GB is uploaded, beside a server that only writes it to the disk. Memory is what the
+// service's process holds at its peak beyond what it held before.
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { openDatabase } from '../src/platform/database/database.ts';
+import { type Database, openDatabase } from '../src/platform/database/database.ts';
 import { makeGame } from '../tests/support/game.ts';
 import { copyLobbies } from '../tests/support/lobby-copies.ts';
-import { commandOf, makeHome } from '../tests/support/program.ts';
+import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../tests/support/room.ts';
 import { findFreePort } from '../tests/support/service.ts';
+import { residentBytes } from './meter.ts';
+import { runBench } from './run.ts';
 
 const ROWS = 1_000_000;
 const MIB = 1024 ** 2;
@@ -18,16 +19,18 @@ const SITE_BYTES = 1_000_000_000;
 const CHUNK = crypto.getRandomValues(new Uint8Array(65_536));
 const DAY_MS = 24 * 3_600_000;
 
-await using home = await makeHome({ MUSTER_DEMO: 'off' });
-const { api, pid, administrator_token } = await home.start({ command: commandOf('source') });
-const path = join(home.data_directory, 'postgres/socket/.s.PGSQL.5432');
-await using database = openDatabase({ path, user: 'muster', database: 'postgres' }, 2);
+await runBench(async (opened) => {
+  const home = opened.use(await makeHome({ MUSTER_DEMO: 'off' }));
+  const program = await home.start({ command: commandOf('source') });
+  const path = join(home.data_directory, 'postgres/socket/.s.PGSQL.5432');
+  const database = opened.use(openDatabase({ path, user: 'muster', database: 'postgres' }, 2));
+  await measureExport(program, database);
+  await measureUpload(program, join(home.data_directory, 'sink'));
+});
 
-await measureExport();
-await measureUpload();
-
-async function measureExport(): Promise<void> {
-  const game = await makeRoomGame({ api, administrator_token }, { source: QUIET_SOURCE });
+async function measureExport(program: Program, database: Database): Promise<void> {
+  const { api, pid } = program;
+  const game = await makeRoomGame(program, { source: QUIET_SOURCE });
   await api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } });
   await database.queries.execute(sql`set statement_timeout = 0`);
   for (let batch = 0; batch < 20; batch += 1) {
@@ -43,7 +46,7 @@ async function measureExport(): Promise<void> {
     token: game.cloud_token,
     body: window,
   });
-  const muster = await watched(async () => {
+  const muster = await watched(pid, async () => {
     const response = await fetch(url);
     let lines = 0;
     for await (const bytes of response.body ?? []) for (const byte of bytes) if (byte === 10) lines += 1;
@@ -57,19 +60,19 @@ async function measureExport(): Promise<void> {
   print("PostgreSQL's COPY to nowhere", copy.seconds, ROWS / copy.seconds, 'rows/s');
 }
 
-async function measureUpload(): Promise<void> {
+async function measureUpload({ api, administrator_token, pid }: Program, sink_path: string): Promise<void> {
   const game = await makeGame(api, administrator_token);
   const token = game.cloud_token;
   const { upload_id, presigned_requests } = await api.ok('POST', `/cloud/games/${game.game_id}/cdn/sites`, {
     token,
     body: { display_name: 'Large', files: [{ path: 'large.bin', content_length: SITE_BYTES }] },
   });
-  const muster = await watched(async () => {
+  const muster = await watched(pid, async () => {
     for (const { url, content_length } of presigned_requests) await send(url, content_length);
     await api.ok('POST', `/cloud/uploads/${upload_id}/complete`, { token });
   });
   const limit = await timed(async () => {
-    await using sink = await openSink();
+    await using sink = await openSink(sink_path);
     for (const { content_length } of presigned_requests) await send(sink.url, content_length);
   });
   console.log(
@@ -91,22 +94,16 @@ async function timed<Result>(work: () => Promise<Result>): Promise<{ result: Res
   return { result, seconds: (performance.now() - started) / 1_000 };
 }
 
-/** The same, looking at the service's memory all the while. */
-async function watched<Result>(work: () => Promise<Result>) {
-  const before = residentBytes();
+/** Times work, and returns by how much a process grew meanwhile. */
+async function watched<Result>(pid: number, work: () => Promise<Result>) {
+  const before = residentBytes(pid);
   let peak = before;
   const looking = setInterval(() => {
-    peak = Math.max(peak, residentBytes());
+    peak = Math.max(peak, residentBytes(pid));
   }, 20);
   const done = await timed(work);
   clearInterval(looking);
   return { ...done, peak_bytes: peak - before };
-}
-
-/** What a process holds in memory (proc_pid_status(5)). */
-function residentBytes(): number {
-  const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kib) * 1024;
 }
 
 async function send(url: string, content_length: number): Promise<void> {
@@ -122,15 +119,15 @@ async function send(url: string, content_length: number): Promise<void> {
   if (!response.ok) throw new Error(await response.text());
 }
 
-/** A server that writes what it is sent to a file, and nothing else. */
-async function openSink() {
+/** A server that only writes what it receives to a file. */
+async function openSink(path: string) {
   const port = findFreePort();
   const server = Bun.serve({
     port,
     hostname: '127.0.0.1',
     maxRequestBodySize: 2 * SITE_BYTES,
     async fetch({ body }) {
-      const file = await open(join(home.data_directory, 'sink'), 'w');
+      const file = await open(path, 'w');
       for await (const chunk of body ?? []) await file.writeFile(chunk);
       await file.sync();
       await file.close();

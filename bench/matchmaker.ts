@@ -1,38 +1,63 @@
-// What a seat costs: `bun bench/matchmaker.ts`, `--quick` for about a minute. The service with durable seats, all checks,
-// receipts and tokens, on its own PostgreSQL and on one that is there (MUSTER_TEST_DATABASE_URL); the same route in Elysia,
-// validated and empty, and Bun alone, which are the least that it could cost; the same statements without HTTP; and Colyseus
-// on Bun, in memory. All in one run and by turns.
+// What a seat costs: `bun bench/matchmaker.ts`, `--quick` for a minute or two. The service with durable seats, all checks and
+// tokens, beside Elysia with the same route, validated and empty, which is the least that it could cost; Bun alone; and
+// Colyseus on Bun, in memory. All in one run and by turns, with an identical copy of the service to show what the run is worth.
 import { availableParallelism } from 'node:os';
-import { openArena } from './matchmaker/arena.ts';
+import { findsIn, openArena } from './matchmaker/arena.ts';
 import { startCallers } from './matchmaker/calls.ts';
-import { measureFinds } from './matchmaker/finds.ts';
-import { measureOthers } from './matchmaker/others.ts';
-import { openServerDatabase } from './matchmaker/outside.ts';
+import { measureCreates } from './matchmaker/creates.ts';
+import { comparisonOfCopies, findGoals, measureFinds, warmUp } from './matchmaker/finds.ts';
+import { measureHalfLoad } from './matchmaker/half-load.ts';
+import { startIdleService } from './matchmaker/idle.ts';
+import { measureJoins } from './matchmaker/joins.ts';
+import { addEndedVisits } from './matchmaker/lobbies.ts';
+import { measureManyLobbies } from './matchmaker/many-lobbies.ts';
 import { startBare, startColyseus } from './matchmaker/peers.ts';
 import { readPlan } from './matchmaker/plan.ts';
-import { type Goal, printGoals } from './report.ts';
+import { measurePlanning } from './matchmaker/planning.ts';
+import { printGoals, show } from './report.ts';
+import { runBench } from './run.ts';
 
 const plan = readPlan(process.argv.slice(2));
-const started = performance.now();
-console.log(`${availableParallelism()} cores, which the server, its PostgreSQL and the load share. Medians of ${plan.rounds} rounds by turns,
-after ${plan.warm_s} s in which each has warmed up. Lobbies of 100; PostgreSQL durable as it is by default.`);
 
-await using opened = new AsyncDisposableStack();
-const embedded = opened.use(await openArena('Muster, embedded PostgreSQL'));
-const outside = await openServerDatabase();
-if (outside) opened.use(outside);
-const external = outside && opened.use(await openArena('Muster, PostgreSQL of its own', outside));
-const elysia = opened.use(await startBare('elysia', embedded.answer));
-const bun = opened.use(await startBare('bun', embedded.answer));
-const colyseus = await startColyseus();
-if (colyseus) opened.use(colyseus);
-const callers = opened.use(await startCallers());
+await runBench(async (opened) => {
+  console.log(`${availableParallelism()} cores, which the server, its PostgreSQL and the load share. Medians of ${plan.rounds} turns, after ${plan.warm_s} s of
+warm-up each. Each find comes from another address. "thread", "rest": processor time of the service's main thread and of
+its other threads, for each request.`);
 
-const goals: Goal[] = [];
-const arenas = external ? [embedded, external] : [embedded];
-goals.push(...(await measureFinds({ arenas, bare: [elysia, bun], colyseus, callers, plan })));
-goals.push(...(await measureOthers({ arena: embedded, elysia, callers, plan })));
-printGoals(goals);
-console.log(`\n${((performance.now() - started) / 1_000).toFixed(0)} s`);
-await opened.disposeAsync();
-process.exit();
+  const idle = await startIdleService(opened);
+  const others = opened.use(new AsyncDisposableStack());
+  const callers = others.use(await startCallers());
+  const arena = await openArena(others);
+  const arena_of_copy = await openArena(others);
+  const targets = {
+    elysia: await startBare(others, 'elysia', arena.answer),
+    muster: findsIn('Muster', arena, plan),
+    copy: findsIn('Muster, an identical copy', arena_of_copy, plan),
+    bun: await startBare(others, 'bun', arena.answer),
+    colyseus: await startColyseus(others),
+  };
+  for (const { database, namespace_id, lobbies } of [arena, arena_of_copy]) {
+    await lobbies.empty(plan);
+    const visits = { namespace_id, lobby_ids: lobbies.ids, count: plan.ended_visits };
+    const size = await addEndedVisits(database, visits);
+    console.log(`${show.perSecond(plan.ended_visits)} visits that ended, as a day of so many finds leaves: ${size}.`);
+  }
+
+  await warmUp(targets, callers, plan);
+  const finds = await measureFinds(targets, callers, plan);
+  const goals = [
+    ...findGoals(targets, finds),
+    await measureHalfLoad(targets, finds, callers, plan),
+    ...(await measureJoins(arena, targets.elysia, callers, plan)),
+    await measureManyLobbies(arena, callers, plan),
+    measurePlanning(plan),
+  ];
+  await measureCreates(others, arena, callers, plan);
+  await others.disposeAsync();
+  goals.push(await idle.measure());
+
+  const copies = comparisonOfCopies(targets, finds);
+  printGoals([copies, ...goals]);
+  if (!copies.is_met)
+    console.log('\nNOT CONCLUSIVE: the copies of the service differ. Run it again on a quieter machine.');
+});

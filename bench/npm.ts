@@ -4,11 +4,11 @@ import { join } from 'node:path';
 const OPTIONS = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
 
 /**
- * Installs packages that others have made, beside scripts of ours that need them: they are no dependencies of Muster's.
- * Gives what went wrong.
+ * Installs packages of peers, which Muster does not depend on, beside scripts that need them. Returns why they cannot be
+ * installed; undefined when they are.
  */
 export async function install(directory: string, packages: string[], scripts: string[]): Promise<string | undefined> {
-  if (Bun.which('node') === null || Bun.which('npm') === null) return 'there is no Node here';
+  if (Bun.which('node') === null || Bun.which('npm') === null) return 'Node and npm are not installed';
   await mkdir(join(directory, 'node_modules'));
   await Bun.write(join(directory, 'package.json'), '{"private":true}');
   for (const script of scripts) {
@@ -19,6 +19,6 @@ export async function install(directory: string, packages: string[], scripts: st
     stdout: 'ignore',
     stderr: 'pipe',
   });
-  const said = await new Response(npm.stderr).text();
-  return (await npm.exited) === 0 ? undefined : `npm install failed (${said.trim().split('\n')[0]})`;
+  const errors = await new Response(npm.stderr).text();
+  return (await npm.exited) === 0 ? undefined : `npm install failed (${errors.trim().split('\n')[0]})`;
 }

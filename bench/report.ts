@@ -1,4 +1,4 @@
-/** What was to be reached, and what was. */
+/** A limit, and what was measured. */
 export interface Goal {
   what: string;
   limit: string;
@@ -6,7 +6,23 @@ export interface Goal {
   is_met: boolean;
 }
 
-/** Prints lines below a title, the columns as wide as what stands in them. */
+/** A goal for a ratio to a peer: at least so much. */
+export function atLeast(what: string, limit: number, ratio: number): Goal {
+  return { what, limit: `>= ${show.ratio(limit)}`, figure: show.ratio(ratio), is_met: ratio >= limit };
+}
+
+/** A goal for a ratio to a peer: at most so much. */
+export function atMost(what: string, limit: number, ratio: number): Goal {
+  return { what, limit: `<= ${show.ratio(limit)}`, figure: show.ratio(ratio), is_met: ratio <= limit };
+}
+
+/** A goal for a time. */
+export function within(what: string, limit_ms: number, milliseconds: number): Goal {
+  const figure = `${milliseconds.toFixed(2)} ms`;
+  return { what, limit: `<= ${limit_ms} ms`, figure, is_met: milliseconds <= limit_ms };
+}
+
+/** Prints rows below a title, with columns as wide as their cells. */
 export function printTable(title: string, rows: string[][]): void {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   console.log(`\n${title}`);
@@ -23,7 +39,7 @@ export function printGoals(goals: Goal[]): void {
   printTable('Goals', [['', 'goal', 'measured', ''], ...rows]);
 }
 
-/** The middle one. */
+/** Returns the median. */
 export function middleOf(values: number[]): number {
   return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -1,23 +1,23 @@
-/** What was measured, in milliseconds. */
+/** Times that were measured, in milliseconds. */
 export interface Samples {
   name: string;
   milliseconds: number[];
 }
 
-/** Measures one piece of work; gives how long it took. */
+/** Returns how long a piece of work takes. */
 export async function measure(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now();
   await work();
   return performance.now() - started;
 }
 
-/** The value that a part of all samples stays below: 0.5 is the median, 0.95 what one in twenty exceeds. */
+/** The value that a part of all samples stays below: 0.5 is the median, and one in twenty exceeds 0.95. */
 export function percentile({ milliseconds }: Samples, part: number): number {
   const sorted = milliseconds.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN;
 }
 
-/** Prints a line for each, with its ratio to the first one: the peer, measured in the same run. */
+/** Prints a line for each, with its ratio to the first, which is the peer. */
 export function report(title: string, all: Samples[], limit?: string): void {
   const [peer] = all;
   console.log(`\n${title}${limit === undefined ? '' : ` (limit: ${limit})`}`);

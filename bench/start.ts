@@ -1,11 +1,14 @@
-// How long the service takes until it is ready, at its first start and later: `bun bench/start.ts`. The peer is the
-// least it could be: the embedded PostgreSQL alone, made (initdb) or started, in the same run.
+// How long the service takes until it is ready, at its first start and at a later one: `bun bench/start.ts`. The peer is the
+// least that it could take: the embedded PostgreSQL alone, created (initdb) or started, in the same run.
 import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openEmbeddedPostgres } from '../src/platform/database/embedded.ts';
+import { signalProcess } from '../src/platform/processes.ts';
+import { findProcessesOf } from '../tests/support/processes.ts';
 import { commandOf, makeHome } from '../tests/support/program.ts';
 import { makeDataDirectory } from '../tests/support/service.ts';
+import { runBench } from './run.ts';
 import { report, type Samples } from './samples.ts';
 
 const ROUNDS = 7;
@@ -16,26 +19,33 @@ const later: Samples[] = [{ name: 'PostgreSQL alone', milliseconds: [] }];
 for (const kind of kinds) for (const list of [first, later]) list.push({ name: `muster, ${kind}`, milliseconds: [] });
 const add = (list: Samples[], index: number, value: number) => list[index]?.milliseconds.push(value);
 
-for (let round = 0; round < ROUNDS; round += 1) {
-  await measurePostgres();
-  for (const [index, kind] of kinds.entries()) {
-    await using home = await makeHome();
-    const options = { command: commandOf(kind) };
-    for (const list of [first, later]) {
-      const started = performance.now();
-      const program = await home.start(options);
-      add(list, index + 1, performance.now() - started);
-      await program.stop('SIGINT');
+await runBench(async (opened) => {
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await using of_round = opened.use(new AsyncDisposableStack());
+    await measurePostgres(of_round);
+    for (const [index, kind] of kinds.entries()) {
+      const home = of_round.use(await makeHome());
+      const options = { command: commandOf(kind) };
+      for (const list of [first, later]) {
+        const started = performance.now();
+        const program = await home.start(options);
+        add(list, index + 1, performance.now() - started);
+        await program.stop('SIGINT');
+      }
     }
   }
-}
 
-report('First start: to answering /health/ready, with the demo made', first);
-report('Later start', later);
-if (kinds.length === 1) console.log('\nNot measured: the executable (bun run build).');
+  report('First start: to answering /health/ready, demo included', first);
+  report('Later start', later);
+  if (kinds.length === 1) console.log('\nNot measured: the executable (bun run build).');
+});
 
-async function measurePostgres(): Promise<void> {
+async function measurePostgres(opened: AsyncDisposableStack): Promise<void> {
   const directory = await makeDataDirectory();
+  opened.defer(async () => {
+    for (const pid of findProcessesOf(directory)) signalProcess(pid, 'SIGQUIT');
+    await rm(directory, { recursive: true, force: true });
+  });
   const files_directory = join(directory, 'files');
   await mkdir(files_directory, { mode: 0o755 });
   const options = { directory, files_directory, is_durable: true, events: { emit() {} } };
@@ -45,5 +55,4 @@ async function measurePostgres(): Promise<void> {
     add(list, 0, performance.now() - started);
     await server[Symbol.asyncDispose]();
   }
-  await rm(directory, { recursive: true, force: true });
 }

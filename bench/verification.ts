@@ -1,6 +1,6 @@
-// What a hostile server of one game costs: `bun bench/verification.ts`. How late after the deadline whoever is verified by
-// one is answered, for each way in which it may behave; and how long finds of another namespace take while finds of the
-// first hang at it, beside the same finds without that, by turns.
+// What a hostile server of one game costs: `bun bench/verification.ts`. For each way in which it may misbehave, how late after
+// the deadline a player that it should verify is answered; and how long finds of another namespace take while finds of the
+// first wait for it, beside the same finds without that, by turns.
 import { availableParallelism } from 'node:os';
 import { deploy, makeGame, uploadScript } from '../tests/support/game.ts';
 import { hostileTargets } from '../tests/support/hostile-target.ts';
@@ -9,20 +9,21 @@ import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
 import { QUIET_SOURCE } from '../tests/support/room.ts';
 import { openStoppedTarget } from '../tests/support/stopped-target.ts';
 import { waitFor } from '../tests/support/wait.ts';
-import { openArena } from './matchmaker/arena.ts';
+import { findsIn, openArena } from './matchmaker/arena.ts';
 import { startCallers } from './matchmaker/calls.ts';
-import { atMost, callOf, FIND_PATH, targetOf } from './matchmaker/finds.ts';
-import { type Goal, middleOf, printGoals, printTable, show } from './report.ts';
+import { FIND, takeTurn } from './matchmaker/targets.ts';
+import { atMost, type Goal, middleOf, printGoals, printTable, show, within } from './report.ts';
+import { runBench } from './run.ts';
 
 const FAILED = 'MATCHMAKER_VERIFICATION_FAILED';
 const REQUEST_FAILED = 'MATCHMAKER_VERIFICATION_REQUEST_FAILED';
 const DEADLINE_MS = 2_000;
 const LATE_MS_MAX = 200;
-/** Fewer than it takes for a target that fails to be left alone. */
+/** Fewer than the failures after which a target is not asked for a while. */
 const FINDS_EACH = 6;
 
 const HANGING = 200;
-/** So many of a namespace's requests may be under way; the others wait for that. */
+/** Requests of one namespace that may be under way; the others wait. */
 const UNDER_WAY = 64;
 const ROUNDS = 9;
 const FINDS_PER_SECOND = 200;
@@ -30,17 +31,19 @@ const SECONDS = 5;
 const CLIENTS = 64;
 const SEATS = 1_000_000;
 
-console.log(`${availableParallelism()} cores, which all share.`);
-await using opened = new AsyncDisposableStack();
-const goals = [await measureDeadline(), await measureOthers()];
-printGoals(goals);
+await runBench(async (opened) => {
+  console.log(`${availableParallelism()} cores, which all processes share.`);
+  printGoals([await measureDeadline(opened), await measureOthers(opened)]);
+});
 
-async function measureDeadline(): Promise<Goal> {
+async function measureDeadline(opened: AsyncDisposableStack): Promise<Goal> {
   const settings = { MUSTER_OUTBOUND_ALLOW: '127.0.0.1', MUSTER_VERIFICATION_TIMEOUT_MS: String(DEADLINE_MS) };
-  await using home = await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error', ...settings });
+  const home = opened.use(await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error', ...settings }));
   const program = await home.start({ command: commandOf('source') });
   const stopped = opened.use(await openStoppedTarget());
-  const behaviours = [{ behaviour: 'nobody accepts', port: stopped.port, comes_to: 'timeout' as number | string }];
+  const behaviours = [
+    { behaviour: 'accepts no connection', port: stopped.port, comes_to: 'timeout' as number | string },
+  ];
   for (const [behaviour, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.5:9/'))) {
     const { port } = opened.use(await listenAt('127.0.0.1', serve));
     behaviours.push({ behaviour, port, comes_to });
@@ -49,9 +52,9 @@ async function measureDeadline(): Promise<Goal> {
     program,
     behaviours.map(({ port }) => port),
   );
-  // Lobbies of those who let people in are made before.
-  const lets = behaviours.flatMap(({ comes_to }, mode) => (comes_to === 200 ? [mode] : []));
-  for (const mode of lets) await find(mode);
+  // The lobbies of targets that accept players are created before.
+  const accepting = behaviours.flatMap(({ comes_to }, mode) => (comes_to === 200 ? [mode] : []));
+  for (const mode of accepting) await find(mode);
 
   const rows: string[][] = [];
   let latest_ms = 0;
@@ -73,47 +76,47 @@ async function measureDeadline(): Promise<Goal> {
     ['', 'answer', 'p50 ms', 'latest ms'],
     ...rows,
   ]);
-  return atMost('the latest answer, after the deadline', LATE_MS_MAX, latest_ms - DEADLINE_MS);
+  return within('the latest answer, after the deadline', LATE_MS_MAX, latest_ms - DEADLINE_MS);
 }
 
-async function measureOthers(): Promise<Goal> {
+async function measureOthers(opened: AsyncDisposableStack): Promise<Goal> {
   const settings = { MUSTER_OUTBOUND_ALLOW: '127.0.0.1', MUSTER_VERIFICATION_TIMEOUT_MS: '60000' };
-  await using arena = await openArena('Muster', { settings });
+  const arena = await openArena(opened, { settings });
   const silent = [opened.use(await listenAt('127.0.0.1')), opened.use(await listenAt('127.0.0.1'))];
   const find = await makeGameOf(
     arena.program,
     silent.map(({ port }) => port),
   );
-  await using callers = await startCallers();
-  const target = targetOf(arena, () => arena.reset({ lobbies: 1, seats: SEATS }));
-  const measure = () => callOf(target, callers, { clients: CLIENTS, seconds: SECONDS, per_second: FINDS_PER_SECOND });
+  const callers = opened.use(await startCallers());
+  const target = findsIn('Muster', arena, { lobbies: 1, seats: SEATS });
+  const measure = () => takeTurn(target, callers, { clients: CLIENTS, seconds: SECONDS, per_second: FINDS_PER_SECOND });
   for (let turn = 0; turn < 3; turn += 1) await measure();
-  const alone: { p50: number; p99: number }[] = [];
-  const beside: { p50: number; p99: number }[] = [];
+  const alone: { p50_ms: number; p99_ms: number }[] = [];
+  const beside: { p50_ms: number; p99_ms: number }[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     alone.push(await measure());
     const leaving = new AbortController();
     const before = connectionsOf(silent);
     const stuck = Array.from({ length: HANGING }, (_, index) => find(index % 2, leaving.signal).catch(() => {}));
-    await waitFor(() => connectionsOf(silent) - before === UNDER_WAY, 'all that may be under way');
+    await waitFor(() => connectionsOf(silent) - before === UNDER_WAY, 'as many as may be under way');
     beside.push(await measure());
     leaving.abort();
     await Promise.all(stuck);
   }
   const rows = [alone, beside].map((all, index) => [
     ['nothing else', `beside ${HANGING} that hang`][index] ?? '',
-    ...(['p50', 'p99'] as const).map((part) => middleOf(all.map((one) => one[part])).toFixed(2)),
+    ...(['p50_ms', 'p99_ms'] as const).map((part) => middleOf(all.map((one) => one[part])).toFixed(2)),
   ]);
   printTable(`Finds of another namespace, ${FINDS_PER_SECOND} a second, medians of ${ROUNDS} rounds by turns`, [
     ['', 'p50 ms', 'p99 ms'],
     ...rows,
   ]);
-  // Each is compared with the one before it, for machines have better and worse moments.
-  const ratio = middleOf(beside.map(({ p99 }, round) => p99 / (alone[round]?.p99 ?? Number.NaN)));
-  return { what: 'p99 of others, pairs', limit: '<= 2.00×', figure: show.ratio(ratio), is_met: ratio <= 2 };
+  // Each is compared with the turn before it, since the machine's speed changes.
+  const ratio = middleOf(beside.map(({ p99_ms }, round) => p99_ms / (alone[round]?.p99_ms ?? Number.NaN)));
+  return atMost('p99 of others, pairs', 2, ratio);
 }
 
-/** A game with a mode for each port, whose finds are verified there. Gives how to find: the code of a refusal. */
+/** Makes a game with a mode for each port, whose finds are verified there. Returns a function that finds, and gives the code of a refusal. */
 async function makeGameOf({ api, administrator_token }: Program, ports: number[]) {
   const game = await makeGame(api, administrator_token);
   const image_id = await uploadScript(api, game, QUIET_SOURCE);
@@ -128,7 +131,7 @@ async function makeGameOf({ api, administrator_token }: Program, ports: number[]
   return async (mode: number, signal?: AbortSignal): Promise<string | undefined> => {
     const body = { game_modes: [`mode-${mode}`] };
     const request = { token: game.public_token, body, ...(signal ? { signal } : {}) };
-    return (await api.call('POST', FIND_PATH, request)).body.code;
+    return (await api.call('POST', FIND.path, request)).body.code;
   };
 }
 

@@ -11,7 +11,7 @@ declare module 'swagger-ui-dist/swagger-ui-bundle.js' {
 declare module 'negotiator' {
   export default class Negotiator {
     constructor(request: { headers: Record<string, string> });
-    /** Of the available encodings those that are accepted, the best first; `preferred` decides between equals. */
+    /** Returns the accepted ones of the available encodings, best first. `preferred` orders equals. */
     encodings(available: string[], options: { preferred: string[] }): string[];
   }
 }

@@ -14,10 +14,10 @@ import { Settings } from './settings.ts';
 
 const PORT_MAX = 65_535;
 const NAME_SERVER = /^(?:\[(?<v6>[^\]]+)\](?::\d{1,5})?|(?<address>[0-9.]+)(?::\d{1,5})?|(?<address>[0-9A-Fa-f:]+))$/;
-/** Part of a machine's servers that the games of one developer group may have, unless the operator says otherwise. */
+/** Default share of a machine's servers for the games of one developer group. */
 const GROUP_SHARE_DEFAULT = 0.75;
 const MIB = 1_024 ** 2;
-/** Settings whose values are not repeated; an address may hold a password. */
+/** Settings whose values never appear in messages. An address may contain a password. */
 const SECRETS = [
   'DATABASE_URL',
   'REDIS_URL',
@@ -35,7 +35,10 @@ interface CaptchaKeys {
   secret_key: string;
 }
 
-/** What the service runs with: the settings, completed and checked against each other. */
+/**
+ * The configuration of the service: the settings, completed with defaults and checked against each other. Settings that
+ * only one feature reads are in a group with its name.
+ */
 export interface Config {
   host: string;
   port: number;
@@ -44,21 +47,21 @@ export interface Config {
   disk_reserve_bytes: number;
   /** Without a slash at the end. */
   public_url: string;
-  /** Where processes on this machine reach the service. */
+  /** The address at which processes on this machine reach the service. */
   local_url: string;
   database_url: string | undefined;
   database_pool: number;
-  /** Downloads and uploads that may be under way at one time. */
+  /** Maximum number of concurrent downloads and uploads. */
   transfers_max: number;
-  /** Undefined: objects are files in the data directory. */
+  /** Undefined to store objects in the data directory. */
   s3: S3Settings | undefined;
   trusted_proxies: Network[];
-  /** Undefined: the address of a trusted proxy is enough. */
+  /** Undefined if the address of a trusted proxy suffices. */
   proxy_secret: string | undefined;
   limits: {
     is_on: boolean;
     scale: number;
-    /** Undefined: each process counts by itself. */
+    /** Undefined if each process counts for itself. */
     store: StoreSettings | undefined;
   };
   log: Settings['MUSTER_LOG'];
@@ -68,41 +71,46 @@ export interface Config {
   sites_domain: string;
   /** Further names by which the API is reached. */
   own_hosts: string[];
-  domains_allow: string[];
-  /** None: those of the machine. */
-  name_servers: string[];
-  server_ports: { min: number; max: number };
-  servers_max: number;
-  servers_per_group_max: number;
-  ready_timeout_ms: number;
-  seat_timeout_ms: number;
-  player_timeout_ms: number;
+  domains: {
+    domains_allow: string[];
+    /** Empty to use those of the machine. */
+    name_servers: string[];
+  };
+  servers: {
+    server_ports: { min: number; max: number };
+    servers_max: number;
+    servers_per_group_max: number;
+  };
+  lobbies: {
+    ready_timeout_ms: number;
+    seat_timeout_ms: number;
+    player_timeout_ms: number;
+    receipts_per_second_max: number;
+  };
   request_timeout_ms: number;
   verification_timeout_ms: number;
   outbound_allow: string[];
   ip_database_file: string | undefined;
-  /** 0: for ever. */
+  /** 0 keeps the history for ever. */
   history_days: number;
-  receipts_per_second_max: number;
-  /** Of providers of captchas, for versions without keys of their own. */
+  /** Keys for captchas of versions that have no keys of their own. */
   shared_captcha_keys: { hcaptcha?: CaptchaKeys; turnstile?: CaptchaKeys };
-  hcaptcha_url: string;
-  turnstile_url: string;
-  captcha_timeout_ms: number;
-  captcha_is_open_when_down: boolean;
+  captcha: {
+    hcaptcha_url: string;
+    turnstile_url: string;
+    captcha_timeout_ms: number;
+    captcha_is_open_when_down: boolean;
+  };
   /** Absolute. */
   address_classes_file: string | undefined;
   picture_quota: { day_bytes_max: number; kept_bytes_max: number };
-  /** Undefined: as many as the descriptors allow, up to a limit. */
+  /** Undefined to derive it from the limit of file descriptors. */
   connections_per_address_max: number | undefined;
-  watch_hold_ms: number;
-  watchers_max: number;
-  watchers_per_caller_max: number;
-  sockets_max: number;
-  sockets_per_caller_max: number;
+  watch: { watch_hold_ms: number; watchers_max: number; watchers_per_caller_max: number };
+  sockets: { sockets_max: number; sockets_per_caller_max: number };
 }
 
-/** Reads the settings. Throws {@link StartError} for a value that is wrong and for a MUSTER_ name that does not exist. */
+/** Reads the settings. Throws StartError for an invalid value, and for a MUSTER_ name that is not a setting. */
 export function readConfig(environment: Record<string, string | undefined> = process.env): Config {
   const settings = parseSettings(environment);
   const url_host = settings.MUSTER_HOST.includes(':') ? `[${settings.MUSTER_HOST}]` : settings.MUSTER_HOST;
@@ -115,7 +123,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   }
   if (settings.MUSTER_WATCH_HOLD_MS >= settings.MUSTER_REQUEST_TIMEOUT_MS) {
     throw new StartError(
-      `MUSTER_WATCH_HOLD_MS (${settings.MUSTER_WATCH_HOLD_MS}) must be below MUSTER_REQUEST_TIMEOUT_MS (${settings.MUSTER_REQUEST_TIMEOUT_MS}): a poll that waits longer than a request may take never answers.`,
+      `MUSTER_WATCH_HOLD_MS (${settings.MUSTER_WATCH_HOLD_MS}) must be below MUSTER_REQUEST_TIMEOUT_MS (${settings.MUSTER_REQUEST_TIMEOUT_MS}): otherwise long polls time out before they answer.`,
     );
   }
   const trusted_proxies = readTrustedProxies(settings.MUSTER_TRUSTED_PROXIES);
@@ -153,40 +161,52 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
     sites_domain: settings.MUSTER_SITES_DOMAIN,
     own_hosts: splitList(settings.MUSTER_OWN_HOSTS),
-    domains_allow: splitList(settings.MUSTER_DOMAINS_ALLOW),
-    name_servers: parseNameServers(settings.MUSTER_NAME_SERVERS),
-    server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS, settings.MUSTER_PORT),
-    servers_max: settings.MUSTER_SERVERS_MAX,
-    servers_per_group_max:
-      settings.MUSTER_SERVERS_PER_GROUP_MAX ?? Math.ceil(settings.MUSTER_SERVERS_MAX * GROUP_SHARE_DEFAULT),
-    ready_timeout_ms: settings.MUSTER_READY_TIMEOUT_MS,
-    seat_timeout_ms: settings.MUSTER_SEAT_TIMEOUT_MS,
-    player_timeout_ms: settings.MUSTER_PLAYER_TIMEOUT_MS,
+    domains: {
+      domains_allow: splitList(settings.MUSTER_DOMAINS_ALLOW),
+      name_servers: parseNameServers(settings.MUSTER_NAME_SERVERS),
+    },
+    servers: {
+      server_ports: parsePortRange(settings.MUSTER_SERVER_PORTS, settings.MUSTER_PORT),
+      servers_max: settings.MUSTER_SERVERS_MAX,
+      servers_per_group_max:
+        settings.MUSTER_SERVERS_PER_GROUP_MAX ?? Math.ceil(settings.MUSTER_SERVERS_MAX * GROUP_SHARE_DEFAULT),
+    },
+    lobbies: {
+      ready_timeout_ms: settings.MUSTER_READY_TIMEOUT_MS,
+      seat_timeout_ms: settings.MUSTER_SEAT_TIMEOUT_MS,
+      player_timeout_ms: settings.MUSTER_PLAYER_TIMEOUT_MS,
+      receipts_per_second_max: settings.MUSTER_RECEIPTS_PER_SECOND_MAX,
+    },
     request_timeout_ms: settings.MUSTER_REQUEST_TIMEOUT_MS,
     verification_timeout_ms: settings.MUSTER_VERIFICATION_TIMEOUT_MS,
     outbound_allow: parseOutboundAllow(settings.MUSTER_OUTBOUND_ALLOW),
     ip_database_file: settings.MUSTER_IP_DATABASE,
     history_days: settings.MUSTER_HISTORY_DAYS,
-    receipts_per_second_max: settings.MUSTER_RECEIPTS_PER_SECOND_MAX,
     shared_captcha_keys: {
       ...readCaptchaKeys('hcaptcha', settings.MUSTER_HCAPTCHA_SITE_KEY, settings.MUSTER_HCAPTCHA_SECRET_KEY),
       ...readCaptchaKeys('turnstile', settings.MUSTER_TURNSTILE_SITE_KEY, settings.MUSTER_TURNSTILE_SECRET_KEY),
     },
-    hcaptcha_url: settings.MUSTER_HCAPTCHA_URL,
-    turnstile_url: settings.MUSTER_TURNSTILE_URL,
-    captcha_timeout_ms: settings.MUSTER_CAPTCHA_TIMEOUT_MS,
-    captcha_is_open_when_down: settings.MUSTER_CAPTCHA_WHEN_DOWN === 'open',
+    captcha: {
+      hcaptcha_url: settings.MUSTER_HCAPTCHA_URL,
+      turnstile_url: settings.MUSTER_TURNSTILE_URL,
+      captcha_timeout_ms: settings.MUSTER_CAPTCHA_TIMEOUT_MS,
+      captcha_is_open_when_down: settings.MUSTER_CAPTCHA_WHEN_DOWN === 'open',
+    },
     address_classes_file: settings.MUSTER_ADDRESS_CLASSES && resolve(settings.MUSTER_ADDRESS_CLASSES),
     picture_quota: {
       day_bytes_max: settings.MUSTER_PICTURES_DAY_MIB * MIB,
       kept_bytes_max: settings.MUSTER_PICTURES_MIB * MIB,
     },
     connections_per_address_max: settings.MUSTER_CONNECTIONS_PER_ADDRESS_MAX,
-    watch_hold_ms: settings.MUSTER_WATCH_HOLD_MS,
-    watchers_max: settings.MUSTER_WATCHERS_MAX,
-    watchers_per_caller_max: settings.MUSTER_WATCHERS_PER_CALLER_MAX,
-    sockets_max: settings.MUSTER_SOCKETS_MAX,
-    sockets_per_caller_max: settings.MUSTER_SOCKETS_PER_CALLER_MAX,
+    watch: {
+      watch_hold_ms: settings.MUSTER_WATCH_HOLD_MS,
+      watchers_max: settings.MUSTER_WATCHERS_MAX,
+      watchers_per_caller_max: settings.MUSTER_WATCHERS_PER_CALLER_MAX,
+    },
+    sockets: {
+      sockets_max: settings.MUSTER_SOCKETS_MAX,
+      sockets_per_caller_max: settings.MUSTER_SOCKETS_PER_CALLER_MAX,
+    },
   };
 }
 
@@ -207,17 +227,17 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
   if (problem) {
     const name = problem.path.slice(1);
     const shape = Settings.properties[name as keyof Settings];
-    const shown = SECRETS.includes(name) ? '' : ` is "${blotUser(String(given[name]))}", which`;
+    const shown = SECRETS.includes(name) ? '' : ` is "${hideUser(String(given[name]))}", which`;
     throw new StartError(`${name}${shown} cannot be used (${expectation(shape)}). ${shape.description}`);
   }
   return Value.Decode(Settings, completed);
 }
 
-/** The environment of a process that may have more fetches under way; undefined when this one says how many. */
+/** Returns an environment that allows more concurrent fetches; undefined if the current one sets the limit already. */
 export const environmentForMoreFetches = () => allowingMoreFetches(process.env);
 
-/** Takes out of an address who is to be logged in, and with which password. */
-function blotUser(text: string): string {
+/** Removes user and password from an address. */
+function hideUser(text: string): string {
   return text.replace(/\/\/.*@/, '//…@');
 }
 
@@ -228,7 +248,7 @@ function expectation(shape: TSchema): string {
   return `expected the form ${shape.pattern}`;
 }
 
-/** Both keys of a provider, or none. */
+/** Returns the keys of a provider. Throws StartError if only one of the two is set. */
 function readCaptchaKeys(
   provider: 'hcaptcha' | 'turnstile',
   site_key: string | undefined,
@@ -248,7 +268,7 @@ function parsePortRange(text: string, own_port: number): { min: number; max: num
   }
   if (own_port >= min && own_port <= max) {
     throw new StartError(
-      `MUSTER_SERVER_PORTS is "${text}", where MUSTER_PORT (${own_port}) lies too: choose ports that are not the service's own.`,
+      `MUSTER_SERVER_PORTS is "${text}", which includes MUSTER_PORT (${own_port}): choose a range without it.`,
     );
   }
   return { min, max };

@@ -1,6 +1,6 @@
 import type { Config } from './config.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
-import { createProcessRuntime } from './features/servers/runtimes/process.ts';
+import { openProcessRuntime } from './features/servers/runtimes/process/process-runtime.ts';
 import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';
 import { type DataDirectory, openDataDirectory } from './platform/data-directory.ts';
@@ -9,51 +9,56 @@ import { createCors } from './platform/http/cors.ts';
 import { type Answering, createPort } from './platform/http/listen.ts';
 import { createWaitingAnswers } from './platform/http/waiting.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
+import type { Absence } from './platform/waiting.ts';
 
-/** What the service has on its machine, whether its database is there or not. */
+const STARTING: Absence = { code: 'DATABASE_UNAVAILABLE', reason: 'it is starting' };
+
+/** The parts of the service that need no database. */
 export interface Machine extends AsyncDisposable {
   data: DataDirectory;
   runtime: Runtime;
-  /** Undefined where the operator names none. */
+  /** Undefined if none is configured. */
   ip_database: Awaited<ReturnType<typeof openIpDatabase>> | undefined;
   address_classes: AddressClasses;
-  /** Answers at the service's port from now on. Throws StartError when it cannot listen there. */
+  /** Starts to answer on the service's port. Throws StartError if it cannot listen there. */
   answerBy(answering: Answering): Promise<void>;
-  /** Answers there, until then, that the service is not ready, and why. */
-  answerWaiting(reason: string): Promise<void>;
-  /** Takes no more connections, and ends those there are in time. */
+  /** Answers all requests, until `answerBy` is called, that the service is not ready and why. */
+  answerWaiting(absence: Absence): Promise<void>;
+  /** Accepts no more connections, and ends the open ones within a time limit. */
   stopAnswering(): Promise<void>;
-  /** Lets other programs have the port while the service is away. */
+  /** Releases the port, so that other programs can use it while the service is stopped. */
   releasePort(): void;
 }
 
-/** Opens what needs no database. Throws StartError. */
+/** Opens the parts that need no database. Throws StartError. */
 export async function openMachine(config: Config, events: Events): Promise<Machine> {
   await using opened = new AsyncDisposableStack();
   const { ip_database_file, public_url, local_url } = config;
   const ip_database = ip_database_file === undefined ? undefined : await openIpDatabase(ip_database_file);
   const address_classes = await readAddressClasses(config.address_classes_file);
   const data = opened.use(openDataDirectory(config.data_directory));
-  const runtime = await createProcessRuntime({
+  const is_root = process.getuid?.() === 0;
+  const runtime = await openProcessRuntime({
     directory: data.folder('servers'),
     programs_directory: data.folder('programs'),
+    host: config.server_host,
+    has_separate_users: is_root,
   });
-  const is_root = process.getuid?.() === 0;
   const port = createPort({ ...config, hold_file: is_root ? `${data.path}/port-hold` : undefined });
 
-  let waits_because: string | undefined;
+  let awaited: Absence | undefined;
   const waiting: Answering = {
     fetch: createWaitingAnswers({
       cors: createCors([public_url, local_url]),
       public_url,
-      reason: () => waits_because ?? 'it is starting',
+      absence: () => awaited ?? STARTING,
     }),
     evict: (taken) => evictFromPort({ events, runtime }, taken),
   };
   opened.defer(async () => {
     await port.stop();
-    // Without the database nothing else tells whether game servers stay, who must not find the port free.
-    if (waits_because !== undefined && (await runtime.list()).length === 0) port.release();
+    // Game servers that keep running must not get the port. Without a database only the runtime knows whether there are any.
+    if (awaited !== undefined && (await runtime.list()).length === 0) port.release();
   });
   const everything = opened.move();
   return {
@@ -63,11 +68,11 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
     address_classes,
     async answerBy(answering) {
       await port.answerBy(answering);
-      waits_because = undefined;
+      awaited = undefined;
     },
-    async answerWaiting(reason) {
-      const is_new = waits_because === undefined;
-      waits_because = reason;
+    async answerWaiting(absence) {
+      const is_new = awaited === undefined;
+      awaited = absence;
       if (is_new) await port.answerBy(waiting);
     },
     stopAnswering: port.stop,

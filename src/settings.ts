@@ -26,7 +26,7 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 1_048_576,
     description:
-      "Megabytes to keep free for the database on the data directory's disk. Below, uploads and unpacking are refused and logs dropped.",
+      "Megabytes to keep free for the database on the data directory's disk. With less, uploads and builds are refused and server logs dropped.",
   }),
   MUSTER_PUBLIC_URL: Type.Optional(
     Type.String({
@@ -70,7 +70,7 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 100,
     description:
-      'Connections to PostgreSQL, besides four for notifications, seats, connected players and lobby states.',
+      'Size of the pool of connections to PostgreSQL. Four more are used: for notifications, seats, connected players and lobby states.',
   }),
   MUSTER_LOG: Type.Union(
     [Type.Literal('error'), Type.Literal('warn'), Type.Literal('info'), Type.Literal('debug'), Type.Literal('off')],
@@ -138,14 +138,14 @@ export const Settings = Type.Object({
     default: 500,
     minimum: 1,
     maximum: 10_000,
-    description: 'Maximum of game servers running on this machine.',
+    description: 'Maximum number of game servers on this machine.',
   }),
   MUSTER_SERVERS_PER_GROUP_MAX: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 10_000,
       description:
-        'Maximum of game servers on this machine for the games of one developer group. Default: three quarters of MUSTER_SERVERS_MAX.',
+        'Maximum number of game servers on this machine for the games of one developer group. Default: three quarters of MUSTER_SERVERS_MAX.',
     }),
   ),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
@@ -202,7 +202,7 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 10_000,
     description:
-      'Finds, joins and creates per second for which a receipt, which explains the outcome, is kept for an hour.',
+      'Finds, joins and creates per second that get a receipt, which explains the outcome and is kept for an hour.',
   }),
   MUSTER_HCAPTCHA_SITE_KEY: Type.Optional(
     Type.String({
@@ -266,7 +266,7 @@ export const Settings = Type.Object({
       minimum: 1,
       maximum: 1_000_000,
       description:
-        'Connections that one address may have, or one IPv6 network of 64 bits. Default: 2048, or half of all descriptors (ulimit -n) where that is less.',
+        'Maximum number of connections from one address, or from one /64 network of IPv6. Default: 2048, or half of the file descriptors (ulimit -n) if that is less.',
     }),
   ),
   MUSTER_WATCH_HOLD_MS: Type.Integer({
@@ -279,26 +279,26 @@ export const Settings = Type.Object({
     default: 20_000,
     minimum: 1,
     maximum: 10_000_000,
-    description: 'Maximum of waiting long polls and WebSocket subscriptions.',
+    description: 'Maximum number of waiting long polls and WebSocket subscriptions.',
   }),
   MUSTER_WATCHERS_PER_CALLER_MAX: Type.Integer({
     default: 128,
     minimum: 1,
     maximum: 10_000_000,
     description:
-      'Maximum of waiting long polls and subscriptions for each caller, or for each address where players share a token.',
+      'Maximum number of waiting long polls and subscriptions per caller; per address for tokens that players share.',
   }),
   MUSTER_SOCKETS_MAX: Type.Integer({
     default: 20_000,
     minimum: 1,
     maximum: 1_000_000,
-    description: 'Maximum of open WebSockets.',
+    description: 'Maximum number of open WebSockets.',
   }),
   MUSTER_SOCKETS_PER_CALLER_MAX: Type.Integer({
     default: 64,
     minimum: 1,
     maximum: 1_000_000,
-    description: 'Maximum of open WebSockets for each address and for each caller.',
+    description: 'Maximum number of open WebSockets per address, and per caller.',
   }),
 });
 

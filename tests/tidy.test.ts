@@ -3,9 +3,9 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
 
 const ROOT = resolve(import.meta.dir, '..');
-/** Longer files are listed as advice: two ideas may be in one. */
+/** Longer files are listed as advice, because they may hold two ideas. */
 const LINES_ADVISED_MAX = 300;
-/** Names that say nothing of what a file holds. */
+/** Names that do not say what a file holds. */
 const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.ts$/;
 
 /** Words and phrases that plain English says in another way: things are "it", and a caller or a player has a name. */
@@ -16,13 +16,11 @@ const UNCLEAR = [
   /\bit is (looked|asked|counted|seen)\b/i,
   /\bthe same (of|to)\b/i,
 ];
-/** Files that are not in plain English yet. Remove a line when its files are. */
-const NOT_YET_PLAIN = [/^src\/platform\/http\//, /^docs\/decisions\/002[23]/];
 
 interface Import {
   from: string;
   to: string;
-  /** What was written: a path, or the name of a package. */
+  /** A path, or the name of a package. */
   specifier: string;
 }
 
@@ -37,11 +35,11 @@ describe('the house is tidy', () => {
     expect(local.length).toBeGreaterThan(300);
   });
 
-  test('arrows between layers point downwards: main → commands → service → machine → features → platform', () => {
+  test('arrows between layers point downwards: main → commands → service → composition, front, base, machine → features → platform', () => {
     expect(local.filter(({ from, to }) => !mayUseLayer(from, to))).toEqual([]);
   });
 
-  test('the client is for browsers: it imports nothing but its own files, and nothing of what only Bun or Node has', () => {
+  test('the client is for browsers: it imports only its own files and uses nothing that only Bun or Node has', () => {
     const isOfClient = (path: string) => path.startsWith('src/client/');
     const client = sources.filter(isOfClient);
     expect(client.length).toBeGreaterThan(3);
@@ -49,21 +47,27 @@ describe('the house is tidy', () => {
     expect(client.filter((path) => /\b(Bun|process|Buffer)\./.test(read(path)))).toEqual([]);
   });
 
-  test('inside a feature: routes → door → store → tables, and rules know nothing but types', () => {
+  test('inside a feature: feature → routes → public API → store → tables; rules import only types', () => {
     const within = local.filter(({ from, to }) => featureOf(from) !== undefined && featureOf(from) === featureOf(to));
     expect(within.filter(({ from, to }) => !mayUseRole(from, to))).toEqual([]);
   });
 
-  test('between features only doors are open; tables may point to tables, and shapes may hold shapes', () => {
+  test('a feature imports only public APIs and shapes of others, and tables may reference tables', () => {
     expect(betweenFeatures().filter(({ from, to }) => !mayCross(from, to))).toEqual([]);
   });
 
-  test('features do not call each other in a circle', () => {
+  test('a feature is composed in its feature.ts, and composition.ts alone imports that', () => {
+    const composed = local.filter(({ to }) => featureOf(to) !== undefined && roleOf(to) === 'feature');
+    expect(composed.length).toBeGreaterThan(15);
+    expect(composed.filter(({ from }) => from !== 'src/composition.ts')).toEqual([]);
+  });
+
+  test('features do not import each other in a circle', () => {
     const calls = betweenFeatures().filter(({ from }) => roleOf(from) !== 'tables');
     expect(findCircle(calls)).toEqual([]);
   });
 
-  test('inside a feature no file needs another in a circle', () => {
+  test('files of a feature do not import each other in a circle', () => {
     const within = local.filter(({ from, to }) => featureOf(from) !== undefined && featureOf(from) === featureOf(to));
     expect(within.length).toBeGreaterThan(100);
     expect(findCircle(within, (path) => path)).toEqual([]);
@@ -84,7 +88,7 @@ describe('the house is tidy', () => {
     expect(readers).toEqual(['src/config.ts']);
   });
 
-  test('only platform/database knows a driver, and only it knows of the embedded PostgreSQL', () => {
+  test('only platform/database imports a driver or the embedded PostgreSQL', () => {
     const drivers = imports.filter(({ specifier }) =>
       /^(postgres|drizzle-orm\/(postgres-js|migrator).*)$/.test(specifier),
     );
@@ -93,21 +97,20 @@ describe('the house is tidy', () => {
     expect(strangers.filter(({ from }) => !from.startsWith('src/platform/database/'))).toEqual([]);
   });
 
-  test('no path but the route table adds routes: only platform/http knows Elysia', () => {
+  test('only the route table adds routes: only platform/http imports Elysia', () => {
     const elysia = imports.filter(({ specifier }) => /^(elysia|@elysiajs\/.*)$/.test(specifier));
     expect(elysia.filter(({ from }) => !from.startsWith('src/platform/http/'))).toEqual([]);
   });
 
-  test('every file says by its name what it holds', () => {
+  test('file names are specific', () => {
     expect(files.filter((path) => VAGUE_NAMES.test(basename(path)))).toEqual([]);
     expect(files.filter((path) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test|\.d)?\.ts$/.test(basename(path)))).toEqual([]);
   });
 
   test('comments, messages and docs are in plain English', () => {
     const texts = [...sources, ...listFiles('{docs/**/*,README}.md')];
-    const plain = texts.filter((path) => !NOT_YET_PLAIN.some((exception) => exception.test(path)));
-    expect(plain.length).toBeGreaterThan(100);
-    const unclear = plain.flatMap((path) =>
+    expect(texts.length).toBeGreaterThan(100);
+    const unclear = texts.flatMap((path) =>
       read(path)
         .split('\n')
         .flatMap((line, index) =>
@@ -132,9 +135,21 @@ afterAll(() => {
   }
 });
 
-const LAYERS = ['main', 'commands', 'service', 'machine', 'features', 'config', 'settings', 'platform'];
+const LAYERS = [
+  'main',
+  'commands',
+  'service',
+  'composition',
+  'front',
+  'base',
+  'machine',
+  'features',
+  'config',
+  'settings',
+  'platform',
+];
 
-/** Features are given what they need of the configuration as values. */
+/** Features receive settings as values, so they do not import the configuration. */
 function mayUseLayer(from: string, to: string): boolean {
   if (basename(to) === 'package.json') return true;
   const [above, below] = [layerOf(from), layerOf(to)];
@@ -146,30 +161,31 @@ function layerOf(path: string): string {
   return (path.split('/')[1] ?? '').replace('.ts', '');
 }
 
-/** Who must not be known by whom, of the files of one feature. */
+/** The files of its own feature that a file must not import. */
 const NEVER: Record<string, RegExp> = {
   tables: /^(?!config$)/,
-  wire: /^(.*routes|.*store|reconcile|door|rules)$/,
+  wire: /^(.*routes|.*store|reconcile|public-api|rules)$/,
   store: /^(?!tables|store|.*-store)/,
-  rules: /^(routes|store|.*-store|reconcile|door)$/,
+  rules: /^(routes|store|.*-store|reconcile|public-api)$/,
   routes: /^(store|.*-store|tables|reconcile)$/,
 };
 
 function mayUseRole(from: string, to: string): boolean {
   const [user, used] = [roleOf(from), roleOf(to)];
-  if (used.endsWith('routes')) return false;
+  if (used === 'feature') return false;
+  if (used.endsWith('routes')) return user === 'feature';
   const kind = ['store', 'routes'].find((role) => user.endsWith(`-${role}`)) ?? user;
   return !NEVER[kind]?.test(used);
 }
 
 function roleOf(path: string): string {
   const name = basename(path, '.ts');
-  return name === featureOf(path) ? 'door' : name;
+  return name === featureOf(path) ? 'public-api' : name;
 }
 
 function mayCross(from: string, to: string): boolean {
   const used = roleOf(to);
-  return used === 'door' || used === 'wire' || (used === 'tables' && roleOf(from) === 'tables');
+  return used === 'public-api' || used === 'wire' || (used === 'tables' && roleOf(from) === 'tables');
 }
 
 function betweenFeatures(): Import[] {
@@ -179,13 +195,13 @@ function betweenFeatures(): Import[] {
   });
 }
 
-/** `lobbies` for src/features/lobbies/…; undefined for what belongs to no feature. */
+/** Returns `lobbies` for src/features/lobbies/…, and undefined for a file outside of features. */
 function featureOf(path: string): string | undefined {
   const [, layer, feature, ...rest] = path.split('/');
   return layer === 'features' && rest.length > 0 ? feature : undefined;
 }
 
-/** Returns features, or files, that need each other; empty when there are none. */
+/** Returns a circle of features, or of files, that import each other; empty if there is none. */
 function findCircle(arrows: Import[], nameOf: (path: string) => string = (path) => featureOf(path) ?? ''): string[] {
   const needs = Map.groupBy(arrows, ({ from }) => nameOf(from));
   const is_free = new Set<string>();

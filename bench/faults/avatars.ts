@@ -16,7 +16,7 @@ export const avatars: Fault = {
   name: 'avatars',
   title: `for ${SECONDS} s an address makes guests with a game's public token, and each uploads avatars of 1.9 MB`,
   async run(trial) {
-    // Everybody is counted as by default: what is limited is part of what is measured.
+    // With the default rate limits, which are part of what is measured.
     const subject = await trial.start({ settings: { MUSTER_LIMITS_SCALE: '1' } });
     const { api } = subject.program;
     const objects = join(subject.home.data_directory, 'objects');
@@ -50,7 +50,7 @@ export const avatars: Fault = {
   },
 };
 
-/** A new guest who changes its picture some times. Gives the status and the code of a refusal. */
+/** Creates a guest who changes its picture several times. Returns the status and the code of a refusal. */
 async function uploadAvatars(
   api: Api,
   public_token: string,

@@ -13,14 +13,14 @@ const RANDOM_BYTES = 65_536 * 3;
 
 export const compression: Fault = {
   name: 'compression',
-  title: `${READERS} clients ask for a text of 80 MiB in brotli and do not read it`,
+  title: `${READERS} clients request a text of 80 MiB in brotli and do not read it`,
   async run(trial) {
     const subject = await trial.start();
     const { api, administrator_token, pid } = subject.program;
     const game = await makeGame(api, administrator_token);
     const { name_id } = (await api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token })).game;
     const file = Buffer.alloc((trial.is_quick ? 20 : 80) * MIB, '\n');
-    // As text that does not shrink to nothing: base64 of random bytes.
+    // Base64 of random bytes: text that compresses only a little.
     for (let at = 0; at < file.length; at += (RANDOM_BYTES * 4) / 3) {
       const bytes = new Uint8Array(RANDOM_BYTES);
       for (let part = 0; part < RANDOM_BYTES; part += 65_536)

@@ -1,20 +1,20 @@
 import type { Socket } from 'bun';
 
-/** What came of a request: its status, with the code of a refusal, or that there was none. */
+/** The outcome of a request: its status, with the code of a refusal, or why there is no answer. */
 export interface Answered {
   outcome: string;
   text?: string;
 }
 
 interface Connection {
-  /** Where it comes from. */
+  /** The local address of the request. */
   address: string;
   socket: Socket<Connection>;
   text: string;
   settle(answered: Answered): void;
 }
 
-/** Connections that are kept and used again; one request at a time on each. Each request comes from the next address. */
+/** Keeps connections and reuses them, for one request at a time on each. Each request has the next local address. */
 export function createConnections({
   port,
   addresses,
@@ -22,7 +22,7 @@ export function createConnections({
 }: {
   port: number;
   addresses: string[];
-  /** Each request over a connection of its own. */
+  /** Whether each request opens a connection of its own. */
   is_fresh?: boolean;
 }) {
   const open = new Set<Connection>();
@@ -77,8 +77,8 @@ export function createConnections({
   };
 }
 
-/** Asks once, from a loopback address. */
-export async function askFrom(address: string, port: number, request: string): Promise<Answered & { ms: number }> {
+/** Sends one request from a loopback address. */
+export async function requestFrom(address: string, port: number, request: string): Promise<Answered & { ms: number }> {
   const connections = createConnections({ port, addresses: [address], is_fresh: true });
   const started = performance.now();
   const answered = await connections.ask(request);
@@ -86,7 +86,7 @@ export async function askFrom(address: string, port: number, request: string): P
   return { ...answered, ms: performance.now() - started };
 }
 
-/** The text of a request without a body, or with one of JSON. */
+/** Returns the text of a request, with a JSON body or without one. */
 export function requestOf(method: string, path: string, headers: Record<string, string>, body?: unknown): string {
   const content = body === undefined ? '' : JSON.stringify(body);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -94,9 +94,9 @@ export function requestOf(method: string, path: string, headers: Record<string, 
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}${length}\r\n${content}`;
 }
 
-/** A connection of an attacker, which sends what it is told and reads, or does not. */
+/** A connection of an attacker, which sends what it is given, and may or may not read. */
 export interface Held {
-  /** The status of what was answered; undefined while nothing was. */
+  /** The status of its answer; undefined without one. */
   status: string | undefined;
   is_closed: boolean;
   write(text: string): void;
@@ -107,11 +107,11 @@ interface HoldOptions {
   count: number;
   address: string;
   request: string;
-  /** Whether it reads on after the first bytes of the answer. */
+  /** Whether it keeps reading after the first bytes of the answer. */
   reads: boolean;
 }
 
-/** Opens connections that stay, each with a request. Disposing of them closes them. */
+/** Opens connections that stay open, each with a request. Disposing of them closes them. */
 export async function holdConnections({ port, count, address, request, reads }: HoldOptions) {
   const sockets: Socket<Held>[] = [];
   const all: Held[] = [];

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import type { Home } from '../../tests/support/program.ts';
 
-/** A connection to the embedded PostgreSQL of a service, beside its own, as its owner. */
+/** Connects to a service's embedded PostgreSQL as its owner, beside the service's own connections. */
 export function openDatabaseOf({ data_directory }: Home) {
   const path = join(data_directory, 'postgres/socket/.s.PGSQL.5432');
   const database = openDatabase({ path, user: 'muster', database: 'postgres' }, 1);
@@ -13,7 +13,7 @@ export function openDatabaseOf({ data_directory }: Home) {
   return {
     queries: database.queries,
     execute,
-    /** The only number that a statement gives. */
+    /** Returns the one number that a statement selects. */
     count: async (statement: string): Promise<number> => Number(Object.values((await execute(statement))[0] ?? {})[0]),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };

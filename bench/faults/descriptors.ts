@@ -11,7 +11,7 @@ const LIVE_P99_MS = 500;
 
 export const descriptors: Fault = {
   name: 'descriptors',
-  title: `the service may open ${FILES_MAX} files, and one address opens ${CONNECTIONS} connections: half are silent, half send a byte a second; then as many that it opens again whenever they are closed`,
+  title: `the service may open ${FILES_MAX} files, and one address opens ${CONNECTIONS} connections: half are silent, half send a byte a second; then it reopens as many whenever they are closed`,
   async run(trial) {
     const command = ['/bin/sh', '-c', `ulimit -n ${FILES_MAX}; exec "$0" "$@"`, ...commandOf('executable')];
     const subject = await trial.start({ command, is_fresh: true });

@@ -8,7 +8,7 @@ import { atMost, calm, type Fault, failuresOf, holds, secondsSince, type Trial }
 const DISK_MIB = 2_048;
 const MIB = 1024 ** 2;
 const UPLOAD_BYTES = 32 * MIB;
-/** More than the service keeps for its database, so that some uploads fit. */
+/** More than the service reserves for its database, so that some uploads fit. */
 const FREE_BEFORE_BYTES = 800 * MIB;
 const UPLOADS_MAX = 40;
 const BACK_S_MAX = 30;
@@ -16,7 +16,7 @@ const BACK_S_WAITED = 60;
 
 export const diskFull: Fault = {
   name: 'disk',
-  title: 'uploads fill the disk of the data directory; then something else takes what is left',
+  title: 'uploads fill the disk of the data directory; then another program takes the rest',
   obstacle: () => (process.getuid?.() === 0 ? undefined : 'not root: no small disk can be mounted'),
   async run(trial) {
     const disk = await mountDisk(trial);
@@ -67,7 +67,7 @@ export const diskFull: Fault = {
   },
 };
 
-/** Sends the file of a build. Gives the status, and the code of a refusal. */
+/** Uploads a build. Returns the status, and the code of a refusal. */
 async function sendBuild(api: Api, { game_id, namespace_id, cloud_token: token }: TestGame): Promise<string> {
   const body = { name: 'Large', kind: 'archive', command: ['./server'] };
   const image_file = { path: 'server.tar', content_length: UPLOAD_BYTES };
@@ -80,7 +80,7 @@ async function sendBuild(api: Api, { game_id, namespace_id, cloud_token: token }
   return sent.ok ? String(sent.status) : `${sent.status} ${code}`;
 }
 
-/** A disk of its own in memory, which is gone with the trial. */
+/** Mounts a disk in memory for the trial. */
 async function mountDisk(trial: Trial): Promise<string> {
   const disk = await mkdtemp(join(tmpdir(), 'muster-disk-'));
   trial.opened.defer(() => rmdir(disk));
@@ -99,7 +99,7 @@ async function freeBytes(directory: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Writes a file of so many bytes, or of as many as there is room for. */
+/** Writes a file of this size, or as much of it as fits. */
 async function fill(path: string, bytes: number): Promise<void> {
   await using file = await open(path, 'w');
   const chunk = new Uint8Array(MIB);

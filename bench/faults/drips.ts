@@ -9,7 +9,8 @@ const LOOK_MS = 250;
 
 export const drips: Fault = {
   name: 'drips',
-  title: '300 connections of one address send bodies a byte a second: half to a route that refuses them at once',
+  title:
+    '300 connections of one address send bodies a byte a second, half of them to a route that refuses them at once',
   async run(trial) {
     const [count, seconds] = trial.is_quick ? [100, 65] : [300, 85];
     const subject = await trial.start();

@@ -12,7 +12,7 @@ const GONE_S_MAX = 20;
 const GONE_S_WAITED = 90;
 const STARTED_S_WAITED = 120;
 const LIVE_MS_MAX = 100;
-/** Soon enough that most are still ending. */
+/** Early enough that most are still ending. */
 const RESTART_AFTER_MS = 200;
 const START_S_MAX = 20;
 
@@ -46,7 +46,7 @@ export const ending: Fault = {
     if (again.starts > 1) trial.note('why the next start failed', again.why);
     trial.expect(atMost('ready again, after', START_S_MAX, again.seconds, 's'));
     if (!again.program) return;
-    // A deletion that the restart cut off is asked for again, as its caller would.
+    // Repeats the deletions that the restart cut off, as their caller would.
     void crowd.remove();
     const { result } = await trial.phase(subject, 'after the restart', () => crowd.end(), GONE_S_WAITED + 30);
     trial.expect(atMost('servers gone after the restart', GONE_S_MAX, result.seconds, 's'));
@@ -54,7 +54,7 @@ export const ending: Fault = {
   },
 };
 
-/** Servers that do nothing, of a game of their own. */
+/** Creates a game with servers that do nothing. */
 async function makeCrowd(trial: Trial, { home, program }: Subject) {
   const database = trial.opened.use(openDatabaseOf(home));
   const game = await makeGame(program.api, program.administrator_token);
@@ -67,7 +67,7 @@ async function makeCrowd(trial: Trial, { home, program }: Subject) {
   const countLeft = async () => ids.length - (await countOf('ended_at'));
 
   return {
-    /** Adds servers until there are so many, and waits until all have started. */
+    /** Adds servers up to this number, and waits until all have started. */
     async grow(size: number): Promise<void> {
       const wanted = ids.length + size - (await countLeft());
       const create = async () => {
@@ -79,14 +79,14 @@ async function makeCrowd(trial: Trial, { home, program }: Subject) {
       const haveStarted = async () => (await countOf('started_at')) === ids.length;
       await waitFor(haveStarted, 'the servers to start', STARTED_S_WAITED * 1_000);
     },
-    /** How many processes run in the folder of their build, whatever the database says. */
+    /** Counts the processes that run in the folder of the build, whatever the database says. */
     processes: (): number => listProcesses().filter((pid) => folderOf(pid).includes(body.runtime.build)).length,
-    /** Asks for the end of all. What is not answered does not count: whether they end does. */
+    /** Requests the end of all servers. The answers do not matter, only whether the servers end. */
     async remove(): Promise<void> {
       const removals = ids.map((id) => async () => void (await servers.destroy(id).catch(() => {})));
       await inTurns(removals, AT_ONCE);
     },
-    /** Waits until none is left. Gives how many are at the end, and after how long. */
+    /** Waits until none is left. Returns how many are left in the end, and after how long. */
     async end(): Promise<{ left: number; seconds: number }> {
       const started = performance.now();
       const isOver = async () => (await countLeft()) === 0;
@@ -101,7 +101,7 @@ const listProcesses = (): number[] =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number);
 
-/** Where a process stands; empty when it has ended. */
+/** Returns a process's working directory; empty once it has ended. */
 function folderOf(pid: number): string {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);

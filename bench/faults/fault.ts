@@ -3,34 +3,34 @@ import { percentile, type Samples } from '../samples.ts';
 import type { Latencies } from './probe.ts';
 import type { Subject, SubjectOptions } from './subject.ts';
 
-/** One way in which a tenant, a request or the machine hurts the service. */
+/** A way in which a tenant, a request or the machine harms the service. */
 export interface Fault {
   name: string;
   /** What happens, in one line. */
   title: string;
-  /** Why it cannot be tried on this machine, in one line. */
+  /** Why it cannot run on this machine, in one line. */
   obstacle?(): string | undefined;
   run(trial: Trial): Promise<void>;
 }
 
-/** What a fault is given to run. All that is opened here is closed when the fault is over, also when it fails. */
+/** What a fault gets to run. Everything opened here is closed when the fault ends or fails. */
 export interface Trial {
   is_quick: boolean;
   opened: AsyncDisposableStack;
   /** Starts the service with a game that the fault must not touch. */
   start(options?: SubjectOptions): Promise<Subject>;
-  /** Measures the service for as long as the work takes. */
+  /** Measures the service while the work runs. */
   phase<Result>(
     subject: Subject,
     name: string,
     work: () => Promise<Result>,
     deadline_s?: number,
   ): Promise<Phase<Result>>;
-  /** Waits for work, but no longer than its deadline. */
+  /** Waits for work until its deadline. */
   within<Result>(deadline_s: number, what: string, work: Promise<Result>): Promise<Result>;
-  /** Notes what the fault itself showed. */
+  /** Records a figure of the fault itself. */
   note(what: string, figure: string): void;
-  /** The same for what has a limit. */
+  /** Records a figure and its limit. */
   expect(goal: Goal): void;
 }
 
@@ -40,7 +40,7 @@ export interface Phase<Result> {
   find: Latencies;
 }
 
-/** How long a calm phase takes, and the phase after a fault. */
+/** The length of a calm phase, and of the phase after a fault. */
 export const CALM_S = 5;
 
 export const calm = async () => await Bun.sleep(CALM_S * 1_000);
@@ -68,12 +68,12 @@ function round(value: number): string {
   return value.toFixed(value < 10 ? 1 : 0);
 }
 
-/** How many requests were not answered with 200. */
+/** Counts the requests without a 200. */
 export function failuresOf({ failures }: Latencies): number {
   return Object.values(failures).reduce((sum, count) => sum + count, 0);
 }
 
-/** Does pieces of work, so many at a time. */
+/** Does pieces of work, at most `at_once` at a time. */
 export async function inTurns(work: (() => Promise<void>)[], at_once: number): Promise<void> {
   const left = [...work];
   const next = async () => {

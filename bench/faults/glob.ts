@@ -9,7 +9,7 @@ const SECONDS = 15;
 
 export const glob: Fault = {
   name: 'glob',
-  title: `a site's route has the glob ${GLOB}, and a file of 1,000 × "a" is asked for`,
+  title: `a site's route has the glob ${GLOB}, and a file of 1,000 × "a" is requested`,
   async run(trial) {
     const subject = await trial.start();
     const { api, administrator_token, url } = subject.program;

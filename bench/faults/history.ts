@@ -10,14 +10,14 @@ const LOBBIES_AT_ONCE = 2_500;
 const FINDS_PER_LOBBY = 8;
 const LINES_PER_SERVER = 10;
 const MONTH_MS = 30 * 86_400_000;
-/** They are written a little younger, so that they become old when all are there. */
+/** They are written a little younger than the limit, and pass it once all are there. */
 const WRITTEN_S_MAX = 100;
 const WRITTEN_S_MAX_QUICK = 30;
 /** A day of a million finds must be removed in far less than a day. */
 const FINDS_PER_DAY = 1_000_000;
 const DAY_GONE_S_MAX = 3_600;
 const FIND_MS_MAX = 100;
-/** History is looked at once a minute; the rest is time to remove it. */
+/** The service checks once a minute; the rest is the time of the removal. */
 const GONE_S_WAITED = 300;
 
 export const history: Fault = {
@@ -59,12 +59,12 @@ export const history: Fault = {
   },
 };
 
-/** Writes lobbies that ended at a moment. Returns the bytes of each kind of thing. */
+/** Writes lobbies that ended at this moment. Returns the bytes of each kind of row. */
 async function fill(
   { queries, count, execute }: ReturnType<typeof openDatabaseOf>,
   { lobbies, ended_at }: { lobbies: number; ended_at: string },
 ): Promise<[string, number][]> {
-  // Those that were written last: nothing of them has been metered.
+  // Those that were written last, which are not metered yet.
   const written = `(
     select lobby_id, namespace_id, server_id from lobbies
     where stop_ts = '${ended_at}' and not exists (select from server_meters where server_meters.server_id = lobbies.server_id)
@@ -157,7 +157,7 @@ async function fill(
   return [...bytes];
 }
 
-/** Bytes of a line in a log that is read in pieces of so many lines. */
+/** Returns the bytes of a line in a log that is stored in chunks of this many lines. */
 async function measureLogLine({ count, execute }: ReturnType<typeof openDatabaseOf>, lines: number): Promise<number> {
   const pieces = 2_000;
   const size = async () => await count(`select pg_total_relation_size('server_log_chunks')`);
@@ -174,7 +174,7 @@ async function measureLogLine({ count, execute }: ReturnType<typeof openDatabase
   return bytes / pieces / lines;
 }
 
-/** Downloads the history of the lobbies that ended at a moment. Returns how many a second. */
+/** Downloads the history of the lobbies that ended at this moment. Returns how many a second. */
 async function exportHistory({ program, bystander }: Subject, ended_at: string): Promise<number> {
   const end = Date.parse(ended_at);
   const path = `/cloud/games/${bystander.game_id}/matchmaker/lobbies/export-history`;

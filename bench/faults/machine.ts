@@ -16,9 +16,9 @@ const END_MS_MAX = 40_000;
 
 export const machine: Fault = {
   name: 'machine',
-  title: `a tenant asks for ${ASKED_FOR} servers of a machine that has room for ${SERVERS_MAX}, another game asks for one`,
+  title: `a tenant requests ${ASKED_FOR} servers on a machine with room for ${SERVERS_MAX}, and another game requests one`,
   async run(trial) {
-    // The bystander's lobby runs before; a third game is the one that asks.
+    // The bystander's lobby already runs, so a third game makes the other request.
     const subject = await trial.start({ settings: { MUSTER_SERVERS_MAX: String(SERVERS_MAX) }, idle_lobbies: 0 });
     const { program } = subject;
     await trial.phase(subject, 'calm', calm);
@@ -49,7 +49,7 @@ export const machine: Fault = {
   },
 };
 
-/** A game that asks for more servers than there is room for. */
+/** Makes a game request more servers than there is room for. */
 async function takeMachine(trial: Trial, { home, program }: Subject, life: string) {
   const database = trial.opened.use(openDatabaseOf(home));
   const game = await makeGame(program.api, program.administrator_token);

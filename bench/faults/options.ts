@@ -6,7 +6,7 @@ export interface Options {
   faults: Fault[];
 }
 
-/** Reads the command line. Prints the help, or what is wrong with it, and ends the process. */
+/** Reads the command line. Prints the help, or what is wrong, and exits. */
 export function readOptions(words: string[], all: Fault[]): Options {
   const parsed = parse(words);
   if (parsed.is_help) {

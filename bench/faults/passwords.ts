@@ -1,7 +1,7 @@
 import { makeGame } from '../../tests/support/game.ts';
 import { showSite, uploadSite } from '../../tests/support/site.ts';
 import { middleOf } from '../report.ts';
-import { askFrom, requestOf } from './connections.ts';
+import { requestFrom, requestOf } from './connections.ts';
 import { calm, exactly, type Fault, secondsSince, type Trial } from './fault.ts';
 import type { Subject } from './subject.ts';
 
@@ -19,7 +19,7 @@ export const passwords: Fault = {
   name: 'passwords',
   title: `an address guesses passwords of two sites, ${ATTACKERS} at a time, while ${VISITORS} visitors of one have the right one`,
   async run(trial) {
-    // Everybody is counted as by default: what is limited is part of what is measured.
+    // With the default rate limits, which are part of what is measured.
     const subject = await trial.start({ settings: { MUSTER_LIMITS_SCALE: '1' } });
     const other = await makeSite(subject, 1);
     const site = await makeSite(subject, VISITORS);
@@ -49,7 +49,7 @@ interface Site {
   host: string;
 }
 
-/** A site that asks for a user and password, and has so many users. */
+/** Creates a site with a password and this many users. */
 async function makeSite({ program, port }: Subject, users: number): Promise<Site> {
   const { api, administrator_token } = program;
   const game = await makeGame(api, administrator_token);
@@ -68,10 +68,10 @@ async function makeSite({ program, port }: Subject, users: number): Promise<Site
 
 function logIn({ port, host }: Site, address: string, user: string, password: string) {
   const authorization = `Basic ${btoa(`${user}:${password}`)}`;
-  return askFrom(address, port, requestOf('GET', '/', { host, authorization }));
+  return requestFrom(address, port, requestOf('GET', '/', { host, authorization }));
 }
 
-/** Opens the site with the right password, as a browser that is told to come later does. */
+/** Opens the site with the right password, and waits as told, like a browser. */
 async function visit(site: Site, visitor: number): Promise<{ is_in: boolean; was_wrong: boolean; seconds: number }> {
   const started = performance.now();
   let was_wrong = false;
@@ -109,7 +109,7 @@ function guess(sites: Site[]) {
   };
 }
 
-/** How long a wrong password takes for a user that exists, and for one that does not. */
+/** Measures the time of a wrong password for a user that exists and for one that does not. */
 async function compareUsers(trial: Trial, site: Site): Promise<void> {
   const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] };
   for (let number = 0; number < GUESSES; number += 1) {

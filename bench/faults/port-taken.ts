@@ -5,13 +5,13 @@ import { atMost, calm, exactly, type Fault, holds } from './fault.ts';
 import { startAgain, stopBySignal } from './restarts.ts';
 
 const TAKEN = 'this is the game server';
-/** As the unit in docs/operating.md does. */
+/** Like the unit in docs/operating.md. */
 const RESTART_AFTER_MS = 1_000;
 const START_S_MAX = 20;
 const START_S_WAITED = 40;
 const LOOK_MS = 10;
 
-/** Takes the port of the API wherever it can, and answers whoever calls there. */
+/** Takes the port of the API wherever it can, and answers its callers. */
 const THIEF_SOURCE = `
 const port = Number(new URL(process.env.SERVICE_API_ENDPOINT).port);
 const fetch = () => new Response('${TAKEN}');
@@ -66,7 +66,7 @@ export const portTaken: Fault = {
   },
 };
 
-/** Calls again and again, as clients do. Gives in the end how often a game server answered instead. */
+/** Sends requests all the time, like clients. Returns in the end how often a game server answered instead. */
 function visit(port: number) {
   let is_over = false;
   let taken = 0;

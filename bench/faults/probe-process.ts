@@ -1,13 +1,13 @@
-// The process that asks the service while something else happens to it: see probe.ts. Its requests come from many
-// loopback addresses, so that limits for each address touch neither them nor what the attacker, at another one, may do.
+// The process that sends requests to the service during a fault, see probe.ts. Its requests come from many loopback
+// addresses, so that no limit for an address applies to them; the attacker has another address.
 import { type Answered, createConnections } from './connections.ts';
 import type { Latencies, ProbeLine, ProbeOrder, ProbeReport } from './probe.ts';
 
 const ADDRESSES = Array.from({ length: 250 }, (_, index) => `127.0.1.${index + 1}`);
-/** Requests of a kind under way at one time. A request beyond them is not sent, and counts as not answered in the end. */
+/** Concurrent requests of one kind. A request beyond them is not sent, and counts as unanswered in the end. */
 const UNDER_WAY_MAX = 600;
 const ANSWER_MS_MAX = 30_000;
-/** How long the end of a phase waits for what is under way. */
+/** How long the end of a phase waits for requests under way. */
 const LAST_ANSWERS_MS = 2_000;
 const OK = '200';
 

@@ -4,24 +4,26 @@ import type { Samples } from '../samples.ts';
 /** One kind of request that the probe repeats. */
 export interface ProbeLine {
   name: string;
-  /** The whole request, as it is sent. */
+  /** The whole request as text. */
   request: string;
   per_second: number;
 }
 
 export type ProbeOrder =
-  /** `is_fresh`: each request over a connection of its own, as new clients come. */
+  /** `is_fresh`: each request opens a connection, like a new client. */
   { order: 'start'; port: number; lines: ProbeLine[]; is_fresh: boolean } | { order: 'stop' };
 
-/** Milliseconds from when each request was due, so that a service that stands still is not measured less often. */
+/** Milliseconds since each request was due, so that a frozen service is measured as often as a fast one. */
 export interface Latencies extends Samples {
-  /** What was not answered with 200: how often by its status and code. Its time counts only where no answer came. */
+  /**
+   * How many requests were not answered with 200, by status and code. Their times count only if there was no answer.
+   */
   failures: Record<string, number>;
 }
 
 export type ProbeReport = { is_there: true } | { is_started: true } | { latencies: Latencies[] };
 
-/** A process of its own that asks the service at a bounded rate, and waits for no answer before it asks again. */
+/** Starts a process that sends requests at a fixed rate, without waiting for answers. */
 export interface Probe extends AsyncDisposable {
   start(order: Omit<ProbeOrder & { order: 'start' }, 'order'>): Promise<void>;
   stop(): Promise<Latencies[]>;

@@ -8,7 +8,7 @@ const OTHERS = "pid <> pg_backend_pid() and backend_type = 'client backend'";
 
 export const readOnly: Fault = {
   name: 'read-only',
-  title: `PostgreSQL is read-only for ${SECONDS} s, and all connections are cut before, as in a failover to a replica`,
+  title: `PostgreSQL is read-only for ${SECONDS} s after all connections were cut, as in a failover to a replica`,
   async run(trial) {
     const subject = await trial.start();
     const { api, administrator_token, url } = subject.program;
@@ -18,11 +18,14 @@ export const readOnly: Fault = {
       const change = is_read_only ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only';
       await database.execute(`alter database postgres ${change}`);
     };
+    /** Creates a group and takes a seat. They use different connections, each of which is replaced within a second. */
     const write = async () => {
-      const body = { display_name: 'Written' };
       const signal = AbortSignal.timeout(15_000);
-      const { status } = await api.call('POST', '/group/groups', { token: administrator_token, body, signal });
-      return status === 200;
+      const group = { token: administrator_token, body: { display_name: 'Written' }, signal };
+      const { status } = await api.call('POST', '/group/groups', group);
+      const search = { token: subject.bystander.public_token, body: { game_modes: ['default'] }, signal };
+      const find = await api.call('POST', '/matchmaker/lobbies/find', search);
+      return status === 200 && find.status === 200;
     };
     const isReady = async () => (await fetch(`${url}/health/ready`)).ok;
     const during = async () => {
@@ -45,7 +48,7 @@ export const readOnly: Fault = {
       return secondsSince(started);
     };
     const { result: back_s } = await trial.phase(subject, 'until writes succeed again', back);
-    trial.expect(atMost('writes succeed again, after', BACK_S_MAX, back_s, 's'));
+    trial.expect(atMost('writes and finds succeed again, after', BACK_S_MAX, back_s, 's'));
     const { find } = await trial.phase(subject, 'afterwards', calm);
     const failed = failuresOf(find);
     trial.expect(holds('all finds succeed afterwards', failed === 0, { figure: `${failed} failed` }));

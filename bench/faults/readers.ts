@@ -3,7 +3,7 @@ import { openTestBucket, TEST_S3 } from '../../tests/support/s3.ts';
 import { showSite, uploadSite } from '../../tests/support/site.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { residentBytes } from '../meter.ts';
-import { askFrom, holdConnections, requestOf } from './connections.ts';
+import { holdConnections, requestFrom, requestOf } from './connections.ts';
 import { calm, type Fault, holds, secondsSince } from './fault.ts';
 
 const ATTACKER = '127.0.0.9';
@@ -15,7 +15,7 @@ const MIB = 1024 ** 2;
 
 export const readers: Fault = {
   name: 'readers',
-  title: `${READERS} clients ask for a file of ${FILE_BYTES / MIB} MiB in object storage and do not read it`,
+  title: `${READERS} clients request a file of ${FILE_BYTES / MIB} MiB in object storage and do not read it`,
   obstacle: () =>
     TEST_S3 === undefined ? 'no S3 server: run .ci/s3-server and set MUSTER_TEST_S3 to what it prints' : undefined,
   async run(trial) {
@@ -39,7 +39,7 @@ export const readers: Fault = {
       const answered = countAnswered();
       const memory = residentBytes(pid) - memory_before;
       const read = await timed(async () => {
-        const { outcome } = await askFrom('127.0.2.1', port, requestOf('GET', '/small.txt', { host }));
+        const { outcome } = await requestFrom('127.0.2.1', port, requestOf('GET', '/small.txt', { host }));
         if (outcome !== '200') throw new Error(outcome);
       });
       const upload = await timed(async () => void (await uploadSite(api, game as TestGame, { 'new.txt': 'new' })));

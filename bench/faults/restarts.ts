@@ -2,11 +2,11 @@ import type { Program } from '../../tests/support/program.ts';
 import { atMost, secondsSince, type Trial } from './fault.ts';
 import type { Subject } from './subject.ts';
 
-/** Requests under way have 10 s, and some time is left for the rest. */
+/** Requests under way have 10 s; the rest of the stop has the remaining time. */
 const STOP_S_MAX = 20;
 const STOP_S_WAITED = 30;
 
-/** Ends the service by a signal, and by SIGKILL when that has no effect. Notes how long it took. */
+/** Ends the service by a signal, and by SIGKILL if that has no effect. Records how long it took. */
 export async function stopBySignal(trial: Trial, { program }: Pick<Subject, 'program'>, signal: 'SIGTERM' | 'SIGKILL') {
   const started = performance.now();
   await trial.within(STOP_S_WAITED, 'the service to end', program.stop(signal)).catch(async () => {
@@ -15,7 +15,9 @@ export async function stopBySignal(trial: Trial, { program }: Pick<Subject, 'pro
   if (signal === 'SIGTERM') trial.expect(atMost('ended after SIGTERM', STOP_S_MAX, secondsSince(started), 's'));
 }
 
-/** Starts the service again, as a supervisor does that tries once a second. Gives the program and how often it was started. */
+/**
+ * Starts the service again like a supervisor that tries once a second. Returns the program and the number of starts.
+ */
 export async function startAgain(
   trial: Trial,
   { home }: Pick<Subject, 'home'>,

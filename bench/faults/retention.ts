@@ -4,13 +4,13 @@ import { atMost, calm, type Fault, secondsSince } from './fault.ts';
 const SERVERS = 50;
 const PIECES_PER_MINUTE = 480;
 const PIECE_BYTES = 200;
-/** Old logs are looked for once a minute; the rest is time to forget them. */
+/** The service checks once a minute; the rest is the time of the removal. */
 const GONE_S_MAX = 100;
 const GONE_S_WAITED = 150;
 
 export const retention: Fault = {
   name: 'retention',
-  title: `what ${SERVERS} servers write in a minute, ${PIECES_PER_MINUTE} pieces of log each, becomes too old`,
+  title: `the logs of ${SERVERS} servers become too old, with ${PIECES_PER_MINUTE} chunks from a minute each`,
   async run(trial) {
     const subject = await trial.start();
     const database = trial.opened.use(openDatabaseOf(subject.home));

@@ -8,11 +8,11 @@ const LIVES_PER_SECOND = 50;
 const FINDS_PER_SECOND = 20;
 const SEATS = 256;
 
-/** The executable as a process of its own, with a game that the fault must not touch and the probe that asks for both. */
+/** The executable as a process, with a game that the fault must not touch and the probe that uses both. */
 export interface Subject extends AsyncDisposable {
   home: Home;
   program: Program;
-  /** The command line that it was started with. */
+  /** The command line that started it. */
   command: string[];
   port: number;
   bystander: TestGame;
@@ -21,18 +21,18 @@ export interface Subject extends AsyncDisposable {
 }
 
 export interface SubjectOptions {
-  /** By their names in the environment. */
+  /** Settings by their names in the environment. */
   settings?: Record<string, string>;
   command?: string[];
-  /** Where its data directory is made, if not with all temporary files. */
+  /** The parent of its data directory, if it is not that of temporary files. */
   parent?: string;
   /** Lobbies of the bystander that wait for players, so that a find need not wait for a start. */
   idle_lobbies?: number;
-  /** Whether the probe opens a connection for each request, as new clients do. */
+  /** Whether the probe opens a connection for each request, like new clients. */
   is_fresh?: boolean;
 }
 
-/** Starts it on a data directory and a port of its own. */
+/** Starts the service with a data directory and a port of its own. */
 export async function startSubject({
   settings = {},
   command = commandOf('executable'),

@@ -10,7 +10,7 @@ const END_S_MAX = 60;
 const FAULT_S_MAX = 420;
 const FIGURE_CHARACTERS_MAX = 80;
 
-/** Runs one fault and prints what it showed. Gives its goals; one that failed has a goal that was not met. */
+/** Runs one fault and prints its figures. Returns its goals; a fault that fails adds a goal that is not met. */
 export async function runFault(fault: Fault, is_quick: boolean, interrupted: Promise<never>): Promise<Goal[]> {
   console.log(`\n${fault.name}: ${fault.title}`);
   const obstacle = fault.obstacle?.();
@@ -44,7 +44,7 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
   return goals;
 }
 
-/** What ends a run from outside: ctrl-C, or SIGTERM. */
+/** An end of the run from outside: ctrl-C or SIGTERM. */
 export class Interruption extends Error {}
 
 interface TrialDependencies extends Pick<Trial, 'is_quick' | 'opened' | 'expect'> {
@@ -56,12 +56,12 @@ function createTrial({ is_quick, opened, rows, figures, expect }: TrialDependenc
   const is_fresh = new WeakMap<Subject, boolean>();
 
   async function start(options: SubjectOptions = {}): Promise<Subject> {
-    // A start that is too late is still ended: what it opened is disposed of when it is there.
+    // A start after its deadline is still ended: what it opened is disposed of when it is ready.
     const starting = startSubject(options);
     opened.defer(async () => await (await starting.catch(() => undefined))?.[Symbol.asyncDispose]());
     const subject = await within(START_S_MAX, 'the service to start', starting);
     is_fresh.set(subject, options.is_fresh ?? false);
-    // What runs for the first time is not measured.
+    // The first run of code is not measured.
     await subject.probe.start({ port: subject.port, lines: subject.lines, is_fresh: false });
     await Bun.sleep(1_000);
     await subject.probe.stop();

@@ -6,7 +6,7 @@ const SECONDS = 15;
 
 export const yes: Fault = {
   name: 'yes',
-  title: 'a game server prints many short lines without an end',
+  title: 'a game server prints short lines endlessly',
   async run(trial) {
     const subject = await trial.start();
     await trial.phase(subject, 'calm', calm);

@@ -1,5 +1,5 @@
 // The least that a find can cost: its body is read, checked (by Elysia as Muster's routes are described, or by hand), and
-// always answered with the same.
+// always answered in the same way.
 import { argv } from 'node:process';
 import { Elysia } from 'elysia';
 import { FindBody } from '../../src/features/lobbies/wire.ts';
@@ -24,3 +24,7 @@ if (kind === 'elysia') {
   });
   console.log(server.port);
 }
+
+// The bench has ended, however it did.
+for await (const _ of Bun.stdin.stream());
+process.exit();

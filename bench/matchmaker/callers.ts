@@ -1,22 +1,32 @@
-// A process that makes requests as fast as they are answered, or at a rate: the load of `bun bench/matchmaker.ts`.
+// The process that makes the requests of `bun bench/matchmaker.ts`: as fast as they are answered, or at a rate.
 import type { Socket } from 'bun';
-import type { CallOrder, CallReport } from './calls.ts';
+import type { Called, CallOrder, CallReport, Calls } from './calls.ts';
 
 interface Client {
   socket: Socket<Client>;
+  /** What has come of the answer. */
   text: string;
-  sent_at: number;
+  /** When the request was due. */
+  due_at: number;
 }
 
-const LENGTH = 'content-length: ';
+/** A request but for its client's address, which stands between the two. */
+interface Template {
+  head: string;
+  tail: string;
+}
+
+const CONTENT_LENGTH = /content-length: (\d+)/i;
 const SAMPLES_MAX = 200_000;
 
 let clients: Client[] = [];
-let idle: Client[] = [];
-let next: (client: Client) => void = () => {};
 let host = '';
+let onAnswer: (client: Client) => void = () => {};
+/** Requests since this process started: each gets another address. */
+let sent_ever = 0;
+
 let answered = 0;
-let kept: string[] | undefined;
+let answers: string[] | undefined;
 let failures = new Map<string, number>();
 const samples = new Float64Array(SAMPLES_MAX);
 
@@ -24,9 +34,11 @@ const report = (what: CallReport) => process.send?.(what);
 process.on('message', async (order: CallOrder) => {
   if (order.order === 'open') await open(order.port, order.clients);
   if (order.order === 'call') report(await call(order));
-  if (order.order === 'close') process.exit();
 });
+// The bench has ended, however it did.
 process.on('disconnect', () => process.exit());
+// Ctrl-C reaches every process of the terminal, but the bench ends this one.
+process.on('SIGINT', () => {});
 report({ is_there: true });
 
 async function open(port: number, count: number): Promise<void> {
@@ -34,90 +46,121 @@ async function open(port: number, count: number): Promise<void> {
   clients = [];
   host = `127.0.0.1:${port}`;
   while (clients.length < count) {
-    const client = { text: '', sent_at: 0 } as Client;
+    const client = { text: '', due_at: 0 } as Client;
     client.socket = await Bun.connect({ hostname: '127.0.0.1', port, data: client, socket: { data: read } });
     clients.push(client);
   }
   report({ opened: count });
 }
 
-async function call({ path, headers, bodies, seconds, per_second, count_max, keeps }: CallOrder & { order: 'call' }) {
-  const requests = bodies.map((body) => {
-    const length = Buffer.byteLength(body);
-    return `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\n${headers}content-length: ${length}\r\n\r\n${body}`;
-  });
+async function call(calls: Calls): Promise<Called> {
   answered = 0;
   failures = new Map();
-  kept = keeps ? [] : undefined;
-  let sent = 0;
+  answers = calls.keeps_answers ? [] : undefined;
   const started = performance.now();
-  const end = started + seconds * 1_000;
-  const over = Promise.withResolvers<void>();
-  let under_way = 0;
-  const send = (client: Client, at: number) => {
-    client.sent_at = at;
-    client.socket.write(requests[sent % requests.length] ?? '');
-    sent += 1;
-    under_way += 1;
-  };
-  const isOver = () => performance.now() >= end || sent >= count_max;
-  if (per_second === undefined) {
-    next = (client) => {
-      under_way -= 1;
-      if (!isOver()) send(client, performance.now());
-      else if (under_way === 0) over.resolve();
-    };
-    for (const client of clients) if (sent < count_max) send(client, performance.now());
-  } else {
-    // Each has a moment at which it is due, and is late from then on, whether somebody is free to send it or not.
-    idle = [...clients];
-    const dueAt = (index: number) => started + (index * 1_000) / per_second;
-    const sendDue = () => {
-      while (idle.length > 0 && !isOver() && dueAt(sent) <= performance.now()) {
-        const client = idle.pop();
-        if (client) send(client, dueAt(sent));
-      }
-      if (isOver() && under_way === 0) over.resolve();
-    };
-    next = (client) => {
-      under_way -= 1;
-      idle.push(client);
-      sendDue();
-    };
-    while (!isOver()) {
-      sendDue();
-      await Bun.sleep(1);
-    }
-    sendDue();
-  }
-  await over.promise;
-  const all = samples.slice(0, Math.min(answered, SAMPLES_MAX)).sort();
-  const at = (part: number) => all[Math.min(all.length - 1, Math.floor(part * all.length))] ?? Number.NaN;
+  await (calls.per_second === undefined ? callInSuccession(calls) : callAtRate(calls, calls.per_second));
+  const seconds = (performance.now() - started) / 1_000;
+  const sorted = samples.slice(0, Math.min(answered, SAMPLES_MAX)).sort();
+  const percentile = (part: number) => sorted[Math.floor(part * sorted.length)] ?? Number.NaN;
   return {
     answered,
-    seconds: (performance.now() - started) / 1_000,
-    p50: at(0.5),
-    p99: at(0.99),
+    seconds,
+    p50_ms: percentile(0.5),
+    p99_ms: percentile(0.99),
     failures: Object.fromEntries(failures),
-    ...(kept ? { kept } : {}),
+    answers: answers ?? [],
   };
+}
+
+/** Each client sends a request when it has the answer to its last one. */
+async function callInSuccession({ path, requests, seconds, requests_max = Number.MAX_SAFE_INTEGER }: Calls) {
+  const templates = templatesOf(path, requests);
+  const end = performance.now() + seconds * 1_000;
+  const done = Promise.withResolvers<void>();
+  let sent = 0;
+  let under_way = 0;
+  const sendNext = (client: Client) => {
+    const now = performance.now();
+    if (sent >= requests_max || now >= end) return false;
+    send(client, templates[sent % templates.length], now);
+    sent += 1;
+    under_way += 1;
+    return true;
+  };
+  onAnswer = (client) => {
+    under_way -= 1;
+    if (!sendNext(client) && under_way === 0) done.resolve();
+  };
+  for (const client of clients) sendNext(client);
+  await done.promise;
+}
+
+/** Each request is due at a moment and is late from then on, whether a client is free to send it or not. */
+async function callAtRate({ path, requests, seconds }: Calls, per_second: number) {
+  const templates = templatesOf(path, requests);
+  const count = Math.floor(seconds * per_second);
+  const started = performance.now();
+  const idle = [...clients];
+  const done = Promise.withResolvers<void>();
+  let sent = 0;
+  const sendDue = () => {
+    for (;;) {
+      const due_at = started + (sent * 1_000) / per_second;
+      if (sent === count || due_at > performance.now()) return;
+      const client = idle.pop();
+      if (!client) return;
+      send(client, templates[sent % templates.length], due_at);
+      sent += 1;
+    }
+  };
+  onAnswer = (client) => {
+    idle.push(client);
+    sendDue();
+    if (answered === count) done.resolve();
+  };
+  while (sent < count) {
+    sendDue();
+    await Bun.sleep(1);
+  }
+  await done.promise;
+}
+
+function templatesOf(path: string, requests: Calls['requests']): Template[] {
+  return requests.map(({ headers, body }) => ({
+    head: `POST ${path} HTTP/1.1\r\nhost: ${host}\r\n${headers}x-forwarded-for: `,
+    tail: `\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  }));
+}
+
+function send(client: Client, template: Template | undefined, due_at: number): void {
+  if (!template) throw new Error('there are no requests to make');
+  client.due_at = due_at;
+  client.socket.write(template.head + nextAddress() + template.tail);
+}
+
+/** The addresses of 10.0.0.0/8, one after the other. */
+function nextAddress(): string {
+  sent_ever += 1;
+  return `10.${(sent_ever >> 16) & 255}.${(sent_ever >> 8) & 255}.${sent_ever & 255}`;
 }
 
 function read({ data: client }: Socket<Client>, chunk: Buffer): void {
   client.text += chunk.toString('latin1');
   const { text } = client;
-  const head = text.indexOf('\r\n\r\n');
-  if (head < 0) return;
-  const length_at = text.toLowerCase().indexOf(LENGTH);
-  const length = Number.parseInt(text.slice(length_at + LENGTH.length, length_at + LENGTH.length + 9), 10);
-  if (text.length < head + 4 + length) return;
+  const head_end = text.indexOf('\r\n\r\n');
+  if (head_end < 0) return;
+  const body_start = head_end + 4;
+  const length = Number(CONTENT_LENGTH.exec(text)?.[1] ?? 0);
+  if (text.length < body_start + length) return;
   client.text = '';
-  samples[answered % SAMPLES_MAX] = performance.now() - client.sent_at;
+  samples[answered % SAMPLES_MAX] = performance.now() - client.due_at;
   answered += 1;
   const status = text.slice(9, 12);
-  if (status !== '200') {
-    const what = `${status} ${/"code":"(\w+)"/.exec(text)?.[1] ?? ''}`;
-    failures.set(what, (failures.get(what) ?? 0) + 1);
-  } else kept?.push(text.slice(head + 4));
-  next(client);
+  if (status === '200') answers?.push(text.slice(body_start));
+  else noteFailure(`${status} ${/"code":"(\w+)"/.exec(text)?.[1] ?? ''}`);
+  onAnswer(client);
+}
+
+function noteFailure(what: string): void {
+  failures.set(what, (failures.get(what) ?? 0) + 1);
 }

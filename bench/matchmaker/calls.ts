@@ -1,80 +1,75 @@
 import { join } from 'node:path';
 
-/** What the process that makes requests is told to do. */
-export type CallOrder =
-  | { order: 'open'; port: number; clients: number }
-  | ({ order: 'call' } & Calls)
-  | { order: 'close' };
+/** An order for the process that makes requests. */
+export type CallOrder = { order: 'open'; port: number; clients: number } | ({ order: 'call' } & Calls);
 
-/** Requests that are alike. */
+/** Requests to one path. Each comes from an address of its own, which X-Forwarded-For names. */
 export interface Calls {
   path: string;
-  /** Lines of the request, each with its end. */
-  headers: string;
-  /** Taken in turn. */
-  bodies: string[];
+  /** Taken in turn. `headers`: lines of the request, each with its end. */
+  requests: { headers: string; body: string }[];
   seconds: number;
-  /** How many are made a second; without it as many as are answered. */
-  per_second?: number;
-  count_max: number;
-  /** Whether the answers are wanted. */
-  keeps?: boolean;
+  /** The rate; without it each client sends the next request when it has its answer. */
+  per_second?: number | undefined;
+  requests_max?: number;
+  /** Whether to return the bodies of the answers. */
+  keeps_answers?: boolean;
 }
 
-/** What came of them. */
 export interface Called {
   answered: number;
   seconds: number;
-  /** Milliseconds until the answer. */
-  p50: number;
-  p99: number;
-  /** Of the answers that were no 200: how many had which status and code. */
+  /** From the moment at which a request was due to its answer. */
+  p50_ms: number;
+  p99_ms: number;
+  /** Answers other than 200, by status and code. */
   failures: Record<string, number>;
-  kept?: string[];
+  answers: string[];
 }
 
 export type CallReport = { is_there: true } | { opened: number } | Called;
 
-/** A process that makes requests over as many connections as it is told. */
+/** A process that makes requests. */
 export interface Callers extends AsyncDisposable {
   pid: number;
+  /** Opens so many connections, one for each client, and closes those from before. */
   open(port: number, clients: number): Promise<void>;
   call(calls: Calls): Promise<Called>;
 }
 
 export async function startCallers(): Promise<Callers> {
-  let hear: (what: CallReport) => void = () => {};
-  const heard = () =>
+  let onReport: (report: CallReport) => void = () => {};
+  const nextReport = () =>
     new Promise<CallReport>((resolve) => {
-      hear = resolve;
+      onReport = resolve;
     });
-  const first = heard();
+  const first = nextReport();
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'callers.ts')], {
     stdout: 'inherit',
     stderr: 'inherit',
     serialization: 'json',
-    ipc: (what: CallReport) => hear(what),
+    ipc: (report: CallReport) => onReport(report),
   });
-  const ended = child.exited.then(() => Promise.reject(new Error('the callers have ended')));
+  const ended = child.exited.then(() => Promise.reject(new Error('the process that makes requests has ended')));
   ended.catch(() => {});
   await Promise.race([first, ended]);
-  const ask = async (order: CallOrder) => {
-    const answer = heard();
+  const send = async (order: CallOrder) => {
+    const report = nextReport();
     child.send(order);
-    return await Promise.race([answer, ended]);
+    return await Promise.race([report, ended]);
   };
   return {
     pid: child.pid,
     async open(port, clients) {
-      await ask({ order: 'open', port, clients });
+      await send({ order: 'open', port, clients });
     },
     async call(calls) {
-      const called = await ask({ order: 'call', ...calls });
-      if (!('answered' in called)) throw new Error('the callers did not say what came of it');
+      const called = await send({ order: 'call', ...calls });
+      if (!('answered' in called)) throw new Error('the process that makes requests reported something else');
       return called;
     },
     async [Symbol.asyncDispose]() {
-      child.send({ order: 'close' });
+      child.disconnect();
       await child.exited;
     },
   };

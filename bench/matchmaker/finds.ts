@@ -1,136 +1,99 @@
-import { processorSeconds } from '../meter.ts';
-import { type Goal, middleOf, printTable, show } from '../report.ts';
-import type { Arena } from './arena.ts';
-import type { Called, Callers } from './calls.ts';
-import type { Peer } from './peers.ts';
+import { atLeast, type Goal, printTable, show, within } from '../report.ts';
+import type { Callers } from './calls.ts';
 import type { Plan } from './plan.ts';
+import { cellsOf, medianOf, type Target, TURN_HEADS, type Turn, takeTurn } from './targets.ts';
 
-export const FIND_PATH = '/matchmaker/lobbies/find';
-const SETTLE_S = 0.3;
-export const FIND_BODY = JSON.stringify({ game_modes: ['default'] });
+/** Limits of the processor time of a find, in microseconds. */
+const THREAD_US_MAX = 45;
+const DATABASE_US_MAX = 14;
+const REST_US_MAX = 6;
+/** Identical copies may differ by so much; if they do by more, the other ratios of the run mean nothing. */
+const COPIES_DIFFER_MAX = 0.1;
 
-/** One that is asked for seats. */
-interface Target {
-  name: string;
-  pid: number;
-  port: number;
-  path: string;
-  headers: string;
-  body: string;
-  prepare(): Promise<void>;
+/** The servers that are asked for seats by turns. */
+export interface Targets {
+  elysia: Target;
+  muster: Target;
+  /** The same service again. */
+  copy: Target;
+  bun: Target;
+  colyseus: Target | undefined;
 }
 
-/** What one target has shown with so many clients. */
-interface Shown {
-  per_second: number;
-  p50: number;
-  p99: number;
-  /** Seconds of its processor time for each. */
-  each_s: number;
+/** What each target has shown, by the number of clients. */
+export interface Finds {
+  of(target: Target, clients: number): Turn;
 }
 
-interface FindsOptions {
-  arenas: Arena[];
-  bare: Peer[];
-  colyseus: Peer | undefined;
-  callers: Callers;
-  plan: Plan;
+export async function warmUp(targets: Targets, callers: Callers, { warm_s: seconds }: Plan): Promise<void> {
+  for (const target of listTargets(targets)) await takeTurn(target, callers, { clients: 64, seconds });
 }
 
-/** Finds, as fast as they are answered; and at half of that, how late the last of a hundred is. */
-export async function measureFinds({ arenas, bare, colyseus, callers, plan }: FindsOptions): Promise<Goal[]> {
-  const peers = [...bare, ...(colyseus ? [colyseus] : [])].map(
-    (peer): Target => ({ ...peer, headers: '', prepare: async () => {} }),
-  );
-  const musters = arenas.map((arena): Target => targetOf(arena, () => arena.reset(plan)));
-  const targets = [...peers.slice(0, 1), ...musters, ...peers.slice(1)];
-  for (const target of targets) await callOf(target, callers, { clients: 64, seconds: plan.warm_s });
-  const shown = new Map<string, Shown>();
+/** Finds as fast as they are answered. */
+export async function measureFinds(targets: Targets, callers: Callers, plan: Plan): Promise<Finds> {
+  const medians = new Map<string, Turn>();
+  const of = (target: Target, clients: number): Turn => {
+    const turn = medians.get(`${target.name}, ${clients}`);
+    if (!turn) throw new Error(`${target.name} was not measured with ${clients} clients`);
+    return turn;
+  };
   for (const clients of plan.clients) {
-    const runs = targets.map((): Shown[] => []);
+    const all = listTargets(targets).map((target) => ({ target, turns: [] as Turn[] }));
     for (let round = 0; round < plan.rounds; round += 1) {
-      for (const [index, target] of targets.entries()) runs[index]?.push(await measure(target, callers, clients, plan));
+      for (const { target, turns } of all) {
+        turns.push(await takeTurn(target, callers, { clients, seconds: plan.seconds }));
+      }
     }
-    for (const [index, target] of targets.entries())
-      shown.set(`${target.name} ${clients}`, medianOf(runs[index] ?? []));
+    for (const { target, turns } of all) medians.set(`${target.name}, ${clients}`, medianOf(turns));
+    const empty = of(targets.elysia, clients);
+    const rows = all.map(({ target }) => [target.name, ...cellsOf(of(target, clients), empty)]);
+    printTable(`Finds, ${clients} clients`, [['', ...TURN_HEADS], ...rows]);
   }
-  const [limit, ...others] = targets;
-  const [muster] = musters;
-  if (!limit || !muster) return [];
-  const of = (target: Target, clients: number) => shown.get(`${target.name} ${clients}`) ?? NOTHING;
-  for (const clients of plan.clients) {
-    const rows = [limit, ...others].map((target) => {
-      const { per_second, p50, p99, each_s } = of(target, clients);
-      const ratio = show.ratio(per_second / of(limit, clients).per_second);
-      const times = [p50, p99].map((value) => value.toFixed(2));
-      return [target.name, show.perSecond(per_second), ratio, ...times, show.microseconds(each_s)];
-    });
-    printTable(`Finds, ${clients} clients`, [['', 'a second', 'of Elysia', 'p50 ms', 'p99 ms', 'µs each'], ...rows]);
-  }
-  const half = await measureHalf(muster, callers, of(muster, 64).per_second / 2, plan);
-  const ratioTo = (other: Target, clients: number) => of(muster, clients).per_second / of(other, clients).per_second;
-  const rival = targets.find(({ name }) => name === colyseus?.name);
+  return { of };
+}
+
+export function findGoals({ elysia, muster, colyseus }: Targets, { of }: Finds): Goal[] {
+  const ratioTo = (peer: Target, clients: number) => of(muster, clients).per_second / of(peer, clients).per_second;
   return [
-    atLeast('finds of the empty route, 256 clients', 0.5, ratioTo(limit, 256)),
-    atLeast('finds of the empty route, 64 clients', 0.4, ratioTo(limit, 64)),
-    ...(rival ? [atLeast('finds of Colyseus, 64 clients', 3, ratioTo(rival, 64))] : []),
-    atMost('one client alone, p50', 1, of(muster, 1).p50),
-    atMost('p99 at half of the load of 64 clients', 10, half),
+    processorGoal(of(muster, 256)),
+    atLeast("finds/s of Elysia's empty route, 256 clients", 0.45, ratioTo(elysia, 256)),
+    atLeast("finds/s of Elysia's empty route, 64 clients", 0.3, ratioTo(elysia, 64)),
+    ...(colyseus
+      ? [
+          atLeast('finds/s of Colyseus on Bun, 256 clients', 2.5, ratioTo(colyseus, 256)),
+          atLeast('finds/s of Colyseus on Bun, 64 clients', 1.7, ratioTo(colyseus, 64)),
+        ]
+      : []),
+    within('one client alone, p50', 1.1, of(muster, 1).p50_ms),
   ];
 }
 
-export function targetOf(arena: Arena, prepare: () => Promise<void>): Target {
-  const { name, pid, port, headers } = arena;
-  return { name, pid, port, path: FIND_PATH, headers, body: FIND_BODY, prepare };
+function processorGoal({ thread, database, rest }: Turn): Goal {
+  const [of_thread, of_database, of_rest] = [thread, database, rest].map((seconds) => seconds * 1e6) as [
+    number,
+    number,
+    number,
+  ];
+  return {
+    what: 'processor time of a find, 256 clients: thread + PostgreSQL + rest of the service',
+    limit: `<= ${THREAD_US_MAX} + ${DATABASE_US_MAX} + ${REST_US_MAX} µs`,
+    figure: `${[thread, database, rest].map(show.microseconds).join(' + ')} µs`,
+    is_met: of_thread <= THREAD_US_MAX && of_database <= DATABASE_US_MAX && of_rest <= REST_US_MAX,
+  };
 }
 
-export async function callOf(
-  { port, path, headers, body, prepare }: Target,
-  callers: Callers,
-  { clients, ...load }: { clients: number; seconds: number; per_second?: number; count_max?: number; keeps?: boolean },
-): Promise<Called> {
-  await prepare();
-  await callers.open(port, clients);
-  const calls = { path, headers, bodies: [body], count_max: Number.MAX_SAFE_INTEGER, ...load };
-  // All lobbies have just been emptied, which is read once.
-  await callers.call({ ...calls, seconds: SETTLE_S });
-  const called = await callers.call(calls);
-  assertAnswered(called);
-  return called;
+/** Compares the service with its copy: what differs is the noise of the run. */
+export function comparisonOfCopies({ muster, copy }: Targets, { of }: Finds): Goal {
+  const ratios = [256, 64].map((clients) => of(copy, clients).per_second / of(muster, clients).per_second);
+  const is_met = ratios.every((ratio) => Math.abs(ratio - 1) <= COPIES_DIFFER_MAX);
+  return {
+    what: 'A/A: finds/s of an identical copy of the service, 256 and 64 clients',
+    limit: `within ${COPIES_DIFFER_MAX * 100} %`,
+    figure: ratios.map(show.ratio).join(', '),
+    is_met,
+  };
 }
 
-/** What was refused would be counted as done. */
-export function assertAnswered({ failures }: Called): void {
-  if (Object.keys(failures).length > 0) throw new Error(`not answered as it should be: ${JSON.stringify(failures)}`);
-}
-
-async function measure(target: Target, callers: Callers, clients: number, { seconds }: Plan): Promise<Shown> {
-  const before = processorSeconds(target.pid);
-  const called = await callOf(target, callers, { clients, seconds });
-  const { answered, p50, p99 } = called;
-  const each_s = (processorSeconds(target.pid) - before) / answered;
-  return { per_second: answered / called.seconds, p50, p99, each_s };
-}
-
-async function measureHalf(target: Target, callers: Callers, per_second: number, plan: Plan): Promise<number> {
-  const late: number[] = [];
-  for (let round = 0; round < plan.rounds; round += 1) {
-    late.push((await callOf(target, callers, { clients: 64, seconds: plan.seconds, per_second })).p99);
-  }
-  return middleOf(late);
-}
-
-const NOTHING: Shown = { per_second: Number.NaN, p50: Number.NaN, p99: Number.NaN, each_s: Number.NaN };
-
-function medianOf(runs: Shown[]): Shown {
-  const middle = (name: keyof Shown) => middleOf(runs.map((run) => run[name]));
-  return { per_second: middle('per_second'), p50: middle('p50'), p99: middle('p99'), each_s: middle('each_s') };
-}
-
-export function atLeast(what: string, limit: number, value: number): Goal {
-  return { what, limit: `>= ${show.ratio(limit)}`, figure: show.ratio(value), is_met: value >= limit };
-}
-
-export function atMost(what: string, limit_ms: number, value: number): Goal {
-  return { what, limit: `<= ${limit_ms} ms`, figure: `${value.toFixed(2)} ms`, is_met: value <= limit_ms };
+function listTargets({ elysia, muster, copy, bun, colyseus }: Targets): Target[] {
+  return [elysia, muster, copy, bun, ...(colyseus ? [colyseus] : [])];
 }

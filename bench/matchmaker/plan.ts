@@ -1,22 +1,25 @@
 /** How much is measured. */
 export interface Plan {
-  /** Times that each is measured, by turns. */
+  /** Turns of each measurement. */
   rounds: number;
-  /** Requests until what runs often has been compiled; not measured. */
+  /** Seconds of finds before anything is measured, until the code that runs often is compiled. */
   warm_s: number;
+  /** Seconds of a turn. */
   seconds: number;
-  /** How many ask at one time. */
+  /** How many clients call at the same time. */
   clients: number[];
   lobbies: number;
-  /** A namespace with few lobbies, and one with many. */
+  /** Visits that ended before the bench starts: as many rows as a day of so many finds leaves. */
+  ended_visits: number;
+  /** Two sizes of a namespace, in lobbies. */
   few: number;
   many: number;
-  /** Lobbies that players make for themselves: each is a process. */
+  /** Lobbies that players create; each starts a process. */
   creates: number;
 }
 
 export function readPlan(words: string[]): Plan {
-  const sizes = { clients: [256, 64, 1], lobbies: 5_000, few: 100, many: 100_000 };
-  if (words.includes('--quick')) return { ...sizes, rounds: 1, warm_s: 4, seconds: 1, creates: 8 };
+  const sizes = { clients: [256, 64, 1], lobbies: 5_000, ended_visits: 1_000_000, few: 100, many: 100_000 };
+  if (words.includes('--quick')) return { ...sizes, rounds: 1, warm_s: 3, seconds: 1, creates: 8 };
   return { ...sizes, rounds: 5, warm_s: 15, seconds: 2, creates: 24 };
 }

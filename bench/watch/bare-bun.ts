@@ -1,4 +1,4 @@
-// The least that pushing and long polls can cost: Bun's server alone, which is told by a line what to publish.
+// The least that pushing and long polls can cost: Bun's server alone. Each line of its input says what to publish.
 import { argv } from 'node:process';
 
 const [template = '', takes = 'each'] = argv.slice(2);
@@ -12,17 +12,17 @@ const server = Bun.serve<string>({
   hostname: '127.0.0.1',
   port: 0,
   idleTimeout: 120,
-  fetch(request, its_server) {
+  fetch(request, this_server) {
     const { url } = request;
     const query = url.indexOf('?', 10);
     const topic = url.slice(url.indexOf('/', 10) + 1, query < 0 ? undefined : query);
-    if (its_server.upgrade(request, { data: topic })) return undefined;
+    if (this_server.upgrade(request, { data: topic })) return undefined;
     const index = query < 0 ? '' : url.slice(url.lastIndexOf('.') + 1);
     if (index !== String(numbers.get(topic) ?? 0)) return new Response(textOf(topic), HEADERS);
     return new Promise<Response>((resolve) => {
-      const those = waiting.get(topic) ?? [];
-      waiting.set(topic, those);
-      those.push(resolve);
+      const waiters = waiting.get(topic) ?? [];
+      waiting.set(topic, waiters);
+      waiters.push(resolve);
     });
   },
   websocket: {
@@ -38,17 +38,17 @@ console.log(server.port);
 for await (const line of console) {
   const [scenario, count, number] = line.split(' ');
   for (let topic = 0; topic < Number(count); topic += 1) change(`${scenario}:${topic}`, Number(number));
-  // Else what has come meanwhile would leave in one packet with it.
+  // Otherwise lines that have come meanwhile would leave in one packet with this one.
   if (takes === 'each') await new Promise((resolve) => setImmediate(resolve));
 }
-// No publisher is left.
+// The bench has ended, however it did.
 process.exit();
 
 function change(topic: string, number: number): void {
   numbers.set(topic, number);
   server.publish(topic, frameOf(topic));
   const text = textOf(topic);
-  const those = waiting.get(topic) ?? [];
+  const waiters = waiting.get(topic) ?? [];
   waiting.delete(topic);
-  for (const resolve of those) resolve(new Response(text, HEADERS));
+  for (const resolve of waiters) resolve(new Response(text, HEADERS));
 }

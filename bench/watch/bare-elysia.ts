@@ -1,5 +1,5 @@
-// The least that a long poll can cost on Elysia: a route that reads who asks, hears when he goes and answers with the
-// headers that every answer of Muster has; nobody is checked or counted, and nothing is looked up.
+// The least that a long poll can cost on Elysia: a route that reads the caller's headers, notices when the client is gone and
+// answers with the headers that each answer of Muster has. It checks no token, counts nothing and reads nothing.
 import { argv } from 'node:process';
 import { Elysia } from 'elysia';
 
@@ -14,9 +14,9 @@ async function answer(request: Request, topic: string, index: string): Promise<R
   if (index === String(numbers.get(topic) ?? 0)) {
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
-    const those = waiting.get(topic) ?? [];
-    waiting.set(topic, those);
-    those.push(wake);
+    const waiters = waiting.get(topic) ?? [];
+    waiting.set(topic, waiters);
+    waiters.push(wake);
     signal.addEventListener('abort', wake);
     await promise;
     signal.removeEventListener('abort', wake);
@@ -48,10 +48,10 @@ for await (const line of console) {
   for (let topic = 0; topic < Number(count); topic += 1) {
     const name = `${scenario}:${topic}`;
     numbers.set(name, Number(number));
-    const those = waiting.get(name) ?? [];
+    const waiters = waiting.get(name) ?? [];
     waiting.delete(name);
-    for (const wake of those) wake();
+    for (const wake of waiters) wake();
   }
 }
-// No publisher is left.
+// The bench has ended, however it did.
 process.exit();

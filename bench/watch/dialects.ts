@@ -1,10 +1,10 @@
-/** What a client has to know of a server's protocol to be sent bodies. */
+/** What a client must know of a server's protocol to receive bodies. */
 interface Dialect {
   /** Whether a frame's payload, which begins at a place, is a body. */
   isBody(bytes: Uint8Array, start: number): boolean;
-  /** What other payloads are answered with. */
+  /** Returns the answer to another payload. */
   answer?(payload: Uint8Array): string | Uint8Array | undefined;
-  /** Where the next socket is opened, when the server wants to be asked. */
+  /** Asks the server for the path of the next socket, where its protocol wants that. */
   findPath?(port: number): Promise<string>;
 }
 
@@ -17,7 +17,7 @@ const COLYSEUS_MESSAGE = 13;
 export const DIALECTS = {
   /** Frames of docs/watch.md: `{"type":"body"…`. */
   plain: { isBody: (bytes, start) => bytes[start + 9] === code('b') },
-  /** Packets of Engine.IO 4 and Socket.IO 5: 0 is hello, 40 enters, 2 asks who is there, 42 is an event. */
+  /** Packets of Engine.IO 4 and Socket.IO 5: 0 opens, 40 connects, 2 is a ping, 42 is an event. */
   socket_io: {
     isBody: (bytes, start) => bytes[start] === code('4') && bytes[start + 1] === code('2'),
     answer: (payload) => (payload[0] === code('0') ? '40' : payload[0] === code('2') ? '3' : undefined),
@@ -28,7 +28,8 @@ export const DIALECTS = {
     answer: (payload) => (payload[0] === COLYSEUS_JOIN ? new Uint8Array([COLYSEUS_JOIN]) : undefined),
     async findPath(port) {
       const url = `http://127.0.0.1:${port}/matchmake/joinOrCreate/room`;
-      const headers = { 'content-type': 'application/json' };
+      // Node closes kept connections after some seconds, also while a request is on its way.
+      const headers = { 'content-type': 'application/json', connection: 'close' };
       const seat = await (await fetch(url, { method: 'POST', headers, body: '{}' })).json();
       return `/${seat.processId}/${seat.roomId}?sessionId=${seat.sessionId}`;
     },

@@ -1,19 +1,19 @@
-// A process that opens sockets, reads what is pushed to them and tells when the last of them has it: the load of
-// `bun bench/watch.ts`. It reads frames from the bytes itself, which costs less than what sends them.
+// A process that opens sockets, reads what is pushed to them and reports when the last of them has it: the load of
+// `bun bench/watch.ts`. It parses frames itself, which costs less than sending them.
 import type { Socket } from 'bun';
 import { DIALECTS } from './dialects.ts';
 import type { Group, LoadOrder, LoadReport } from './orders.ts';
 import { createTally } from './tally.ts';
 import { BINARY, encodeFrame, numberAtEnd, PING, PONG, TEXT } from './wire.ts';
 
-/** How many sockets are being opened at one time. */
+/** Sockets that are opened at the same time. */
 const OPENING_MAX = 64;
 const ACCEPTED = Buffer.from('HTTP/1.1 101');
 
 interface Listener {
   group: Group;
   is_upgraded: boolean;
-  /** Bytes of a frame whose end has not come. */
+  /** The beginning of a frame whose end has not come. */
   rest: Buffer | undefined;
   /** The number of the newest body; undefined before the first. */
   seen: number | undefined;
@@ -27,9 +27,11 @@ let dialect = DIALECTS.plain;
 process.on('message', async (order: LoadOrder) => {
   if (order.order === 'listen') report({ opened: await openAll(order) });
   if (order.order === 'count') report({ bodies: tally.bodies });
-  if (order.order === 'close') process.exit();
 });
+// The bench has ended, however it did.
 process.on('disconnect', () => process.exit());
+// Ctrl-C reaches every process of the terminal, but the bench ends this one.
+process.on('SIGINT', () => {});
 report({ is_there: true });
 
 async function openAll({ port, dialect: name, groups }: LoadOrder & { order: 'listen' }): Promise<number> {
@@ -83,7 +85,7 @@ function read(socket: Socket<Listener>, chunk: Buffer): void {
   listener.rest = at < bytes.length ? Buffer.from(bytes.subarray(at)) : undefined;
 }
 
-/** Gives where the frames begin; 0 when the answer has not come to its end. */
+/** Returns where the frames begin; 0 while the answer has not come to its end. */
 function readUpgrade(socket: Socket<Listener>, bytes: Buffer): number {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return 0;

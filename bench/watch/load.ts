@@ -1,41 +1,41 @@
 import { join } from 'node:path';
 import type { LoadOrder, LoadReport } from './orders.ts';
 
-/** A process that watches: as many sockets or polls as it is told to open. */
+/** A process with many watchers: sockets or polls. */
 export interface Load extends AsyncDisposable {
   pid: number;
-  /** Opens them, and waits until each has been sent a body. */
+  /** Opens watchers, and waits until each has received a body. */
   open(order: LoadOrder): Promise<void>;
-  /** How many bodies have come. */
+  /** Returns the number of bodies that have come. */
   countBodies(): Promise<number>;
-  /** Calls back when the last of all has seen a number, until the returned function is called. */
+  /** Calls back each time that the last watcher has seen a number, until the returned function is called. */
   onReached(callback: (number: number, at: number) => void): () => void;
 }
 
 export async function startLoad(kind: 'listeners' | 'pollers'): Promise<Load> {
-  const awaited = new Set<(what: LoadReport) => void>();
+  const listeners = new Set<(what: LoadReport) => void>();
   const child = Bun.spawn([process.execPath, join(import.meta.dir, `${kind}.ts`)], {
     stdout: 'inherit',
     stderr: 'inherit',
     serialization: 'json',
     ipc(what: LoadReport) {
-      for (const hear of [...awaited]) hear(what);
+      for (const onReport of [...listeners]) onReport(what);
     },
   });
-  const ended = child.exited.then(() => Promise.reject(new Error(`the ${kind} have ended`)));
+  const ended = child.exited.then(() => Promise.reject(new Error(`the process of the ${kind} has ended`)));
   ended.catch(() => {});
 
   async function next<Value>(pick: (what: LoadReport) => Value | undefined): Promise<Value> {
     const come = Promise.withResolvers<Value>();
-    const hear = (what: LoadReport) => {
+    const onReport = (what: LoadReport) => {
       const value = pick(what);
       if (value !== undefined) come.resolve(value);
     };
-    awaited.add(hear);
+    listeners.add(onReport);
     try {
       return await Promise.race([come.promise, ended]);
     } finally {
-      awaited.delete(hear);
+      listeners.delete(onReport);
     }
   }
 
@@ -54,14 +54,14 @@ export async function startLoad(kind: 'listeners' | 'pollers'): Promise<Load> {
       return await counted;
     },
     onReached(callback) {
-      const hear = (what: LoadReport) => {
+      const onReport = (what: LoadReport) => {
         if ('reached' in what) callback(what.reached, what.at);
       };
-      awaited.add(hear);
-      return () => awaited.delete(hear);
+      listeners.add(onReport);
+      return () => listeners.delete(onReport);
     },
     async [Symbol.asyncDispose]() {
-      send({ order: 'close' });
+      child.disconnect();
       await child.exited;
     },
   };

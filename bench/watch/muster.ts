@@ -10,7 +10,7 @@ import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
 import { now } from './orders.ts';
 import type { PushServer, Scenario, Template } from './servers.ts';
 
-/** Refuses no request, and ends nothing before the bench does. */
+/** Accepts as many watchers as there are, and ends nothing before the bench does. */
 const SETTINGS = {
   MUSTER_DEMO: 'off',
   MUSTER_LOG: 'error',
@@ -26,18 +26,16 @@ const SETTINGS = {
   MUSTER_REQUEST_TIMEOUT_MS: '240000',
 };
 
-export interface Muster extends PushServer, AsyncDisposable {
-  data_directory: string;
+export interface Muster extends PushServer {
   template: Template;
 }
 
 /**
- * The service from source, on an embedded PostgreSQL of its own. What is watched are lobbies; a change gives them another
- * state by the same statement as PUT /matchmaker/lobbies/state, sent to PostgreSQL by this process, as another machine
- * of the same database would: what HTTP costs is not what is measured.
+ * Starts the service from source on an embedded PostgreSQL. Lobbies are watched; a change gives them another state by the
+ * statement of PUT /matchmaker/lobbies/state, which this process sends to PostgreSQL as another machine on the same database
+ * would: the cost of HTTP is not measured here.
  */
-export async function startMuster(): Promise<Muster> {
-  await using opened = new AsyncDisposableStack();
+export async function startMuster(opened: AsyncDisposableStack, name = 'Muster'): Promise<Muster> {
   const home = opened.use(await makeHome(SETTINGS));
   const program = await home.start({ command: commandOf('source') });
   const { public_token } = await makeRoomGame(program, { source: QUIET_SOURCE });
@@ -68,14 +66,12 @@ export async function startMuster(): Promise<Muster> {
 
   const headers = `authorization: Bearer ${public_token}\r\n`;
   const { port } = new URL(program.url);
-  const everything = opened.move();
   return {
-    name: 'Muster',
+    name,
     pid: program.pid,
     database_pid: postgresOf(home.data_directory),
     port: Number(port),
     dialect: 'plain',
-    data_directory: home.data_directory,
     template: { body, headers },
     watch: (scenario, topic) => ({
       path: '/watch',
@@ -103,11 +99,10 @@ export async function startMuster(): Promise<Muster> {
       );
       return at;
     },
-    [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }
 
-/** Always as long. */
+/** A state of the same length for each number. */
 function stateOf(number: number): string {
-  return JSON.stringify({ round: String(number).padStart(6, '0'), map: 'harbour', leader: 'nobody' });
+  return JSON.stringify({ round: String(number).padStart(6, '0'), map: 'harbour', leader: 'player-1' });
 }

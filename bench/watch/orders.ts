@@ -10,19 +10,18 @@ export interface Group {
   greeting?: string;
 }
 
-/** What a process that makes load is told to do. */
+/** An order for a process that makes load. */
 export type LoadOrder =
   | { order: 'listen'; port: number; dialect: DialectName; groups: Group[] }
   | { order: 'poll'; port: number; groups: Group[] }
-  | { order: 'count' }
-  | { order: 'close' };
+  | { order: 'count' };
 
-/** What it tells. */
+/** A report of such a process. */
 export type LoadReport =
   | { is_there: true }
   | { opened: number }
   | { bodies: number }
-  /** The last of all has seen this number, at a moment of `now`. */
+  /** The last watcher has seen this number, at a moment of `now`. */
   | { reached: number; at: number };
 
 /** Milliseconds since 1970, with fractions: the same in all processes of a machine. */

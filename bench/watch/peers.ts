@@ -5,7 +5,7 @@ import { install } from '../npm.ts';
 import type { DialectName } from './dialects.ts';
 import { frameOf, type PushServer, startServer, type Template } from './servers.ts';
 
-/** What others push with, on Node. They are no dependencies of Muster's: they are installed for one run. */
+/** What others push with, on Node. Muster does not depend on them: they are installed for one run. */
 const PACKAGES = [
   'ws@8.23.0',
   'socket.io@4.8.4',
@@ -20,11 +20,11 @@ const PEERS: { name: string; file: string; dialect: DialectName }[] = [
 ];
 
 export interface Peers extends AsyncDisposable {
-  /** Starts all of them; none where they could not be installed. */
+  /** Starts the peers; none where they could not be installed. */
   start(template: Template): Promise<(PushServer & AsyncDisposable)[]>;
 }
 
-/** Installs the peers into a directory of their own, or says why there are none. */
+/** Installs the peers into a directory of their own, or prints why it cannot. */
 export async function installPeers(): Promise<Peers> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-bench-'));
   const scripts = PEERS.map(({ file }) => join(import.meta.dir, 'peers', file));

@@ -2,28 +2,28 @@ import { openFilesMax } from '../meter.ts';
 
 /** How much is measured. */
 export interface Plan {
-  /** Sockets, and polls, that watch one thing. */
+  /** Numbers of sockets, and of polls, that watch one thing. */
   sizes: number[];
-  /** How many hold on while memory is measured, and when there are many things to watch. */
+  /** Watchers while memory is measured, and of many things. */
   many: number;
-  /** How many sockets, and how many polls, hold on at the same time. */
+  /** Sockets, and polls, that are held at the same time. */
   both: number;
-  /** Times that Muster and the bare server are measured in turn; the peers once less, but once. */
+  /** Turns of Muster and of the bare servers; the peers have one less. */
   rounds: number;
   paced_s: number;
   saturated_s: number;
-  /** After opening, until memory is looked at. */
+  /** From the opening until memory is measured. */
   settle_ms: number;
-  /** How often a run is repeated in which others used the processors. */
+  /** How often a run is repeated in which other programs used the processors. */
   repeats_max: number;
 }
 
-/** What is offered in all when latency is measured: bodies a second. */
+/** Bodies a second, in all, while latency is measured. */
 export const OFFERED = 100_000;
 
 const SPARE_FILES = 1_000;
 
-/** `--quick`: less than a minute. `--patient`: waits until nobody else uses the machine. */
+/** `--quick`: a minute or two. `--patient`: repeats each run until no other program uses the machine. */
 export function readPlan(words: string[]): Plan {
   const repeats_max = words.includes('--patient') ? 100 : 0;
   const files = openFilesMax() - SPARE_FILES;

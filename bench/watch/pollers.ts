@@ -1,5 +1,5 @@
-// A process that holds long polls, asks again after each answer and tells when the last of them has been answered: the
-// load of `bun bench/watch.ts`.
+// A process that holds long polls, polls again after each answer and reports when the last of them has been answered: the load
+// of `bun bench/watch.ts`.
 import type { Socket } from 'bun';
 import type { LoadOrder, LoadReport } from './orders.ts';
 import { createTally } from './tally.ts';
@@ -22,9 +22,11 @@ const tally = createTally(report);
 process.on('message', async (order: LoadOrder) => {
   if (order.order === 'poll') report({ opened: await openAll(order) });
   if (order.order === 'count') report({ bodies: tally.bodies });
-  if (order.order === 'close') process.exit();
 });
+// The bench has ended, however it did.
 process.on('disconnect', () => process.exit());
+// Ctrl-C reaches every process of the terminal, but the bench ends this one.
+process.on('SIGINT', () => {});
 report({ is_there: true });
 
 async function openAll({ port, groups }: LoadOrder & { order: 'poll' }): Promise<number> {
@@ -38,7 +40,7 @@ async function openAll({ port, groups }: LoadOrder & { order: 'poll' }): Promise
       const headers = ` HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${group.headers}\r\n`;
       const data: Poller = { path, headers, rest: undefined, seen: undefined, onFirst: first.resolve };
       const socket = await Bun.connect({ hostname: '127.0.0.1', port, data, socket: { data: read, close: fail } });
-      // Without an index: what there is now.
+      // Without an index, the server answers with the present state at once.
       socket.write(`GET ${path.slice(0, path.indexOf('?'))}${headers}`);
       await first.promise;
     }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { DialectName } from './dialects.ts';
 import { type Group, now } from './orders.ts';
 
-/** Things that are watched alike, by a name of their own: each has a number, which rises by one with each change. */
+/** Things that are watched in the same way. Each has a number, which rises by one with each change. */
 export interface Scenario {
   name: string;
   topics: number;
@@ -12,29 +12,29 @@ export interface Scenario {
 export interface PushServer {
   name: string;
   pid: number;
-  /** Of its PostgreSQL, where it has one. */
+  /** The first process of its PostgreSQL, where it has one. */
   database_pid?: number;
   port: number;
   dialect: DialectName;
-  /** How a topic of a scenario is watched over a socket. */
+  /** Returns how a topic of a scenario is watched over a socket. */
   watch(scenario: Scenario, topic: number): Pick<Group, 'path' | 'headers' | 'greeting'>;
-  /** How it is polled: a path, to which the number is added, and lines of the request. */
+  /** Returns how it is polled: a path, to which the number is appended, and lines of the request. */
   poll(scenario: Scenario, topic: number): { path: string; headers: string };
-  /** Makes what is watched. */
+  /** Creates what is watched. */
   prepare(scenario: Scenario): Promise<void>;
-  /** Gives all topics this number. Gives the moment at which that began. */
+  /** Sets all topics to this number. Returns the moment at which that began. */
   change(scenario: Scenario, number: number): Promise<number>;
 }
 
-/** What all have in common. */
+/** What all servers publish. */
 export interface Template {
-  /** The body that all publish. NUMBER stands for its number. */
+  /** The body. NUMBER stands for its number. */
   body: string;
   /** Lines of the requests that poll. */
   headers: string;
 }
 
-/** Starts a server that publishes what lines of its input say. */
+/** Starts a server that publishes what each line of its input says. */
 export async function startServer(
   name: string,
   command: string[],
@@ -43,7 +43,7 @@ export async function startServer(
   const child = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', ...(cwd ? { cwd } : {}) });
   const { value } = await child.stdout.getReader().read();
   const port = Number(new TextDecoder().decode(value).trim());
-  if (!(port > 0)) throw new Error(`${name} did not say its port`);
+  if (!(port > 0)) throw new Error(`${name} did not print its port`);
   return {
     name,
     pid: child.pid,
@@ -68,7 +68,7 @@ export async function startServer(
   };
 }
 
-/** Bun's own server. `takes`: whether it publishes each change by itself, or several in one go where they come together. */
+/** Bun's own server. `takes`: whether it publishes each change by itself, or several in one go if they come together. */
 export function startBareBun(
   { body, headers }: Template,
   takes: 'each' | 'several' = 'each',
@@ -80,10 +80,10 @@ export function startBareBun(
 /** A route of Elysia's that holds polls and answers with Muster's headers. */
 export function startBareElysia({ body, headers }: Template): Promise<PushServer & AsyncDisposable> {
   const command = [process.execPath, join(import.meta.dir, 'bare-elysia.ts'), body];
-  return startServer("A route of Elysia's, with Muster's headers", command, { headers });
+  return startServer("Elysia, with Muster's headers", command, { headers });
 }
 
-/** A body as a frame of docs/watch.md. */
+/** Returns a body as a frame of docs/watch.md. */
 export function frameOf({ body }: Template): string {
   return `{"type":"body","key":"k1","body":${body}}`;
 }

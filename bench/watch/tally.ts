@@ -1,6 +1,6 @@
 import { type LoadReport, now } from './orders.ts';
 
-/** Counts bodies, and reports when the last of all has seen a number. */
+/** Counts bodies, and reports when the last watcher has seen a number. */
 export function createTally(report: (what: LoadReport) => void) {
   const seen_by = new Map<number, number>();
   let expected = 0;
@@ -19,11 +19,11 @@ export function createTally(report: (what: LoadReport) => void) {
     get bodies() {
       return bodies;
     },
-    /** How many there will be. */
+    /** Sets the number of watchers. */
     expect(watchers: number): void {
       expected = watchers;
     },
-    /** Somebody has been sent a body. Who has a newer one has seen those before it too. */
+    /** Notes that a watcher has received a body. One that has a newer body has seen those before it too. */
     note(watcher: { seen: number | undefined }, number: number): void {
       bodies += 1;
       if (watcher.seen !== undefined) for (let one = watcher.seen + 1; one <= number; one += 1) count(one);

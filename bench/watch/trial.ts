@@ -1,40 +1,50 @@
-import { familyOf, machineSeconds, processorSeconds, residentBytes } from '../meter.ts';
-import { middleOf } from '../report.ts';
+import { machineSeconds, type ProcessorTime, processorSeconds, residentBytes, startMeter } from '../meter.ts';
+import { middleOf, show } from '../report.ts';
 import { percentile } from '../samples.ts';
 import { type Load, startLoad } from './load.ts';
 import type { Group } from './orders.ts';
 import type { PushServer, Scenario } from './servers.ts';
 
-/** How many changes are on their way when as many are made as can be: while one is sent, the next one is there. */
+/** Changes that are under way at saturation: while one is sent, the next one is there. */
 const UNDER_WAY = 2;
-/** Time after which a change counts as not seen. */
+/** Time after which a change counts as lost. */
 const SEEN_WITHIN_MS = 30_000;
-/** When others use more than so many cores, a run says little. */
+/** Cores that other programs may use before a run says little. */
 const OTHERS_MAX = 0.25;
 const REPEAT_AFTER_MS = 1_000;
 
 export type Way = 'sockets' | 'polls';
 
-/** What one run has shown. */
-export interface Run {
+/** What one run has shown. The processor time is that of a second: so many cores. */
+export interface Run extends ProcessorTime {
   /** Bodies that came, a second. */
   bodies: number;
-  /** Changes that all have seen, a second. */
+  /** Changes that all watchers have seen, a second. */
   changes: number;
-  /** Milliseconds from a change to the moment at which the last of all has it. */
+  /** Milliseconds from a change to the moment at which the last watcher has it. */
   p50: number;
   p99: number;
-  /** Processor time a second: of the server's process, of its PostgreSQL, of the load, and of others on the machine. */
-  cores: number;
-  database_cores: number;
-  load_cores: number;
-  other_cores: number;
+  /** Cores that other programs on the machine used. */
+  others: number;
 }
 
-/** A server with those who watch it. */
+/** Cores that a server's process used. */
+export function coresOf({ thread, rest }: Run): number {
+  return thread + rest;
+}
+
+/** The heads of the cells of {@link usedBy}. */
+export const USED_HEADS = ['µs each: thread', 'PostgreSQL', 'rest', 'load'];
+
+/** The processor time of each body, as cells of a table. */
+export function usedBy({ bodies, thread, database, rest, load }: Run): string[] {
+  return [thread, database, rest, load].map((cores) => show.microseconds(cores / bodies));
+}
+
+/** A server with its watchers. */
 export interface Trial extends AsyncDisposable {
   server: PushServer;
-  /** How much the server has grown by each, in bytes. */
+  /** Bytes by which the server has grown for each watcher. */
   bytes_each: number;
   /** Makes a number of changes a second, whether the last one has been seen or not. */
   runPaced(options: { per_second: number; seconds: number }): Promise<Run>;
@@ -47,9 +57,9 @@ interface TrialOptions {
   scenario: Scenario;
   /** Of each topic. */
   watchers: number;
-  /** Until memory is looked at. */
+  /** Until memory is measured. */
   settle_ms: number;
-  /** How often a run is repeated in which others used the processors. */
+  /** How often a run is repeated in which other programs used the processors. */
   repeats_max: number;
 }
 
@@ -71,12 +81,12 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
   const bytes_each = (residentBytes(server.pid) - before) / all;
 
   let number = 0;
-  const told = new Map<number, number>();
+  const changed_at = new Map<number, number>();
   let last_change = Promise.resolve();
   const change = () => {
     number += 1;
     const mine = number;
-    last_change = last_change.then(async () => void told.set(mine, await server.change(scenario, mine)));
+    last_change = last_change.then(async () => void changed_at.set(mine, await server.change(scenario, mine)));
     return last_change;
   };
 
@@ -88,15 +98,15 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
     let is_made = false;
     const first = number;
     let changes = 0;
-    const forget = load.onReached(async (reached, at) => {
+    const unsubscribe = load.onReached(async (reached, at) => {
       changes += 1;
-      // Who is told before the one who changed it is faster than him.
-      while (!told.has(reached)) await Bun.sleep(0);
-      milliseconds.push(Math.max(0, at - (told.get(reached) ?? at)));
+      // The watchers may have it before this process knows that it is committed.
+      while (!changed_at.has(reached)) await Bun.sleep(0);
+      milliseconds.push(Math.max(0, at - (changed_at.get(reached) ?? at)));
       onSeen();
       if (is_made && first + changes === number) seen_all.resolve();
     });
-    const stop = startMeter(server, load);
+    const stop = startRun(server, load);
     await makeChanges((callback) => {
       onSeen = callback;
     });
@@ -108,7 +118,7 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
     if (first + changes < number) await seen_all.promise;
     clearTimeout(late);
     const measured = await stop();
-    forget();
+    unsubscribe();
     const samples = { name: server.name, milliseconds };
     const [p50, p99] = [percentile(samples, 0.5), percentile(samples, 0.99)];
     return { ...measured, changes: changes / measured.seconds, p50, p99 };
@@ -117,7 +127,7 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
   async function runUndisturbed(makeChanges: Parameters<typeof run>[0]): Promise<Run> {
     for (let repeats = 0; ; repeats += 1) {
       const shown = await run(makeChanges);
-      if (shown.other_cores <= OTHERS_MAX || repeats >= repeats_max) return shown;
+      if (shown.others <= OTHERS_MAX || repeats >= repeats_max) return shown;
       await Bun.sleep(REPEAT_AFTER_MS);
     }
   }
@@ -150,37 +160,31 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
 }
 
 /** Measures until the returned function is called. */
-function startMeter(server: PushServer, load: Load) {
-  const database = server.database_pid === undefined ? [] : familyOf(server.database_pid);
-  const look = async () => ({
-    at: performance.now(),
-    bodies: await load.countBodies(),
-    server: processorSeconds(server.pid),
-    database: new Map(database.map((pid) => [pid, processorSeconds(pid)])),
-    load: processorSeconds(load.pid),
-    own: processorSeconds(process.pid),
-    machine: machineSeconds(),
-  });
+function startRun({ pid: server_pid, database_pid }: PushServer, load: Load) {
+  const look = async () => {
+    const bodies = await load.countBodies();
+    return { bodies, at: performance.now(), own: processorSeconds(process.pid), machine: machineSeconds() };
+  };
   const beginning = look();
+  const readMeter = startMeter({ server_pid, database_pid, load_pid: load.pid });
   return async () => {
     const [first, last] = [await beginning, await look()];
+    const used = readMeter();
     const seconds = (last.at - first.at) / 1_000;
-    const cores = (last.server - first.server) / seconds;
-    let database_seconds = 0;
-    for (const [pid, used] of last.database) {
-      // One that has ended meanwhile is not counted.
-      if (used > 0) database_seconds += used - (first.database.get(pid) ?? 0);
-    }
-    const database_cores = database_seconds / seconds;
-    const load_cores = (last.load - first.load) / seconds;
-    const own_cores = (last.own - first.own) / seconds;
-    const machine_cores = (last.machine - first.machine) / seconds;
-    const other_cores = Math.max(0, machine_cores - cores - database_cores - load_cores - own_cores);
-    return { seconds, bodies: (last.bodies - first.bodies) / seconds, cores, database_cores, load_cores, other_cores };
+    const of_run = used.thread + used.rest + used.database + used.load + last.own - first.own;
+    return {
+      seconds,
+      bodies: (last.bodies - first.bodies) / seconds,
+      thread: used.thread / seconds,
+      rest: used.rest / seconds,
+      database: used.database / seconds,
+      load: used.load / seconds,
+      others: Math.max(0, last.machine - first.machine - of_run) / seconds,
+    };
   };
 }
 
-/** The middle of what several runs have shown, each value for itself. */
+/** Returns the median of each figure. */
 export function medianOf(runs: Run[]): Run {
   const middle = (name: keyof Run) => middleOf(runs.map((run) => run[name]));
   return {
@@ -188,14 +192,15 @@ export function medianOf(runs: Run[]): Run {
     changes: middle('changes'),
     p50: middle('p50'),
     p99: middle('p99'),
-    cores: middle('cores'),
-    database_cores: middle('database_cores'),
-    load_cores: middle('load_cores'),
-    other_cores: middle('other_cores'),
+    thread: middle('thread'),
+    rest: middle('rest'),
+    database: middle('database'),
+    load: middle('load'),
+    others: middle('others'),
   };
 }
 
-/** A processor for the server and one for the load, where it can be had: else they sometimes share one. */
+/** Gives the server and the load a processor each where `taskset` is there; else they sometimes share one. */
 function keepApart(server_pid: number, load_pid: number): void {
   for (const [processor, pid] of [server_pid, load_pid].entries()) {
     if (Bun.which('taskset') === null) return;

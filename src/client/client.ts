@@ -5,30 +5,30 @@ import { endPause, type Pause, startPause, TIMING, type Timing, within } from '.
 import { type SocketEnd, WatchSocket } from './watch-socket.ts';
 import { CLOSE, FRAME_TOO_LONG, type Refusal, SUBPROTOCOL, type Watched } from './wire.ts';
 
-/** After so many failed sockets in a row the client polls until a socket works. */
+/** Number of failed sockets in a row after which the client polls until a socket works. */
 const ATTEMPTS_MAX = 3;
-/** Events of a page that becomes visible, or whose network is back. */
+/** Browser events after which connections may be dead: the page is visible again, or the network is back. */
 const WAKING = ['online', 'pageshow', 'visibilitychange'] as const;
 
 export interface ClientOptions {
   /** The address of the service, like `https://muster.example`. */
   url: string;
   /**
-   * The caller's token, if one is needed. A function is called again when the token has expired or was refused, after a
-   * socket that did not open (browsers do not say whether the token was the reason), and when it took too long.
+   * The caller's token, if one is needed. A function is called again when the token has expired or was refused, when a
+   * socket did not open (browsers do not say whether the token was the reason), and when the function took too long.
    */
   token?: string | (() => string | Promise<string>) | undefined;
   timing?: Partial<Timing>;
 }
 
 export interface WatchOptions {
-  /** Index of an earlier body of the path, to get only what comes after it. Overrides an index in the path's query. */
+  /** Index of an earlier body of the path, to get only later changes. Overrides an index in the path's query. */
   watch_index?: string;
-  /** Called when the path cannot be watched, or no longer: no body follows. Without it, the refusal goes to the console. */
+  /** Called when the path cannot be watched (any longer). No body follows. By default, the console shows the error. */
   onError?: (error: Refusal) => void;
 }
 
-/** Creates a client for everything that one caller watches. It connects with the first `watch`. */
+/** Creates a client for everything that one caller watches. It connects at the first `watch`. */
 export function connect(options: ClientOptions): Client {
   return new Client(options);
 }
@@ -38,12 +38,12 @@ export class Client {
   readonly #options: ClientOptions;
   readonly #timing: Timing;
   readonly #streams = new Streams();
-  /** Shared by the socket and all polls, until it is refused. */
+  /** The token of the socket and all polls, until it is refused. */
   #token: Promise<string | undefined> | undefined;
   #socket: WatchSocket | undefined;
-  /** From the request for a token until the socket ends. */
+  /** True from the request for a token until the socket ends. */
   #is_connecting = false;
-  /** Sockets in a row that ended before a useful frame. */
+  /** Number of sockets in a row that ended before a useful frame. */
   #failures = 0;
   #pause: Pause | undefined;
   readonly #closed = new AbortController();
@@ -56,9 +56,10 @@ export class Client {
   }
 
   /**
-   * Calls `onBody` with the body of the path's GET, now and after each change: each index once, in order; for logs with the
-   * lines since the last body. Goes on after a lost connection, a restart of the service and an expired token. Returns the
-   * function that ends it. Throws TypeError unless the path begins with `/`, and RangeError for too many paths.
+   * Calls `onBody` with the body of the path's GET, now and after each change. Each index comes once and in order; a body
+   * of a log has the lines since the previous one. Continues after a lost connection, a restart of the service and an
+   * expired token. Returns the function that ends it. Throws TypeError unless the path begins with `/`, and RangeError for
+   * too many paths.
    */
   watch<Body extends Watched = Watched & Record<string, unknown>>(
     path: string,
@@ -98,7 +99,7 @@ export class Client {
     this.#socket?.end(CLOSE.normal);
   }
 
-  /** Puts each stream on the socket, polls it, or lets it wait. Called after everything that may change that. */
+  /** Subscribes each stream on the socket, polls it, or lets it wait. Called after every event that may change this. */
   #arrange(): void {
     const streams = this.#streams.all();
     if (this.#isClosed() || streams.length === 0) return;
@@ -133,7 +134,7 @@ export class Client {
     }
   }
 
-  /** Opens another socket after a pause, and polls until then if sockets keep failing. */
+  /** Opens another socket after a pause. Polls until then if several sockets have failed. */
   #lose({ code, was_open, was_useful, retry_after_ms }: SocketEnd): void {
     this.#socket = undefined;
     this.#is_connecting = false;
@@ -153,7 +154,7 @@ export class Client {
     const has_expired = error.code === 'CLAIMS_ENTITLEMENT_EXPIRED' && this.#canRenew();
     if (has_expired) this.#socket?.end(CLOSE.unauthorized);
     else if (error.code === 'WATCH_BAD_FRAME') stream.is_polled = true;
-    // A failure of the service comes without a time to retry after.
+    // A failure of the service (ERROR) has no time to retry after.
     else if (retry_after_ms !== undefined || error.code === 'ERROR') this.#pauseStream(stream, retry_after_ms);
     else this.#refuse(stream, error);
     this.#arrange();
@@ -170,7 +171,7 @@ export class Client {
       // The service cannot be reached, or there is no token.
       .catch(() => ({ kind: 'trouble', retry_after_ms: 0 }) as const);
     clearTimeout(late);
-    // The stream is on the socket by now, or has ended.
+    // Meanwhile the stream was subscribed on the socket, or has ended.
     if (stream.polling !== polling) return;
     stream.polling = undefined;
     switch (answer.kind) {
@@ -222,7 +223,7 @@ export class Client {
     this.#arrange();
   }
 
-  /** Connections may have died while the page slept: pings the socket and restarts the polls. */
+  /** Pings the socket and restarts the polls, because connections may have died while the page slept. */
   readonly #wake = ({ type }: Event): void => {
     if (type === 'visibilitychange' && globalThis.document?.visibilityState === 'hidden') return;
     this.#socket?.ping();
@@ -242,13 +243,13 @@ export class Client {
     const { token } = this.#options;
     if (this.#token) return this.#token;
     const requested = (async () => (typeof token === 'function' ? await token() : token))();
-    const asked = within(this.#timing.poll_within_ms, this.#closed.signal, requested);
-    this.#token = asked;
+    const limited = within(this.#timing.poll_within_ms, this.#closed.signal, requested);
+    this.#token = limited;
     // Current callers get the failure; the next call requests a token again.
-    asked.catch(() => {
-      if (this.#token === asked) this.#token = undefined;
+    limited.catch(() => {
+      if (this.#token === limited) this.#token = undefined;
     });
-    return asked;
+    return limited;
   }
 }
 

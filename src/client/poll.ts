@@ -1,16 +1,16 @@
 import type { Position } from './positions.ts';
 import { isRefusal, isWatched, type Refusal, type Watched } from './wire.ts';
 
-/** An answer without news that comes sooner means that the service stops. */
+/** An unchanged answer that comes sooner means that the service is stopping. */
 const HELD_MIN_MS = 500;
 
 export type Answer =
   | { kind: 'body'; body: Watched }
   | { kind: 'refusal'; error: Refusal; is_for_token: boolean }
-  /** A failure that passes. */
+  /** A temporary failure. */
   | { kind: 'trouble'; retry_after_ms: number };
 
-/** Polls once for what came after an index. Throws when the service cannot be reached, or the signal is aborted. */
+/** Polls once for changes after an index. Throws if the service cannot be reached or the signal is aborted. */
 export async function poll(
   url: string,
   { path, index }: Position,

@@ -4,7 +4,7 @@ const PATH_BYTES_MAX = 15_360;
 /** The service issues no longer indices. */
 const INDEX_LENGTH_MAX = 64;
 
-/** A path to watch, and what has been seen of it. */
+/** A path to watch, and the latest index seen of it. */
 export interface Position {
   path: string;
   /** The index of the last body; undefined if none was seen. */
@@ -12,8 +12,8 @@ export interface Position {
 }
 
 /**
- * Reads a path and removes a `watch_index` and a fragment from it. That index counts unless `watch_index` is given. An
- * index that is too long counts as nothing seen. Throws TypeError for an invalid path.
+ * Reads a path, and removes a fragment and a `watch_index` from it. The parameter `watch_index` overrides that index. An
+ * index that is too long is ignored. Throws TypeError for an invalid path.
  */
 export function readPosition(asked: string, watch_index: string | undefined): Position {
   const [, start = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(asked) ?? [];
@@ -29,7 +29,7 @@ function indexIn(query: string): string | undefined {
   return new URLSearchParams(`?${query}`).get('watch_index') ?? undefined;
 }
 
-/** Returns whether a path leaves room in its frame for the rest: some characters are long as JSON. */
+/** Returns whether a path fits into a frame. Some characters need several bytes in JSON. */
 export function fitsFrame(path: string): boolean {
   return new TextEncoder().encode(JSON.stringify(path)).length <= PATH_BYTES_MAX;
 }

@@ -2,7 +2,7 @@ import type { Position } from './positions.ts';
 import type { Pause } from './timing.ts';
 import type { Refusal, Watched } from './wire.ts';
 
-/** The service's maximum for one socket. */
+/** The service's maximum of subscriptions of a socket. */
 const PATHS_MAX = 256;
 
 /** The callbacks of one `watch`. */
@@ -12,18 +12,18 @@ export interface Listener {
   is_over: boolean;
 }
 
-/** The listeners that have seen the same index of a path, and go on together. */
+/** The listeners of a path that have seen the same index. They share what follows. */
 export interface Stream extends Position {
   listeners: Set<Listener>;
   /** Aborts the current poll. */
   polling?: AbortController | undefined;
-  /** Until the next attempt. */
+  /** The pause before the next attempt. */
   pause?: Pause | undefined;
   /** Failures in a row. */
   failures: number;
   /** Whether a new token was requested since the last body. */
   has_new_token: boolean;
-  /** Whether the socket refused it because it already watches the same view by another spelling of the path. */
+  /** Whether the stream polls because the socket already watches the view by another spelling of the path. */
   is_polled: boolean;
 }
 

@@ -1,12 +1,12 @@
 /** Time limits, in milliseconds. */
 export interface Timing {
-  /** A socket from which nothing has come so long after it was created is given up: 10,000. */
+  /** Time after which a new socket is given up if it has received nothing: 10,000. */
   open_within_ms: number;
-  /** The client pings the service after so long without a frame: 25,000. */
+  /** Time without a frame after which the client sends a ping: 25,000. */
   ping_after_ms: number;
-  /** A socket that does not answer a ping for so long is given up: 10,000. */
+  /** Time after which a socket is given up if a ping was not answered: 10,000. */
   pong_within_ms: number;
-  /** A poll or a token that takes longer is requested again: 60,000. The service holds a poll for 40,000. */
+  /** Time after which a poll or a token is requested again: 60,000. The service holds a poll for 40,000. */
   poll_within_ms: number;
   /** The longest pause after a first failure; it doubles with each further one: 1,000. */
   retry_ms: number;
@@ -26,8 +26,8 @@ export const TIMING: Timing = {
 /** A pause before the next attempt. */
 export interface Pause {
   timer: ReturnType<typeof setTimeout>;
-  /** The service may not be asked before this time of `performance.now()`. */
-  asked_until: number;
+  /** The service asked for no request before this time (`performance.now()`). */
+  not_before: number;
 }
 
 /** Chooses a random pause up to a maximum that doubles with each failure, because other clients retry at the same moment. */
@@ -35,24 +35,24 @@ export function choosePause(failures: number, { retry_ms, retry_max_ms }: Timing
   return Math.random() * Math.min(retry_max_ms, retry_ms * 2 ** failures);
 }
 
-/** Tries again after the time that the service asked for and a random pause. */
+/** Calls `tryAgain` after `min_ms`, for which the service asked, and a random pause. */
 export function startPause(
   { min_ms, failures }: { min_ms: number; failures: number },
   timing: Timing,
   tryAgain: () => void,
 ): Pause {
   const timer = setTimeout(tryAgain, min_ms + choosePause(failures, timing));
-  return { timer, asked_until: performance.now() + min_ms };
+  return { timer, not_before: performance.now() + min_ms };
 }
 
-/** Ends a pause, unless the service may not be asked yet: then returns it. */
+/** Ends a pause. Returns it instead if the service asked for more time. */
 export function endPause(pause: Pause | undefined): Pause | undefined {
-  if (pause && performance.now() < pause.asked_until) return pause;
+  if (pause && performance.now() < pause.not_before) return pause;
   clearTimeout(pause?.timer);
   return undefined;
 }
 
-/** Returns the promise's value. Throws if that takes longer than the limit, or the signal is aborted. */
+/** Waits for a promise. Throws if that takes longer than the limit, or the signal is aborted. */
 export async function within<Value>(limit_ms: number, signal: AbortSignal, promise: Promise<Value>): Promise<Value> {
   let end = () => {};
   const ended = new Promise<never>((_, reject) => {

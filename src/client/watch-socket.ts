@@ -15,9 +15,9 @@ export interface SocketEvents {
 export interface SocketEnd {
   code: number;
   was_open: boolean;
-  /** Whether any frame but errors came. */
+  /** Whether it received any frame but errors. */
   was_useful: boolean;
-  /** How long the service may not be asked. */
+  /** For how long the service asked for no further attempt. */
   retry_after_ms: number;
 }
 
@@ -29,7 +29,7 @@ export class WatchSocket {
   readonly #ids = new Map<Stream, string>();
   readonly #by_id = new Map<string, Stream>();
   readonly #by_key = new Map<string, Stream>();
-  #numbered = 0;
+  #last_id = 0;
   #timer: ReturnType<typeof setTimeout>;
   #was_open = false;
   #was_useful = false;
@@ -61,8 +61,8 @@ export class WatchSocket {
   }
 
   subscribe(stream: Stream): void {
-    this.#numbered += 1;
-    const id = String(this.#numbered);
+    this.#last_id += 1;
+    const id = String(this.#last_id);
     this.#ids.set(stream, id);
     this.#by_id.set(id, stream);
     this.#send({ type: 'subscribe', id, path: stream.path, watch_index: stream.index });
@@ -73,7 +73,7 @@ export class WatchSocket {
     if (id !== undefined) this.#send({ type: 'unsubscribe', id });
   }
 
-  /** Asks the service for an answer. */
+  /** Sends a ping. The socket ends if it is not answered in time. */
   ping(): void {
     if (!this.isOpen()) return;
     clearTimeout(this.#timer);

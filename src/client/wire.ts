@@ -1,11 +1,11 @@
 // The part of the protocol (docs/watch.md) that the client reads.
 
-/** Every watchable answer. The index is opaque; equal indices stand for the same moment. */
+/** Every watchable answer. The index is opaque; equal indices mean the same content. */
 export interface Watched {
   watch: { index: string };
 }
 
-/** Why a path cannot be watched: the body of its GET's refusal. */
+/** Why a path cannot be watched: the error body that its GET returns. */
 export interface Refusal {
   code: string;
   message: string;
@@ -37,7 +37,7 @@ export function isWatched(body: unknown): body is Watched {
   return isObject(watch) && typeof watch.index === 'string';
 }
 
-/** Returns whether a body is the service's refusal; without a code it comes from a proxy. */
+/** Returns whether a body is an error of the service. An error without a code comes from a proxy. */
 export function isRefusal(body: unknown): body is Refusal {
   return isObject(body) && typeof body.code === 'string';
 }

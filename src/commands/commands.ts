@@ -15,8 +15,10 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
   if (rest.includes('--help') || rest.includes('-h')) return await help();
   const command = COMMANDS.get(wanted);
   if (!command || rest.length > 0) {
-    const what = command ? `The command "${wanted}" takes no argument "${rest[0]}"` : `No command "${name}" exists`;
-    console.error(`${what}: set settings in the environment; "muster --help" lists all commands and settings.`);
+    const problem = command
+      ? `The command "${wanted}" takes no arguments, but got "${rest[0]}"`
+      : `There is no command "${name}"`;
+    console.error(`${problem}: settings come from the environment; "muster --help" lists all commands and settings.`);
     return 2;
   }
   try {

@@ -4,7 +4,10 @@ import { asStartError, openConfiguredDatabase } from '../platform/database/conne
 import { migrateDatabase } from '../platform/database/migrate.ts';
 import { createLog } from '../platform/events.ts';
 
-/** Migrates the database without serving, for example before several processes start. Does not wait for a database that is away. */
+/**
+ * Migrates the database without serving, for example before several processes start. Fails if the database is not
+ * available.
+ */
 export async function migrate(): Promise<number> {
   const config = readConfig();
   using data = openDataDirectory(config.data_directory);

@@ -5,9 +5,9 @@ import { openService, type Service } from '../service.ts';
 import { allowMoreFetches } from './more-fetches.ts';
 import { listenForStop } from './stop-signals.ts';
 
-/** What a shell reports for a program that ctrl-C ended. */
+/** The exit code that a shell reports for a program that ctrl-C ended. */
 const INTERRUPTED_EXIT_CODE = 130;
-/** Longer than open requests and the database's deadlines take together, except in the worst case. */
+/** Longer than a stop usually takes, with open requests and the deadlines of the database. */
 const STOP_WITHIN_MS = 30_000;
 
 /** Serves until SIGTERM or SIGHUP, which leave game servers running for the next start, or ctrl-C, which ends them too. */
@@ -35,7 +35,7 @@ export async function serve(): Promise<number> {
   events.emit({ event: 'service_stopping', reason });
   if (reason === 'SIGINT') {
     console.log(
-      'Stopping, game servers too. Press ctrl-C again to leave at once: the next start takes over what still runs.',
+      'Stopping the service and its game servers. Press ctrl-C again to exit at once; the next start finds what still runs.',
     );
     await service.stopServers();
   }
@@ -45,7 +45,7 @@ export async function serve(): Promise<number> {
   return is_closed ? 0 : 1;
 }
 
-/** Opens the service. Returns undefined when it was asked to stop while it waited for its database. */
+/** Opens the service. Returns undefined if a signal stopped it while it waited for its database. */
 async function openUnlessStopped(config: Config, events: Events, signal: AbortSignal): Promise<Service | undefined> {
   try {
     return await openService(config, { events, signal });
@@ -56,7 +56,7 @@ async function openUnlessStopped(config: Config, events: Events, signal: AbortSi
   }
 }
 
-/** Closes the service. Returns false when that takes too long; the next start then cleans up as after a crash. */
+/** Closes the service. Returns false if that takes too long; then the next start cleans up as after a crash. */
 async function closeInTime(service: Service): Promise<boolean> {
   const late = Promise.withResolvers<false>();
   const timer = setTimeout(() => late.resolve(false), STOP_WITHIN_MS);

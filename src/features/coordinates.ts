@@ -6,21 +6,21 @@ const LONGITUDE_LIMITS = { minimum: -180, maximum: 180 };
 
 export const Coordinates = Type.Object(
   { latitude: Type.Number(LATITUDE_LIMITS), longitude: Type.Number(LONGITUDE_LIMITS) },
-  { title: 'Coordinates', description: 'A place on Earth, in degrees.' },
+  { title: 'Coordinates', description: 'A position on Earth, in degrees.' },
 );
 export type Coordinates = Static<typeof Coordinates>;
 
-const CLIENT = 'Where the client is, in degrees; with the other one.';
+const CLIENT = 'Position of the client, in degrees. Send latitude and longitude together.';
 
-/** Query parameters with the location of the client. */
+/** Query parameters with the position of the client. */
 export const CoordinatesQuery = Type.Object({
   latitude: Type.Optional(Type.Number({ ...LATITUDE_LIMITS, description: CLIENT })),
   longitude: Type.Optional(Type.Number({ ...LONGITUDE_LIMITS, description: CLIENT })),
 });
 
 /**
- * Returns the location of the client, rounded to a tenth of a degree (11 km at most), so that clients nearby share what
- * they watch. Throws API_BAD_QUERY_PARAMETER if one of the two parameters is missing.
+ * Returns the position of the client, rounded to a tenth of a degree (11 km at most), so that clients near each other
+ * watch the same view. Throws API_BAD_QUERY_PARAMETER if one of the two parameters is missing.
  */
 export function readCoordinates({ latitude, longitude }: Static<typeof CoordinatesQuery>): Coordinates | undefined {
   if (latitude === undefined && longitude === undefined) return undefined;
@@ -36,7 +36,7 @@ export function roundToTenth(number: number): number {
   return Math.round(number * 10) / 10 + 0;
 }
 
-/** Coordinates as a table has them: two columns, which are null where the place is not known. */
+/** Returns the coordinates in two columns of a row; undefined if they are null. */
 export function coordinatesOf(row: { latitude: number | null; longitude: number | null }): Coordinates | undefined {
   const { latitude, longitude } = row;
   return latitude === null || longitude === null ? undefined : { latitude, longitude };
@@ -45,12 +45,15 @@ export function coordinatesOf(row: { latitude: number | null; longitude: number 
 /** The mean radius of the Earth (IUGG, R1). */
 const EARTH_RADIUS_KM = 6_371.0088;
 
-/** Along a great circle of a round Earth, by the haversine formula; at most half a percent beside the truth. */
+/**
+ * Returns the distance along a great circle, by the haversine formula. The Earth is not quite round, so the result is up
+ * to half a percent off.
+ */
 export function kilometersBetween(one: Coordinates, other: Coordinates): number {
   const across = haversine(radians(other.latitude - one.latitude));
   const around = haversine(radians(other.longitude - one.longitude));
   const shrunk = Math.cos(radians(one.latitude)) * Math.cos(radians(other.latitude)) * around;
-  // What is rounded may come to a little more than one at the other end of the world.
+  // Rounding may give a little more than one for points on opposite sides of the Earth.
   return 2 * EARTH_RADIUS_KM * Math.asin(Math.sqrt(Math.min(1, across + shrunk)));
 }
 

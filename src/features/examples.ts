@@ -1,4 +1,4 @@
-/** What fields look like, by their names: a field is called the same wherever it is. The API document shows these. */
+/** Example values in the API document, by field name. A field has the same meaning wherever its name occurs. */
 export const EXAMPLES: Record<string, unknown> = {
   // Games, their namespaces and versions.
   display_name: 'Crab Arena',
@@ -132,7 +132,7 @@ export const EXAMPLES: Record<string, unknown> = {
   svc_name: 'POST /matchmaker/lobbies/find',
 };
 
-/** What stands in front of the colon in maps, by the names of the maps. */
+/** Example keys of maps, by the field name of the map. */
 export const KEY_EXAMPLES: Record<string, string> = {
   tags: 'map',
   ports: 'game',

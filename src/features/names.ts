@@ -1,6 +1,6 @@
 import { ServiceError } from '../platform/errors.ts';
 
-/** The place in a request with invalid content (specification: Validation error). */
+/** The path of invalid content in a request (specification: Validation error). */
 export interface ContentProblem {
   path: string[];
 }
@@ -58,7 +58,7 @@ const ADVICE = new Map([
   ['name-id.not-unique', 'that name is taken, so choose another'],
 ]);
 
-/** Throws VALIDATION_ERROR with all places if there are problems. */
+/** Throws VALIDATION_ERROR with the paths of all problems, if there are any. */
 export function refuseProblems(errors: ContentProblem[]): void {
   if (errors.length === 0) return;
   const error = errors.map(({ path }) => describeProblem(path.join('.'))).join(', ');

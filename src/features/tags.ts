@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../platform/errors.ts';
-import { isKept } from '../platform/http/body.ts';
+import { isStorable } from '../platform/http/json.ts';
 
 /** Limits of the reference API for tags of builds and servers (field-behaviour 7.2). */
 export const TAGS_MAX = 8;
@@ -21,7 +21,8 @@ export const TagsQuery = Type.Object({
   tags_json: Type.Optional(
     Type.String({
       maxLength: TAGS_JSON_LENGTH_MAX,
-      description: 'A JSON object of texts: only what has all of these tags, {"current":"true"} for one.',
+      description:
+        'Returns only those with all of these tags: a JSON object of strings, for example {"current":"true"}.',
     }),
   ),
 });
@@ -45,5 +46,5 @@ export function parseTags(tags_json: string | undefined): Record<string, string>
 
 /** Accepts strings that the database can store; JSON can contain others. */
 function isText(value: unknown): boolean {
-  return typeof value === 'string' && isKept(value);
+  return typeof value === 'string' && isStorable(value);
 }

@@ -22,7 +22,7 @@ export const topics = {
   playersOf: (namespace_id: string) => `players-of:${namespace_id}`,
   /** Whether a lobby is ready, closed or stopped, and its state. */
   lobby: (lobby_id: string) => `lobby:${lobby_id}`,
-  /** The seats of a lobby. */
+  /** How many players of a lobby have connected. */
   seats: (lobby_id: string) => `seats:${lobby_id}`,
   /** The servers of an environment. */
   serversOf: (namespace_id: string) => `servers-of:${namespace_id}`,

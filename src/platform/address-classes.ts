@@ -13,7 +13,7 @@ export interface AddressClasses {
   classesOf(address: string): AddressClass[];
 }
 
-/** Networks of one prefix length: by their prefix, the classes of each, one bit for each class. */
+/** The networks of one prefix length: their classes, one bit each, by prefix. */
 type Networks = Map<bigint, number>;
 
 /**
@@ -31,11 +31,11 @@ async function readList(path: string): Promise<string> {
   try {
     return await file.text();
   } catch (cause) {
-    throw Object.assign(problem('which cannot be read: check that it is there and may be read'), { cause });
+    throw Object.assign(problem('which cannot be read: check that it exists and this user may read it'), { cause });
   }
 }
 
-/** Parses the text of such a file. */
+/** Parses the text of the list. */
 export function parseAddressClasses(text: string): AddressClasses {
   /** By the number of bits of an address, then by the prefix length. */
   const lists = new Map<number, Map<number, Networks>>([
@@ -63,7 +63,7 @@ export function parseAddressClasses(text: string): AddressClasses {
       for (const [bits, networks] of lists.get(bytes.length * 8) ?? []) {
         found |= networks.get(number >> BigInt(bytes.length * 8 - bits)) ?? 0;
       }
-      return ADDRESS_CLASSES.filter((_, place) => found & (1 << place));
+      return ADDRESS_CLASSES.filter((_, index) => found & (1 << index));
     },
   };
 }
@@ -74,8 +74,8 @@ function parseLine(line: string, number: number) {
       `MUSTER_ADDRESS_CLASSES: line ${number}, "${line.slice(0, 80)}", ${what}. Expected a line like "192.0.2.0/24 vpn".`,
     );
   const [network = '', name = '', ...more] = line.split(/\s+/);
-  const class_place = (ADDRESS_CLASSES as readonly string[]).indexOf(name);
-  if (class_place < 0 || more.length > 0)
+  const class_index = (ADDRESS_CLASSES as readonly string[]).indexOf(name);
+  if (class_index < 0 || more.length > 0)
     throw refuse(`has no class (${ADDRESS_CLASSES.join(', ')}) after the network`);
   const [address = '', length, ...slashes] = network.split('/');
   const parsed = parseAddress(address);
@@ -87,7 +87,7 @@ function parseLine(line: string, number: number) {
   if (slashes.length > 0 || !/^\d{1,3}$/.test(length ?? '0') || bits > size) {
     throw refuse(`has no length from 0 to ${size} after the slash`);
   }
-  return { size, bits, network: toNumber(bytes) >> BigInt(size - bits), class_bit: 1 << class_place };
+  return { size, bits, network: toNumber(bytes) >> BigInt(size - bits), class_bit: 1 << class_index };
 }
 
 const toNumber = (bytes: number[]): bigint => bytes.reduce((number, byte) => (number << 8n) | BigInt(byte), 0n);

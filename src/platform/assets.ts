@@ -7,10 +7,10 @@ import { assert } from './errors.ts';
  * folders under their path, single files under their name alone.
  */
 export function findAsset(path: string): string {
-  const places = Bun.isStandaloneExecutable
+  const candidates = Bun.isStandaloneExecutable
     ? [join(import.meta.dir, path), join(import.meta.dir, basename(path))]
     : [join(import.meta.dir, '../..', path)];
-  const found = places.find((place) => existsSync(place));
+  const found = candidates.find((candidate) => existsSync(candidate));
   assert(found, `${path} is included in the executable`);
   return found;
 }

@@ -5,8 +5,8 @@ import { findAsset } from './assets.ts';
 let built: Promise<string> | undefined;
 
 /**
- * Returns the client (src/client) as one file of JavaScript, a module for browsers, Bun and Node. The first call builds it
- * from its sources, which the executable includes: a build in memory needs no other files.
+ * Returns the client (src/client) as one JavaScript module for browsers, Bun and Node. The first call builds it in memory
+ * from its sources, which the executable includes.
  */
 export function readClient(): Promise<string> {
   built ??= buildClient();
@@ -19,11 +19,11 @@ async function buildClient(): Promise<string> {
   const sources = await Promise.all(names.map((name) => Bun.file(join(folder, name)).text()));
   const result = await Bun.build({
     entrypoints: ['/client/client.ts'],
-    files: Object.fromEntries(names.map((name, place) => [`/client/${name}`, sources[place] ?? ''])),
+    files: Object.fromEntries(names.map((name, index) => [`/client/${name}`, sources[index] ?? ''])),
     root: '/',
     target: 'browser',
     format: 'esm',
-    banner: '// The client of Muster: import { connect }. docs/watch.md says how to use it.',
+    banner: '// The client of Muster: import { connect }. See docs/watch.md.',
   });
   return (await Promise.all(result.outputs.map((output) => output.text()))).join('');
 }

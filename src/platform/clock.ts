@@ -1,11 +1,11 @@
-/** The time of day. Code that depends on the time takes a clock, so that tests can move it. */
+/** The current time. Code that depends on it takes a clock, so that tests can set it. */
 export interface Clock {
   now(): Date;
 }
 
 export const systemClock: Clock = { now: () => new Date() };
 
-/** Returns the moment this many milliseconds after another; before it, if negative. */
+/** Returns the moment `distance_ms` after another one, or before it if negative. */
 export function after(moment: Date, distance_ms: number): Date {
   return new Date(moment.getTime() + distance_ms);
 }

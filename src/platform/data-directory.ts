@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { StartError } from './errors.ts';
 import { tryLock } from './libc.ts';
 
-/** The folders of a data directory. When we are root, PostgreSQL and game servers pass through some as other users. */
+/** The folders of a data directory. If the service runs as root, other users (PostgreSQL, game servers) enter some. */
 const FOLDERS = {
   postgres: 0o711,
   objects: 0o700,
@@ -38,11 +38,11 @@ export interface DataDirectory extends Disposable {
 }
 
 /**
- * Opens the data directory, and creates it if it is missing. One service at a time can use it: its lock ends with the
- * process, so none is left over. Throws {@link StartError} when the directory cannot be used.
+ * Opens the data directory, and creates it if it is missing. A lock, which ends with the process, keeps other services
+ * from using it. Throws StartError if the directory cannot be used.
  */
 export function openDataDirectory(wanted: string): DataDirectory {
-  // A stricter inherited umask would shut out those users, a laxer one would let other users write.
+  // A stricter umask would keep PostgreSQL and game servers out, a laxer one would let other users write.
   process.umask(0o022);
   const path = attempt(wanted, () => {
     mkdirSync(wanted, { recursive: true, mode: 0o711 });
@@ -51,7 +51,7 @@ export function openDataDirectory(wanted: string): DataDirectory {
   });
   if (process.getuid?.() === 0 && !canBeEnteredByOthers(path)) {
     throw new StartError(
-      `The data directory ${path} lies where other users cannot enter, but PostgreSQL and game servers do not run as root: set MUSTER_DATA to another place, for example /var/lib/muster.`,
+      `The data directory ${path} is below a directory that other users cannot enter, but PostgreSQL and game servers do not run as root: set MUSTER_DATA to another directory, for example /var/lib/muster.`,
     );
   }
   const lock_path = join(path, 'lock');
@@ -84,19 +84,19 @@ function makeFolder(path: string, mode: number): void {
   attempt(path, () => {
     mkdirSync(path, { recursive: true, mode });
     accessSync(path, constants.W_OK);
-    // A directory restored from a copy may have another mode.
+    // A directory restored from a backup may have another mode.
     if ((statSync(path).mode & 0o777) !== mode) chmodSync(path, mode);
   });
 }
 
-/** Runs `work`, which needs a writable data directory. Throws {@link StartError} with the path. */
+/** Runs `work`, which needs a writable data directory. Throws StartError with the path if it fails. */
 function attempt<Result>(path: string, work: () => Result): Result {
   try {
     return work();
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
     throw new StartError(
-      `The data directory cannot be written at ${path} (${reason}): give this user the right to, or set MUSTER_DATA to another directory.`,
+      `The data directory cannot be written at ${path} (${reason}): let this user write there, or set MUSTER_DATA to another directory.`,
       { cause },
     );
   }

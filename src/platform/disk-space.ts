@@ -3,23 +3,23 @@ import { ServiceError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-const LOOK_EVERY_MS = 10_000;
-/** Bytes that each writer may write between two checks, so several writers may take some of the reserve. */
-const LOOK_EVERY_BYTES = 16 * 1024 ** 2;
+const CHECK_EVERY_MS = 10_000;
+/** Bytes that a writer may write between two checks. Several writers together may use some of the reserve. */
+const CHECK_EVERY_BYTES = 16 * 1024 ** 2;
 /** The size of a WAL file, without which PostgreSQL stops. */
 const DATABASE_NEEDS_BYTES = 16 * 1024 ** 2;
-/** Space is freed by an operator, which takes a while. */
+/** Long, because an operator has to free space. */
 const RETRY_AFTER_MS = 30_000;
 
 /** Checks the free space of a file system, which keeps a reserve for the database. */
 export interface DiskSpace {
-  /** Throws STORAGE_FULL when storing so many bytes would leave less than the reserve. */
+  /** Throws STORAGE_FULL if storing that many bytes would leave less than the reserve. */
   assertRoom(bytes: number): Promise<void>;
   /** Returns whether less than the reserve is free. */
   isLow(): Promise<boolean>;
-  /** Returns a function to call with the length of each write before it: throws STORAGE_FULL at the reserve. */
+  /** Returns a function to call before each write with its length. It throws STORAGE_FULL when the reserve is reached. */
   createMeter(): (bytes: number) => Promise<void>;
-  /** Returns why a database on this file system cannot work, in words; undefined when it can. */
+  /** Returns why a database on this file system cannot work, as a sentence for operators; undefined if it can. */
   check(): Promise<string | undefined>;
 }
 
@@ -49,12 +49,12 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
     assertRoom,
     isLow: async () => (await readFreeBytes(directory)) < reserve_bytes,
     createMeter() {
-      let unseen_bytes = LOOK_EVERY_BYTES;
+      let unchecked_bytes = CHECK_EVERY_BYTES;
       return async (bytes) => {
-        unseen_bytes += bytes;
-        if (unseen_bytes < LOOK_EVERY_BYTES) return;
+        unchecked_bytes += bytes;
+        if (unchecked_bytes < CHECK_EVERY_BYTES) return;
         await assertRoom(bytes);
-        unseen_bytes = 0;
+        unchecked_bytes = 0;
       };
     },
     async check() {
@@ -64,12 +64,12 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
     },
   };
 
-  /** Emits an event when less than the reserve is free, and when it is free again. */
+  /** Emits an event when less than the reserve is free, and another when it is free again. */
   function startWatching(signal: AbortSignal): Loop {
     let was_low = false;
     return startLoop({
       name: 'disk-space',
-      every_ms: LOOK_EVERY_MS,
+      every_ms: CHECK_EVERY_MS,
       signal,
       events,
       async step() {
@@ -87,7 +87,7 @@ export function createDiskSpace({ directory, reserve_bytes, events }: DiskSpaceO
   return { ...space, startWatching };
 }
 
-/** Returns the error for a write that there is no space for. */
+/** Returns the error of a write for which there is no space. */
 export function storageFull(cause?: unknown): ServiceError<'STORAGE_FULL'> {
   return new ServiceError('STORAGE_FULL', {}, { cause, retry_after_ms: RETRY_AFTER_MS });
 }

@@ -9,6 +9,7 @@ export type ServiceEvent =
   | { event: 'service_stopped_late'; after_ms: number }
   | { event: 'unexpected_failure'; cause: unknown }
   | { event: 'database_awaited'; reason: string; for_ms: number }
+  | { event: 'storage_awaited'; reason: string; for_ms: number }
   | { event: 'log_lines_dropped'; count: number }
   | { event: 'database_started'; process_id: number }
   | { event: 'database_recovering'; for_ms: number; last_line: string }
@@ -41,9 +42,9 @@ export type ServiceEvent =
   | { event: 'loop_failed'; loop: string; failures: number; cause: unknown }
   | { event: 'loop_corrected'; loop: string; count: number }
   | { event: 'server_step_failed'; server_id: string; step: string; cause: unknown }
-  | { event: 'server_started'; server_id: string; process_id: number; ports: number[] }
+  | { event: 'server_started'; server_id: string; identity: object; host: string; ports: number[] }
   | { event: 'server_waits'; server_id: string; namespace_id: string; reason: string }
-  | { event: 'server_adopted'; server_id: string; process_id: number }
+  | { event: 'server_adopted'; server_id: string; identity: object; host: string; ports: number[] }
   | {
       event: 'server_ended';
       server_id: string;
@@ -61,7 +62,7 @@ export type ServiceEvent =
   | { event: 'lobby_not_stopped'; lobby_id: string; reason: string; cause: unknown }
   | { event: 'seats_expired'; reason: string; count: number }
   | { event: 'captcha_not_checked'; provider: string; namespace_id: string; reasons: string[]; cause?: unknown }
-  | { event: 'outbound_target_rests'; account: string; origin: string }
+  | { event: 'outbound_target_paused'; account: string; origin: string }
   | { event: 'upload_abandoned'; upload_id: string }
   | { event: 'file_not_compressed'; upload_id: string; cause: unknown }
   | { event: 'identity_forgotten'; identity_id: string };
@@ -86,6 +87,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   service_stopped_late: 'error',
   unexpected_failure: 'error',
   database_awaited: 'warn',
+  storage_awaited: 'warn',
   log_lines_dropped: 'error',
   database_started: 'debug',
   database_recovering: 'warn',
@@ -119,13 +121,13 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   lobby_not_stopped: 'error',
   seats_expired: 'info',
   captcha_not_checked: 'warn',
-  outbound_target_rests: 'warn',
+  outbound_target_paused: 'warn',
   upload_abandoned: 'info',
   file_not_compressed: 'warn',
   identity_forgotten: 'info',
 };
 
-/** Writes every event to stderr: as lines for a person when that is a terminal, else as JSON, one object a line. */
+/** Writes events to stderr: as readable lines if it is a terminal, else as JSON, one object per line. */
 export function createLog(level: LogLevel): Log {
   if (level === 'off') return { emit() {}, settle: async () => {} };
   const stderr = openStderr({ onDropped: (count) => events.emit({ event: 'log_lines_dropped', count }) });
@@ -150,7 +152,7 @@ export function createLog(level: LogLevel): Log {
     settle: stderr.settle,
     emit(event) {
       const level = LEVELS[event.event];
-      // Most of these come with each request, and are written only for debugging.
+      // Most debug events come with each request, so this must be fast.
       if (!log.isLevelEnabled(level)) return;
       const { event: name, ...details } = event;
       log[level](details, name);
@@ -159,10 +161,11 @@ export function createLog(level: LogLevel): Log {
   return events;
 }
 
-/** The longest text in a log line: a message, or a stack without its message. */
+/** Maximum length of a message, or of a stack without its message, in a log line. */
 const TEXT_MAX = 10_000;
 const CAUSES_MAX = 8;
-/** Removes secrets from a line that a game server wrote. */
+
+/** Maximum length of a line that a game server wrote. */
 const LINE_MAX = 300;
 
 /** Returns an error and its causes as plain data, without the secrets that they may quote. */
@@ -173,7 +176,7 @@ function describeCause(cause: unknown, depth_max: number): unknown {
   return { name: cause.name, message: blot(cause.message), stack: describeStack(cause), ...below };
 }
 
-/** A parameter may look like the beginning of the frames: what is the message and what is not is not guessed. */
+/** Returns the stack without secrets. Finds the message by its text, because it may look like the frames that follow it. */
 function describeStack({ message, stack = '' }: Error): string {
   const start = stack.indexOf(message);
   if (start < 0) return blot(stack);
@@ -181,8 +184,8 @@ function describeStack({ message, stack = '' }: Error): string {
 }
 
 /**
- * Takes out of a text what looks like a token, an upload's signature, a database password or a query's parameters, and
- * what is too long. Each piece of a pattern has a limit: what a failure quotes may be long, and others wait meanwhile.
+ * Removes from a text everything that looks like a token, an upload's signature, a database password or the parameters of
+ * a query, and cuts long texts. The patterns are bounded, so that a long text does not block the event loop.
  */
 export function blot(text: string): string {
   return (
@@ -190,7 +193,7 @@ export function blot(text: string): string {
       .replace(/(\nparams: )[\s\S]*/, '$1[blotted]')
       .replace(/(?:[\w-]{1,64}\.)?eyJ[\w-]{1,512}\.[\w-]+\.[\w-]+/g, '[token]')
       .replace(/((?:signature|password)=)[^&\s"']+/g, '$1[blotted]')
-      // To the last @: a password may hold one, where it should be written %40.
+      // Matches up to the last @, because a password may contain one, although it should be written as %40.
       .replace(/((?:postgres(?:ql)?|rediss?):\/\/)[^\s"]{0,1024}@/g, '$1[blotted]@')
   );
 }

@@ -1,4 +1,4 @@
-/** The variable that tells Bun how many fetches may be under way at one time. */
+/** The environment variable with Bun's maximum of concurrent fetches. */
 const VARIABLE = 'BUN_CONFIG_MAX_HTTP_REQUESTS';
 const FETCHES_MAX = 2_048;
 /** Bun's default. */
@@ -6,13 +6,13 @@ const FETCHES_DEFAULT = 256;
 
 type Environment = Record<string, string | undefined>;
 
-/** Returns how many transfers may be under way: half of the fetches, so that slow clients cannot use up all. */
+/** Returns the maximum of concurrent transfers: half of the fetches, so that slow clients cannot use them all. */
 export function transfersMaxOf(environment: Environment, { is_s3 }: { is_s3: boolean }): number {
   // Files on the disk need no fetch.
   return Math.ceil((is_s3 ? (readFetchesMax(environment) ?? FETCHES_DEFAULT) : FETCHES_MAX) / 2);
 }
 
-/** Returns the environment of a process with more fetches; undefined if this process's environment sets their number. */
+/** Returns an environment with a higher maximum of fetches; undefined if the given one sets it already. */
 export function allowingMoreFetches(environment: Environment): Environment | undefined {
   if (readFetchesMax(environment) !== undefined) return undefined;
   return { ...environment, [VARIABLE]: String(FETCHES_MAX) };

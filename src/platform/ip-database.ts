@@ -6,7 +6,7 @@ import { StartError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-const LOOK_EVERY_MS = 60_000;
+const CHECK_EVERY_MS = 60_000;
 
 export interface IpDatabase {
   /** Returns an address's coordinates in degrees; undefined if unknown. */
@@ -28,19 +28,19 @@ export async function openIpDatabase(path: string) {
       const { latitude, longitude } = lookUp(read.reader, address)?.location ?? {};
       return latitude === undefined || longitude === undefined ? undefined : { latitude, longitude };
     },
-    /** Reads the file again when it was replaced. While the new file is invalid, the old one stays in use. */
+    /** Starts the loop that reads the file again after it was replaced. Keeps the old content if the new file is invalid. */
     startReading({ signal, events }: { signal: AbortSignal; events: Events }): Loop {
       const step = async () => {
         if ((await stampOf(path)) !== read.stamp) read = await readDatabase(path);
         return 0;
       };
-      return startLoop({ name: 'ip-database', every_ms: LOOK_EVERY_MS, signal, events, step });
+      return startLoop({ name: 'ip-database', every_ms: CHECK_EVERY_MS, signal, events, step });
     },
   };
 }
 
 async function readDatabase(path: string): Promise<{ reader: Reader<CityResponse>; stamp: string }> {
-  // A file that is replaced during the read is read again later.
+  // Reads the stamp first, so that a file that is replaced meanwhile is read again later.
   const stamp = await stampOf(path);
   return { reader: new Reader<CityResponse>(await readFile(path)), stamp };
 }

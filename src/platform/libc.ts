@@ -2,7 +2,7 @@ import { dlopen, FFIType } from 'bun:ffi';
 
 const { i32, i64, u32, ptr } = FFIType;
 
-/** The functions of the C library, on file descriptors, that neither Bun nor Node offers. */
+/** Functions of the C library for file descriptors that neither Bun nor Node offers. */
 export const { symbols: libc } = dlopen('libc.so.6', {
   flock: { args: [i32, i32], returns: i32 },
   fallocate: { args: [i32, i32, i64, i64], returns: i32 },
@@ -21,7 +21,7 @@ export const { symbols: libc } = dlopen('libc.so.6', {
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
 
-/** Locks an open file (flock(2)) until it is closed. Returns false when another process holds the lock. */
+/** Locks an open file (flock(2)) until it is closed. Returns false if another process holds the lock. */
 export function tryLock(descriptor: number): boolean {
   return libc.flock(descriptor, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0;
 }

@@ -5,9 +5,9 @@ const BACKOFF_MAX_MS = 30_000;
 
 /** A piece of background work. */
 export interface Loop {
-  /** Asks for a step now. A wake during a step leads to one more step. */
+  /** Requests a step now. A wake during a step leads to one more step. */
   wake(): void;
-  /** Resolves when the last step has ended after the signal was given. */
+  /** Resolves once the signal is aborted and the last step has ended. */
   stopped: Promise<void>;
 }
 
@@ -15,11 +15,11 @@ const FORGET_EVERY_MS = 60_000;
 
 interface LoopOptions {
   name: string;
-  /** The time between steps without a wake; a function is called after each step, for a loop that has less to do at times. */
+  /** Interval of steps without a wake. A function is called after each step, for an interval that changes. */
   every_ms: number | (() => number);
   signal: AbortSignal;
   events: Events;
-  /** Finds what is not in its desired state and corrects it. Returns how many corrections it made. */
+  /** Finds everything that is not in its desired state and corrects it. Returns the number of corrections. */
   step: (signal: AbortSignal) => Promise<number>;
 }
 
@@ -66,7 +66,7 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
 
   return {
     wake() {
-      // While a failed step backs off, a wake must not bring it back at once: is_woken is set already.
+      // After a failed step is_woken is set, so that a wake does not shorten its pause.
       if (is_woken) return;
       is_woken = true;
       endPause();
@@ -76,7 +76,7 @@ export function startLoop({ name, every_ms, signal, events, step }: LoopOptions)
 }
 
 interface ForgettingOptions extends Pick<LoopOptions, 'name' | 'signal' | 'events'> {
-  /** Deletes some expired rows. Returns how many; there may be more. */
+  /** Deletes a batch of expired rows. Returns how many; more may remain. */
   forget: () => Promise<number>;
 }
 

@@ -1,13 +1,16 @@
 import ipaddr from 'ipaddr.js';
 
-/** The smallest IPv6 network that providers assign to one customer (RFC 6177), who may use all of its addresses. */
+/** The smallest IPv6 network that providers assign to a customer (RFC 6177). The customer may use all of its addresses. */
 const IPV6_NETWORK_BITS = 64;
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** An address, and the number of its bits that count. */
 export type Network = [Address, number];
 
-/** Parses an address; IPv4 inside IPv6 becomes IPv4. Undefined for any other text, including spellings that only some programs accept. */
+/**
+ * Parses an address. IPv4 inside IPv6 becomes IPv4. Returns undefined for any other text, including spellings that only
+ * some programs accept.
+ */
 export function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
   if (!ipaddr.IPv6.isValid(text)) return undefined;
@@ -17,7 +20,10 @@ export function parseAddress(text: string): Address | undefined {
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-/** Parses a network like `10.0.0.0/8` or `fd00::/8`, or a single address; IPv4 inside IPv6 becomes IPv4. Undefined for any other text. */
+/**
+ * Parses a network like `10.0.0.0/8` or `fd00::/8`, or a single address. IPv4 inside IPv6 becomes IPv4. Returns undefined
+ * for any other text.
+ */
 export function parseNetwork(text: string): Network | undefined {
   if (ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) {
     const [address, bits] = ipaddr.parseCIDR(text);
@@ -32,7 +38,7 @@ export function isWithin(address: Address, [network, bits]: Network): boolean {
   return network.kind() === address.kind() && address.match(network, bits);
 }
 
-/** Returns the key that an address is counted by: of IPv6 its /64, because its owner may use all of it. */
+/** Returns the key to count an address by: for IPv6 its /64 network, because one client may use all of it. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const parsed = parseAddress(address);

@@ -1,7 +1,7 @@
-/** Long enough for progress, short enough that other requests do not notice. */
+/** Long enough to make progress, and short enough for other requests not to notice. */
 const SLICE_MS = 5;
 
-/** Returns a function for long work to await between its steps: it yields to the event loop after every 5 ms of work. */
+/** Returns a function that long work awaits between its steps. It yields to the event loop after every 5 ms of work. */
 export function createPacer(slice_ms = SLICE_MS): () => Promise<void> {
   let since = performance.now();
   return async () => {

@@ -14,9 +14,9 @@ export function sizeOfRound(waiting: number, last: number, round_max: number): n
 }
 
 interface RoundsOptions<Item, Result> {
-  /** Items in one round, at most. */
+  /** Maximum number of items in a round. */
   round_max: number;
-  /** Items that wait for a round, at most. */
+  /** Maximum number of items that wait for a round. */
   waiting_max: number;
   /** Processes all items at once. Returns a result for each, in their order. */
   work(items: Item[]): Promise<Result[]>;
@@ -29,9 +29,9 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Processes items in rounds, one round at a time. An item that comes during a round waits for the next one, or for a
- * later one if many wait. There is no timer: an item that comes alone is processed at once. Throws DATABASE_BUSY when too
- * many wait.
+ * Returns a function that processes an item together with others, in one round at a time. An item that comes during a
+ * round waits for the next one, or for a later one if many wait. There is no timer, so a single item is processed at once.
+ * Throws DATABASE_BUSY if too many wait.
  */
 export function createRounds<Item, Result>({ round_max, waiting_max, work }: RoundsOptions<Item, Result>) {
   let waiting: Waiting<Item, Result>[] = [];

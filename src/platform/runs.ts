@@ -1,7 +1,7 @@
 /**
- * Returns a function that asks for a run of `work`, of which one is under way at a time: at once while idle, else one
- * more run after the current one, however often it was asked for. It resolves when its runs are done, or at once when
- * another call runs them. A failure ends the runs of its call.
+ * Returns a function that requests a run of `work`. Only one run is under way at a time: requests during a run lead to
+ * one more run after it. A call resolves when its runs are done, or at once if another call does them. A failure ends the
+ * runs of its call.
  */
 export function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
   let is_running = false;
@@ -23,7 +23,7 @@ export function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
 
 /**
  * Returns a function whose callers share one run and its result. A call never joins a run that has begun, so its result
- * includes what happened before the call.
+ * includes all that happened before the call.
  */
 export function shareRuns<Result>(run: () => Promise<Result>): () => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();

@@ -1,34 +1,34 @@
 import pino from 'pino';
 
-/** Lines that cannot be written wait until this many bytes of them do; later ones are dropped. */
+/** Maximum bytes of lines that wait to be written. Further lines are dropped. */
 const UNWRITTEN_BYTES_MAX = 1024 ** 2;
-/** A reader that takes nothing for as long is not waited for when the process ends. */
+/** The end of the process does not wait for a reader that has taken nothing for this long. */
 const READ_WITHIN_MS = 1_000;
 
 interface StderrOptions {
-  /** Called with the number of lines that were dropped, when lines can be written again. */
+  /** Called with the number of dropped lines once lines can be written again. */
   onDropped(count: number): void;
 }
 
-/** Where log lines are written. */
+/** The standard error stream, for log lines. */
 export interface Stderr {
   stream: ReturnType<typeof pino.destination>;
-  /** Resolves when all lines are written, cannot be, or are not read. */
+  /** Waits until all lines are written. Gives up if they cannot be written, or are not read. */
   settle(): Promise<void>;
 }
 
 /**
- * Opens stderr for log lines. They are written by another thread: a reader that does not read, or a full disk, delays no
+ * Opens stderr for log lines. Another thread writes them, so that a reader that does not read, or a full disk, delays no
  * other work.
  */
 export function openStderr({ onDropped }: StderrOptions): Stderr {
   const stream = pino.destination({ fd: 2, sync: false, maxLength: UNWRITTEN_BYTES_MAX });
   const write = stream.write.bind(stream);
   let dropped = 0;
-  /** Since when a write is under way; undefined when everything is written. */
+  /** When the current write began; undefined if everything is written. */
   let writing_since: number | undefined;
   let has_failed = false;
-  // A log that cannot be written (its disk is full, its terminal was closed) must not fail the work that it describes.
+  // If the log cannot be written (a full disk, a closed terminal), the work that it describes must not fail.
   stream.on('error', () => {
     has_failed = true;
   });
@@ -50,7 +50,7 @@ export function openStderr({ onDropped }: StderrOptions): Stderr {
   const giveUp = () => {
     if (has_failed || isUnread()) stream.destroy();
   };
-  // Before pino's own listeners, which write the rest and wait until it is read.
+  // Runs before pino's own listeners, which write the rest and wait until it is read.
   process.prependListener('beforeExit', giveUp);
   process.prependListener('exit', giveUp);
   Object.assign(stream, {

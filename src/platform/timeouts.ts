@@ -1,33 +1,29 @@
-/** Something with a deadline; `finish` is called when that has passed. */
-interface Timed {
-  /** Milliseconds of `performance.now()`. */
-  readonly deadline: number;
-  finish(): void;
-}
-
-/** Finishes what takes too long. All share one timeout, so one timer serves them in the order in which they were added. */
-export class Timeouts<Waiting extends Timed> {
-  readonly timeout_ms: number;
-  readonly #waiting = new Set<Waiting>();
+/** Watches over work that takes too long. All of it has one timeout, so one timer serves it in the order of arrival. */
+export class Timeouts<Work> {
+  readonly #timeout_ms: number;
+  readonly #onTimeout: (work: Work) => void;
+  /** When each is over, in milliseconds of `performance.now()`. */
+  readonly #deadlines = new Map<Work, number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(timeout_ms: number) {
-    this.timeout_ms = timeout_ms;
+  constructor(timeout_ms: number, onTimeout: (work: Work) => void) {
+    this.#timeout_ms = timeout_ms;
+    this.#onTimeout = onTimeout;
   }
 
-  add(one: Waiting): void {
-    this.#waiting.add(one);
-    this.#timer ??= this.#wake(this.timeout_ms);
+  add(work: Work): void {
+    this.#deadlines.set(work, performance.now() + this.#timeout_ms);
+    this.#timer ??= this.#wake(this.#timeout_ms);
   }
 
-  delete(one: Waiting): void {
-    this.#waiting.delete(one);
+  delete(work: Work): void {
+    this.#deadlines.delete(work);
   }
 
-  /** Finishes all of them now. */
+  /** Lets all of it time out now. */
   finish(): void {
     clearTimeout(this.#timer);
-    for (const one of this.#waiting) one.finish();
+    for (const work of this.#deadlines.keys()) this.#onTimeout(work);
   }
 
   #wake(after_ms: number): ReturnType<typeof setTimeout> {
@@ -40,13 +36,13 @@ export class Timeouts<Waiting extends Timed> {
   #finishDue(): void {
     const now = performance.now();
     this.#timer = undefined;
-    for (const one of this.#waiting) {
-      if (one.deadline > now) {
-        this.#timer = this.#wake(one.deadline - now);
+    for (const [work, deadline] of this.#deadlines) {
+      if (deadline > now) {
+        this.#timer = this.#wake(deadline - now);
         return;
       }
-      this.#waiting.delete(one);
-      one.finish();
+      this.#deadlines.delete(work);
+      this.#onTimeout(work);
     }
   }
 }

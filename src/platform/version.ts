@@ -6,5 +6,5 @@ declare const MUSTER_BUILD_VERSION: string;
 /** The release of the source. */
 export const RELEASE = manifest.version;
 
-/** The running version: a release, or a later build with its commit. Run from source, it is that of the release. */
+/** The running version: a release, or a later build with its commit. When run from source, it is the release. */
 export const VERSION = typeof MUSTER_BUILD_VERSION === 'undefined' ? RELEASE : MUSTER_BUILD_VERSION;

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { shareWay } from '../support/client.ts';
+import { shareLink } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
@@ -9,20 +9,20 @@ const PIECES = 8;
 const PIECE_LINES = 100;
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
-const way = shareWay(muster);
+const link = shareLink(muster);
 let game: TestGame;
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
 });
 
-const open = () => way.open({ token: game.cloud_token });
+const open = () => link.open({ token: game.cloud_token });
 
-/** How many WebSockets there have been. */
+/** Returns the number of WebSockets so far. */
 const countSockets = () =>
   muster.events.filter((event) => event.event === 'request_served' && event.route === '/watch').length;
 
-describe('client: a server log comes in order, no line repeated or left out', () => {
-  /** Writes numbers, so many more for each file that lets it go on. */
+describe('client: a server log comes in order, without repeated or missing lines', () => {
+  /** Writes numbers: for each file that appears, as many as a piece has. */
   const COUNTING = `cd "$HOME"; piece=0; number=0
     while :; do
       while [ ! -e go.$piece ]; do sleep 0.01; done
@@ -30,13 +30,13 @@ describe('client: a server log comes in order, no line repeated or left out', ()
       while [ $number -lt $((piece * ${PIECE_LINES})) ]; do echo $number; number=$((number + 1)); done
     done`;
   const cutAndMend = async (piece: number, write: () => Promise<void>) => {
-    // While he is away, and while he comes back.
+    // While the client is disconnected, or also while it reconnects.
     const writing = piece % 2 === 0 ? undefined : write();
-    await way.proxy.cut();
+    await link.proxy.cut();
     await (writing ?? write());
-    await way.proxy.mend();
+    await link.proxy.mend();
   };
-  /** A server that writes when it is told to. */
+  /** Runs a server that writes a piece when the test says so. */
   async function runCounting() {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(COUNTING);
@@ -47,41 +47,41 @@ describe('client: a server log comes in order, no line repeated or left out', ()
       async write(piece: number) {
         const index = await findIndex();
         await Bun.write(`${muster.config.data_directory}/servers/${server_id}/work/go.${piece}`, '');
-        // Answered when there is something.
+        // The answer comes once the new lines are in the log.
         await servers.log(server_id, 'std_out', index);
       },
       end: () => servers.destroy(server_id, '?override_kill_timeout=0'),
     };
   }
   const numbersOf = (pieces: number) => Array.from({ length: pieces * PIECE_LINES }, (_line, number) => String(number));
-  type Trouble = typeof cutAndMend;
-  const TROUBLES: [string, Trouble, number | undefined][] = [
-    ['over sockets that are cut', cutAndMend, undefined],
-    ['by polls that are cut', cutAndMend, 426],
+  type Disturbance = typeof cutAndMend;
+  const DISTURBANCES: [string, Disturbance, number | undefined][] = [
+    ['over sockets that break', cutAndMend, undefined],
+    ['by polls that break', cutAndMend, 426],
     [
       'over sockets and by polls in turn',
       async (piece, write) => {
         const are_refused = piece % 2 === 0;
-        way.proxy.refuseWebSockets(are_refused ? 426 : undefined);
+        link.proxy.refuseWebSockets(are_refused ? 426 : undefined);
         const sockets = countSockets();
         if (are_refused) return await cutAndMend(piece, write);
-        // What is polled for is on its way when a socket takes over.
+        // Lines that were polled for are still on their link when a socket takes over.
         await waitFor(() => countSockets() > sockets, 'a socket');
         await write();
       },
       undefined,
     ],
   ];
-  test.each(TROUBLES)('%s', async (_, trouble, refused_status) => {
+  test.each(DISTURBANCES)('%s', async (_, disturb, refused_status) => {
     const { logs, findIndex, write, end } = await runCounting();
-    way.proxy.refuseWebSockets(refused_status);
+    link.proxy.refuseWebSockets(refused_status);
     const client = open();
     const read: string[] = [];
-    /** Of somebody who comes in between, and wants what comes after. */
+    /** The lines of a later watcher, which starts at an index. */
     const read_late: string[] = [];
     client.watch(logs, addTo(read), { watch_index: await findIndex() });
     for (let piece = 0; piece < PIECES; piece += 1) {
-      await trouble(piece, () => write(piece));
+      await disturb(piece, () => write(piece));
       await waitFor(() => read.length >= (piece + 1) * PIECE_LINES, `piece ${piece}`);
       if (piece !== 3) continue;
       client.watch(logs, addTo(read_late), { watch_index: await findIndex() });
@@ -95,11 +95,11 @@ describe('client: a server log comes in order, no line repeated or left out', ()
   test.each([
     ['a socket', undefined],
     ['polls', 502],
-  ])('over %s, also when the index is in the path, and before a fragment', async (_, refused_status) => {
+  ])('over %s, also with an index in the path, and before a fragment', async (_, refused_status) => {
     const { logs, findIndex, write, end } = await runCounting();
     const index = await findIndex();
     await write(0);
-    way.proxy.refuseWebSockets(refused_status);
+    link.proxy.refuseWebSockets(refused_status);
     const client = open();
     const all: string[] = [];
     const after: string[] = [];

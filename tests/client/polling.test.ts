@@ -1,13 +1,13 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import type { ClientOptions } from '../../src/client/client.ts';
-import { shareWay, watchWith } from '../support/client.ts';
+import { shareLink, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000', MUSTER_WATCHERS_PER_CALLER_MAX: '2' });
-const way = shareWay(muster);
+const link = shareLink(muster);
 let game: TestGame;
 let path: string;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
   path = `/cloud/games/${game.game_id}`;
 });
 
-const open = (options: Partial<ClientOptions> = {}) => way.open({ token: muster.administrator_token, ...options });
+const open = (options: Partial<ClientOptions> = {}) => link.open({ token: muster.administrator_token, ...options });
 
 async function change() {
   const body = { display_name: crypto.randomUUID(), config: {} };
@@ -24,16 +24,16 @@ async function change() {
     seen.game.versions.some((version) => version.version_id === version_id);
 }
 
-/** What was answered to a route so far, by status. */
+/** Returns the statuses with which a route was answered so far. */
 const servedOf = (route: string) =>
   muster.events.flatMap((event) => (event.event === 'request_served' && event.route === route ? [event.status] : []));
 const GAME = '/cloud/games/:game_id';
 
 describe('client: behind a proxy without WebSockets', () => {
-  beforeEach(() => way.proxy.refuseWebSockets(502));
+  beforeEach(() => link.proxy.refuseWebSockets(502));
 
   test.each([426, 429, 502])('delivers the current body and each change once (%d)', async (status) => {
-    way.proxy.refuseWebSockets(status);
+    link.proxy.refuseWebSockets(status);
     const client = open();
     const watcher = watchWith(client, path);
     const other = watchWith(client, path);
@@ -42,9 +42,9 @@ describe('client: behind a proxy without WebSockets', () => {
       const isThere = await change();
       expect(await other.next(isThere)).toEqual(await watcher.next(isThere));
     }
-    // A poll that nothing came of in time is no news.
+    // A poll that ends without a change delivers nothing.
     const polls = servedOf(GAME).length;
-    await waitFor(() => servedOf(GAME).length > polls, 'a poll that is over');
+    await waitFor(() => servedOf(GAME).length > polls, 'a poll to end');
     expect(new Set(watcher.bodies.map(({ watch }) => watch.index)).size).toBe(watcher.bodies.length);
   });
 
@@ -53,13 +53,13 @@ describe('client: behind a proxy without WebSockets', () => {
     const watcher = watchWith(client, path);
     await watcher.next();
     const sockets = servedOf('/watch').length;
-    way.proxy.refuseWebSockets(undefined);
+    link.proxy.refuseWebSockets(undefined);
     await waitFor(() => servedOf('/watch').length > sockets, 'a WebSocket');
     const other = watchWith(client, '/cloud/games');
     await other.next();
     const polls = servedOf(GAME).length;
     await watcher.next(await change());
-    // Nobody asks any more: the time of two polls goes by.
+    // The hold time of two polls passes without a poll.
     await Bun.sleep(1_500);
     expect(servedOf(GAME).length).toBe(polls);
   });
@@ -85,10 +85,10 @@ test('client: a watcher over the limit waits for retry_after_ms, then gets the b
   const client = open();
   const watchers = ['/cloud/games', `${path}/builds`].map((one) => watchWith(client, one));
   await Promise.all(watchers.map((watcher) => watcher.next()));
-  way.proxy.refuseWebSockets(502);
+  link.proxy.refuseWebSockets(502);
   const other = open();
   const waiting = watchWith(other, path);
-  // The body of now takes no place; to wait for the next does.
+  // A poll without an index takes no slot; one that waits for the next body does.
   await waiting.next();
   const isRefused = () => servedOf(GAME).filter((status) => status === 429).length;
   const before = isRefused();
@@ -96,7 +96,7 @@ test('client: a watcher over the limit waits for retry_after_ms, then gets the b
   const began = performance.now();
   const refusals = isRefused();
   for (const watcher of watchers) watcher.stop();
-  // When he has read it. It changes nothing for him that the network is back.
+  // By now the client has read the refusal. That the network is back must not shorten its pause.
   await Bun.sleep(300);
   dispatchEvent(new Event('online'));
   await waiting.next(await change());

@@ -4,7 +4,7 @@ import { fitsFrame, readPosition } from '../../src/client/positions.ts';
 const X64 = 'x'.repeat(64);
 
 describe('readPosition', () => {
-  const PLACES: [string, string | undefined, string, string | undefined][] = [
+  const POSITIONS: [string, string | undefined, string, string | undefined][] = [
     ['/a', undefined, '/a', undefined],
     ['/a', 'e.1', '/a', 'e.1'],
     ['/a?', undefined, '/a?', undefined],
@@ -24,18 +24,18 @@ describe('readPosition', () => {
     [`/a?watch_index=${X64}x`, undefined, '/a', undefined],
     [`/${'a'.repeat(4_095)}#${'b'.repeat(4_096)}`, undefined, `/${'a'.repeat(4_095)}`, undefined],
   ];
-  test.each(PLACES)('%s with the index %p has the path %s and the index %p', (asked, watch_index, path, index) => {
-    expect(readPosition(asked, watch_index)).toEqual({ path, index });
+  test.each(POSITIONS)('%s with the index %p has the path %s and the index %p', (given, watch_index, path, index) => {
+    expect(readPosition(given, watch_index)).toEqual({ path, index });
   });
 
   test.each(['', 'a', '?watch_index=e.1', '#/a', 'http://muster/a', `/${'a'.repeat(4_096)}`])(
-    '%s is no path',
-    (asked) => {
-      expect(() => readPosition(asked, undefined)).toThrow(TypeError);
+    '%s: throws a TypeError',
+    (given) => {
+      expect(() => readPosition(given, undefined)).toThrow(TypeError);
     },
   );
 
-  test('fitsFrame: accepts paths of common letters, refuses those that exceed the frame', () => {
+  test('fitsFrame: accepts paths of ordinary characters, and refuses those that exceed a frame', () => {
     expect(fitsFrame(`/${'€'.repeat(4_095)}`)).toBe(true);
     expect(fitsFrame(`/${'"'.repeat(4_095)}`)).toBe(true);
     expect(fitsFrame(`/${'\u0001'.repeat(2_730)}`)).toBe(false);

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test';
 import type { ClientOptions } from '../../src/client/client.ts';
-import { QUICK, shareWay, type Watcher, watchWith } from '../support/client.ts';
+import { QUICK, shareLink, type Watcher, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { openProxied } from '../support/proxied.ts';
@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 const NEVER_MS = 3_600_000;
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
-const way = shareWay(muster);
+const link = shareLink(muster);
 let game: TestGame;
 let path: string;
 beforeAll(async () => {
@@ -23,9 +23,9 @@ beforeAll(async () => {
   path = `/cloud/games/${game.game_id}`;
 });
 
-const open = (options: Partial<ClientOptions> = {}) => way.open({ token: game.cloud_token, ...options });
+const open = (options: Partial<ClientOptions> = {}) => link.open({ token: game.cloud_token, ...options });
 
-/** Changes the game, past the proxy; gives what tells the change from all before. */
+/** Changes the game without the proxy, and returns a condition for bodies that show the change. */
 async function change() {
   const name = crypto.randomUUID();
   const body = { display_name: name, config: {} };
@@ -34,7 +34,7 @@ async function change() {
     body.game.versions.some(({ display_name }) => display_name === name);
 }
 
-/** How many requests a route has answered; a WebSocket is one. */
+/** Returns the number of answered requests of a route; a WebSocket is one. */
 const countServed = (route: string) =>
   muster.events.filter((event) => event.event === 'request_served' && event.route === route).length;
 
@@ -48,9 +48,9 @@ describe('client: resumes', () => {
     const watcher = watchWith(client, path);
     await watcher.next();
     for (let cuts = 0; cuts < 3; cuts += 1) {
-      await way.proxy.cut();
+      await link.proxy.cut();
       const isThere = await change();
-      await way.proxy.mend();
+      await link.proxy.mend();
       await watcher.next(isThere);
       await watcher.next(await change());
     }
@@ -58,12 +58,12 @@ describe('client: resumes', () => {
   });
 
   test('after the service was unreachable at first', async () => {
-    await way.proxy.cut();
+    await link.proxy.cut();
     const client = open();
     const watcher = watchWith(client, path);
-    // It gave up on sockets, and asks by polls too.
+    // By now it has given up on sockets and polls too.
     await Bun.sleep(300);
-    await way.proxy.mend();
+    await link.proxy.mend();
     await watcher.next();
     expect(watcher.errors).toEqual([]);
   });
@@ -72,12 +72,12 @@ describe('client: resumes', () => {
     const client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 100 } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    // He asked whether somebody was there, and somebody was.
+    // Several pings have been answered by now.
     await Bun.sleep(500);
-    expect(way.proxy.connections).toBe(1);
-    way.proxy.stall();
+    expect(link.proxy.connections).toBe(1);
+    link.proxy.stall();
     await watcher.next(await change());
-    expect(way.proxy.connections).toBe(2);
+    expect(link.proxy.connections).toBe(2);
     expectEachOnce(watcher);
   });
 
@@ -85,7 +85,7 @@ describe('client: resumes', () => {
     const client = open({ timing: { ...QUICK, ping_after_ms: NEVER_MS, pong_within_ms: 50 } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    way.proxy.stall();
+    link.proxy.stall();
     const isThere = await change();
     dispatchEvent(new Event('visibilitychange'));
     await watcher.next(isThere);
@@ -95,25 +95,25 @@ describe('client: resumes', () => {
     const client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    await way.proxy.cut();
+    await link.proxy.cut();
     const isThere = await change();
-    await way.proxy.mend();
+    await link.proxy.mend();
     dispatchEvent(new Event('online'));
     await watcher.next(isThere);
   });
 
-  describe('when polling', () => {
-    const TROUBLES: [string, () => Promise<void>][] = [
+  describe('while polling', () => {
+    const FAILURES: [string, () => Promise<void>][] = [
       [
-        'and has failed',
+        'after a failure',
         async () => {
-          await way.proxy.cut();
-          // His polls and his sockets have come to nothing.
+          await link.proxy.cut();
+          // By now its polls and its sockets have failed.
           await Bun.sleep(300);
-          await way.proxy.mend();
+          await link.proxy.mend();
         },
       ],
-      ['and whose connection is dead', async () => way.proxy.stall()],
+      ['over a dead connection', async () => link.proxy.stall()],
     ];
     let pause = 0;
     beforeEach(() => {
@@ -122,28 +122,28 @@ describe('client: resumes', () => {
     });
     afterEach(() => mock.restore());
 
-    test.each(TROUBLES)('%s, at once when the network is back', async (_, meet) => {
-      way.proxy.refuseWebSockets(502);
+    test.each(FAILURES)('%s, at once when the network is back', async (_, fail) => {
+      link.proxy.refuseWebSockets(502);
       const client = open({ timing: { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, poll_within_ms: NEVER_MS } });
       const watcher = watchWith(client, path);
       await watcher.next();
       pause = 0.5;
-      await meet();
+      await fail();
       const isThere = await change();
       dispatchEvent(new Event('online'));
       await watcher.next(isThere);
     });
 
-    test('and failed, at once when a socket opens', async () => {
+    test('after a failure, at once when a socket opens', async () => {
       const timing = { retry_ms: NEVER_MS, retry_max_ms: NEVER_MS, open_within_ms: NEVER_MS, poll_within_ms: 200 };
-      way.proxy.refuseWebSockets(502);
+      link.proxy.refuseWebSockets(502);
       const client = open({ timing });
       const watcher = watchWith(client, path);
       await watcher.next();
-      const release = way.proxy.hold();
-      const connections = way.proxy.connections;
-      // One of them is the socket. It is not given up, as polls are.
-      await waitFor(() => way.proxy.connections > connections + 4, 'connections that nothing comes of');
+      const release = link.proxy.hold();
+      const connections = link.proxy.connections;
+      // One of them is the socket, which is not given up as polls are.
+      await waitFor(() => link.proxy.connections > connections + 4, 'connections without an answer');
       pause = 0.5;
       await Bun.sleep(400);
       const isThere = await change();
@@ -159,9 +159,9 @@ describe('client: resumes', () => {
     for (let times = 0; times < 200; times += 1) watchWith(client, '/cloud/games').stop();
     const began = performance.now();
     await waitFor(() => {
-      // He was asked to wait, whatever he hears of the network.
+      // The service told it to wait, so the network coming back must not shorten its pause.
       dispatchEvent(new Event('online'));
-      return way.proxy.connections > 1;
+      return link.proxy.connections > 1;
     }, 'another connection');
     expect(performance.now() - began).toBeGreaterThan(900);
     await watcher.next(await change());
@@ -178,7 +178,7 @@ describe('client: resumes', () => {
     await watcher.next();
     await restartable.close();
     await restartable.open();
-    // Whoever watches something else has heard of it, and so would he if there were anything.
+    // Once another watcher has a body, the first would have one too if there were any.
     await watchWith(client, '/cloud/games').next();
     expect(watcher.bodies).toHaveLength(1);
     await api.ok('POST', profile, { token, body: { display_name: 'Renamed' } });
@@ -202,52 +202,52 @@ describe('client: resumes', () => {
 });
 
 describe('client: an expired token', () => {
-  /** Somebody whose tokens live for some minutes. */
-  async function makeBearer() {
+  /** Makes a caller whose tokens expire after some minutes. */
+  async function makeExpiringCaller() {
     const tokens = await openServiceTokens(muster);
     const { identity_id } = await makeMember(muster, game);
-    const asked: string[] = [];
-    const giveToken = async () => {
+    const issued: string[] = [];
+    const issueToken = async () => {
       const token = await tokens.issue({ kind: 'identity', identity_id }, { lifetime_ms: 10 * MINUTE_MS });
-      asked.push(token);
+      issued.push(token);
       return token;
     };
-    return { asked, giveToken };
+    return { issued, issueToken };
   }
 
-  test('is replaced by a new one, and the subscription goes on', async () => {
-    const { asked, giveToken } = await makeBearer();
-    const client = open({ token: giveToken });
+  test('is replaced by a new one, and the subscription continues', async () => {
+    const { issued, issueToken } = await makeExpiringCaller();
+    const client = open({ token: issueToken });
     const watchers = [path, '/cloud/games'].map((one) => watchWith(client, one));
     await Promise.all(watchers.map((watcher) => watcher.next()));
     const polls = countServed('/cloud/games/:game_id');
     for (let times = 2; times < 4; times += 1) {
       muster.clock.advance(12 * MINUTE_MS);
-      await waitFor(() => asked.length === times, 'another token to be asked for');
+      await waitFor(() => issued.length === times, 'the client to request another token');
       await watchers[0]?.next(await change());
     }
-    expect(asked).toHaveLength(3);
+    expect(issued).toHaveLength(3);
     expect(countServed('/cloud/games/:game_id')).toBe(polls);
     for (const watcher of watchers) expectEachOnce(watcher);
   });
 
   test('is replaced for polls too', async () => {
-    const { asked, giveToken } = await makeBearer();
-    way.proxy.refuseWebSockets(502);
-    const client = open({ token: giveToken, timing: { retry_ms: 20, retry_max_ms: NEVER_MS } });
+    const { issued, issueToken } = await makeExpiringCaller();
+    link.proxy.refuseWebSockets(502);
+    const client = open({ token: issueToken, timing: { retry_ms: 20, retry_max_ms: NEVER_MS } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    const before = asked.length;
+    const before = issued.length;
     muster.clock.advance(12 * MINUTE_MS);
-    await waitFor(() => asked.length > before, 'another token to be asked for');
+    await waitFor(() => issued.length > before, 'the client to request another token');
     await watcher.next(await change());
     expect(watcher.errors).toEqual([]);
     expectEachOnce(watcher);
   });
 
-  test('ends the subscription when there is no other', async () => {
-    const { giveToken } = await makeBearer();
-    const client = open({ token: await giveToken() });
+  test('ends the subscription if there is no other', async () => {
+    const { issueToken } = await makeExpiringCaller();
+    const client = open({ token: await issueToken() });
     const watcher = watchWith(client, path);
     await watcher.next();
     muster.clock.advance(12 * MINUTE_MS);
@@ -257,8 +257,8 @@ describe('client: an expired token', () => {
   test.each([
     ['sockets', undefined],
     ['polls', 502],
-  ])('is asked for again when it does not come (%s)', async (_, refused_status) => {
-    way.proxy.refuseWebSockets(refused_status);
+  ])('is requested again if it does not come (%s)', async (_, refused_status) => {
+    link.proxy.refuseWebSockets(refused_status);
     let times = 0;
     const client = open({
       token() {

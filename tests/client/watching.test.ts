@@ -27,7 +27,7 @@ function open(options: Partial<ClientOptions> = {}): Client {
   return connect({ url: muster.config.public_url, token: muster.administrator_token, timing: QUICK, ...options });
 }
 
-/** Changes the game; gives the name of its newest version from then on. */
+/** Changes the game, and returns the name of its new version. */
 async function change(): Promise<string> {
   const display_name = crypto.randomUUID();
   await muster.api.ok('POST', `${path}/versions`, {
@@ -41,19 +41,19 @@ const shows = (name: string) => (body: { game: { versions: { display_name: strin
 
 describe('client: refusals', () => {
   const REFUSALS: [string, string, () => string | undefined, string][] = [
-    ['nothing that is there', '/nothing/here', () => muster.administrator_token, 'API_NOT_FOUND'],
-    ['what cannot be watched', '/cloud/bootstrap', () => muster.administrator_token, 'WATCH_NOT_WATCHABLE'],
-    ['with a token of another kind', '/cloud/games', () => game.public_token, 'CLAIMS_MISSING_ENTITLEMENT'],
-    ['with a token that is none', '/cloud/games', () => 'nonsense', 'TOKEN_INVALID'],
-    ['with what cannot even be sent as one', '/cloud/games', () => 'non sense', 'TOKEN_INVALID'],
-    ['without a token', '/cloud/games', () => undefined, 'API_UNAUTHORIZED'],
+    ['a path without a route', '/nothing/here', () => muster.administrator_token, 'API_NOT_FOUND'],
+    ['a path that cannot be watched', '/cloud/bootstrap', () => muster.administrator_token, 'WATCH_NOT_WATCHABLE'],
+    ['a token of another kind', '/cloud/games', () => game.public_token, 'CLAIMS_MISSING_ENTITLEMENT'],
+    ['an invalid token', '/cloud/games', () => 'nonsense', 'TOKEN_INVALID'],
+    ['a token that no header can have', '/cloud/games', () => 'non sense', 'TOKEN_INVALID'],
+    ['no token', '/cloud/games', () => undefined, 'API_UNAUTHORIZED'],
   ];
-  test.each(REFUSALS)('%s: reported once', async (_, asked, giveToken, code) => {
-    client = open({ token: giveToken() });
-    const watcher = watchWith(client, asked);
+  test.each(REFUSALS)('%s: reported once', async (_, given_path, readToken, code) => {
+    client = open({ token: readToken() });
+    const watcher = watchWith(client, given_path);
     expect(await watcher.refusal()).toMatchObject({ code, message: expect.any(String) });
-    // He is not asked for again: what is asked later is refused later.
-    const later = watchWith(client, asked);
+    // The client does not subscribe again: a later subscription is refused later.
+    const later = watchWith(client, given_path);
     await later.refusal();
     expect(watcher.errors).toHaveLength(1);
     expect(watcher.bodies).toEqual([]);
@@ -64,7 +64,7 @@ describe('client: refusals', () => {
     expect(await watchWith(client, '/cloud/games').refusal()).toMatchObject({ code: 'TOKEN_INVALID' });
   });
 
-  test('a removed member gets the refusal of the GET; other subscriptions go on', async () => {
+  test('a removed member gets the refusal of the GET; other subscriptions continue', async () => {
     const member = await makeMember(muster, game);
     client = open({ token: member.token });
     const games = watchWith(client, '/cloud/games');
@@ -80,7 +80,7 @@ describe('client: refusals', () => {
     expect(games.errors).toEqual([]);
   });
 
-  test('a path that is too long for a frame: reported; other subscriptions go on', async () => {
+  test('a path that is too long for a frame: reported; other subscriptions continue', async () => {
     const watcher = watchWith(client, path);
     const too_much = watchWith(client, `/cloud/games?filling=${'\u0001'.repeat(4_000)}`);
     expect(await too_much.refusal()).toMatchObject({ code: 'WATCH_BAD_FRAME', message: expect.any(String) });
@@ -116,7 +116,7 @@ describe('client: watch', () => {
   test('from an index, delivers only what comes after it', async () => {
     const { watch } = await muster.api.ok('GET', path, { token: muster.administrator_token });
     const watcher = watchWith(client, path, { watch_index: watch.index });
-    // When the other has his body, the first would have had one too.
+    // Once another watcher has a body, the first would have one too.
     await watchWith(client, '/cloud/games').next();
     expect(watcher.bodies).toEqual([]);
     const name = await change();
@@ -139,7 +139,7 @@ describe('client: watch', () => {
     expect(proxy.connections).toBe(1);
   });
 
-  test('a page of a tokenless namespace needs no token', async () => {
+  test('without a token, delivers a view that needs none', async () => {
     client = open({ token: undefined });
     const { device_link_token } = await muster.api.ok('POST', '/cloud/devices/links', { body: {} });
     const watcher = watchWith(client, `/cloud/devices/links?device_link_token=${device_link_token}`);
@@ -149,10 +149,10 @@ describe('client: watch', () => {
 
 describe('client: two watchers of one path', () => {
   test('share one subscription, which ends with the last watcher', async () => {
-    // Together as many as a caller may have: one more gets in when there is a place again.
+    // Together they take all slots of a caller, so one more gets in only when a slot is free.
     const one = watchWith(client, path);
     const other = watchWith(client, path);
-    const rest = others.map((asked) => watchWith(client, asked));
+    const rest = others.map((given_path) => watchWith(client, given_path));
     await Promise.all([one, other, ...rest].map((watcher) => watcher.next()));
     const waiting = watchWith(client, `${environment}/builds`);
     one.stop();
@@ -173,8 +173,8 @@ describe('client: two watchers of one path', () => {
       const name = await change();
       expect(await other.next(shows(name))).toEqual(await one.next(shows(name)));
     }
-    // The later one had to catch up by polls. Now they are as one, and there is room for three more.
-    await Promise.all(others.map((asked) => watchWith(client, asked).next()));
+    // The later watcher caught up by polls. Now both share a subscription, so three slots are free.
+    await Promise.all(others.map((given_path) => watchWith(client, given_path).next()));
     one.stop();
     await other.next(shows(await change()));
     for (const { bodies } of [one, other]) {
@@ -192,7 +192,7 @@ describe('client: two watchers of one path', () => {
     expect(other.bodies).toEqual([]);
   });
 
-  test('may spell the path in two ways', async () => {
+  test('may spell the path differently', async () => {
     const watchers = [path, path.toUpperCase().replace('/CLOUD/GAMES', '/cloud/games')].map((one) =>
       watchWith(client, one),
     );

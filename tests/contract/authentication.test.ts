@@ -24,7 +24,7 @@ const makeDevelopmentToken = async (): Promise<string> =>
   (await asDeveloper('POST', '/tokens/development', { hostname: 'laptop' })).token;
 
 describe('1. lobbies.join', () => {
-  /** As a page of the namespace's site asks. */
+  /** Joins as a page of the namespace's site does. */
   const joinFromPage = (host = `${name_id}.sites.localhost`) =>
     muster.api.call('POST', '/matchmaker/lobbies/join', { headers: { origin: `http://${host}` }, body: { lobby_id } });
 
@@ -35,14 +35,14 @@ describe('1. lobbies.join', () => {
     expect((await joinFromPage('elsewhere.example')).status).toBe(401);
   });
 
-  test('refuses a bad token, also from a page that needs none', async () => {
+  test('refuses an invalid token, also from a page that needs none', async () => {
     await asDeveloper('PUT', '/domain-public-auth', { enabled: true });
     const headers = { origin: `http://${name_id}.sites.localhost`, authorization: 'Bearer nonsense' };
     const answer = await muster.api.call('POST', '/matchmaker/lobbies/join', { headers, body: { lobby_id } });
     expect(outcomeOf(answer)).toBe('401 TOKEN_INVALID');
   });
 
-  test('requires one otherwise', async () => {
+  test('requires a token otherwise', async () => {
     await asDeveloper('PUT', '/domain-public-auth', { enabled: false });
     expect((await joinFromPage()).status).toBe(401);
     expect((await muster.api.post('/matchmaker/lobbies/join', undefined, { lobby_id })).status).toBe(401);
@@ -141,7 +141,7 @@ test('6. the join response gives the player a player.token that the client passe
   expect(outcomeOf(await host.connected(player_token))).toBe('200');
 });
 
-describe('a token is attached by "Authorization: Bearer" (not shown; the field has it)', () => {
+describe('a token is attached by "Authorization: Bearer" (not shown; the reference API has it)', () => {
   test.each([
     ['Bearer <token>', (token: string) => ({ authorization: `Bearer ${token}` }), '200'],
     ['Basic <token>', (token: string) => ({ authorization: `Basic ${token}` }), '401 API_UNAUTHORIZED'],

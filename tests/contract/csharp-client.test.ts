@@ -63,7 +63,7 @@ afterAll(() => {
   if (!HAS_MONO) console.log('Not tried, because it is not here: a C# compiler (mono-devel).');
 });
 
-test('what CI must have is there', () => {
+test('csharp client: everything that it needs is installed where CI requires it', () => {
   if (process.env.MUSTER_TEST_REQUIRED === '1') expect(HAS_MONO).toBe(true);
 });
 
@@ -81,7 +81,7 @@ test.skipIf(!HAS_MONO)('a C# client generated from the API document compiles, an
   ];
   await $`mono ${GENERATOR}/NSwag.exe ${generate} /output:${GENERATED}`.cwd(directory).quiet();
 
-  // A generator numbers shapes that have no name of their own.
+  // The generator numbers shapes without a name.
   const generated = await Bun.file(join(directory, GENERATED)).text();
   const types = [...generated.matchAll(/public (?:partial class|enum) (\w+)/g)].map(([, name = '']) => name);
   expect(types.filter((name) => /\d$|^Anonymous/.test(name))).toEqual([]);

@@ -17,7 +17,7 @@ afterAll(() => opened[Symbol.asyncDispose]());
 
 const read = (path: string) => Bun.file(findAsset(path)).text();
 
-describe('what the code says of itself is what is written down', () => {
+describe('the generated documents are current:', () => {
   test('docs/openapi.json is what the service serves (bun .ci/documents.ts writes it)', async () => {
     expect(await read('docs/openapi.json')).toBe(await writeApi(opened.api.base_url));
   });
@@ -49,7 +49,7 @@ describe('what the code says of itself is what is written down', () => {
     }
   });
 
-  test('the API document is one: a validator of OpenAPI 3.1 finds nothing wrong with it', async () => {
+  test('the API document is valid: an OpenAPI 3.1 validator finds no fault in it', async () => {
     const document = await opened.api.ok('GET', '/openapi.json');
     const { valid, errors } = await new Validator().validate(document);
     expect(errors).toBeUndefined();
@@ -57,7 +57,7 @@ describe('what the code says of itself is what is written down', () => {
     expect(document.openapi).toStartWith('3.1');
   });
 
-  test('the API document shows what is sent and answered, each as its shape wants it, and every error', async () => {
+  test('the API document has examples of every request and answer in their shapes, and of every error', async () => {
     const { paths, components } = await opened.api.ok('GET', '/openapi.json');
     const validator = addFormats(new Ajv({ strict: false }));
     let examples = 0;
@@ -102,7 +102,7 @@ describe('what the code says of itself is what is written down', () => {
     }
   });
 
-  test('the pages to read work without anything from elsewhere', async () => {
+  test('the documentation pages load nothing from elsewhere', async () => {
     for (const path of ['/swagger', '/docs/errors', '/swagger/ui.js', '/swagger/ui.css']) {
       const { status, body } = await opened.api.get(path);
       expect(status).toBe(200);
@@ -112,7 +112,7 @@ describe('what the code says of itself is what is written down', () => {
     expect(body).not.toMatch(/(src|href)="https?:/);
   });
 
-  test('an error names the place of its explanation', async () => {
+  test('every error links to its explanation', async () => {
     const { body } = await opened.api.get('/nothing/here');
     const [page, anchor] = body.documentation.split('#');
     const { body: errors } = await opened.api.get(page);
@@ -120,7 +120,7 @@ describe('what the code says of itself is what is written down', () => {
   });
 });
 
-/** `findLobby`; with V1 behind it at the specification's address. */
+/** `findLobby`, or `findLobbyV1` at the specification's address. */
 const VERB_AND_NOUN =
   /^(add|ban|cancel|check|complete|connect|consume|create|delete|destroy|disconnect|export|find|get|inspect|join|kick|leave|list|patch|prepare|refresh|remove|request|reserve|resolve|revoke|send|set|setUp|transfer|unban|update|validate|watch)([A-Z][a-z]+)+(V1)?$/;
 
@@ -130,7 +130,7 @@ interface Shown {
   examples?: Record<string, unknown>;
 }
 
-/** Every frame that docs/watch.md names. */
+/** Every frame in docs/watch.md. */
 const FRAMES = [
   'authenticate',
   'body',

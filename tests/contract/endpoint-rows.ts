@@ -4,7 +4,7 @@ import { outcomeOf } from '../support/suite.ts';
 import type { Tenant } from '../support/tenant.ts';
 import { EMPTY, expectShape, type Shape, withoutOptional, wrongBodies } from './exact-shapes.ts';
 
-/** Every kind of token that there is, by its name in `Tenant.tokens`. */
+/** Every kind of token, by its name in `Tenant.tokens`. */
 const KINDS = [
   'identity',
   'cloud',
@@ -18,48 +18,48 @@ const KINDS = [
 ] as const;
 type Kind = (typeof KINDS)[number];
 
-/** What tests of rows have: a service, and somebody who has one of everything. */
+/** What the tests of rows need: a service, and a tenant with one of everything. */
 export interface World {
   api: Api;
   tenant: Tenant;
 }
 
-/** A row of a table of endpoints: what is sent, by whom, and what comes back. */
+/** A row of a table of endpoints: the request, its callers, and the answer. */
 export interface EndpointRow {
   name: string;
   method: string;
-  /** As the specification has it, behind {base_url}. */
+  /** As in the specification, after {base_url}. */
   path: string;
-  /** The kinds of token that are let in (the field's, where the specification shows none); nobody needs one for []. */
+  /** The allowed kinds of token (the reference API's where the specification shows none); [] needs no token. */
   allow: readonly Kind[];
-  /** Parameters of the query with a good value each; those that end in "?" may be left out. */
+  /** The parameters of the query, each with a good value; those that end in "?" are optional. */
   query?: Record<string, (world: World) => string>;
-  /** The body. */
-  takes?: Shape;
-  /** A good body that has every member. Asked for each request: some things can be done once. */
+  /** The shape of the body. */
+  request_shape?: Shape;
+  /** A good body with every member. Called for each request, because some things can be done once only. */
   sample?: (world: World) => object | Promise<object>;
-  /** The response. */
-  gives: Shape;
+  /** The shape of the answer. */
+  response_shape: Shape;
 }
 
-/** Tests for each row: it is there, it gives what it says, it needs what it says, and it is for whom it says. */
+/** Tests each row: its answer, its body, its required query parameters, and its callers. */
 export function testRows(rows: readonly EndpointRow[], getWorld: () => World): void {
   test.each(rows)('$name is $method $path, and answers field for field', async (row) => {
     const world = getWorld();
-    for (const query of queriesOf(row, world)) expectShape(await ask(world, row, { query }), row.gives);
+    for (const query of queriesOf(row, world)) expectShape(await call(world, row, { query }), row.response_shape);
     const sample = await row.sample?.(world);
-    const body = sample && withoutOptional(row.takes ?? EMPTY, sample);
-    const answer = await ask(world, row, { query: queryOf(row, world, requiredOf(row)), body });
-    expectShape(answer, row.gives);
-    // A list that is empty would prove nothing of what is in it.
+    const body = sample && withoutOptional(row.request_shape ?? EMPTY, sample);
+    const answer = await call(world, row, { query: queryOf(row, world, requiredOf(row)), body });
+    expectShape(answer, row.response_shape);
+    // An empty list would not show the shape of its items.
     expect(Object.entries(answer).filter(([, list]) => Array.isArray(list) && list.length === 0)).toEqual([]);
   });
 
-  const with_bodies = rows.filter(({ takes }) => takes !== undefined);
+  const with_bodies = rows.filter(({ request_shape }) => request_shape !== undefined);
   if (with_bodies.length > 0) {
-    test.each(with_bodies)('$name takes its body, and none that lacks a part or has another type', async (row) => {
+    test.each(with_bodies)('$name accepts its body, and refuses a missing member or another type', async (row) => {
       const world = getWorld();
-      const bodies = [...wrongBodies(row.takes ?? EMPTY, await row.sample?.(world))];
+      const bodies = [...wrongBodies(row.request_shape ?? EMPTY, await row.sample?.(world))];
       expect(bodies.length).toBeGreaterThan(2);
       for (const [what, body] of bodies) {
         expect([what, outcomeOf(await send(world, row, { body }))]).toEqual([what, '400 API_BAD_BODY']);
@@ -69,14 +69,14 @@ export function testRows(rows: readonly EndpointRow[], getWorld: () => World): v
 
   const with_queries = rows.filter((row) => requiredOf(row).length > 0);
   if (with_queries.length > 0) {
-    test.each(with_queries)('$name needs what its query must have', async (row) => {
+    test.each(with_queries)('$name refuses a query without its required parameters', async (row) => {
       const world = getWorld();
       const outcome = outcomeOf(await send(world, row, { query: {} }));
       expect(outcome).toBe('400 API_BAD_QUERY_PARAMETER');
     });
   }
 
-  test.each(rows.filter(({ allow }) => allow.length > 0))('$name is for tokens of $allow alone', async (row) => {
+  test.each(rows.filter(({ allow }) => allow.length > 0))('$name accepts tokens of $allow only', async (row) => {
     const world = getWorld();
     expect(outcomeOf(await send(world, row, { token: undefined }))).toBe('401 API_UNAUTHORIZED');
     for (const kind of KINDS) {
@@ -95,7 +95,7 @@ interface Sent {
   token?: string | undefined;
 }
 
-/** Sends what a row says, or something else in its place. */
+/** Sends a row's request; `sent` replaces parts of it. */
 async function send(world: World, row: EndpointRow, sent: Sent): Promise<Answer> {
   const { api, tenant } = world;
   const [kind = ''] = row.allow;
@@ -107,15 +107,15 @@ async function send(world: World, row: EndpointRow, sent: Sent): Promise<Answer>
   return await api.call(row.method, search === '' ? path : `${path}?${search}`, { token, body });
 }
 
-/** The body of an answer that must be a success. */
-async function ask(world: World, row: EndpointRow, sent: Sent): Promise<object> {
+/** Returns the body of an answer, which must be a success. */
+async function call(world: World, row: EndpointRow, sent: Sent): Promise<object> {
   const answer = await send(world, row, sent);
   if (answer.status !== 200) throw new Error(`${row.name}: ${answer.status} ${JSON.stringify(answer.body)}`);
   expect(answer.headers.get('content-type')).toStartWith('application/json');
   return answer.body;
 }
 
-/** Queries with all parameters, and with one of those each that may be left out. */
+/** Returns a query with all parameters, and one for each optional parameter on its own. */
 function queriesOf(row: EndpointRow, world: World): Record<string, string>[] {
   const names = Object.keys(row.query ?? {});
   const optional = names.filter((name) => name.endsWith('?'));

@@ -6,24 +6,24 @@ import { makeTenant } from '../support/tenant.ts';
 import { type EndpointRow, testRows, type World } from './endpoint-rows.ts';
 import { EMPTY, listOf, mapOf, record } from './exact-shapes.ts';
 import * as shapes from './specification.ts';
-import { PICTURE, sendPicture } from './walk-cloud.ts';
+import { PICTURE, sendPicture } from './wire-contract-cloud.ts';
 
 const GAME = '/cloud/games/{game_id}';
 const NAMESPACE = `${GAME}/namespaces/{namespace_id}`;
-/** Field-behaviour 1.4: read(game) and write(game). */
+/** The reference API's rights to read and to write a game (field-behaviour 1.4). */
 const DEVELOPERS = ['cloud', 'identity'] as const;
 const LIMITS = record({ lobby_count_max: 'u32', max_players: 'u32' });
 const HASH = await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 });
 
 const ROWS: EndpointRow[] = [
-  { name: 'bootstrap', method: 'GET', path: '/cloud/bootstrap', allow: [], gives: shapes.BOOTSTRAP },
+  { name: 'bootstrap', method: 'GET', path: '/cloud/bootstrap', allow: [], response_shape: shapes.BOOTSTRAP },
   {
     name: 'games.getGameById',
     method: 'GET',
     path: GAME,
     allow: DEVELOPERS,
     query: { 'watch_index?': () => 'of nothing that was seen' },
-    gives: record({ game: shapes.GAME, watch: shapes.WATCH }),
+    response_shape: record({ game: shapes.GAME, watch: shapes.WATCH }),
   },
   {
     name: 'games.getGames',
@@ -31,7 +31,7 @@ const ROWS: EndpointRow[] = [
     path: '/cloud/games',
     allow: ['identity', 'cloud'],
     query: { 'watch_index?': () => 'of nothing that was seen' },
-    gives: record({
+    response_shape: record({
       games: listOf(shapes.GAME_SUMMARY),
       groups: listOf(shapes.GROUP_SUMMARY),
       watch: shapes.WATCH,
@@ -42,71 +42,71 @@ const ROWS: EndpointRow[] = [
     method: 'POST',
     path: `${NAMESPACE}/tokens/development`,
     allow: DEVELOPERS,
-    takes: record({ hostname: 'string', 'ports?': mapOf(shapes.PORT_CONFIGURATION) }),
+    request_shape: record({ hostname: 'string', 'ports?': mapOf(shapes.PORT_CONFIGURATION) }),
     sample: () => ({ hostname: 'localhost', ports: { game: { protocol: 'udp', port_range: { min: 80, max: 90 } } } }),
-    gives: record({ token: 'string' }),
+    response_shape: record({ token: 'string' }),
   },
   {
     name: 'createGameNamespace',
     method: 'POST',
     path: `${GAME}/namespaces`,
     allow: DEVELOPERS,
-    takes: record({ display_name: 'string', name_id: 'string', version_id: 'string' }),
+    request_shape: record({ display_name: 'string', name_id: 'string', version_id: 'string' }),
     sample: ({ tenant }) => {
       const name_id = `beta-${crypto.randomUUID().slice(0, 8)}`;
       return { display_name: name_id, name_id, version_id: tenant.ids.version_id };
     },
-    gives: record({ namespace_id: 'string' }),
+    response_shape: record({ namespace_id: 'string' }),
   },
   {
     name: 'validateGameNamespaceMatchmakerConfig',
     method: 'POST',
     path: `${NAMESPACE}/mm-config/validate`,
     allow: DEVELOPERS,
-    takes: LIMITS,
+    request_shape: LIMITS,
     sample: () => ({ lobby_count_max: 0, max_players: 0 }),
-    gives: record({ errors: listOf(shapes.VALIDATION_ERROR) }),
+    response_shape: record({ errors: listOf(shapes.VALIDATION_ERROR) }),
   },
   {
     name: 'updateNamespaceCdnAuthUser',
     method: 'POST',
     path: `${NAMESPACE}/auth-user`,
     allow: DEVELOPERS,
-    takes: record({ user: 'string', password: 'string' }),
+    request_shape: record({ user: 'string', password: 'string' }),
     sample: () => ({ user: 'ann', password: HASH }),
-    gives: EMPTY,
+    response_shape: EMPTY,
   },
   {
     name: 'exportMatchmakerLobbyHistory',
     method: 'POST',
     path: `${GAME}/matchmaker/lobbies/export-history`,
     allow: DEVELOPERS,
-    takes: record({ query_start: 'u64', query_end: 'u64' }),
+    request_shape: record({ query_start: 'u64', query_end: 'u64' }),
     sample: () => ({ query_start: 0, query_end: Number.MAX_SAFE_INTEGER }),
-    gives: record({ url: 'string' }),
+    response_shape: record({ url: 'string' }),
   },
   {
     name: 'exportLobbyLogs',
     method: 'POST',
     path: `${GAME}/matchmaker/lobbies/{lobby_id}/logs/export`,
     allow: DEVELOPERS,
-    takes: record({ stream: 'string' }),
+    request_shape: record({ stream: 'string' }),
     sample: () => ({ stream: 'std_out' }),
-    gives: record({ url: 'string' }),
+    response_shape: record({ url: 'string' }),
   },
   {
     name: 'listGameCdnSites',
     method: 'GET',
     path: `${GAME}/cdn/sites`,
     allow: DEVELOPERS,
-    gives: record({ sites: listOf(shapes.CDN_SITE_SUMMARY), watch: shapes.WATCH }),
+    response_shape: record({ sites: listOf(shapes.CDN_SITE_SUMMARY), watch: shapes.WATCH }),
   },
   {
     name: 'createGameCdnSite',
     method: 'POST',
     path: `${GAME}/cdn/sites`,
     allow: DEVELOPERS,
-    takes: record({
+    request_shape: record({
       display_name: 'string',
       files: listOf(record({ path: 'string', content_length: 'u64', 'content_type?': 'string' })),
     }),
@@ -114,7 +114,7 @@ const ROWS: EndpointRow[] = [
       display_name: 'Site',
       files: [{ path: 'index.html', content_length: 5, content_type: 'text/html' }],
     }),
-    gives: record({
+    response_shape: record({
       site_id: 'string',
       upload_id: 'string',
       presigned_requests: listOf(shapes.PRESIGNED_REQUEST),
@@ -125,16 +125,16 @@ const ROWS: EndpointRow[] = [
     method: 'GET',
     path: `${GAME}/builds`,
     allow: DEVELOPERS,
-    gives: record({ builds: listOf(shapes.BUILD_SUMMARY), watch: shapes.WATCH }),
+    response_shape: record({ builds: listOf(shapes.BUILD_SUMMARY), watch: shapes.WATCH }),
   },
   {
     name: 'prepareCustomAvatarUpload',
     method: 'POST',
     path: `${GAME}/prepare`,
     allow: DEVELOPERS,
-    takes: record({ path: 'string', content_length: 'u64', 'mime?': 'string' }),
+    request_shape: record({ path: 'string', content_length: 'u64', 'mime?': 'string' }),
     sample: () => ({ path: 'me.png', content_length: 100, mime: 'image/png' }),
-    gives: record({ upload_id: 'string', presigned_request: shapes.PRESIGNED_REQUEST }),
+    response_shape: record({ upload_id: 'string', presigned_request: shapes.PRESIGNED_REQUEST }),
   },
   {
     name: 'groups.billing.getUsage',
@@ -142,19 +142,19 @@ const ROWS: EndpointRow[] = [
     path: '/cloud/groups/{group_id}/billing/usage',
     allow: ['identity'],
     query: { 'query_start_ts?': () => '2026-01-01T00:00:00Z', 'query_end_ts?': () => String(Date.now() + 60_000) },
-    gives: shapes.BILLING_USAGE,
+    response_shape: shapes.BILLING_USAGE,
   },
   {
     name: 'devices.links.complete',
     method: 'POST',
     path: '/cloud/devices/links/complete',
     allow: ['identity'],
-    takes: record({ device_link_token: 'string', game_id: 'string' }),
+    request_shape: record({ device_link_token: 'string', game_id: 'string' }),
     sample: async ({ api, tenant }) => {
       const { device_link_token } = await api.ok('POST', '/cloud/devices/links');
       return { device_link_token, game_id: tenant.ids.game_id };
     },
-    gives: EMPTY,
+    response_shape: EMPTY,
   },
 ];
 
@@ -189,7 +189,7 @@ test('a development token has a description prefix, and protobufs instead of JSO
   expect([prefix, rest]).toEqual(['dev_prod', []]);
   const bytes = Buffer.from(claims, 'base64url');
   expect(() => JSON.parse(bytes.toString())).toThrow();
-  // A protobuf has texts as they are.
+  // A protobuf message contains its texts unencoded.
   expect(bytes.toString('latin1')).toContain('some.laptop.example');
   for (const part of [header, claims, signature]) expect(part).toMatch(/^[\w-]+$/);
 });
@@ -213,7 +213,7 @@ test.each(['export-history', '{lobby_id}/logs/export'])('%s answers the URL of a
   expect(line).toContain(end === 'export-history' ? lobby_id : String(world.tenant.tokens.lobby));
 });
 
-test('listGameBuilds and listGameCdnSites have all of the game, the unfinished too', async () => {
+test('listGameBuilds and listGameCdnSites list all of the game, also unfinished ones', async () => {
   const build_id = await buildsOf(opened, world.tenant.game).make();
   const { builds } = await ok('GET', path('/builds'));
   expect(builds).toContainEqual(expect.objectContaining({ build_id, complete: false }));
@@ -236,7 +236,7 @@ test('an avatar is completed with a separate operation', async () => {
   expect(await isComplete()).toBe(true);
 });
 
-test('a device link that was completed gives the device a token of the game', async () => {
+test('completing a device link response_shape the device a token of the game', async () => {
   const { device_link_token } = await opened.api.ok('POST', '/cloud/devices/links');
   const body = { device_link_token, game_id: world.tenant.game.game_id };
   expect(await ok('POST', '/cloud/devices/links/complete', body, world.tenant.member.token)).toEqual({});

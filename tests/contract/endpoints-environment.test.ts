@@ -23,14 +23,14 @@ const ROWS: EndpointRow[] = [
       'include_destroyed?': () => 'true',
       'cursor?': ({ tenant }) => tenant.ids.server_id ?? '',
     },
-    gives: record({ servers: listOf(SERVER), watch: WATCH }),
+    response_shape: record({ servers: listOf(SERVER), watch: WATCH }),
   },
   {
     name: 'servers get',
     method: 'GET',
     path: `${ENVIRONMENT}/servers/{server_id}`,
     allow: DEVELOPERS,
-    gives: record({ server: SERVER, watch: WATCH }),
+    response_shape: record({ server: SERVER, watch: WATCH }),
   },
   {
     name: 'logs get',
@@ -38,7 +38,7 @@ const ROWS: EndpointRow[] = [
     path: `${ENVIRONMENT}/servers/{server_id}/logs`,
     allow: ['cloud', 'identity'],
     query: { stream: () => 'std_out', 'watch_index?': () => 'of nothing that was seen' },
-    gives: record({ lines: listOf('string'), timestamps: listOf('string'), watch: WATCH }),
+    response_shape: record({ lines: listOf('string'), timestamps: listOf('string'), watch: WATCH }),
   },
   {
     name: 'builds get',
@@ -46,7 +46,7 @@ const ROWS: EndpointRow[] = [
     path: `${ENVIRONMENT}/builds/{build_id}`,
     allow: DEVELOPERS,
     query: { 'tags_json?': () => '{}' },
-    gives: record({ build: BUILD, watch: WATCH }),
+    response_shape: record({ build: BUILD, watch: WATCH }),
   },
   {
     name: 'builds list',
@@ -54,14 +54,14 @@ const ROWS: EndpointRow[] = [
     path: `${ENVIRONMENT}/builds`,
     allow: DEVELOPERS,
     query: { 'tags_json?': () => '{}' },
-    gives: record({ builds: listOf(BUILD), watch: WATCH }),
+    response_shape: record({ builds: listOf(BUILD), watch: WATCH }),
   },
   {
     name: 'datacenters list',
     method: 'GET',
     path: `${ENVIRONMENT}/datacenters`,
     allow: DEVELOPERS,
-    gives: record({ datacenters: listOf(DATACENTER) }),
+    response_shape: record({ datacenters: listOf(DATACENTER) }),
   },
 ];
 
@@ -105,7 +105,7 @@ test('logs get has its lines and timestamps sorted old to new, one timestamp for
   expect(await servers.lines(id, 1, 'std_err')).toEqual(['oops']);
 });
 
-test('builds list has the builds of the environment that have all of the tags', async () => {
+test('builds list lists the builds of the environment that have all of the tags', async () => {
   const builds = buildsOf(opened, world.tenant.game);
   const build_id = await builds.make();
   await builds.setTags(build_id, { tags: { channel: 'beta', mood: 'calm' } });

@@ -14,7 +14,7 @@ const CHECKS = {
   verification_data: { anything: [1, null, 'text'] },
 };
 
-/** Field-behaviour 1.7, for those that players' clients call and those that lobbies' servers call. */
+/** The callers are those of field-behaviour 1.7: players' clients, and the servers of lobbies. */
 const CLIENTS = ['public', 'development'] as const;
 const SERVERS = ['lobby', 'development'] as const;
 
@@ -24,18 +24,18 @@ const ROWS: EndpointRow[] = [
     method: 'POST',
     path: '/matchmaker/lobbies/join',
     allow: CLIENTS,
-    takes: record({ lobby_id: 'string', 'captcha?': CAPTCHA, 'verification_data?': 'any' }),
+    request_shape: record({ lobby_id: 'string', 'captcha?': CAPTCHA, 'verification_data?': 'any' }),
     sample: ({ tenant }) => ({ lobby_id: tenant.ids.lobby_id, ...CHECKS }),
-    gives: JOIN_RESPONSE,
+    response_shape: JOIN_RESPONSE,
   },
   {
     name: 'lobbies.setClosed',
     method: 'PUT',
     path: '/matchmaker/lobbies/closed',
     allow: SERVERS,
-    takes: record({ is_closed: 'boolean' }),
+    request_shape: record({ is_closed: 'boolean' }),
     sample: () => ({ is_closed: false }),
-    gives: EMPTY,
+    response_shape: EMPTY,
   },
   {
     name: 'lobbies.find',
@@ -43,7 +43,7 @@ const ROWS: EndpointRow[] = [
     path: '/v1/lobbies/find',
     allow: CLIENTS,
     // game_modes, regions, prevent_auto_create_lobby: field-behaviour 11.1, 16.
-    takes: record({
+    request_shape: record({
       game_modes: listOf('string'),
       'regions?': listOf('string'),
       'prevent_auto_create_lobby?': 'boolean',
@@ -61,7 +61,7 @@ const ROWS: EndpointRow[] = [
       ...CHECKS,
     }),
     // The response is that of join: field-behaviour 11.1, 17.
-    gives: JOIN_RESPONSE,
+    response_shape: JOIN_RESPONSE,
   },
 ];
 
@@ -70,7 +70,7 @@ let world: World;
 beforeAll(async () => {
   opened = await openTestService();
   const tenant = await makeTenant(opened);
-  // Of its own, with a game mode in which players may ask for everything that find takes.
+  // A game of its own, with a game mode that allows everything that find accepts.
   const game_modes = { free: { taggable: true, allow_dynamic_max_players: true } };
   const { api } = opened;
   const config = { matchmaker: { game_modes, docker: { image_id: tenant.ids.build_id, ports: {} } } };
@@ -96,7 +96,7 @@ test('lobbies.join uses the direct player count configured for the lobby group, 
   expect(outcomeOf(await join(opened, game, lobby_id))).toBe('400 MATCHMAKER_LOBBY_FULL');
 });
 
-test('lobbies.join answers where the lobby is, and a token of its own for each player', async () => {
+test('lobbies.join answers with the address of the lobby and a player token of its own', async () => {
   const game = await makePuppetGame(opened);
   const found = await find(opened, game);
   const { lobby, player, ports } = (await join(opened, game, found.body.lobby.lobby_id)).body;
@@ -108,7 +108,7 @@ test('lobbies.join answers where the lobby is, and a token of its own for each p
   expect((await said.json()).SERVICE_LOBBY_ID).toBe(lobby.lobby_id);
 });
 
-test('lobbies.find looks for tags, and takes a dynamic maximum player count', async () => {
+test('lobbies.find filters by tags, and accepts a dynamic maximum player count', async () => {
   const game_modes = { default: { taggable: true, allow_dynamic_max_players: true } };
   const game = await makePuppetGame(opened, { game_modes });
   const ice = { tags: { map: 'ice' }, max_players: 2 };

@@ -17,29 +17,29 @@ afterAll(() => opened[Symbol.asyncDispose]());
 const path = (end = '') => `/cloud/games/${game.game_id}${end}`;
 const namespace = (end: string) => path(`/namespaces/${game.namespace_id}${end}`);
 const environment = (end: string) => `/games/${game.game_id}/environments/${game.namespace_id}${end}`;
-const NOBODY = crypto.randomUUID();
+const UNKNOWN_ID = crypto.randomUUID();
 
-/** Each way to be refused once: what happens, what is asked, and the answer's status and code. */
+/** One refusal of each kind: the case, its request, and the answer's status and code. */
 const REFUSALS: [string, () => Promise<Answer>, string][] = [
-  ['a path that there is not', () => opened.api.get('/nothing'), '404 API_NOT_FOUND'],
-  ['a method that the path has not', () => opened.api.put('/cloud/bootstrap', '', {}), '400 API_METHOD_NOT_ALLOWED'],
+  ['an unknown path', () => opened.api.get('/nothing'), '404 API_NOT_FOUND'],
+  ['an unsupported method', () => opened.api.put('/cloud/bootstrap', '', {}), '400 API_METHOD_NOT_ALLOWED'],
   ['no token', () => opened.api.get('/cloud/games'), '401 API_UNAUTHORIZED'],
-  ['a token that is none', () => opened.api.get('/cloud/games', 'nonsense'), '401 TOKEN_INVALID'],
+  ['an invalid token', () => opened.api.get('/cloud/games', 'nonsense'), '401 TOKEN_INVALID'],
   ['a token of another kind', () => opened.api.get(path(), game.public_token), '401 CLAIMS_MISSING_ENTITLEMENT'],
-  ['an id that is no id', () => opened.api.get('/cloud/games/mine', game.cloud_token), '404 API_NOT_FOUND'],
-  ["another's game", () => opened.api.get(`/cloud/games/${NOBODY}`, game.cloud_token), '404 GAME_NOT_FOUND'],
+  ['an id that is no UUID', () => opened.api.get('/cloud/games/mine', game.cloud_token), '404 API_NOT_FOUND'],
+  ["another tenant's game", () => opened.api.get(`/cloud/games/${UNKNOWN_ID}`, game.cloud_token), '404 GAME_NOT_FOUND'],
   [
     'a body that is no JSON',
     () => opened.api.post(namespace('/mm-config/validate'), game.cloud_token, '{'),
     '400 API_BAD_BODY',
   ],
   [
-    'a body that lacks a member',
+    'a body without a required member',
     () => opened.api.post(namespace('/mm-config/validate'), game.cloud_token, {}),
     '400 API_BAD_BODY',
   ],
   [
-    'a query that cannot be read',
+    'an invalid query',
     () => opened.api.get(environment('/servers?tags_json=[]'), game.cloud_token),
     '400 API_BAD_QUERY_PARAMETER',
   ],
@@ -49,18 +49,18 @@ const REFUSALS: [string, () => Promise<Answer>, string][] = [
     '413 API_BODY_TOO_LARGE',
   ],
   [
-    'content that is wrong',
+    'an invalid configuration',
     () => opened.api.post(path('/versions'), game.cloud_token, { display_name: '', config: {} }),
     '400 VALIDATION_ERROR',
   ],
   [
-    'a server that there is not',
-    () => opened.api.get(environment(`/servers/${NOBODY}`), game.cloud_token),
+    'a missing server',
+    () => opened.api.get(environment(`/servers/${UNKNOWN_ID}`), game.cloud_token),
     '404 SERVERS_SERVER_NOT_FOUND',
   ],
   [
-    'a lobby that there is not',
-    () => opened.api.post('/matchmaker/lobbies/join', game.public_token, { lobby_id: NOBODY }),
+    'a missing lobby',
+    () => opened.api.post('/matchmaker/lobbies/join', game.public_token, { lobby_id: UNKNOWN_ID }),
     '404 MATCHMAKER_LOBBY_NOT_FOUND',
   ],
   [
@@ -71,26 +71,26 @@ const REFUSALS: [string, () => Promise<Answer>, string][] = [
 ];
 
 describe('error body shape: code, message, documentation (a URL), metadata', () => {
-  test.each(REFUSALS)('%s', async (_, ask, outcome) => {
-    const answer = await ask();
+  test.each(REFUSALS)('%s', async (_, send, outcome) => {
+    const answer = await send();
     expect(outcomeOf(answer)).toBe(outcome);
     expectShape(answer.body, ERROR);
     expect(answer.headers.get('content-type')).toStartWith('application/json');
     expect(answer.body.message).toMatch(/^[A-Z"].{10,}[.)]$/s);
   });
 
-  test('the documentation is a URL that resolves, to the place that explains the code', async () => {
-    const asked = new Set<string>();
-    for (const [, ask] of REFUSALS) {
-      const { code, documentation } = (await ask()).body;
-      if (asked.has(code)) continue;
-      asked.add(code);
+  test('the documentation is a URL that resolves to the explanation of the code', async () => {
+    const checked = new Set<string>();
+    for (const [, send] of REFUSALS) {
+      const { code, documentation } = (await send()).body;
+      if (checked.has(code)) continue;
+      checked.add(code);
       const page = await fetch(documentation);
       expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
       const [, explained = ''] = (await page.text()).split(`id="${new URL(documentation).hash.slice(1)}"`);
       expect(explained.slice(0, 200)).toContain(code);
     }
-    expect(asked.size).toBeGreaterThan(10);
+    expect(checked.size).toBeGreaterThan(10);
   });
 
   test('the content of metadata depends on the code', async () => {
@@ -108,17 +108,17 @@ describe('updateNamespaceCdnAuthUser returns an error when the password is not a
   const add = (password: string) =>
     opened.api.post(namespace('/auth-user'), game.cloud_token, { user: 'ann', password });
   test.each([
-    ['the password itself', 'secret'],
+    ['the plain password', 'secret'],
     ['nothing', ''],
     ['a hash of another kind', '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$RdescudvJCsgt3ub+b6dWRWJTmaaJObG'],
-    ['a hash that was cut', '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lh'],
+    ['a truncated hash', '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lh'],
   ])('%s', async (_, password) => {
     const answer = await add(password);
     expect(outcomeOf(answer)).toBe('400 CDN_INVALID_AUTH_USER_PASSWORD');
     expectShape(answer.body, ERROR);
   });
 
-  test('and none when it is', async () => {
+  test('a bcrypt hash is accepted', async () => {
     const { status, body } = await add(await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 }));
     expect(status).toBe(200);
     expectShape(body, EMPTY);
@@ -133,13 +133,13 @@ describe('the mm-config validation endpoint reports content problems in the erro
     return errors.map(({ path }: { path: string[] }) => path.join('/'));
   };
 
-  test('each with a path', async () => {
+  test('each error has a path', async () => {
     expect(await validate(0, 8)).toEqual(['lobby-count/too-low']);
     expect(await validate(2 ** 32 - 1, 8)).toEqual(['lobby-count/too-high']);
     expect(await validate(16, 0)).toContain('max-players/too-low');
   });
 
-  test('and none where there is none', async () => {
+  test('a valid configuration has no errors', async () => {
     expect(await validate(16, 8)).toEqual([]);
   });
 });

@@ -19,7 +19,7 @@ describe('the lobby server reports PlayerConnected with a player_token to the se
     return lobbies[0].total_player_count;
   };
 
-  test('and is answered with an empty body; from then on the player counts as one who is there', async () => {
+  test('the answer is an empty body; from then on the player counts as connected', async () => {
     const { player_token } = await seatOf(find(muster, game));
     const before = await countPlayers();
     const { status, body } = await host.connected(player_token);
@@ -32,16 +32,16 @@ describe('the lobby server reports PlayerConnected with a player_token to the se
 
   test.each([
     ['no player_token', {}],
-    ['one that is no text', { player_token: 7 }],
-  ])('and is refused with %s', async (_, body) => {
+    ['a player_token that is no string', { player_token: 7 }],
+  ])('a body with %s is refused', async (_, body) => {
     const answer = await muster.api.post('/matchmaker/players/connected', host.token, body);
     expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
   });
 
-  test('and is refused for the player of another lobby, and for one who came already', async () => {
+  test('the player of another lobby is refused, and so is a player who already connected', async () => {
     const elsewhere = await makePuppetGame(muster);
-    const stranger = await seatOf(find(muster, elsewhere));
-    expect(outcomeOf(await host.connected(stranger.player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
+    const other = await seatOf(find(muster, elsewhere));
+    expect(outcomeOf(await host.connected(other.player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
     const { player_token } = await seatOf(find(muster, game));
     expect(outcomeOf(await host.connected(player_token))).toBe('200');
     expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');

@@ -4,8 +4,8 @@ import { listOf, mapOf, record, type Shape, shapeProblems, withoutOptional, wron
 const SHAPE = record({ id: 'string', at: 'RFC3339', 'count?': 'u32', tags: mapOf('string'), parts: listOf('integer') });
 const SAMPLE = { id: 'a', at: '2026-01-31T12:00:00.000Z', tags: { a: 'b' }, parts: [1] };
 
-describe('an exact shape', () => {
-  test('has nothing to say of what is of it, with and without the members that may be left out', () => {
+describe('shapeProblems', () => {
+  test('finds none in a value of the shape, with and without its optional members', () => {
     expect(shapeProblems(SHAPE, SAMPLE)).toEqual([]);
     expect(shapeProblems(SHAPE, { ...SAMPLE, count: 4_294_967_295, tags: {}, parts: [] })).toEqual([]);
   });
@@ -22,12 +22,12 @@ describe('an exact shape', () => {
     ['it.tags: no object, but []', { ...SAMPLE, tags: [] }],
     ['it.parts[1]: no integer, but "2"', { ...SAMPLE, parts: [1, '2'] }],
     ['it.more: not specified', { ...SAMPLE, more: 1 }],
-  ])('says %s', (problem, value) => {
-    // Through JSON, as an answer comes: what is undefined is not there.
+  ])('reports %s', (problem, value) => {
+    // Through JSON, like an answer: undefined members disappear.
     expect(shapeProblems(SHAPE, JSON.parse(JSON.stringify(value)))).toEqual([problem]);
   });
 
-  test("allows the members of the field's contract, of their types, where it is named", () => {
+  test("allows the members of the reference API's shape, with their types, if the shape names it", () => {
     const region = { region_id: 'a', universal_region: 'unknown' };
     expect(shapeProblems(record({ region_id: 'string' }, 'CloudRegionSummary'), region)).toEqual([]);
     expect(shapeProblems(record({ region_id: 'string' }), region)).toEqual(['it.universal_region: not specified']);
@@ -37,7 +37,7 @@ describe('an exact shape', () => {
   });
 });
 
-test('wrong bodies are all wrong, and reach every member', () => {
+test('wrongBodies: every body is wrong, and every member has one', () => {
   const shape: Shape = record({ inner: listOf(SHAPE), 'is_it?': 'boolean' });
   const sample = { inner: [{ ...SAMPLE, count: 1 }], is_it: true };
   const bodies = [...wrongBodies(shape, sample)];

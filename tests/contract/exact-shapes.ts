@@ -8,13 +8,13 @@ const isWithin = (value: unknown, max: number) =>
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The types that the specification's tables name, and what is of them. */
+/** The types of the specification's tables, with a check for each. */
 const TYPES = {
   string: (value: unknown) => typeof value === 'string',
   RFC3339: (value: unknown) => typeof value === 'string' && RFC3339.test(value) && !Number.isNaN(Date.parse(value)),
   integer: Number.isSafeInteger,
   u32: (value: unknown) => isWithin(value, 2 ** 32 - 1),
-  // As much of it as a JSON number holds.
+  // The range that a JSON number holds exactly.
   u64: (value: unknown) => isWithin(value, Number.MAX_SAFE_INTEGER),
   boolean: (value: unknown) => typeof value === 'boolean',
   object: isObject,
@@ -28,26 +28,30 @@ export type Shape =
   | keyof typeof TYPES
   | { kind: 'list'; of: Shape }
   | { kind: 'map'; of: Shape }
-  | { kind: 'record'; members: Record<string, Shape>; field: string | undefined };
+  | { kind: 'record'; members: Record<string, Shape>; reference: string | undefined };
 
 /** array<…> */
 export const listOf = (of: Shape): Shape => ({ kind: 'list', of });
 /** map<string,…> */
 export const mapOf = (of: Shape): Shape => ({ kind: 'map', of });
 /**
- * An object with exactly these members; those that end in "?" may be left out, and none is null unless its type says
- * so. `field`: the shape of the field's contract, whose members old clients need besides.
+ * An object with exactly these members. Those that end in "?" are optional, and none is null unless its type says so.
+ * `reference`: the reference API's shape, whose other members are allowed because old clients need them.
  */
-export const record = (members: Record<string, Shape>, field?: string): Shape => ({ kind: 'record', members, field });
+export const record = (members: Record<string, Shape>, reference?: string): Shape => ({
+  kind: 'record',
+  members,
+  reference,
+});
 
 export const EMPTY = record({});
 
-/** Fails unless a value is exactly of a shape. */
+/** Fails unless a value has exactly this shape. */
 export function expectShape(value: unknown, shape: Shape): void {
   expect(shapeProblems(shape, value)).toEqual([]);
 }
 
-/** Where a value is not of a shape; empty when it is. */
+/** Returns where a value does not have the shape; an empty list if it does. */
 export function shapeProblems(shape: Shape, value: unknown, place = 'it'): string[] {
   if (typeof shape === 'string') return TYPES[shape](value) ? [] : [`${place}: no ${shape}, but ${show(value)}`];
   if (shape.kind === 'list') {
@@ -64,20 +68,20 @@ export function shapeProblems(shape: Shape, value: unknown, place = 'it'): strin
     ...values.flatMap(([name, item]) => {
       const member = shape.members[name] ?? shape.members[`${name}?`];
       if (member !== undefined) return shapeProblems(member, item, `${place}.${name}`);
-      return problemsOfExtra(shape.field, name, item, `${place}.${name}`);
+      return problemsOfExtra(shape.reference, name, item, `${place}.${name}`);
     }),
   ];
 }
 
-function problemsOfExtra(field: string | undefined, name: string, value: unknown, place: string): string[] {
+function problemsOfExtra(reference: string | undefined, name: string, value: unknown, place: string): string[] {
   const schemas = contract.schemas as unknown as Record<string, { object: Record<string, string> }>;
-  const known = field === undefined ? {} : schemas[field]?.object;
-  if (known === undefined) throw new Error(`the field's contract has no ${field}`);
+  const known = reference === undefined ? {} : schemas[reference]?.object;
+  if (known === undefined) throw new Error(`the reference API has no shape ${reference}`);
   const member = known[name] ?? known[`${name}?`];
   return member === undefined ? [`${place}: not specified`] : contractProblems(member, value, place);
 }
 
-/** Bodies near a good one, each with what is wrong: a required member left out, or a member of another type. */
+/** Yields variations of a good body with what is wrong: a missing member, or a member of another type. */
 export function* wrongBodies(shape: Shape, sample: unknown, place = 'it'): Generator<[string, unknown]> {
   for (const wrong of WRONG[typeof shape === 'string' ? shape : shape.kind] ?? []) {
     yield [`${place}: ${show(wrong)}`, wrong];
@@ -97,7 +101,7 @@ export function* wrongBodies(shape: Shape, sample: unknown, place = 'it'): Gener
   }
 }
 
-/** Values of JSON that are not of a type. */
+/** JSON values of another type. */
 const WRONG: Record<string, unknown[]> = {
   string: [7, { a: 'text' }],
   integer: ['7', 7.5],
@@ -110,7 +114,7 @@ const WRONG: Record<string, unknown[]> = {
   record: ['text', []],
 };
 
-/** A sample without the members that may be left out. */
+/** Returns a sample without its optional members. */
 export function withoutOptional(shape: Shape, sample: unknown): unknown {
   if (typeof shape === 'string' || shape.kind === 'map') return sample;
   if (shape.kind === 'list') return (sample as unknown[]).map((item) => withoutOptional(shape.of, item));

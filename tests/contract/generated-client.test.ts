@@ -5,7 +5,7 @@ import document from '../../docs/openapi.json' with { type: 'json' };
 
 const FILE = '/client.ts';
 
-/** Uses operations and shapes by their names; each line marked as an error must be one. */
+/** Uses operations and shapes by name; each line marked as an error must be one. */
 const PROGRAM = `
 type Schemas = components['schemas'];
 type Server = Schemas['Server'];

@@ -11,25 +11,25 @@ import {
   valueAt,
 } from './limits-shapes.ts';
 
-/** An operation that reads a query or a body, as the API document has it. */
+/** An operation that reads a query or a body, from the API document. */
 export interface Operation {
-  /** As in "POST /group/groups". */
+  /** For example "POST /group/groups". */
   name: string;
   method: string;
   path: string;
-  /** The kinds of token it takes; none where anyone may. */
+  /** The kinds of token that it accepts; none if it needs no token. */
   kinds: string[];
-  /** As an object of its parameters. */
+  /** The query as an object of its parameters. */
   query: Shape | undefined;
   body: Shape | undefined;
 }
 
-/** A request with one value in it that is tried, at a place that errors name. */
+/** A request with one value to try, and the path that its error names. */
 export interface Case {
   place: string[];
   sent: Sent;
   is_good: boolean;
-  /** What a refusal says. */
+  /** The code of a refusal. */
   code: 'API_BAD_BODY' | 'API_BAD_QUERY_PARAMETER' | 'API_BODY_TOO_LARGE';
 }
 
@@ -49,7 +49,7 @@ export async function listOperations(api: Api): Promise<Operation[]> {
   return all.filter(({ query, body }) => query !== undefined || body !== undefined);
 }
 
-/** The same, with each named shape in the place of its reference. */
+/** Returns a copy with each reference replaced by its named shape. */
 function expandReferences<Value>(value: Value, schemas: Record<string, unknown>): Value {
   return JSON.parse(JSON.stringify(value), (_, part) => {
     const [, name] = /^#\/components\/schemas\/(.+)$/.exec(part?.$ref ?? '') ?? [];
@@ -63,7 +63,7 @@ function toOperation(method: string, path: string, described: Described): Operat
   const of_query = parameters.filter((parameter) => parameter.in === 'query');
   const required = of_query.filter((parameter) => parameter.required).map(({ name }) => name);
   const properties = Object.fromEntries(of_query.map(({ name, schema }) => [name, schema]));
-  // The document has a body for every POST; who does not read it does not refuse it.
+  // The document has a body for every POST; only a route that reads it refuses a bad one.
   const is_read = responses['400']?.description.includes('API_BAD_BODY') ?? false;
   const body = is_read ? requestBody?.content['application/json'].schema : undefined;
   return {
@@ -72,12 +72,12 @@ function toOperation(method: string, path: string, described: Described): Operat
     path,
     kinds: kinds.split(' or ').filter((kind) => kind !== ''),
     query: of_query.length === 0 ? undefined : { type: 'object', properties, required },
-    // Files are sent as they are.
+    // Uploaded files have no shape.
     body: body?.description === 'The bytes of the file.' ? undefined : body,
   };
 }
 
-/** The request that others are made from: what is known of it, and the least that the shapes ask for. */
+/** Returns an operation's good request: the known values, and minimal values of the shapes. */
 export function makeGood({ name, kinds, query, body }: Operation, good: GoodRequests): Sent {
   const { tenant, administrator_token, of } = good;
   const tokens: Record<string, string> = { ...tenant.tokens, identity: administrator_token };
@@ -92,8 +92,8 @@ export function makeGood({ name, kinds, query, body }: Operation, good: GoodRequ
   };
 }
 
-/** Everywhere that an operation reads something. */
-export function listPlaces({ query, body }: Operation, sent: Sent): Field[] {
+/** Lists every field that an operation reads. */
+export function listReadFields({ query, body }: Operation, sent: Sent): Field[] {
   const of_query = query ? listFields(query, sent.query).slice(1) : [];
   return [...of_query, ...(body ? listFields(body, sent.body) : [])];
 }
@@ -125,12 +125,12 @@ const RAW_BODIES = [
   { body: `{"x":"${'x'.repeat(BODY_BYTES_MAX - 7)}"}`, code: 'API_BODY_TOO_LARGE' },
 ] as const;
 
-/** Declared by the field, which does nothing with its query (field-behaviour 7.4). */
-const WITHOUT_USE = 'GET /games/{game_id}/environments/{environment_id}/builds/{build_id}';
+/** The reference API declares a query here and ignores it (field-behaviour 7.4). */
+const IGNORES_QUERY = 'GET /games/{game_id}/environments/{environment_id}/builds/{build_id}';
 
 function listQueryCases({ name: operation, query: shape }: Operation, make: () => Sent): Case[] {
   if (!shape) return [];
-  const is_ignored = operation === WITHOUT_USE;
+  const is_ignored = operation === IGNORES_QUERY;
   return listFields(shape, make().query)
     .slice(1)
     .flatMap((field) => {
@@ -144,7 +144,7 @@ function listQueryCases({ name: operation, query: shape }: Operation, make: () =
     });
 }
 
-/** Parameters with a grammar of their own: what is good and bad within their length. */
+/** Parameters with a grammar of their own: good and bad values within their length. */
 const GRAMMARS: Record<string, Trial> = {
   tags_json: {
     good: ['{}', JSON.stringify({ name: 'x'.repeat(12_288 - 11) })],
@@ -159,17 +159,17 @@ const GRAMMARS: Record<string, Trial> = {
   before_create_ts: { good: ['1970-01-01T00:00:00Z', '2026-01-02T03:04:05.678+01:00'], bad: ['', 'x', '-'] },
 };
 
-/** What is no text of a type. */
+/** Texts that are not of a type. */
 const WRONG_TEXTS: Record<string, string[]> = {
   integer: ['', ' ', 'x', '1.5', '1e1', '0x1', '٣', '1'.repeat(400)],
   number: ['', ' ', 'x', 'true', '0x10', '1e1', '1,5', 'NaN', 'Infinity', '٣', '1'.repeat(400)],
   boolean: ['', ' ', 'x', '2', 'null'],
 };
 
-/** Parameters that need each other: the good requests have both. */
+/** Parameters that require each other: the good requests have both. */
 const PAIRED = ['latitude', 'longitude'];
 
-/** In a query everything is text. */
+/** Every value in a query is text. */
 function listTextTrials(field: Field, is_used: boolean): Trial {
   const { path, shape } = field;
   const { type = '' } = shape;
@@ -184,7 +184,7 @@ function listTextTrials(field: Field, is_used: boolean): Trial {
   };
 }
 
-/** Each parameter as text. */
+/** Returns each parameter as text. */
 function textsOf(values: unknown): Record<string, string> {
   return Object.fromEntries(Object.entries(values as object).map(([name, value]) => [name, String(value)]));
 }

@@ -3,7 +3,7 @@ import { makeGuest } from '../support/people.ts';
 import type { TestService } from '../support/service.ts';
 import { makeTenant, type Tenant } from '../support/tenant.ts';
 
-/** What is sent to an operation. */
+/** The parts of a request. */
 export interface Sent {
   path?: Record<string, string>;
   query?: Record<string, string>;
@@ -12,15 +12,17 @@ export interface Sent {
   headers?: Record<string, string>;
 }
 
-/** Good requests, by operations as in "POST /group/groups". What an operation leaves out is taken from the shape. */
+/**
+ * Good requests by operation, for example "POST /group/groups". What one leaves out comes from the operation's shape.
+ */
 export interface GoodRequests {
   tenant: Tenant;
   administrator_token: string;
-  /** Of a version: how its lobbies run. */
+  /** A version's configuration of its lobbies' servers. */
   docker: object;
-  /** Made anew for each case; making it changes nothing. */
+  /** Makes the request of one case; making it changes nothing. */
   of: Record<string, () => Sent>;
-  /** What has to be there first for an operation to be done, each time it is. */
+  /** Prepares what the operation needs each time to succeed, and returns what its request adds. */
   onceOf: Record<string, () => Promise<Sent>>;
 }
 
@@ -29,7 +31,7 @@ const PICTURE = { path: 'me.png', mime: 'image/png', content_length: 100 };
 const SCRIPT = { image_file: { path: 'server.ts', content_length: 10 }, kind: 'javascript', command: ['x'] };
 const HEADERS = { custom_headers: { headers: [{ name: 'x-game', value: 'room' }] } };
 
-/** Makes somebody who has one of everything, whose group somebody else asked to join, and requests of his that are good. */
+/** Makes a tenant with one of everything and a request to join its group, and returns its good requests. */
 export async function makeGoodRequests(muster: TestService): Promise<GoodRequests> {
   const { api, administrator_token, config } = muster;
   const tenant = await makeTenant(muster);

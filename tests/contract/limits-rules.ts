@@ -1,21 +1,21 @@
-/** Limits that no shape has: what is just within them and just beyond, at a place of an operation's body. */
+/** A limit that no shape has: values just within it and just beyond, at a path of an operation's body. */
 export interface RuleRow {
   operation: string;
   place: string[];
   good: unknown[];
-  /** Each with what a refusal says of it. */
-  bad: [value: unknown, said: string][];
+  /** Each value with what its refusal says. */
+  bad: [value: unknown, message: string][];
 }
 
 const text = (length: number): string => 'x'.repeat(length);
-/** Two bytes for each letter: limits of names are in bytes. */
+/** Two bytes for each letter, because limits of names are in bytes. */
 const wide = (letters: number): string => 'ä'.repeat(letters);
 export const list = <Item>(length: number, make: (index: number) => Item): Item[] =>
   Array.from({ length }, (_, index) => make(index));
 export const map = <Item>(size: number, make: (index: number) => Item): Record<string, Item> =>
   Object.fromEntries(list(size, (index) => [`x${index}`, make(index)]));
 
-/** What people read: one letter at least, and so many bytes at most. */
+/** A name for people: at least one letter, and a maximum in bytes. */
 function nameRow(operation: string, place: string, bytes_max: number): RuleRow {
   return {
     operation,

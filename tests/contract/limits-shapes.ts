@@ -1,6 +1,6 @@
 type ShapeType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
 
-/** A shape as the API document has it. */
+/** A shape in the API document. */
 export interface Shape {
   description?: string;
   type?: ShapeType | [ShapeType, 'null'];
@@ -22,7 +22,7 @@ export interface Shape {
   maximum?: number;
 }
 
-/** A place in a request: `path` leads to it; of lists and maps, to one entry. The body itself has an empty path. */
+/** A field of a request. `path` leads to it, in lists and maps to one entry; that of the body itself is empty. */
 export interface Field {
   path: string[];
   shape: Shape;
@@ -31,7 +31,7 @@ export interface Field {
 
 type Members = Record<string, unknown>;
 
-/** A body and everything in it. Maps are entered by the name that the given body has in them, if any. */
+/** Lists a body and everything in it. A map's entry is that of the given body if it has one. */
 export function listFields(shape: Shape, body: unknown, at: Pick<Field, 'path' | 'presence'> = BODY): Field[] {
   const below = Object.entries(membersOf(shape, body)).flatMap(([name, member]) => {
     const path = [...at.path, name];
@@ -47,12 +47,12 @@ function presenceOf({ properties, required = [] }: Shape, name: string): Field['
   return required.includes(name) ? 'required' : 'optional';
 }
 
-/** What a body has at a place; undefined when nothing. */
+/** Returns the value at a path of a body, or undefined. */
 export function valueAt(body: unknown, path: string[]): unknown {
   return path.reduce<unknown>((value, name) => (value as Members | undefined)?.[name], body);
 }
 
-/** The body with another value at a place, or with nothing there (undefined). What has to be around it is made. */
+/** Returns the body with another value at a path, or with none (undefined). Missing objects on the way are created. */
 export function putValue(shape: Shape, body: unknown, [name, ...rest]: string[], value: unknown): unknown {
   if (name === undefined) return value;
   const around = (body ?? sampleOf(shape)) as Members;
@@ -63,7 +63,7 @@ export function putValue(shape: Shape, body: unknown, [name, ...rest]: string[],
   return { ...around, [name]: inner };
 }
 
-/** The least that is of a shape, except that texts and numbers are not empty. */
+/** Returns a minimal value of a shape, with texts and numbers that are not empty. */
 export function sampleOf(shape: Shape): unknown {
   const [choice] = choicesOf(shape);
   if (choice !== undefined) return choice;
@@ -96,12 +96,12 @@ function choicesOf({ enum: listed, anyOf }: Shape): string[] {
   return listed ?? (anyOf ?? []).flatMap((one) => one.const ?? []);
 }
 
-/** The same shape without null, of one that takes null too. */
+/** Returns a nullable shape without its null. */
 function besideNull(shape: Shape): Shape | undefined {
   return Array.isArray(shape.type) ? { ...shape, type: shape.type[0] } : undefined;
 }
 
-/** What has no limit at a place, in words; undefined when everything has. */
+/** Says what has no limit in a field; undefined if everything has. */
 export function findUnlimited(field: Field): string | undefined {
   const shape = besideNull(field.shape) ?? field.shape;
   if (choicesOf(shape).length > 0) return undefined;
@@ -118,29 +118,29 @@ export function findUnlimited(field: Field): string | undefined {
 
 const NAME_LENGTH_MAX = 65_536;
 
-/** The length of the longest name that a map takes; undefined if there is none. */
+/** Returns the length of the longest name that a map accepts; undefined if there is none. */
 function longestName(shape: Shape): number | undefined {
-  if (takesName(shape, 'x'.repeat(NAME_LENGTH_MAX))) return undefined;
-  let [taken, refused] = [0, NAME_LENGTH_MAX];
-  while (refused - taken > 1) {
-    const length = Math.floor((taken + refused) / 2);
-    if (takesName(shape, 'x'.repeat(length))) taken = length;
+  if (acceptsName(shape, 'x'.repeat(NAME_LENGTH_MAX))) return undefined;
+  let [accepted, refused] = [0, NAME_LENGTH_MAX];
+  while (refused - accepted > 1) {
+    const length = Math.floor((accepted + refused) / 2);
+    if (acceptsName(shape, 'x'.repeat(length))) accepted = length;
     else refused = length;
   }
-  return taken;
+  return accepted;
 }
 
-function takesName({ patternProperties = {} }: Shape, name: string): boolean {
+function acceptsName({ patternProperties = {} }: Shape, name: string): boolean {
   return Object.keys(patternProperties).some((pattern) => new RegExp(pattern).test(name));
 }
 
-/** Values to try at a place. Undefined is a place that is left out. */
+/** Values to try in a field. Undefined leaves it out. */
 export interface Trial {
   good: unknown[];
   bad: unknown[];
 }
 
-/** The smallest, nothing, the largest; one more, one less, and what is of another type. `value`: a good one. */
+/** Lists the smallest, an empty and the largest value; one more, one less, and other types. `value`: a good one. */
 export function listTrials({ shape, presence }: Field, value: unknown): Trial {
   const of_type = trialsOfType(shape, value ?? sampleOf(shape));
   const of_map = shape.patternProperties ? trialsOfMap(shape, value) : { good: [], bad: [] };
@@ -193,7 +193,7 @@ function trialsOfLength({ format, pattern, minLength: min = 0, maxLength: max = 
   }
   const good = [min, max].map((length) => 'x'.repeat(length));
   if (pattern !== undefined && !good.every((text) => new RegExp(pattern).test(text)))
-    throw new Error(`${pattern} does not let its own lengths in`);
+    throw new Error(`${pattern} refuses its own lengths`);
   return { good, bad: ['x'.repeat(max + 1), ...(min > 0 ? ['x'.repeat(min - 1)] : [])] };
 }
 
@@ -203,7 +203,7 @@ function trialsOfCount({ items = {}, minItems: min = 0, maxItems: max = 0 }: Sha
   return { good: [listOf(min), listOf(max)], bad: [listOf(max + 1), ...(min > 0 ? [listOf(min - 1)] : [])] };
 }
 
-/** How many entries a map has, and how long their names are. */
+/** Tries the number of entries of a map, and the lengths of their names. */
 function trialsOfMap(shape: Shape, value: unknown): Trial {
   const { maxProperties: max = 0, patternProperties = {} } = shape;
   const [entry = Object.values(patternProperties).map(sampleOf)[0]] = Object.values((value as Members) ?? {});
@@ -211,7 +211,7 @@ function trialsOfMap(shape: Shape, value: unknown): Trial {
   const longest = longestName(shape) ?? 0;
   const named = (name: string) => ({ [name]: entry });
   return {
-    good: [{}, mapOf(max), named('x'.repeat(longest)), ...(takesName(shape, '') ? [named('')] : [])],
-    bad: [mapOf(max + 1), named('x'.repeat(longest + 1)), ...(takesName(shape, '') ? [] : [named('')])],
+    good: [{}, mapOf(max), named('x'.repeat(longest)), ...(acceptsName(shape, '') ? [named('')] : [])],
+    bad: [mapOf(max + 1), named('x'.repeat(longest + 1)), ...(acceptsName(shape, '') ? [] : [named('')])],
   };
 }

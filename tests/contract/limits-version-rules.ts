@@ -1,11 +1,11 @@
 import { list, map } from './limits-rules.ts';
 
-/** A limit of a version's configuration (field-behaviour 4.2): just within it, and just beyond. */
+/** A limit of a version's configuration (field-behaviour 4.2): values just within it and just beyond. */
 export interface VersionRow {
-  /** In the version. */
+  /** The path in the version. */
   place: string[];
   good: unknown[];
-  /** Each with the path by which it is reported. */
+  /** Each value with the path of its error. */
   bad: [value: unknown, path: string][];
 }
 
@@ -13,10 +13,10 @@ const MATCHMAKER = ['config', 'matchmaker'];
 const CDN = ['config', 'cdn'];
 const MODE = 'config.matchmaker.game-modes.*default*';
 const text = (length: number): string => 'x'.repeat(length);
-/** A label in a path: no more than its first 128 letters. */
+/** A label in an error's path: its first 128 letters. */
 const marked = (name: string): string => `*${name.slice(0, 128)}*`;
 
-/** Below a place of the matchmaker's, reported at the game mode. */
+/** Makes a row for a path within the matchmaker, whose errors are reported below the game mode. */
 function modeRow(place: string[], good: unknown[], bad: [value: unknown, path: string][]): VersionRow {
   return { place: [...MATCHMAKER, ...place], good, bad: bad.map(([value, path]) => [value, `${MODE}.${path}`]) };
 }
@@ -49,7 +49,7 @@ const header = (name: string, value = '') => [{ name, value }];
 const OF_ROUTE = 'config.cdn.routes.0';
 const OF_HEADERS = `${OF_ROUTE}.middlewares.0.custom-headers`;
 
-/** `docker`: a good one. */
+/** `docker`: a valid one. */
 export function listVersionRows(docker: object): VersionRow[] {
   const dockerRow = (members: object[], bad: [members: object, path: string][]): VersionRow =>
     modeRow(

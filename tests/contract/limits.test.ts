@@ -3,7 +3,7 @@ import type { Answer } from '../support/api.ts';
 import { openLedger } from '../support/ledger.ts';
 import { fillPath } from '../support/operations.ts';
 import { openTestService, type TestService } from '../support/service.ts';
-import { type Case, listCases, listOperations, listPlaces, makeGood, type Operation } from './limits-cases.ts';
+import { type Case, listCases, listOperations, listReadFields, makeGood, type Operation } from './limits-cases.ts';
 import { type GoodRequests, makeGoodRequests, type Sent } from './limits-requests.ts';
 import { RULE_ROWS } from './limits-rules.ts';
 import { findUnlimited, putValue } from './limits-shapes.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
   await opened?.[Symbol.asyncDispose]();
 }, 90_000);
 
-/** Everything there is to try, by operation; good and bad. */
+/** Lists an operation's good and bad cases. */
 const casesOf = (operation: Operation) => listCases(operation, () => makeGood(operation, good));
 
 async function send({ method, path: template }: Operation, sent: Sent): Promise<Answer> {
@@ -39,7 +39,7 @@ async function send({ method, path: template }: Operation, sent: Sent): Promise<
   return await opened.api.call(method, search === '' ? url : `${url}?${search}`, request);
 }
 
-/** The cases whose answers are not as they should be, in words. */
+/** Sends cases, and describes those whose answer has a problem. */
 async function findWrong(
   operation: Operation,
   cases: Case[],
@@ -54,16 +54,16 @@ async function findWrong(
       if (problem === undefined) continue;
       const { query, body } = one.sent;
       const shown = `${JSON.stringify(query) ?? ''} ${String(body).slice(0, 300)}`;
-      wrong.push(`${operation.name} ${one.place.join('.')} ${shown}: ${problem}: ${say(answer)}`);
+      wrong.push(`${operation.name} ${one.place.join('.')} ${shown}: ${problem}: ${describeAnswer(answer)}`);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE_MAX }, work));
   return wrong;
 }
 
-const say = ({ status, body }: Answer): string => `${status} ${JSON.stringify(body).slice(0, 300)}`;
+const describeAnswer = ({ status, body }: Answer): string => `${status} ${JSON.stringify(body).slice(0, 300)}`;
 
-/** What is wrong with the answer to a bad request: it must be a refusal that names the place. */
+/** Returns what is wrong with the answer to a bad request: it must be a refusal that names the field. */
 function refusalProblem({ place, code }: Case, { status, body }: Answer): string | undefined {
   if (status !== (code === 'API_BODY_TOO_LARGE' ? 413 : 400)) return 'not refused';
   if (body.code !== code) return `not refused as ${code}`;
@@ -73,18 +73,18 @@ function refusalProblem({ place, code }: Case, { status, body }: Answer): string
   return undefined;
 }
 
-/** What is wrong with the answer to a request whose shape is good: other rules may refuse it. */
+/** Returns what is wrong with the answer to a request of the right shape, which other rules may refuse. */
 function acceptanceProblem(_: Case, { status, body }: Answer): string | undefined {
   if (status >= 500) return 'our fault';
-  // Of these one is needed, whichever it is: the answer says so.
+  // One of these is required, and the answer says so.
   if (String(body.message).includes('expected "lobby_id", or "code" instead')) return undefined;
   return /^API_(BAD_BODY|BAD_QUERY_PARAMETER|BODY_TOO_LARGE)$/.test(body.code) ? 'refused' : undefined;
 }
 
 describe('limits', () => {
-  test('everything that is read has a limit', () => {
+  test('every field that is read has a limit', () => {
     const unlimited = operations.flatMap((operation) =>
-      listPlaces(operation, makeGood(operation, good)).flatMap((field) => {
+      listReadFields(operation, makeGood(operation, good)).flatMap((field) => {
         const lack = findUnlimited(field);
         return lack === undefined ? [] : [`${operation.name} ${field.path.join('.')}: ${lack}`];
       }),
@@ -93,13 +93,13 @@ describe('limits', () => {
     expect(operations.length).toBeGreaterThan(80);
   });
 
-  test('what is beyond a limit or of a wrong type is refused by name, and nothing is written', async () => {
+  test('a value beyond a limit or of another type is refused by name, and nothing is written', async () => {
     const wrong: string[] = [];
     let [case_count, field_count] = [0, 0];
     for (const operation of operations) {
       const cases = casesOf(operation);
       case_count += cases.length;
-      field_count += listPlaces(operation, makeGood(operation, good)).filter(({ path }) => path.length > 0).length;
+      field_count += listReadFields(operation, makeGood(operation, good)).filter(({ path }) => path.length > 0).length;
       const before = await snapshots.take();
       wrong.push(
         ...(await findWrong(
@@ -115,61 +115,62 @@ describe('limits', () => {
     expect(wrong.slice(0, 20)).toEqual([]);
   }, 90_000);
 
-  test('what the rules of features limit is refused by name beyond it, and nothing is written', async () => {
+  test('a value beyond a limit of a rule is refused by name, and nothing is written', async () => {
     const before = await snapshots.take();
     const wrong: string[] = [];
     for (const { operation, place, bad } of RULE_ROWS) {
-      for (const [value, said] of bad) {
+      for (const [value, message] of bad) {
         const answer = await sendWith(operation, place, value);
-        if (answer.status !== 400 || !answer.body.message.includes(said)) wrong.push(`${said}: ${say(answer)}`);
+        if (answer.status !== 400 || !answer.body.message.includes(message))
+          wrong.push(`${message}: ${describeAnswer(answer)}`);
       }
     }
     for (const { place, bad } of listVersionRows(good.docker)) {
       for (const [value, path] of bad) {
         const validated = await sendWith(`${VERSIONS}/validate`, place, value);
-        if (!pathsIn(validated).includes(path)) wrong.push(`${path}: ${say(validated)}`);
+        if (!pathsIn(validated).includes(path)) wrong.push(`${path}: ${describeAnswer(validated)}`);
         const created = await sendWith(VERSIONS, place, value);
-        if (created.status !== 400 || !isRefused(created, path)) wrong.push(`${path}: ${say(created)}`);
+        if (created.status !== 400 || !isRefused(created, path)) wrong.push(`${path}: ${describeAnswer(created)}`);
       }
     }
     expect(wrong).toEqual([]);
     expect(changes(before, await snapshots.take())).toEqual([]);
   }, 90_000);
 
-  test('what the rules of features limit is taken up to the limit', async () => {
+  test('a value at the limit of a rule is accepted', async () => {
     const wrong: string[] = [];
     for (const { operation, place, good: values } of RULE_ROWS) {
       for (const value of values) {
         const answer = await sendWith(operation, place, value);
-        if (answer.status !== 200) wrong.push(`${operation} ${place.join('.')}: ${say(answer)}`);
+        if (answer.status !== 200) wrong.push(`${operation} ${place.join('.')}: ${describeAnswer(answer)}`);
       }
     }
     for (const { place, good: values } of listVersionRows(good.docker)) {
       for (const value of values) {
         const validated = await sendWith(`${VERSIONS}/validate`, place, value);
-        if (pathsIn(validated).length > 0) wrong.push(`${place.join('.')}: ${say(validated)}`);
+        if (pathsIn(validated).length > 0) wrong.push(`${place.join('.')}: ${describeAnswer(validated)}`);
         const created = await sendWith(VERSIONS, place, value);
-        if (created.status !== 200 && !isOfLater(created)) wrong.push(`${place.join('.')}: ${say(created)}`);
+        if (created.status !== 200 && !isOfLater(created)) wrong.push(`${place.join('.')}: ${describeAnswer(created)}`);
       }
     }
     expect(wrong).toEqual([]);
   }, 90_000);
 
-  test('the requests that all others are made from are good', async () => {
+  test('the good requests that all cases start from succeed', async () => {
     const before = await snapshots.take();
     const wrong: string[] = [];
     for (const operation of operations.filter(hasFields)) {
       const once = await good.onceOf[operation.name.replace(' /v1/', ' /matchmaker/')]?.();
       const sent = makeGood(operation, good);
       const answer = await send(operation, { ...sent, ...once, path: { ...sent.path, ...once?.path } });
-      if (answer.status !== 200) wrong.push(`${operation.name}: ${say(answer)}`);
+      if (answer.status !== 200) wrong.push(`${operation.name}: ${describeAnswer(answer)}`);
     }
     expect(wrong).toEqual([]);
-    // A look that never sees a change would prove nothing above.
+    // This shows that the snapshots above would have seen a change.
     expect(changes(before, await snapshots.take()).length).toBeGreaterThan(10);
   }, 90_000);
 
-  test('what is just within a limit is not refused for it', async () => {
+  test('a value just within a limit is not refused for it', async () => {
     const wrong: string[] = [];
     for (const operation of operations.filter(hasFields)) {
       wrong.push(
@@ -186,33 +187,33 @@ describe('limits', () => {
 
 const VERSIONS = 'POST /cloud/games/{game_id}/versions';
 
-/** The answer to an operation's good request with another value at a place of its body. */
+/** Sends an operation's good request with another value at a path of its body. */
 async function sendWith(name: string, place: string[], value: unknown): Promise<Answer> {
   const operation = operations.find((one) => one.name === name);
-  if (!operation?.body) throw new Error(`there is no ${name} that takes a body`);
+  if (!operation?.body) throw new Error(`there is no operation ${name} with a body`);
   const sent = makeGood(operation, good);
   return await send(operation, { ...sent, body: JSON.stringify(putValue(operation.body, sent.body, place, value)) });
 }
 
-/** Where, says a validation, something is wrong. */
+/** Returns the paths of the errors that a validation reports. */
 function pathsIn({ status, body }: Answer): string[] {
   if (status !== 200) return [`${status} ${body.code}`];
   return body.errors.map(({ path }: { path: string[] }) => path.join('.'));
 }
 
-/** Whether a version is refused for what is at a path, or because it asks for what no release does yet. */
+/** Returns whether a version is refused for a path, or because it needs a feature of a later release. */
 function isRefused(answer: Answer, path: string): boolean {
   return isOfLater(answer) || (answer.body.code === 'VALIDATION_ERROR' && answer.body.message.includes(path));
 }
 
 const isOfLater = ({ body }: Answer): boolean => body.code === 'FEATURE_DISABLED';
 
-/** The tables that are not as they were. */
+/** Returns the tables that differ. */
 function changes(before: Record<string, string>, after: Record<string, string>): string[] {
   return Object.keys(after).filter((table) => before[table] !== after[table]);
 }
 
-/** Whether there is something to try within the query or the body. */
+/** Returns whether the query or the body has fields to try. */
 function hasFields({ query, body }: Operation): boolean {
   return query !== undefined || Object.keys(body?.properties ?? {}).length > 0;
 }

@@ -8,7 +8,7 @@ import { JOIN_RESPONSE } from './specification.ts';
 
 const muster = shareService();
 
-/** As a version has it; nothing of ours stands between players and such ports. */
+/** A version's port range; no proxy of the service is between players and such ports. */
 const RANGE = { many: { protocol: 'udp', proxy: 'none', port_range: { min: 31_900, max: 31_903 } } };
 
 describe('Lobby, player and ports', () => {
@@ -22,7 +22,7 @@ describe('Lobby, player and ports', () => {
     found = (await find(muster, game)).body;
   });
 
-  test('are what find, join and create answer', async () => {
+  test('are in the answers of find, join and create', async () => {
     expectShape(found, JOIN_RESPONSE);
     expectShape((await join(muster, game, found.lobby.lobby_id)).body, JOIN_RESPONSE);
     const body = { game_mode: 'default' };
@@ -37,7 +37,7 @@ describe('Lobby, player and ports', () => {
     expect(found.ports.game).not.toHaveProperty('port_range');
   });
 
-  test('the region is a short human-readable identifier, as the list of regions has it', async () => {
+  test('the region is a short human-readable identifier, the one in the list of regions', async () => {
     const { regions } = await muster.api.ok('GET', '/matchmaker/regions', { token: game.public_token });
     const { region_id, display_name } = found.lobby.region;
     expect(region_id).toMatch(/^[a-z0-9-]+$/);
@@ -67,7 +67,7 @@ describe('Development token port configuration', () => {
     return (await find(muster, { ...game, public_token: token })).body;
   };
 
-  test('each entry has a protocol, and a port or a port range: find answers them', async () => {
+  test('each entry has a protocol, and a port or a port range, which find returns', async () => {
     const answer = await mock({
       plain: { protocol: 'http', port: 7_777 },
       safe: { protocol: 'https', port: 7_778 },
@@ -82,7 +82,7 @@ describe('Development token port configuration', () => {
     });
   });
 
-  test('the ports may be left out', async () => {
+  test('the ports are optional', async () => {
     expect((await mock()).ports).toEqual({});
   });
 

@@ -7,7 +7,7 @@ import { prepareScript } from '../support/uploads.ts';
 import { waitFor } from '../support/wait.ts';
 import { expectShape, listOf } from './exact-shapes.ts';
 import * as shapes from './specification.ts';
-import { PICTURE, sendPicture } from './walk-cloud.ts';
+import { PICTURE, sendPicture } from './wire-contract-cloud.ts';
 
 let opened: TestService;
 let tenant: Tenant;
@@ -119,7 +119,7 @@ test('Group summary', async () => {
   expect(groups).toMatchObject([
     { group_id: tenant.game.group_id, is_current_identity_member: true, member_count: 2, publicity: 'open' },
   ]);
-  // A bio is one to five lines; field-behaviour 11.1, 37.
+  // A bio has one to five lines (field-behaviour 11.1, 37).
   const group = `/group/groups/${tenant.game.group_id}`;
   const owner = opened.administrator_token;
   const bioOf = async () => (await get('/cloud/games', tenant.member.token)).groups[0].bio;
@@ -161,7 +161,7 @@ test('CDN site summary', async () => {
   ]);
 });
 
-test('Presigned request: the file goes there by PUT, in parts where it is so wanted', async () => {
+test('Presigned request: the file is uploaded by PUT, in parts if that was requested', async () => {
   const { requests } = await prepareScript(opened, tenant.game, { path: 'a/server.js', content_length: 3 });
   expectShape(requests, listOf(shapes.PRESIGNED_REQUEST));
   expect(requests).toMatchObject([{ path: 'a/server.js', byte_offset: 0, content_length: 3 }]);
@@ -190,7 +190,7 @@ test('Datacenter', async () => {
 test('Bootstrap response', async () => {
   const bootstrap = await get('/cloud/bootstrap', '');
   expectShape(bootstrap, shapes.BOOTSTRAP);
-  // What is built from the origin is there: the page of a device link.
+  // The URL that is built from the origin resolves: the page of a device link.
   const { device_link_url } = await opened.api.ok('POST', '/cloud/devices/links');
   expect(device_link_url).toStartWith(`${bootstrap.origins.hub}/`);
   expect((await fetch(device_link_url)).status).toBe(200);
@@ -203,7 +203,7 @@ test('Billing usage response: processor time in milliseconds, by game and region
     expectShape(usage, shapes.BILLING_USAGE);
     return usage.games[0].regions[0]?.uptime >= 100 && usage;
   };
-  const { games } = await waitFor(look, 'a tenth of a second to be used');
+  const { games } = await waitFor(look, 'a tenth of a second of usage');
   const { game } = await get(path());
   expect(games).toMatchObject([
     { game_id: tenant.game.game_id, regions: [{ region_id: game.available_regions[0].region_id }] },

@@ -8,7 +8,7 @@ import { endOf, serversOf } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 
 const U32_MAX = 2 ** 32 - 1;
-/** Of a u64, what a JSON number holds exactly. */
+/** The part of u64 that a JSON number holds exactly. */
 const U64_MAX = Number.MAX_SAFE_INTEGER;
 
 const muster = shareService();
@@ -57,7 +57,7 @@ describe('content_length of builds, CDN files, avatars and uploads: u64', () => 
 
   test.each(UPLOADS)('%s', async (_, end, bodyOf) => {
     expect(outcomeOf(await post(end, bodyOf(1)))).toBe('200');
-    // It is read as what it is, and too large; how large is not shown, and the field's.
+    // The value is parsed and found too large. The specification shows no limit; the reference API has this one.
     const large = await post(end, bodyOf(U64_MAX));
     expect(outcomeOf(large)).toBe('400 UPLOAD_TOO_LARGE');
     for (const value of [-1, 0.5, '1', null, undefined]) {
@@ -65,7 +65,7 @@ describe('content_length of builds, CDN files, avatars and uploads: u64', () => 
     }
   });
 
-  test('more than a u32 holds comes back as it was', async () => {
+  test('a number above u32 is returned unchanged', async () => {
     const content_length = U32_MAX + 2;
     const image_file = { path: 'server.tar', content_length };
     const body = { name: 'Large', kind: 'archive', command: ['./server'], image_file, multipart_upload: true };
@@ -94,7 +94,7 @@ test('TCP and UDP ports returned by find, join and create are between 26000 and 
 });
 
 describe('kill_timeout of servers: milliseconds; safe default; overridable on DELETE', () => {
-  /** Says "up", and does not end when it is asked to. */
+  /** Prints "up", and ignores the request to end. */
   const DEAF = `trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`;
   const run = async (lifecycle?: object): Promise<string> => {
     const servers = serversOf(muster, game);
@@ -103,13 +103,13 @@ describe('kill_timeout of servers: milliseconds; safe default; overridable on DE
     return server_id;
   };
 
-  test('is waited for in milliseconds, and then the server is killed', async () => {
+  test('is awaited in milliseconds, and then the server is killed', async () => {
     const servers = serversOf(muster, game);
     const server_id = await run({ kill_timeout: 40_000 });
     await servers.destroy(server_id);
     await servers.lines(server_id, 2);
     muster.clock.advance(35_000);
-    // Others end meanwhile: whoever looks after servers has seen it again.
+    // Other servers end in between, so the reconcile loop has seen this one again.
     await endOf(muster, await servers.run('exit 0'));
     expect(findProcessesOf(server_id)).not.toEqual([]);
     muster.clock.advance(5_000);

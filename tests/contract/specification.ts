@@ -1,6 +1,6 @@
 import { listOf, mapOf, record } from './exact-shapes.ts';
 
-// The tables of the specification's chapter "Resources and their fields", in its order and its words.
+// The tables of the specification's chapter "Resources and their fields", in its order and words.
 
 export const SERVER = record({
   id: 'string',
@@ -128,14 +128,14 @@ const PORTS = mapOf(
   }),
 );
 
-/** What find, join and create answer. */
+/** The answer of find, join and create. */
 export const JOIN_RESPONSE = record({
   lobby: record({
     lobby_id: 'string',
     // An addition (decision 0017).
     'code?': 'string',
     region: record({ region_id: 'string', display_name: 'string' }),
-    // The same as below: old clients read it here (field-behaviour 11.3).
+    // A copy of the ports below, where old clients read them (field-behaviour 11.3).
     ports: PORTS,
     player: PLAYER,
   }),
@@ -143,7 +143,7 @@ export const JOIN_RESPONSE = record({
   ports: PORTS,
 });
 
-/** Of a development token; the request's side. */
+/** Ports in the request for a development token. */
 export const PORT_CONFIGURATION = record({
   protocol: 'string',
   'port?': 'integer',
@@ -174,7 +174,7 @@ export const BOOTSTRAP = record(
     captcha: record({ 'turnstile?': record({ site_key: 'string' }) }),
     cluster: 'string',
     'domains?': record({ cdn: 'string', job: 'string', main: 'string', 'opengb?': 'string' }),
-    // The further boolean is "email" (field-behaviour 11.1, 29).
+    // The additional boolean is "email" (field-behaviour 11.1, 29).
     login_methods: record({ access_token: 'boolean', email: 'boolean' }),
     origins: record({ hub: 'string' }),
   },

@@ -8,7 +8,7 @@ import { sendPart } from '../support/uploads.ts';
 const muster = shareService();
 const ONLY_OPEN = { prevent_auto_create_lobby: true };
 
-describe('lobbies.setClosed with is_closed = true makes of an open lobby a closed one', () => {
+describe('lobbies.setClosed with is_closed = true turns an open lobby into a closed one', () => {
   let game: TestGame;
   let host: Host;
   let lobby_id: string;
@@ -16,7 +16,7 @@ describe('lobbies.setClosed with is_closed = true makes of an open lobby a close
     game = await makePuppetGame(muster);
     lobby_id = (await seatOf(find(muster, game))).lobby_id;
     host = await hostOf(muster, game, lobby_id);
-    // Until it is closed, it is open.
+    // It is open before it is closed.
     expect((await seatOf(find(muster, game, ONLY_OPEN))).lobby_id).toBe(lobby_id);
     expect(await host.setClosed(true)).toMatchObject({ status: 200, body: {} });
   });
@@ -33,8 +33,8 @@ describe('lobbies.setClosed with is_closed = true makes of an open lobby a close
     expect(outcomeOf(await host.connected(player_token))).toBe('200');
   });
 
-  test("unless the developer's lobby rejects new connections", async () => {
-    // It turns the player away and says that he has left, so that his seat is free again.
+  test("the developer's lobby can still reject new connections", async () => {
+    // The server turns the player away and reports the disconnect, which frees the seat.
     const { player_token } = await seatOf(join(muster, game, lobby_id));
     expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
     expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
@@ -48,9 +48,9 @@ describe('lobbies.setClosed with is_closed = true makes of an open lobby a close
     expect((await fetch(`http://${public_hostname}:${public_port}`)).status).toBe(200);
   });
 
-  test('with is_closed = false it is open again (not shown; the field has it)', async () => {
+  test('is_closed = false opens it again (not shown; the reference API has it)', async () => {
     expect(outcomeOf(await host.setClosed(false))).toBe('200');
-    // The lobby that was made meanwhile is open too: the fuller one is taken first.
+    // A lobby that was created in between is open too; find prefers the fuller one.
     expect((await seatOf(find(muster, game, ONLY_OPEN))).lobby_id).toBe(lobby_id);
     expect(outcomeOf(await host.setClosed(true))).toBe('200');
   });
@@ -89,7 +89,7 @@ describe('a server', () => {
     expect(ended.destroyed_at).toBeGreaterThanOrEqual(ended.created_at);
   });
 
-  test('that was destroyed stays so, however often it is destroyed', async () => {
+  test('that is destroyed stays destroyed, however often it is destroyed', async () => {
     const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
     const server_id = await servers.run('sleep 60');
     await servers.destroy(server_id);

@@ -3,7 +3,7 @@ import { openLedger } from '../support/ledger.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { makeTenant, type Tenant } from '../support/tenant.ts';
 
-/** What is open to everybody on purpose: profiles of groups and people, and what asks for no token. */
+/** Open to every caller by design: profiles of groups and people, and operations without a token. */
 const OPEN =
   /^\/(group|identity|portal|health|uploads)|^\/cloud\/(bootstrap|region-tiers|devices\/links$|rays|auth)|^\/auth/;
 
@@ -23,11 +23,11 @@ interface Case {
   path: string;
   token: string;
   body: unknown;
-  /** The ids of the other tenant that the request names: an answer may repeat them. */
+  /** The ids of the other tenant that are in the request: an error may repeat them. */
   named: Set<string>;
 }
 
-/** Each way to take the values of some names from one tenant or the other, with one from the other at least. */
+/** Yields each way to mix ids of both tenants, with at least one of the other. */
 function* mixtures(names: string[], mine: Tenant, other: Tenant): Generator<Record<string, string>> {
   for (let bits = 1; bits < 2 ** names.length; bits += 1) {
     const owners = names.map((name, index) => [name, (bits >> index) & 1 ? other : mine] as const);
@@ -35,7 +35,7 @@ function* mixtures(names: string[], mine: Tenant, other: Tenant): Generator<Reco
   }
 }
 
-/** Bodies and queries that name things, by the operation's path. */
+/** Bodies that contain ids, by operation. */
 const BODIES: Record<string, (ids: Record<string, string>) => unknown> = {
   'POST /matchmaker/lobbies/join': ({ lobby_id }) => ({ lobby_id }),
   'POST /v1/lobbies/join': ({ lobby_id }) => ({ lobby_id }),
@@ -80,7 +80,7 @@ async function listCases(mine: Tenant, other: Tenant): Promise<Case[]> {
       const names = [...in_path.filter((name) => name in other.ids), ...(bodyOf ? (IN_BODY[template] ?? []) : [])];
       if (method === 'GET' && template.endsWith('/servers')) names.push('cursor');
       for (const ids of mixtures(names, mine, other)) {
-        const filled = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name] ?? 'nobody'));
+        const filled = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(ids[name] ?? 'unknown'));
         const query = 'cursor' in ids ? `?cursor=${ids.cursor}&include_destroyed=true` : '';
         const stream = /\/(logs|log-lines)$/.test(template) ? '?stream=std_out' : '';
         const named = new Set(Object.values(ids).filter((id) => Object.values(other.ids).includes(id)));
@@ -95,13 +95,13 @@ async function listCases(mine: Tenant, other: Tenant): Promise<Case[]> {
   return cases;
 }
 
-/** The same ids in other letters: they must not be taken for others. */
+/** Returns the path with upper-case ids, which must count as equal. */
 function upperCaseIds(path: string): string {
   return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, (id) => id.toUpperCase());
 }
 
-/** Everything of a tenant that another could change, as he sees it himself. */
-async function look({ game, tokens }: Tenant): Promise<unknown> {
+/** Returns everything of a tenant that another could change. */
+async function readAll({ game, tokens }: Tenant): Promise<unknown> {
   const { game_id, namespace_id, group_id } = game;
   const paths = [
     `/cloud/games/${game_id}`,
@@ -119,8 +119,8 @@ async function look({ game, tokens }: Tenant): Promise<unknown> {
   return [...answers, members];
 }
 
-test("nobody reads or changes what is another tenant's, whichever ids he names", async () => {
-  const before = await Promise.all([look(ours), look(theirs)]);
+test("tenants: no mix of ids reads or changes another tenant's things", async () => {
+  const before = await Promise.all([readAll(ours), readAll(theirs)]);
   let count = 0;
   const leaks: string[] = [];
   for (const [mine, other] of [
@@ -140,5 +140,5 @@ test("nobody reads or changes what is another tenant's, whichever ids he names",
   console.log(`${count} cases`);
   expect(leaks.slice(0, 10)).toEqual([]);
   expect(count).toBeGreaterThan(5_000);
-  expect(await Promise.all([look(ours), look(theirs)])).toEqual(before);
+  expect(await Promise.all([readAll(ours), readAll(theirs)])).toEqual(before);
 }, 120_000);

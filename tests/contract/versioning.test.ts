@@ -24,7 +24,7 @@ describe('matchmaker requests carry the path prefix /v1', () => {
     if (name !== 'create') expect(answer.lobby.lobby_id).toBe(lobby_id);
   });
 
-  test('and those of a lobby', async () => {
+  test('and so do the requests of a lobby', async () => {
     const { token } = await hostOf(muster, game, lobby_id);
     const body = { game_modes: ['default'] };
     const { player } = (await muster.api.post('/v1/lobbies/find', game.public_token, body)).body;
@@ -45,9 +45,9 @@ describe('matchmaker requests carry the path prefix /v1', () => {
 describe('games have versions', () => {
   test('a namespace is bound to one version_id, of a version with version_id, display_name and create_ts', async () => {
     const game = await makePuppetGame(muster);
-    const see = async () => (await muster.api.ok('GET', `/cloud/games/${game.game_id}`, at(game))).game;
+    const readGame = async () => (await muster.api.ok('GET', `/cloud/games/${game.game_id}`, at(game))).game;
     const version_id = await deploy(muster.api, game, game.matchmaker);
-    const { namespaces, versions } = await see();
+    const { namespaces, versions } = await readGame();
     const idOf = (name: string) => namespaces.find(({ name_id }: { name_id: string }) => name_id === name).version_id;
     expect(idOf('prod')).toBe(version_id);
     expect(idOf('staging')).not.toBe(version_id);
@@ -76,7 +76,10 @@ describe('watchable endpoints return a watch.index for long polling through watc
       ...at(game),
       body: { display_name: crypto.randomUUID(), config: {} },
     });
-  /** Waits at an index, is still waiting when others have been answered, and is answered after a change. */
+  /**
+   * Starts a poll at the current index, checks that it still waits after other requests, changes something, and returns
+   * both answers.
+   */
   async function watch(path: string, token: string, change: () => Promise<unknown>) {
     const before = await muster.api.ok('GET', path, { token });
     const mark = path.includes('?') ? '&' : '?';
@@ -95,30 +98,37 @@ describe('watchable endpoints return a watch.index for long polling through watc
   });
 
   test('games.getGames', async () => {
-    const makeAnother = () =>
-      muster.api.ok('POST', '/cloud/games', {
-        token: muster.administrator_token,
-        body: { display_name: 'Another', developer_group_id: game.group_id },
-      });
+    let added = '';
+    const makeAnother = async () => {
+      const body = { display_name: 'Another', developer_group_id: game.group_id };
+      added = (await muster.api.ok('POST', '/cloud/games', { token: muster.administrator_token, body })).game_id;
+    };
     const { before, after } = await watch('/cloud/games', muster.administrator_token, makeAnother);
-    expect(after.games.length).toBe(before.games.length + 1);
+    const idsIn = ({ games }: { games: { game_id: string }[] }) => games.map(({ game_id }) => game_id);
+    expect(idsIn(before)).not.toContain(added);
+    // The players of another test's game may have been counted meanwhile, which is a change of the list too.
+    let latest = after;
+    while (!idsIn(latest).includes(added)) {
+      const path = `/cloud/games?watch_index=${latest.watch.index}`;
+      latest = await muster.api.ok('GET', path, { token: muster.administrator_token });
+    }
   });
 
-  test('logs get, with the lines that came since and no others', async () => {
-    const room = await makePuppetGame(muster, { source: SAYING_SOURCE });
+  test('logs get, with exactly the lines that came since', async () => {
+    const room = await makePuppetGame(muster, { source: PRINTING_SOURCE });
     await seatOf(find(muster, room));
     const server_id = (await hostOf(muster, room, await onlyLobby(muster, room))).server_id;
     const servers = serversOf(muster, room);
     expect(await servers.lines(server_id, 1)).toEqual(['up']);
     const { public_hostname, public_port } = (await servers.get(server_id)).network.ports.game;
-    const say = (line: string) => fetch(`http://${public_hostname}:${public_port}/${line}`);
+    const print = (line: string) => fetch(`http://${public_hostname}:${public_port}/${line}`);
     const path = `${servers.path}/${server_id}/logs?stream=std_out`;
-    const { before, after } = await watch(path, room.cloud_token, () => say('hello'));
+    const { before, after } = await watch(path, room.cloud_token, () => print('hello'));
     expect([before.lines, after.lines]).toEqual([[btoa('up')], [btoa('hello')]]);
     expect(after.timestamps).toHaveLength(1);
   });
 
-  test('an index that was overtaken is answered at once, and so is one that nobody gave', async () => {
+  test('an outdated index is answered at once, and so is an invalid one', async () => {
     const path = `/cloud/games/${game.game_id}`;
     const { watch: old } = await muster.api.ok('GET', path, at(game));
     await makeVersion();
@@ -131,8 +141,8 @@ describe('watchable endpoints return a watch.index for long polling through watc
 
 const at = ({ cloud_token: token }: TestGame) => ({ token });
 
-/** Says "up" when it is, and then the name of each path but its own that somebody asks for. */
-const SAYING_SOURCE = `
+/** Prints "up" at its start, and then the name of each requested path. */
+const PRINTING_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN, PORT_game } = process.env;
 Bun.serve({ port: Number(PORT_game), fetch: ({ url }) => {
   const { pathname } = new URL(url);

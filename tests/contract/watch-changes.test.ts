@@ -12,16 +12,16 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
-/** What can be watched, by more than one kind of token where these see different things. */
+/** Returns every view, and those that differ by token once for each. */
 async function openRows(): Promise<WatchRow[]> {
   const rows: WatchRow[] = [];
   for (const make of Object.values(watchRowsOf(opened, tenant))) rows.push(await make());
   const { path, change } = rows.find((row) => row.path === '/cloud/games') ?? {};
-  if (path === undefined || change === undefined) throw new Error('there is no row for the list of games');
+  if (path === undefined || change === undefined) throw new Error('there is a row for the list of games');
   return [...rows, { path, change, token: tenant.tokens.cloud }, { path, change, token: opened.administrator_token }];
 }
 
-/** People whom the group shows: a member, one who would like to be one, one who may not. */
+/** Makes people whom the group's views show: a member, one who asks to join, one who is banned. */
 async function openPeople(): Promise<Person[]> {
   const { api, administrator_token: token } = opened;
   const group = `/group/groups/${tenant.game.group_id}`;
@@ -31,7 +31,7 @@ async function openPeople(): Promise<Person[]> {
   return [tenant.member, asking, banned];
 }
 
-test('under one index there is one body, whatever is changed', async () => {
+test('watch: one index has one body, whatever changes', async () => {
   const rows = await openRows();
   const people = await openPeople();
   const rename = ({ token }: Person) =>
@@ -45,8 +45,8 @@ test('under one index there is one body, whatever is changed', async () => {
   ];
   const known = new Map<string, string>();
   const faults: string[] = [];
-  /** Looks at everything. */
-  async function look(after: string): Promise<void> {
+  /** Reads every view, and compares bodies with the same index. */
+  async function readAll(after: string): Promise<void> {
     await Promise.all(
       rows.map(async ({ path, token }, place) => {
         const body = await opened.api.ok('GET', path, { token });
@@ -55,16 +55,16 @@ test('under one index there is one body, whatever is changed', async () => {
         const before = known.get(name) ?? text;
         known.set(name, before);
         if (before === text) return;
-        // A body may be newer than its index, which the next one has then.
+        // A body may be newer than its index; then the next index differs.
         const { watch } = await opened.api.ok('GET', path, { token });
         if (watch.index === body.watch.index) faults.push(`${path} after ${after}: ${before} and ${text}`);
       }),
     );
   }
-  await look('nothing');
+  await readAll('nothing');
   for (const [what, change] of changes) {
     await change();
-    await look(what);
+    await readAll(what);
   }
   expect(faults).toEqual([]);
   expect(known.size).toBeGreaterThan(2 * rows.length);

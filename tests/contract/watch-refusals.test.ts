@@ -8,7 +8,7 @@ const WATCHED = Object.entries(document.paths)
   .filter(([, methods]) => 'get' in methods && JSON.stringify(methods.get).includes('"watch_index"'))
   .map(([path]) => path);
 
-/** Queries that paths cannot do without. */
+/** Queries that paths require. */
 const QUERIES: [RegExp, (ids: Record<string, string>) => string][] = [
   [/\/(logs|log-lines)$/, () => 'stream=std_out'],
   [/\/batch\//, ({ identity_id }) => `identity_ids=${identity_id}`],
@@ -49,7 +49,7 @@ const tokensOf = ({ tokens }: Tenant): [string, string | undefined][] => [
   ['administrator', opened.administrator_token],
 ];
 
-/** All paths with these ids; an id that is not given is nobody's. */
+/** Returns all paths with these ids; a missing id becomes an unknown one. */
 function pathsWith(ids: Record<string, string>): string[] {
   return WATCHED.map((template) => {
     const filled = template.replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? crypto.randomUUID());
@@ -58,7 +58,7 @@ function pathsWith(ids: Record<string, string>): string[] {
   });
 }
 
-/** What the GET of each path comes to: "200", or the code of the error. */
+/** Returns the outcome of each path's GET: "200", or the code of the error. */
 async function outcomesByGet(paths: string[], token: string | undefined): Promise<Map<string, string>> {
   const answers = await Promise.all(paths.map((path) => opened.api.get(path, token)));
   return new Map(
@@ -66,10 +66,10 @@ async function outcomesByGet(paths: string[], token: string | undefined): Promis
   );
 }
 
-/** What subscribing to each path comes to. */
+/** Returns the outcome of subscribing to each path. */
 async function outcomesBySocket(paths: string[], token: string | undefined): Promise<Map<string, string>> {
   using socket = openSocket(opened.config.public_url, token === undefined ? {} : { token });
-  // Half as many at once as a client may send, as each is ended too.
+  // Sequential, so that the socket stays below its limit of frames.
   const outcomes = new Map<string, string>();
   for (const path of paths) outcomes.set(path, await outcomeOf(socket, path));
   return outcomes;
@@ -79,7 +79,7 @@ async function outcomeOf(socket: TestSocket, path: string): Promise<string> {
   socket.send({ type: 'subscribe', id: path.slice(0, 64), path });
   const frame = await socket.next(({ type }) => type === 'subscribed' || type === 'error');
   if (frame.type === 'error') return frame.error.code;
-  // A subscription that is accepted shows something, or says what is wrong.
+  // An accepted subscription receives a body or an error.
   const shown = await socket.next(({ type }) => type === 'body' || type === 'error');
   if (shown.type === 'error') return shown.error.code;
   socket.send({ type: 'unsubscribe', id: path.slice(0, 64) });
@@ -87,7 +87,7 @@ async function outcomeOf(socket: TestSocket, path: string): Promise<string> {
   return '200';
 }
 
-/** Where a subscription comes to something else than the GET. */
+/** Returns where a subscription and the GET have different outcomes. */
 async function differences(paths: string[], token: string | undefined) {
   const [by_get, by_socket] = await Promise.all([outcomesByGet(paths, token), outcomesBySocket(paths, token)]);
   const different = paths.filter((path) => by_get.get(path) !== by_socket.get(path));
@@ -97,7 +97,7 @@ async function differences(paths: string[], token: string | undefined) {
   };
 }
 
-describe('a subscription is refused as the GET is, with the same code', () => {
+describe('a subscription is refused like its GET, with the same code,', () => {
   const CASES: { what: string; paths: () => string[]; codes: string[] }[] = [
     {
       what: 'for any token, and without one',
@@ -110,21 +110,21 @@ describe('a subscription is refused as the GET is, with the same code', () => {
       codes: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
     },
     {
-      what: "for another tenant's things within one's own",
+      what: "for another tenant's things below one's own game",
       paths: () => pathsWith({ ...idsOf(theirs), game_id: ours.game.game_id }),
       codes: ['GAME_ENVIRONMENT_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
     },
     {
-      what: "for another tenant's things within one's own environment",
+      what: "for another tenant's things below one's own environment",
       paths: () => {
         const { game_id, namespace_id } = ours.game;
         return pathsWith({ ...idsOf(theirs), game_id, namespace_id, environment_id: namespace_id });
       },
       codes: ['SERVERS_SERVER_NOT_FOUND', 'BUILDS_BUILD_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
     },
-    { what: 'for what there is not', paths: () => pathsWith({}), codes: ['GROUP_NOT_FOUND', 'IDENTITY_NOT_FOUND'] },
+    { what: 'for missing things', paths: () => pathsWith({}), codes: ['GROUP_NOT_FOUND', 'IDENTITY_NOT_FOUND'] },
     {
-      what: 'for ids that are none',
+      what: 'for invalid ids',
       paths: () => WATCHED.filter((path) => path.includes('{')).map((path) => path.replace(/\{\w+\}/g, 'none')),
       codes: ['API_NOT_FOUND', 'GAME_NOT_FOUND'],
     },
@@ -139,7 +139,7 @@ describe('a subscription is refused as the GET is, with the same code', () => {
     }, 90_000);
   }
 
-  test('for queries that cannot be read', async () => {
+  test('for invalid queries', async () => {
     const paths = pathsWith(idsOf(ours));
     const tokens = [ours.tokens.public, ours.tokens.cloud, opened.administrator_token];
     const cases = BAD_QUERIES.flatMap((query) => tokens.map((token) => ({ query, token })));
@@ -156,7 +156,7 @@ describe('a subscription is refused as the GET is, with the same code', () => {
     expect(bad.length).toBeGreaterThan(40);
   }, 90_000);
 
-  test('for a token that is none', async () => {
+  test('for an invalid token', async () => {
     const [path = ''] = pathsWith(idsOf(ours));
     for (const token of ['none', `${ours.tokens.public}x`]) {
       const { status, body } = await opened.api.get(path, token);
@@ -168,7 +168,7 @@ describe('a subscription is refused as the GET is, with the same code', () => {
     }
   });
 
-  test('for a path that there is not, and says so for one that cannot be watched', async () => {
+  test('for an unknown path; a path that cannot be watched has a code of its own', async () => {
     const paths = ['/nothing', '/', '//', '/cloud/games/', '/cloud//games', '/%', '/cloud/games%2f', '/\\elsewhere/'];
     const { different, outcomes } = await differences(paths, opened.administrator_token);
     expect(different).toEqual([]);

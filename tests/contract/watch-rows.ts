@@ -8,21 +8,21 @@ import { serversOf } from '../support/servers.ts';
 import type { TestService } from '../support/service.ts';
 import type { Tenant } from '../support/tenant.ts';
 
-/** Something that can be watched, and how to change what it shows. */
+/** A view, and how to change it. */
 export interface WatchRow {
   path: string;
   token: string | undefined;
   change(): Promise<unknown>;
-  /** The GET without an index shows something else than what is new: there is only what came since. */
-  is_growing?: boolean;
+  /** A log: the GET without an index returns the newest entries, not those since an index. */
+  is_log?: boolean;
 }
 
 type Muster = Pick<TestService, 'api' | 'administrator_token' | 'database_address' | 'clock'>;
 
-/** What makes a row, by the path as the API document has it. */
+/** Makes the row of each path, as the API document writes it. */
 export type WatchRows = Record<string, () => WatchRow | Promise<WatchRow>>;
 
-/** A row for every path that can be watched. */
+/** Returns a row for every path that can be watched. */
 export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenant): WatchRows {
   const { api, administrator_token: owner } = muster;
   const { game_id, namespace_id, group_id } = game;
@@ -41,10 +41,10 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
   const takeSeat = () => seatOf(api.post('/matchmaker/lobbies/join', player, { lobby_id }));
   const rename = () =>
     change('POST', `${group}/profile`, owner, { display_name: `Team ${crypto.randomUUID().slice(0, 8)}` })();
-  const introduceHimself = (text: string) =>
+  const editProfile = (text: string) =>
     change('POST', '/identity/identities/self/profile', member.token, { display_name: text, bio: text });
   const writeLine = () => withDatabase(muster, (database) => addLine(database, muster, server_id));
-  /** A lobby beside the first one, which takes nobody any more. */
+  /** Creates a second lobby, after closing the first. */
   async function makeLobby(): Promise<string> {
     await api.ok('PUT', '/matchmaker/lobbies/closed', { token: lobby, body: { is_closed: true } });
     const body = { game_modes: ['default'] };
@@ -57,7 +57,10 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
     return await api.ok('POST', `${cloud_game}/cdn/sites`, { token: cloud, body });
   }
 
-  /** Somebody waits with a process of nobody's, and more come; in another namespace, where they are in nobody's way. */
+  /**
+   * A find of another process waits in the queue, and each change adds one, in another namespace, where they delay no
+   * other find.
+   */
   async function waitInStaging(prefix: string): Promise<WatchRow> {
     const staging = { namespace_id: game.staging_id };
     const { token } = await api.ok('POST', `${cloud_game}/namespaces/${game.staging_id}/tokens/public`, {
@@ -105,18 +108,18 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       change: makeLobby,
     }),
     '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}': async () => {
-      const doomed = await makeLobby();
+      const removed = await makeLobby();
       return {
-        path: `${namespace}/logs/lobbies/${doomed}`,
+        path: `${namespace}/logs/lobbies/${removed}`,
         token: cloud,
-        change: change('DELETE', `${cloud_game}/matchmaker/lobbies/${doomed}`, cloud),
+        change: change('DELETE', `${cloud_game}/matchmaker/lobbies/${removed}`, cloud),
       };
     },
     '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs': () => ({
       path: `${cloud_game}/matchmaker/lobbies/${lobby_id}/logs?stream=std_err`,
       token: cloud,
       change: writeLine,
-      is_growing: true,
+      is_log: true,
     }),
     '/games/{game_id}/environments/{environment_id}/servers': () => ({
       path: `${environment}/servers`,
@@ -132,13 +135,13 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       path: `${servers.path}/${server_id}/logs?stream=std_err`,
       token: cloud,
       change: writeLine,
-      is_growing: true,
+      is_log: true,
     }),
     '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-lines': () => ({
       path: `${servers.path}/${server_id}/log-lines?stream=std_err`,
       token: cloud,
       change: writeLine,
-      is_growing: true,
+      is_log: true,
     }),
     '/games/{game_id}/environments/{environment_id}/builds': () => ({
       path: builds.path,
@@ -199,28 +202,28 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
     '/identity/identities/self/profile': () => ({
       path: '/identity/identities/self/profile',
       token: member.token,
-      change: introduceHimself('Ann'),
+      change: editProfile('Ann'),
     }),
     '/identity/identities/batch/handle': () => ({
       path: `/identity/identities/batch/handle?identity_ids=${member.identity_id}`,
       token: owner,
-      change: introduceHimself('Bob'),
+      change: editProfile('Bob'),
     }),
     '/identity/identities/batch/summary': () => ({
       path: `/identity/identities/batch/summary?identity_ids=${member.identity_id}`,
       token: owner,
-      change: introduceHimself('Cid'),
+      change: editProfile('Cid'),
     }),
     '/identity/identities/{identity_id}/profile': () => ({
       path: `/identity/identities/${member.identity_id}/profile`,
       token: owner,
-      change: introduceHimself('Dan'),
+      change: editProfile('Dan'),
     }),
     '/identity/events/live': () => ({
       path: '/identity/events/live',
       token: member.token,
-      change: introduceHimself('Eve'),
-      is_growing: true,
+      change: editProfile('Eve'),
+      is_log: true,
     }),
     '/cloud/devices/links': async () => {
       const { device_link_token } = await api.ok('POST', '/cloud/devices/links');
@@ -241,7 +244,7 @@ async function withDatabase(
   await work(database);
 }
 
-/** As the service moves what a server wrote into its log. */
+/** Adds a line as the log collector does. */
 async function addLine(database: Database, { clock }: Pick<TestService, 'clock'>, server_id: string): Promise<void> {
   await createLogs({ database, clock }).addLine({ server_id, stream: 'std_err' }, `line ${crypto.randomUUID()}`);
 }

@@ -22,7 +22,7 @@ afterAll(() => opened[Symbol.asyncDispose]());
 
 const INDEX = /"watch":\{"index":"([^"]+)"\}\}$/;
 const indexOf = (text: string): string => INDEX.exec(text)?.[1] ?? '';
-/** All of a body but its index, as it came. */
+/** Returns a raw body without its index. */
 const withoutIndex = (text: string): string => text.replace(INDEX, '}');
 
 async function get({ path, token }: WatchRow, watch_index?: string): Promise<string> {
@@ -34,14 +34,14 @@ async function get({ path, token }: WatchRow, watch_index?: string): Promise<str
   return text;
 }
 
-/** Polls, each time with the index of the answer before, until there is nothing but this any more. */
+/** Polls with the index of the last answer until the test ends; a log only once. */
 async function poll(row: WatchRow, watch_index: string, answers: string[]): Promise<void> {
   const text = await get(row, watch_index);
   answers.push(text);
-  if (row.is_growing !== true) void poll(row, indexOf(text), answers).catch(() => {});
+  if (row.is_log !== true) void poll(row, indexOf(text), answers).catch(() => {});
 }
 
-/** Subscribes from an index on; gives the bodies as they come. */
+/** Subscribes from an index, and collects the raw bodies. */
 async function subscribe({ path, token }: WatchRow, watch_index: string) {
   const socket = openSocket(opened.config.public_url, token === undefined ? {} : { token });
   const bodies: string[] = [];
@@ -54,13 +54,13 @@ async function subscribe({ path, token }: WatchRow, watch_index: string) {
   return { bodies, [Symbol.dispose]: () => socket[Symbol.dispose]() };
 }
 
-test('there is a row for everything that can be watched', () => {
+test('watch: every view has a row', () => {
   expect(Object.keys(rows).sort()).toEqual([...WATCHED].sort());
   expect(WATCHED.length).toBeGreaterThan(30);
 });
 
 for (const path of WATCHED) {
-  test(`${path} is the same, byte for byte, by GET, by the long poll and over the WebSocket`, async () => {
+  test(`${path} is byte for byte the same by GET, by long poll and over the WebSocket`, async () => {
     const row = await rows[path]?.();
     if (!row) throw new Error('there is no row');
     const before = await get(row);
@@ -72,16 +72,16 @@ for (const path of WATCHED) {
     await row.change();
     await polling;
     await waitFor(async () => {
-      const now = withoutIndex(await get(row, row.is_growing ? index : undefined));
+      const now = withoutIndex(await get(row, row.is_log ? index : undefined));
       return [answers, socket.bodies].every((texts) => withoutIndex(texts.at(-1) ?? '') === now);
-    }, 'the three to be the same').catch(async (error: Error) => {
-      const now = await get(row, row.is_growing ? index : undefined);
+    }, 'all three to be equal').catch(async (error: Error) => {
+      const now = await get(row, row.is_log ? index : undefined);
       throw new Error(`${error.message}: GET ${now}\npoll ${answers.at(-1)}\nsocket ${socket.bodies.at(-1)}`);
     });
-    if (row.is_growing) {
+    if (row.is_log) {
       const piece = await get(row, index);
       await Bun.sleep(2);
-      // Also for those who ask later.
+      // The same is true for a later reader.
       expect(await get(row, index)).toBe(piece);
     }
     // It was a change, and each of the bodies came after it.
@@ -91,13 +91,13 @@ for (const path of WATCHED) {
   });
 }
 
-test('whoever is sent away from the group sees nothing more of it, by any way, and the same error', async () => {
+test('watch: a kicked member gets the error of the GET instead of changes, by poll and over the socket', async () => {
   const { api, administrator_token: owner } = opened;
-  // Without players, so that nothing else of the game changes.
+  // This game has no players, so nothing else of it changes.
   const game = await makeGame(api, owner);
   const member = await makeMember(opened, game);
   const group = `/group/groups/${game.group_id}`;
-  // What an open group has is known to everybody.
+  // The views of an open group are public.
   await api.ok('POST', `${group}/profile`, { token: owner, body: { publicity: 'closed' } });
   const { game_id, namespace_id } = game;
   const paths = [
@@ -120,7 +120,7 @@ test('whoever is sent away from the group sees nothing more of it, by any way, a
   const errors = await waitFor(() => {
     const found = socket.frames.filter(({ type }) => type === 'error');
     return found.length === paths.length && found;
-  }, 'all of it to end');
+  }, 'all subscriptions to end');
   for (const path of paths) {
     const { body } = await api.get(path, member.token);
     expect(errors.find(({ id }) => id === path.slice(-64))?.error.code).toBe(body.code);
@@ -130,12 +130,12 @@ test('whoever is sent away from the group sees nothing more of it, by any way, a
   expect(JSON.stringify(socket.frames)).not.toContain(secret);
 }, 90_000);
 
-const TAKEN_BACK: [string, (domain: string) => [method: string, path: string, body?: unknown]][] = [
+const REVOCATIONS: [string, (domain: string) => [method: string, path: string, body?: unknown]][] = [
   ['needs a token again', () => ['PUT', 'domain-public-auth', { enabled: false }]],
   ['has lost its domain', (domain) => ['DELETE', `domains/${domain}`]],
 ];
-for (const [what, takeBack] of TAKEN_BACK) {
-  test(`a page without a token whose namespace ${what} sees nothing more, by any way, and the same error`, async () => {
+for (const [what, revoke] of REVOCATIONS) {
+  test(`watch: a page without a token whose namespace ${what} gets the error of the GET instead of changes`, async () => {
     const { api } = opened;
     const { game, tokens } = await makeTenant(opened);
     const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
@@ -149,12 +149,12 @@ for (const [what, takeBack] of TAKEN_BACK) {
     using socket = openSocket(opened.config.public_url, { headers });
     const body = await socket.body(await socket.subscribe('it', list));
     const polling = api.call('GET', `${list}&watch_index=${body.watch.index}`, { headers });
-    // What changes nothing for him does not end it.
+    // A change that keeps the page's right does not end its subscription.
     await asDeveloper('PUT', 'domain-public-auth', { enabled: true });
     const { watch } = await socket.next(({ type }) => type === 'body').then((frame) => frame.body);
     expect((await polling).status).toBe(200);
     const later = api.call('GET', `${list}&watch_index=${watch.index}`, { headers });
-    await asDeveloper(...takeBack(domain));
+    await asDeveloper(...revoke(domain));
     const { error } = await socket.next(({ type }) => type === 'error');
     const refused = await api.call('GET', list, { headers });
     expect([refused.status, error.code]).toEqual([401, refused.body.code]);

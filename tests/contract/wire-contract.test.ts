@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { CATALOGUE } from '../../src/platform/error-catalogue.ts';
 import { contractProblems, OPERATIONS } from '../support/contract.ts';
 import { openTestService, type TestService } from '../support/service.ts';
-import { createContractClient } from './client.ts';
-import { walkCloud } from './walk-cloud.ts';
-import { walkMatchmaker } from './walk-matchmaker.ts';
-import { walkPeople } from './walk-people.ts';
-import { walkServers } from './walk-servers.ts';
+import { createContractClient } from './contract-client.ts';
+import { callCloud } from './wire-contract-cloud.ts';
+import { callMatchmaker } from './wire-contract-matchmaker.ts';
+import { callPeople } from './wire-contract-people.ts';
+import { callServers } from './wire-contract-servers.ts';
 
 let opened: TestService;
 beforeAll(async () => {
@@ -14,17 +14,17 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 
-describe("a client of the field's contract", () => {
+describe("a client of the reference API's contract", () => {
   test('gets an answer of the shape it expects from every operation', async () => {
     const { api, administrator_token } = opened;
     const client = createContractClient(api);
-    const world = await walkCloud(client, opened, administrator_token);
-    await walkServers(client, world);
-    await walkMatchmaker(client, world);
-    // Last: a member who leaves the group takes back the tokens of its games.
-    await walkPeople(client, opened, world);
-    const missing = OPERATIONS.filter(({ operation }) => !client.walked.has(operation));
-    console.log(`${client.walked.size} of ${OPERATIONS.length} operations`);
+    const created = await callCloud(client, opened, administrator_token);
+    await callServers(client, created);
+    await callMatchmaker(client, created);
+    // Last, because a member who leaves the group loses the tokens of its games.
+    await callPeople(client, opened, created);
+    const missing = OPERATIONS.filter(({ operation }) => !client.called.has(operation));
+    console.log(`${client.called.size} of ${OPERATIONS.length} operations`);
     expect(missing.map(({ operation }) => operation)).toEqual([]);
   }, 90_000);
 

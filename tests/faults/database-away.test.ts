@@ -29,24 +29,27 @@ afterAll(() => opened.disposeAsync(), 90_000);
 
 const portOf = () => new URL(home.url).port;
 
-/** Waits until the program answers, and is not ready for this reason. */
-async function waitsBecause(program: Launched, reason: string): Promise<void> {
+/** Waits until the program answers that it is not ready for this reason. */
+async function waitForReason(program: Launched, reason: string): Promise<void> {
   const { get } = createApi(home.url);
   await waitFor(async () => {
     const answer = await get('/health/ready').catch(() => undefined);
     return answer?.status === 503 && answer.body.metadata?.reasons?.[0] === reason;
-  }, `the program to wait because "${reason}": ${program.output()}`);
+  }, `the program to wait because of "${reason}": ${program.output()}`);
 }
 
-/** What the program told of its waiting, in order. */
-const toldBy = (program: Launched): string[] =>
+/** Returns the reasons for waiting that the program logged, in order. */
+const loggedReasons = (program: Launched): string[] =>
   program
     .output()
     .split('\n')
     .filter((line) => line.includes('"database_awaited"'))
     .map((line) => JSON.parse(line).reason);
 
-/** Asks again and again whether the program lives, at both loopback addresses. Gives every answer that was not 200. */
+/**
+ * Requests /health/live all the time, at both loopback addresses. The returned function ends this, and returns every
+ * answer that was not 200.
+ */
 function watchLife() {
   const failures: unknown[] = [];
   let is_over = false;
@@ -66,14 +69,14 @@ function watchLife() {
   };
 }
 
-describe('PostgreSQL is not there when the service starts', () => {
+describe('the database is away when the service starts', () => {
   let program: Launched;
   beforeAll(async () => {
     program = home.launch();
-    await waitsBecause(program, 'the database refuses connections (ECONNREFUSED)');
+    await waitForReason(program, 'the database refuses connections (ECONNREFUSED)');
   }, 90_000);
 
-  test('database away: the process lives, and is not ready', async () => {
+  test('database away: the process is alive and not ready', async () => {
     for (const host of ['127.0.0.1', '[::1]']) {
       const api = createApi(`http://${host}:${portOf()}`);
       const live = await api.get('/health/live');
@@ -90,7 +93,7 @@ describe('PostgreSQL is not there when the service starts', () => {
     }
   });
 
-  test('database away: every other request is told to come again, with a body or without', async () => {
+  test('database away: every other request is refused with a retry time, with a body or without', async () => {
     const api = createApi(home.url);
     const answers = await Promise.all([
       api.get('/'),
@@ -103,7 +106,7 @@ describe('PostgreSQL is not there when the service starts', () => {
     }
   });
 
-  test('database away: pages of other origins may read that', async () => {
+  test('database away: pages of other origins may read the refusals', async () => {
     const origin = 'https://game.example.com';
     const url = `${home.url}/matchmaker/lobbies/find`;
     const preflight = await fetch(url, {
@@ -119,7 +122,7 @@ describe('PostgreSQL is not there when the service starts', () => {
     expect((await fetch(`${home.url}/cloud/games`, { headers: { origin } })).status).toBe(403);
   });
 
-  test('database away: a second Muster does not get the port meanwhile', async () => {
+  test('database away: a second Muster does not get the port', async () => {
     await using other = await makeHome({ MUSTER_PORT: portOf(), DATABASE_URL: 'postgres://muster@127.0.0.1:1/none' });
     const { exit_code, output } = await other.run();
     expect(exit_code).toBe(1);
@@ -128,13 +131,13 @@ describe('PostgreSQL is not there when the service starts', () => {
     );
   });
 
-  test('database away: when it comes, the service is ready by itself, and was reachable all the time', async () => {
+  test('database away: once it is back, the service becomes ready on its own, and was reachable all the time', async () => {
     const endWatching = watchLife();
     postgres = opened.use(await place.open());
     await proxy.mend();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
     expect(await endWatching()).toEqual([]);
-    expect(toldBy(program)).toEqual(['the database refuses connections (ECONNREFUSED)']);
+    expect(loggedReasons(program)).toEqual(['the database refuses connections (ECONNREFUSED)']);
 
     const token = (await Bun.file(`${home.data_directory}/administrator-token`).text()).trim();
     const game = await makeGame(createApi(home.url), token);
@@ -145,7 +148,7 @@ describe('PostgreSQL is not there when the service starts', () => {
       const key = await socket.subscribe('one', `/cloud/games/${game.game_id}`);
       expect((await socket.body(key)).game.game_id).toBe(game.game_id);
     }
-    // A body that is larger than Bun takes unless told otherwise.
+    // A body above the default limit of Bun.
     const head = [
       'POST /cloud/games HTTP/1.1',
       'Host: here',
@@ -159,30 +162,30 @@ describe('PostgreSQL is not there when the service starts', () => {
   }, 90_000);
 });
 
-describe('PostgreSQL is there, and cannot be used yet', () => {
-  test('database shutting down: it is waited for through every reason', async () => {
+describe('the database is not usable yet', () => {
+  test('database shutting down: a start waits for it through every reason', async () => {
     const staying = openDatabase(postgres.connection, 1);
     await staying.queries.execute('select 1');
     const postmaster = findPostmaster(place.cluster)?.pid ?? 0;
-    // A smart shutdown: it waits for those who are connected, and refuses others with 57P03.
+    // A smart shutdown waits for connected clients, and refuses others with 57P03.
     process.kill(postmaster, 'SIGTERM');
     const program = home.launch();
-    await waitsBecause(program, 'the database is starting up or shutting down (57P03)');
+    await waitForReason(program, 'the database is starting up or shutting down (57P03)');
     await staying[Symbol.asyncDispose]();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
     expect(findPostmaster(place.cluster)?.pid).not.toBe(postmaster);
-    expect(toldBy(program)[0]).toBe('the database is starting up or shutting down (57P03)');
+    expect(loggedReasons(program)[0]).toBe('the database is starting up or shutting down (57P03)');
     expect(program.output()).not.toContain('hunter2');
     expect(await program.stop('SIGTERM')).toBe(0);
   }, 90_000);
 
-  test('database busy or read-only: what the start needs of it is waited for too', async () => {
+  test('database busy or read-only: a start waits for it too', async () => {
     await query(postgres, `alter database postgres set lock_timeout = '100ms'`);
     await using operator = openDatabase(postgres.connection, 1);
     const program = home.launch();
     await operator.transact(async (tx) => {
       await tx.execute('lock table epochs in access exclusive mode');
-      await waitsBecause(program, 'the database is too busy to answer in time (55P03)');
+      await waitForReason(program, 'the database is too busy to answer in time (55P03)');
     });
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
     expect(await program.stop('SIGTERM')).toBe(0);
@@ -193,19 +196,19 @@ describe('PostgreSQL is there, and cannot be used yet', () => {
       'alter database postgres set default_transaction_read_only = on',
     );
     const next = home.launch();
-    await waitsBecause(next, 'the database is read-only (25006)');
+    await waitForReason(next, 'the database is read-only (25006)');
     await query(postgres, 'begin read write', 'alter database postgres reset default_transaction_read_only', 'commit');
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
     expect(await next.stop('SIGTERM')).toBe(0);
   }, 90_000);
 });
 
-describe('a start that waits is stopped', () => {
+describe('a waiting start is stopped', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     test(`database away: ${signal} ends the wait`, async () => {
       await proxy.cut();
       const program = home.launch({ settings: { MUSTER_LOG: 'info' } });
-      await waitsBecause(program, 'the database refuses connections (ECONNREFUSED)');
+      await waitForReason(program, 'the database refuses connections (ECONNREFUSED)');
       expect(await program.stop(signal)).toBe(0);
       expect(program.output()).toContain(`"reason":"${signal}","event":"service_stopping"`);
       await waitFor(() => home.processes().length === 0, 'all its processes to end');
@@ -213,13 +216,13 @@ describe('a start that waits is stopped', () => {
     }, 90_000);
   }
 
-  test('database silent: SIGTERM ends the first attempt, before anybody was told', async () => {
-    const letGo = proxy.hold();
+  test('database silent: SIGTERM ends the first attempt, before the wait is logged', async () => {
+    const release = proxy.hold();
     const before = proxy.connections;
     const program = home.launch();
     await waitFor(() => proxy.connections > before, 'the program to connect');
     expect(await program.stop('SIGTERM')).toBe(0);
-    letGo();
+    release();
     expect(program.output()).toBe('');
     await waitFor(() => home.processes().length === 0, 'all its processes to end');
   }, 90_000);

@@ -11,18 +11,18 @@ import { waitFor } from '../support/wait.ts';
 
 interface Database extends AsyncDisposable {
   home: Home;
-  /** Makes the database go, and not come back before it is mended. */
+  /** Takes the database away until it is mended. */
   lose(): Promise<void>;
   mend(): Promise<void>;
 }
 
 describe('the database is lost', () => {
   const CASES = [
-    { name: 'the embedded PostgreSQL is killed and cannot be started for a while', open: openEmbeddedHome },
-    { name: 'the way to the server of DATABASE_URL is cut for a while', open: openExternalHome },
+    { name: 'the embedded PostgreSQL is killed and cannot be restarted for a while', open: openEmbeddedHome },
+    { name: 'the network to the database is cut for a while', open: openExternalHome },
   ];
   for (const { name, open } of CASES) {
-    test(`${name}: requests are answered by 503, players stay, and all goes on by itself`, async () => {
+    test(`${name}: requests get a 503, players stay, and the service recovers on its own`, async () => {
       await using database = await open();
       const program = await database.home.start();
       const { api } = program;
@@ -47,7 +47,7 @@ describe('the database is lost', () => {
       await seeEachOther(first, second);
 
       await database.mend();
-      // As many at once as there are connections: each finds out by itself that the server is back.
+      // As many requests at once as there are connections, because each connection recovers on its own.
       await waitFor(async () => {
         const answers = await Promise.all(Array.from({ length: 20 }, () => api.get('/health/ready')));
         return answers.every(({ status }) => status === 200);
@@ -55,7 +55,7 @@ describe('the database is lost', () => {
       const third = await enterRoom(await findSeat(program, game));
       expect(third.lobby_id).toBe(first.lobby_id);
       await seeEachOther(second, third);
-      // What is told by events is heard again: deploys, rooms that are ready, players who leave.
+      // Notifications arrive again: of deploys, ready rooms, and players that leave.
       const other_game = await makeRoomGame(program, { max_players: 4 });
       await enterTogether(program, other_game);
       await Promise.all([first.close(), second.close(), third.close()]);

@@ -16,12 +16,12 @@ afterAll(async () => {
   await disk?.[Symbol.asyncDispose]();
 });
 
-test('what CI must have is there', () => {
+test('disk full: a small disk can be mounted where CI requires it', () => {
   if (process.env.MUSTER_TEST_REQUIRED === '1') expect(disk).toBeDefined();
 });
 
 test.skipIf(!disk)(
-  'a full disk: uploads are refused at the reserve, all else at the end, and everything goes on when there is space',
+  'disk full: uploads are refused at the reserve, other writes at the end, and everything works again once there is space',
   async () => {
     if (!disk) return;
     await using home = await makeHome({ MUSTER_DISK_RESERVE_MB: String(RESERVE_MB) }, { parent: disk.directory });
@@ -30,14 +30,14 @@ test.skipIf(!disk)(
     const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 100 });
     expect(outcomeOf(await find(program, game))).toBe('200');
 
-    // Below the reserve: uploads are refused, and players get seats.
+    // Within the reserve: uploads are refused, and players get seats.
     await disk.fillUntil((RESERVE_MB - 28) * 1024 ** 2);
     expect(await outcomeOfUpload(program, game)).toBe('503 STORAGE_FULL');
     expect(outcomeOf(await find(program, game))).toBe('200');
     expect((await api.get('/health/ready')).status).toBe(200);
-    await waitFor(() => program.output().includes('disk_space_low'), 'the operator to be told');
+    await waitFor(() => program.output().includes('disk_space_low'), 'the warning in the log');
 
-    // Nothing more fits: the service says so, and no answer is a fault of ours.
+    // The disk is full: the service is not ready, and no answer is a 500.
     await disk.fillUntil(0);
     const unready = await waitFor(async () => {
       const found = outcomeOf(await find(program, game));
@@ -59,7 +59,7 @@ test.skipIf(!disk)(
 const find = ({ api }: Program, game: TestGame): Promise<Answer> =>
   api.post('/matchmaker/lobbies/find', game.public_token, { game_modes: ['default'] });
 
-/** What the first request of an upload is answered with that is refused. */
+/** Returns the status and code of the first request of an upload that is refused, or of the last. */
 async function outcomeOfUpload({ api }: Program, { game_id, namespace_id, cloud_token }: TestGame): Promise<string> {
   const content = Buffer.alloc(1_000_000, 1);
   const path = `/games/${game_id}/environments/${namespace_id}/builds/prepare`;

@@ -6,32 +6,32 @@ import { seeEachOther } from '../support/players.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 
-/** How far a first start has come, by what lies in its data directory. */
+/** The progress of a first start, as the files in its data directory show it. */
 const MOMENTS = [
   {
     name: 'unpacks PostgreSQL',
-    has: ({ entries }: Sight) => entries('postgres').some((name) => /unfinished$/.test(name)),
+    has: ({ entries }: Files) => entries('postgres').some((name) => /unfinished$/.test(name)),
   },
-  { name: 'makes the cluster', has: ({ entries }: Sight) => entries('postgres/cluster.unfinished').includes('base') },
-  { name: 'starts PostgreSQL', has: ({ entries }: Sight) => entries('postgres').includes('cluster') },
-  { name: 'makes the tables', has: ({ text }: Sight) => /^ready/m.test(text('postgres/cluster/postmaster.pid')) },
+  { name: 'creates the cluster', has: ({ entries }: Files) => entries('postgres/cluster.unfinished').includes('base') },
+  { name: 'starts PostgreSQL', has: ({ entries }: Files) => entries('postgres').includes('cluster') },
+  { name: 'creates the tables', has: ({ text }: Files) => /^ready/m.test(text('postgres/cluster/postmaster.pid')) },
   {
     name: 'uploads the demo',
-    has: ({ entries }: Sight) => entries('objects').some((name) => !name.startsWith('storage-')),
+    has: ({ entries }: Files) => entries('objects').some((name) => !name.startsWith('storage-')),
   },
-  { name: 'is about to listen', has: ({ entries }: Sight) => entries('.').includes('administrator-token') },
+  { name: 'is about to listen', has: ({ entries }: Files) => entries('.').includes('administrator-token') },
 ];
 
-interface Sight {
+interface Files {
   entries(folder: string): string[];
   text(file: string): string;
 }
 
-test('a first start that is killed at any moment is completed by the next', async () => {
+test('first start: killed at any moment, it is completed by the next start', async () => {
   await using home = await makeHome();
-  // Who looks too late, kills it at a later moment.
+  // A kill that is late for one moment counts for a later one.
   for (const moment of MOMENTS.keys())
-    await killWhen(home, (sight) => MOMENTS.slice(moment).some(({ has }) => has(sight)));
+    await killWhen(home, (files) => MOMENTS.slice(moment).some(({ has }) => has(files)));
 
   const { url, api, administrator_token: token } = await home.start();
   const { games } = await api.ok('GET', '/cloud/games', { token });
@@ -48,19 +48,19 @@ test('a first start that is killed at any moment is completed by the next', asyn
   await seeEachOther(one, other);
 }, 90_000);
 
-/** Starts the program and kills it as soon as it has come that far. */
-async function killWhen(home: Home, has: (sight: Sight) => boolean): Promise<void> {
-  const sight = lookInto(home.data_directory);
+/** Starts the program and kills it at this moment. */
+async function killWhen(home: Home, has: (files: Files) => boolean): Promise<void> {
+  const files = readFilesIn(home.data_directory);
   const launched = home.launch();
   const deadline = performance.now() + 30_000;
-  while (!has(sight)) {
-    if (performance.now() > deadline) throw new Error(`it never came so far: ${launched.output()}`);
-    await new Promise((resolve) => setImmediate(resolve));
+  while (!has(files)) {
+    if (performance.now() > deadline) throw new Error(`the moment never came: ${launched.output()}`);
+    await Bun.sleep(1);
   }
   await launched.stop('SIGKILL');
 }
 
-function lookInto(directory: string): Sight {
+function readFilesIn(directory: string): Files {
   const at = (path: string) => join(directory, path);
   return {
     entries: (folder) => (existsSync(at(folder)) ? readdirSync(at(folder)) : []),

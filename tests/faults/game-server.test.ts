@@ -8,7 +8,7 @@ import { type Home, makeHome, type Program } from '../support/program.ts';
 import { enterRoom, makeRoomGame } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
-describe('a game server is killed', () => {
+describe('a game server is killed:', () => {
   const opened = new AsyncDisposableStack();
   let home: Home;
   let program: Program;
@@ -23,11 +23,11 @@ describe('a game server is killed', () => {
   const LOST = '[muster] the process was lost: the machine restarted, or another program ended it';
   const CASES = [
     { what: 'itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [] },
-    { what: 'the shell in front of it', isKilled: (pid: number) => sessionOf(pid) === pid, notes: [LOST] },
-    { what: 'all that belongs to it', isKilled: () => true, notes: [LOST] },
+    { what: 'the shell that started it', isKilled: (pid: number) => sessionOf(pid) === pid, notes: [LOST] },
+    { what: 'all its processes', isKilled: () => true, notes: [LOST] },
   ];
   for (const { what, isKilled, notes } of CASES) {
-    test(`${what}: its lobby ends, nothing of it is left, and the next find gets another`, async () => {
+    test(`${what}: its lobby ends, nothing of it remains, and the next find gets another lobby`, async () => {
       const game = await makeRoomGame(program, { max_players: 4 });
       const [one, other] = await enterTogether(program, game);
       const [{ id: server_id }] = await listServers(program, game);
@@ -53,7 +53,7 @@ describe('a game server is killed', () => {
     }, 90_000);
   }
 
-  test('while the service is away: the next start notices, and the next find gets another', async () => {
+  test('while the service is away: the next start notices, and the next find gets another lobby', async () => {
     const game = await makeRoomGame(program, { max_players: 4 });
     const [one, other] = await enterTogether(program, game);
     const [{ id: server_id }] = await listServers(program, game);
@@ -69,7 +69,7 @@ describe('a game server is killed', () => {
     await third.close();
   }, 90_000);
 
-  test('does not touch those of another Muster on the machine', async () => {
+  test('servers of another Muster on the machine are not touched', async () => {
     const neighbour = await openHome(opened);
     const other_program = await neighbour.start();
     const game = await makeRoomGame(program, { max_players: 4 });
@@ -90,7 +90,7 @@ async function openHome(opened: AsyncDisposableStack): Promise<Home> {
   return opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }));
 }
 
-/** The lines that were added to what a server wrote to its standard error. */
+/** Returns the lines that the service added to a server's standard error. */
 async function readNotes({ api }: Program, game: TestGame, server_id: string): Promise<string[]> {
   const path = `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}/logs?stream=std_err`;
   const { lines } = await api.ok('GET', path, { token: game.cloud_token });

@@ -15,7 +15,7 @@ describe('the service is killed', () => {
     await home[Symbol.asyncDispose]();
   }, 90_000);
 
-  test('players stay, the next start adopts their server, the next find joins them', async () => {
+  test('players stay, the next start adopts their server, and the next find joins them', async () => {
     const program = await home.start();
     const game = await makeRoomGame(program, { max_players: 4 });
     const [first, second] = await enterTogether(program, game);
@@ -37,21 +37,25 @@ describe('the service is killed', () => {
     expect(third.lobby_id).toBe(first.lobby_id);
     await seeEachOther(first, third);
 
-    // The server that was adopted still tells of its players: seats that were taken before are free again.
+    // The adopted server still reports its players, so seats from before the kill are freed.
     await Promise.all([first.close(), second.close(), third.close()]);
-    await waitFor(async () => (await listServers(next, game)).length === 0, 'the room to end after the last has left');
+    await waitFor(
+      async () => (await listServers(next, game)).length === 0,
+      'the room to end after its last player left',
+    );
     await waitFor(() => findProcessesOf(server_id).length === 0, 'its processes to end');
     await next.stop('SIGINT');
   }, 90_000);
 
-  test('SIGTERM leaves game servers and players where they are; ctrl-C ends them', async () => {
+  test('SIGTERM leaves game servers and players running; ctrl-C ends them', async () => {
     const program = await home.start();
     const game = await makeRoomGame(program, { max_players: 4 });
     const [first, second] = await enterTogether(program, game);
     const [{ id: server_id }] = await listServers(program, game);
     const processes = findProcessesOf(server_id);
     expect(await program.stop('SIGTERM')).toBe(0);
-    // PostgreSQL has gone with the program, the game server has not, nor has what keeps the port where we are root.
+    // PostgreSQL has ended with the program. The game server runs on, and so does the holder of the port if the service
+    // is root.
     const left = home.processes();
     expect(left).toEqual(expect.arrayContaining(processes));
     expect(left).toHaveLength(processes.length + (process.getuid?.() === 0 ? 1 : 0));
@@ -66,30 +70,30 @@ describe('the service is killed', () => {
     expect(home.processes()).toEqual([]);
   }, 90_000);
 
-  test('in the middle of a find that makes a lobby: the lobby gets ready, and a seat that nobody knows of is not kept', async () => {
+  test('during a find that creates a lobby: the lobby becomes ready, and the unanswered seat is released', async () => {
     const program = await home.start();
     const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: 4 });
     const unanswered = findSeat(program, game).catch(() => 'unanswered');
     const [{ id: server_id }] = await waitFor(async () => {
       const servers = await listServers(program, game);
       return servers.length > 0 && servers;
-    }, 'a server to be wanted');
+    }, 'the server of the new lobby');
     await program.stop('SIGKILL');
     expect(await unanswered).toBe('unanswered');
 
     const next = await home.start({ settings: { MUSTER_SEAT_TIMEOUT_MS: '1000' } });
     const found = await findSeat(next, game);
     expect(await listServers(next, game)).toMatchObject([{ id: server_id, tags: { lobby_id: found.lobby.lobby_id } }]);
-    await waitFor(async () => (await listServers(next, game)).length === 0, 'the lobby to end, for nobody came');
+    await waitFor(async () => (await listServers(next, game)).length === 0, 'the lobby to end without players');
     await next.stop('SIGINT');
   }, 90_000);
 
-  test('in the middle of many finds: no seat outlives its time, whether it was told of or not', async () => {
+  test('during many finds: every seat without a player is released, answered or not', async () => {
     const settings = { MUSTER_SEAT_TIMEOUT_MS: '1000' };
     const program = await home.start({ settings });
     const game = await makeRoomGame(program, { max_players: 100 });
     let answered = 0;
-    // Each goes on as long as it is answered: at any moment there are finds that are not.
+    // Each loop continues while it is answered, so at any moment some finds are not.
     const asking = Array.from({ length: 20 }, async () => {
       for (;;) {
         await findSeat(program, game);
@@ -102,7 +106,7 @@ describe('the service is killed', () => {
     await ended;
 
     const next = await home.start({ settings });
-    await waitFor(async () => (await listServers(next, game)).length === 0, 'every lobby to end, for nobody came');
+    await waitFor(async () => (await listServers(next, game)).length === 0, 'every lobby to end without players');
     await next.stop('SIGINT');
   }, 90_000);
 });

@@ -12,15 +12,20 @@ const PROXY = '127.0.0.3';
 const HALF_A_HEAD = 'GET /health/live HTTP/1.1\r\n';
 const HEAD = `${HALF_A_HEAD}Host: localhost\r\n`;
 
-describe(`a service that may have ${DESCRIPTORS_MAX} descriptors answers new clients`, () => {
+describe(`a service with ${DESCRIPTORS_MAX} descriptors answers new clients`, () => {
   const program_command = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
   const command = ['/bin/sh', '-c', `ulimit -n ${DESCRIPTORS_MAX}; exec "$0" "$@"`, ...program_command];
   const CASES: [name: string, addresses: string[], each: number, text: string][] = [
-    ['while one address opens all that it can, again and again', [OTHER], 250, HALF_A_HEAD],
-    ['while one address opens all that it can, and asks', [OTHER], 250, `${HEAD}\r\n`],
-    ['while five addresses together do', [4, 5, 6, 7, 8].map((last) => `127.0.0.${last}`), 50, HALF_A_HEAD],
+    ['while one address opens as many connections as it can, and reopens them', [OTHER], 250, HALF_A_HEAD],
+    ['while one address opens as many connections as it can, and sends requests', [OTHER], 250, `${HEAD}\r\n`],
+    [
+      'while five addresses together open as many connections as they can',
+      [4, 5, 6, 7, 8].map((last) => `127.0.0.${last}`),
+      50,
+      HALF_A_HEAD,
+    ],
   ];
-  test('whoever holds all that it can', async () => {
+  test('whatever other addresses hold', async () => {
     await using home = await makeHome();
     const { url, output } = await home.start({ command });
     for (const [name, addresses, count, text] of CASES) {
@@ -28,26 +33,26 @@ describe(`a service that may have ${DESCRIPTORS_MAX} descriptors answers new cli
       const held = addresses.map((address) =>
         opened.use(holdConnections({ base_url: url, address, count, text, reopens: true })),
       );
-      await waitFor(() => held.some((each) => each.closedCount() > 0), `the first to be closed ${name}`);
+      await waitFor(() => held.some((each) => each.closedCount() > 0), `the first connection to be closed ${name}`);
       for (let number = 0; number < NEW_CLIENTS; number += 1) {
         const text = `${HEAD}Connection: close\r\n\r\n`;
         using client = holdConnections({ base_url: url, address: NEW_CLIENT, count: 1, text });
         await waitFor(() => client.received[0]?.startsWith('HTTP/1.1 200'), `an answer ${name}`);
       }
     }
-    expect(output()).toContain('"event":"connections_closed"');
+    await waitFor(() => output().includes('"event":"connections_closed"'), 'the closed connections in the log');
     expect(output()).not.toContain('database_lost');
   });
 });
 
-describe('of an address that has more connections than it may', () => {
+describe('an address above its limit of connections', () => {
   const PER_ADDRESS_MAX = 20;
   const settings = {
     MUSTER_CONNECTIONS_PER_ADDRESS_MAX: String(PER_ADDRESS_MAX),
     MUSTER_TRUSTED_PROXIES: PROXY,
   };
 
-  test('the silent and idle ones are closed; a held poll, a WebSocket and other addresses stay', async () => {
+  test('loses its silent and idle ones; a held poll, a WebSocket and other addresses keep theirs', async () => {
     await using home = await makeHome(settings);
     const { url, api, administrator_token: token, output } = await home.start();
     const { watch } = await api.ok('GET', '/cloud/games', { token });
@@ -67,12 +72,12 @@ describe('of an address that has more connections than it may', () => {
     const used = 2;
     await waitFor(
       () => idle.closedCount() === PER_ADDRESS_MAX + used && silent.closedCount() === PER_ADDRESS_MAX,
-      'the silent ones and half of the idle ones to be closed',
+      'the silent connections and half of the idle ones to be closed',
     );
     expect([is_socket_closed, poll.closedCount()]).toEqual([false, 0]);
     expect([below.openCount(), of_proxy.openCount()]).toEqual([PER_ADDRESS_MAX, 2 * PER_ADDRESS_MAX]);
-    expect(output()).toContain(`"networks":["${OTHER}"]`);
+    await waitFor(() => output().includes(`"networks":["${OTHER}"]`), 'the closed connections in the log');
     using later = open(OTHER, 1, `${HEAD}\r\n`);
-    await waitFor(() => later.received[0]?.startsWith('HTTP/1.1 200'), 'the address to be let in again');
+    await waitFor(() => later.received[0]?.startsWith('HTTP/1.1 200'), 'the address to be answered again');
   });
 });

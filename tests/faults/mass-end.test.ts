@@ -12,7 +12,7 @@ import { type Home, makeHome, type Program } from '../support/program.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** More than one round of ends, in CI. */
+/** In CI, more than one round of ends. */
 const TOGETHER = IS_LONG ? 150 : 30;
 
 const opened = new AsyncDisposableStack();
@@ -33,20 +33,22 @@ afterAll(() => opened.disposeAsync(), 90_000);
 interface Row extends Record<string, unknown> {
   server_id: string;
   is_started: boolean;
+  is_destroyed: boolean;
   is_ended: boolean;
-  /** Ports that are still taken. */
+  /** The ports that are not released yet. */
   ports: number;
 }
 
 async function rowsOf(game: TestGame): Promise<Row[]> {
   const rows = await database.queries.execute<Row>(sql`
-    select server_id, started_at is not null as is_started, ended_at is not null as is_ended,
+    select server_id, started_at is not null as is_started,
+      destroyed_at is not null as is_destroyed, ended_at is not null as is_ended,
       (select count(*)::int from server_ports where server_ports.server_id = servers.server_id and release_ts is null) as ports
     from servers where game_id = ${game.game_id} order by server_id limit 1000`);
   return [...rows];
 }
 
-/** Starts servers of a new game, each with a child of its own and a port. */
+/** Starts servers of a new game, each with a port and a child process. */
 async function startMany(program: Program): Promise<TestGame> {
   const game = await makeGame(program.api, program.administrator_token);
   const { bodyOf, create } = serversOf(program, game);
@@ -58,7 +60,7 @@ async function startMany(program: Program): Promise<TestGame> {
   return game;
 }
 
-/** Destroys all servers of a game at once. The answers may be lost. */
+/** Destroys all servers of a game concurrently; the answers may be lost. */
 async function destroyAll(program: Program, game: TestGame): Promise<void> {
   const { destroy } = serversOf(program, game);
   const rows = await rowsOf(game);
@@ -67,8 +69,8 @@ async function destroyAll(program: Program, game: TestGame): Promise<void> {
 
 const endedOf = async (game: TestGame) => (await rowsOf(game)).filter(({ is_ended }) => is_ended).length;
 
-/** Waits until all servers of a game have ended, and nothing of them is left. */
-async function allEnd(game: TestGame, { data_directory }: Home): Promise<void> {
+/** Waits until all servers of a game have ended and nothing of them remains. */
+async function expectAllEnded(game: TestGame, { data_directory }: Home): Promise<void> {
   await waitFor(async () => (await endedOf(game)) === TOGETHER, 'all servers to end');
   const rows = await rowsOf(game);
   expect(rows.filter(({ ports }) => ports > 0)).toEqual([]);
@@ -76,14 +78,14 @@ async function allEnd(game: TestGame, { data_directory }: Home): Promise<void> {
   await waitFor(() => readdirSync(join(data_directory, 'servers')).length === 0, 'their files to be removed');
 }
 
-/** How often each server was told to have ended, in what programs printed. */
-function endsToldBy(...programs: Program[]): Map<string, number> {
-  const told = new Map<string, number>();
+/** Returns how often the programs logged the end of each server. */
+function loggedEnds(...programs: Program[]): Map<string, number> {
+  const ends = new Map<string, number>();
   for (const line of programs.flatMap((program) => program.output().split('\n'))) {
     const [, server_id] = /"server_id":"([^"]+)".*"event":"server_ended"/.exec(line) ?? [];
-    if (server_id !== undefined) told.set(server_id, (told.get(server_id) ?? 0) + 1);
+    if (server_id !== undefined) ends.set(server_id, (ends.get(server_id) ?? 0) + 1);
   }
-  return told;
+  return ends;
 }
 
 const failuresOf = (program: Program) =>
@@ -93,7 +95,7 @@ const failuresOf = (program: Program) =>
     .filter((line) => /"event":"(server_step_failed|loop_failed|unexpected_failure|service_stopped_late)"/.test(line));
 
 describe('many servers end', () => {
-  test('the service is killed in the middle of a round: the next start ends all of them', async () => {
+  test('the service is killed during a round: the next start ends all of them', async () => {
     const program = await home.start();
     const game = await startMany(program);
     const destroying = destroyAll(program, game);
@@ -102,36 +104,39 @@ describe('many servers end', () => {
     await destroying;
     const next = await home.start();
     await destroyAll(next, game);
-    await allEnd(game, home);
+    await expectAllEnded(game, home);
     expect(failuresOf(next)).toEqual([]);
     expect(await next.stop('SIGTERM')).toBe(0);
   }, 90_000);
 
-  test('the service is stopped in the middle of it, in time: the next start ends those that are left', async () => {
+  test('the service is stopped during a round: it ends in time, and the next start ends the remaining servers', async () => {
     const program = await home.start();
     const game = await startMany(program);
     const destroying = destroyAll(program, game);
-    await waitFor(async () => (await rowsOf(game)).length > 0, 'the requests to be under way');
+    await waitFor(
+      async () => (await rowsOf(game)).some(({ is_destroyed }) => is_destroyed),
+      'the first server to be destroyed',
+    );
     expect(await program.stop('SIGTERM')).toBe(0);
     await destroying;
     expect(failuresOf(program)).toEqual([]);
     const next = await home.start();
     await destroyAll(next, game);
-    await allEnd(game, home);
-    expect([...endsToldBy(program, next).values()].filter((times) => times > 1)).toEqual([]);
+    await expectAllEnded(game, home);
+    expect([...loggedEnds(program, next).values()].filter((times) => times > 1)).toEqual([]);
     expect(await next.stop('SIGTERM')).toBe(0);
   }, 90_000);
 
-  test('those of one game, on two machines: each is told once, by its own machine', async () => {
+  test('servers of one game on two machines: each end is logged once, by its own machine', async () => {
     const programs = [await home.start(), await other_home.start()] as const;
     const game = await startMany(programs[0]);
     await Promise.all(programs.map((program) => destroyAll(program, game)));
-    for (const one of [home, other_home]) await allEnd(game, one);
+    for (const one of [home, other_home]) await expectAllEnded(game, one);
     for (const program of programs) {
       expect(failuresOf(program)).toEqual([]);
-      expect(endsToldBy(program).size).toBeGreaterThan(0);
+      expect(loggedEnds(program).size).toBeGreaterThan(0);
       expect(await program.stop('SIGTERM')).toBe(0);
     }
-    expect([...endsToldBy(...programs).values()]).toEqual(Array.from({ length: TOGETHER }, () => 1));
+    expect([...loggedEnds(...programs).values()]).toEqual(Array.from({ length: TOGETHER }, () => 1));
   }, 90_000);
 });

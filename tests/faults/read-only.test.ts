@@ -5,7 +5,7 @@ import { openTestService } from '../support/service.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 
-test('a database that was read-only for a moment: not ready meanwhile, and then finds get seats again', async () => {
+test('database read-only for a moment: the service is not ready meanwhile, and then finds get seats again', async () => {
   await using service = await openTestService();
   await using operator = await openOperator(service.database_address);
   const game = await makePuppetGame(service, { max_players: 100 });
@@ -27,7 +27,7 @@ test('a database that was read-only for a moment: not ready meanwhile, and then 
   await waitFor(async () => (await find(service, game)).status === 200, 'finds to get seats', 20_000);
 }, 90_000);
 
-test('connections that can write hide nothing: a database that is set read-only makes the service not ready', async () => {
+test('database set read-only: the service is not ready, even while old connections can write', async () => {
   await using service = await openTestService();
   await using operator = await openOperator(service.database_address);
   await operator.setReadOnly('role in database');

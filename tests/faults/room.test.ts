@@ -23,7 +23,7 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]();
 }, 90_000);
 
-test('room: while the service is away the players stay and move, and it learns later who left', async () => {
+test('room: while the service is away, players stay and move; it learns later which ones left', async () => {
   const game = await makeRoomGame(program);
   const [staying, other] = await enterTogether(program, game);
   const leaving = await enterRoom(await findSeat(program, game));
@@ -34,18 +34,18 @@ test('room: while the service is away the players stay and move, and it learns l
 
   await program.stop('SIGKILL');
   await leaving.close();
-  await waitFor(() => Object.keys(staying.positions).length === 2, 'the third player to be gone');
+  await waitFor(() => Object.keys(staying.positions).length === 2, 'the third player to disappear');
   await seeEachOther(staying, other);
 
   program = await home.start();
   await waitFor(async () => {
     const [lobby] = await listLobbies(game);
     return lobby?.lobby_id === staying.lobby_id && lobby.total_player_count === 2;
-  }, 'the service to learn who left');
+  }, 'the service to learn which players left');
   expect(is_cut).toBe(false);
 }, 120_000);
 
-test('room: a player who comes while the service is away is let in when it is back', async () => {
+test('room: a player who comes while the service is away is admitted once it is back', async () => {
   const game = await makeRoomGame(program);
   const first = await enterRoom(await findSeat(program, game));
   const seat = await findSeat(program, game);
@@ -55,7 +55,7 @@ test('room: a player who comes while the service is away is let in when it is ba
   await seeEachOther(first, await entering);
 }, 120_000);
 
-test('room: a lost answer to players/connected costs no player the seat', async () => {
+test('room: a lost answer to players/connected costs no player their seat', async () => {
   await using forwarder = forwardAllButFirstAnswer(CONNECTED);
   const game = await makeRoomGame(program, {
     source: `process.env.SERVICE_API_ENDPOINT = '${forwarder.url}';\n${ROOM_SOURCE}`,
@@ -63,7 +63,7 @@ test('room: a lost answer to players/connected costs no player the seat', async 
   const player = await enterRoom(await findSeat(program, game));
   expect(forwarder.calls.filter((path) => path === CONNECTED)).toHaveLength(2);
   expect((await listLobbies(game))[0]?.total_player_count).toBe(1);
-  // The retry does not make the token good for a second player.
+  // The retry does not make the token valid for a second player.
   await expect(enterRoom({ lobby: player, ports: { game: player }, player })).rejects.toThrow('not take the player');
 });
 
@@ -83,7 +83,7 @@ async function listLobbies({ public_token: token }: TestGame) {
   return lobbies as { lobby_id: string; total_player_count: number }[];
 }
 
-/** Forwards every call to the service, and loses the first answer to one path. */
+/** Forwards every call to the service, and loses the first answer on one path. */
 function forwardAllButFirstAnswer(lost_path: string) {
   const calls: string[] = [];
   const server = Bun.serve({

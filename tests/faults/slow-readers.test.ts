@@ -6,13 +6,13 @@ import { showSite, uploadSite } from '../support/site.ts';
 import { openSmallS3, type SmallS3 } from '../support/small-s3.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** More than Bun's own number of fetches. */
+/** More than Bun's default limit of concurrent fetches. */
 const READERS = 300;
-/** So many come at once: all of them together are more than a busy machine answers in time. */
+/** Few at once, because a busy machine cannot answer all of them in time. */
 const READERS_AT_ONCE = 20;
-/** More than the sockets in between hold. */
+/** More than the socket buffers in between hold. */
 const LARGE_BYTES = 24 * 1024 ** 2;
-const FROM_ELSEWHERE = '127.0.0.2';
+const OTHER_ADDRESS = '127.0.0.2';
 
 /** A program with a site in a bucket, and clients that do not read. */
 interface Stage extends AsyncDisposable {
@@ -20,11 +20,11 @@ interface Stage extends AsyncDisposable {
   program: Program;
   game: TestGame;
   host: string;
-  /** Asks for the large file, reads the beginning of the answer and nothing more. Gives the status. */
-  askAndStop(local_address?: string): Promise<number>;
+  /** Requests the large file, reads the start of the answer and stops reading. Returns the status. */
+  requestAndStop(local_address?: string): Promise<number>;
   get(path: string): Promise<Response>;
-  /** One of those clients goes away. */
-  leaveOne(): void;
+  /** Disconnects one of these clients. */
+  disconnectOne(): void;
 }
 
 async function openStage(settings: Record<string, string>): Promise<Stage> {
@@ -50,9 +50,9 @@ async function openStage(settings: Record<string, string>): Promise<Stage> {
     program,
     game,
     host,
-    leaveOne: () => void sockets[0]?.destroy(),
+    disconnectOne: () => void sockets[0]?.destroy(),
     get: (path) => fetch(`${program.url}/${path}`, { headers: { host } }),
-    askAndStop(localAddress = '127.0.0.1') {
+    requestAndStop(localAddress = '127.0.0.1') {
       const { hostname, port } = new URL(program.url);
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       const socket = connect({ host: hostname, port: Number(port), localAddress });
@@ -69,12 +69,12 @@ async function openStage(settings: Record<string, string>): Promise<Stage> {
   };
 }
 
-describe('readers that do not read', () => {
-  test('300 of them leave sites, uploads and the API to the others', async () => {
+describe('clients that do not read', () => {
+  test('block no sites, uploads or API requests of others, also if there are 300', async () => {
     await using stage = await openStage({});
     const { s3, program, game } = stage;
     for (let readers = 0; readers < READERS; readers += READERS_AT_ONCE) {
-      const statuses = await Promise.all(Array.from({ length: READERS_AT_ONCE }, () => stage.askAndStop()));
+      const statuses = await Promise.all(Array.from({ length: READERS_AT_ONCE }, () => stage.requestAndStop()));
       expect(new Set(statuses)).toEqual(new Set([200]));
     }
     expect(s3.under_way).toBe(READERS);
@@ -83,18 +83,18 @@ describe('readers that do not read', () => {
     expect((await program.api.get('/health/ready')).status).toBe(200);
   });
 
-  test('of one address have their number, and no more than that; other addresses go on', async () => {
+  test('are limited for each address, without effect on other addresses', async () => {
     await using stage = await openStage({ MUSTER_LIMITS_SCALE: '1' });
-    for (let number = 0; number < 256; number += 1) expect(await stage.askAndStop(FROM_ELSEWHERE)).toBe(200);
-    expect(await stage.askAndStop(FROM_ELSEWHERE)).toBe(429);
+    for (let number = 0; number < 256; number += 1) expect(await stage.requestAndStop(OTHER_ADDRESS)).toBe(200);
+    expect(await stage.requestAndStop(OTHER_ADDRESS)).toBe(429);
     const answer = await stage.get('');
     expect([answer.status, await answer.text()]).toEqual([200, 'small']);
   });
 
-  test('all together have a number: beyond it there is a 503, until one has gone', async () => {
+  test('are limited in all: above the limit there is a 503 until one disconnects', async () => {
     await using stage = await openStage({ BUN_CONFIG_MAX_HTTP_REQUESTS: '20' });
     const { s3, program } = stage;
-    for (let number = 0; number < 10; number += 1) expect(await stage.askAndStop()).toBe(200);
+    for (let number = 0; number < 10; number += 1) expect(await stage.requestAndStop()).toBe(200);
     const refused = await stage.get('');
     expect([refused.status, (await refused.json()).code, refused.headers.get('retry-after')]).toEqual([
       503,
@@ -102,8 +102,8 @@ describe('readers that do not read', () => {
       '1',
     ]);
     expect((await program.api.get('/health/ready')).status).toBe(200);
-    stage.leaveOne();
-    await waitFor(() => s3.under_way === 9, 'the storage to be left too');
+    stage.disconnectOne();
+    await waitFor(() => s3.under_way === 9, 'the request to the storage to end');
     expect((await stage.get('')).status).toBe(200);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { postgresOf } from '../support/processes.ts';
 import { makeHome } from '../support/program.ts';
 
-test('stop: SIGTERM ends the service in half a minute, also while its database stands still', async () => {
+test('stop: SIGTERM ends the service within half a minute even if its database is frozen', async () => {
   await using home = await makeHome({ MUSTER_DEMO: 'off', MUSTER_LOG: 'error' });
   const program = await home.start();
   const postgres = postgresOf(home.data_directory);
@@ -13,7 +13,7 @@ test('stop: SIGTERM ends the service in half a minute, also while its database s
   expect(program.output()).toContain('"event":"service_stopped_late"');
 }, 90_000);
 
-test('stop: SIGHUP, of a terminal that is closed, is a graceful stop', async () => {
+test('stop: SIGHUP, from a closed terminal, is a graceful stop', async () => {
   await using home = await makeHome({ MUSTER_LOG: 'info' });
   const program = await home.start();
   expect(await program.stop('SIGHUP')).toBe(0);

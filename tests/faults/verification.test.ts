@@ -12,7 +12,7 @@ import { waitFor } from '../support/wait.ts';
 const TIMEOUT_MS = 2_000;
 const FAILED = '400 MATCHMAKER_VERIFICATION_FAILED';
 const REQUEST_FAILED = '400 MATCHMAKER_VERIFICATION_REQUEST_FAILED';
-// The operator lets requests go to this one address; what redirects lead to is at another.
+// The operator allows requests to this address only; redirects lead to another.
 const muster = shareService({
   MUSTER_OUTBOUND_ALLOW: '127.0.0.1',
   MUSTER_VERIFICATION_TIMEOUT_MS: String(TIMEOUT_MS),
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => inside[Symbol.asyncDispose]());
 
-describe('a game’s own server that is hostile', () => {
+describe("verification: a game's own server that is hostile", () => {
   const behaviours = Object.entries(hostileTargets('http://127.0.0.5:9/')).map(
     ([behaviour, { serve, comes_to }], index) => ({ behaviour, serve, comes_to, game_mode: `mode-${index}` }),
   );
@@ -55,7 +55,7 @@ describe('a game’s own server that is hostile', () => {
   for (const { behaviour, comes_to, game_mode } of behaviours) {
     const is_accepted = comes_to === 200;
     const outcome = is_accepted ? '200' : typeof comes_to === 'number' ? FAILED : REQUEST_FAILED;
-    test(`${behaviour}: ${outcome}, by one request each`, async () => {
+    test(`${behaviour}: ${outcome}, after one request for each find and create`, async () => {
       const target = targets[Number(game_mode.slice('mode-'.length))];
       const before = await muster.ledger.measure();
       const seats = await Promise.all([
@@ -70,16 +70,16 @@ describe('a game’s own server that is hostile', () => {
     });
   }
 
-  test('one that accepts no connection has no longer than the others', async () => {
+  test('that accepts no connection has the same time limit', async () => {
     expect(outcomeOf(await find(muster, game, { game_modes: ['other-0'] }))).toBe(REQUEST_FAILED);
   });
 
-  test('nothing inside was reached by all of this', () => {
+  test('reaches no internal address in any of these cases', () => {
     expect(inside.connections).toBe(0);
   });
 });
 
-test('while the servers of one namespace answer nobody, others find, verified and not', async () => {
+test('verification: while the servers of one namespace do not answer, others find with and without verification', async () => {
   await using silent = await listenAt('127.0.0.1');
   await using silent_too = await listenAt('127.0.0.1');
   await using provider = openProvider();
@@ -100,44 +100,44 @@ test('while the servers of one namespace answer nobody, others find, verified an
   const plain = await makePuppetGame(patient, {});
   let over = 0;
   const leaving = new AbortController();
-  // More than may be under way to one target, and of one namespace.
+  // More than one target and one namespace may have at a time.
   const stuck = Array.from({ length: 200 }, async (_, index) => {
     const game_modes = [index % 2 === 0 ? 'default' : 'other'];
     await find(patient, hanging, { game_modes }, leaving.signal).catch(() => {});
     over += 1;
   });
-  await waitFor(() => silent.connections + silent_too.connections === 64, 'all that may be under way');
+  await waitFor(() => silent.connections + silent_too.connections === 64, 'as many requests as one namespace may have');
   for (let count = 0; count < 10; count += 1) {
     const answers = await Promise.all([find(patient, plain), find(patient, verifying)]);
     expect(answers.map(outcomeOf)).toEqual(['200', '200']);
   }
-  // All of the first namespace's still wait when the last of the others has his seat.
+  // All finds of the first namespace still wait at the end.
   expect(over).toBe(0);
   leaving.abort();
   await Promise.all(stuck);
 });
 
-describe('under a storm of requests, with a server that answers as it likes', () => {
-  const WAYS = ['yes', 'no', 'broken', 'reset', 'late', 'redirect'] as const;
+describe('verification: many requests, with a server that answers at random', () => {
+  const ANSWERS = ['yes', 'no', 'broken', 'reset', 'late', 'redirect'] as const;
   const REQUESTS = 240;
-  // So long that a busy machine ends none of the good answers.
+  // Long enough for every good answer on a busy machine.
   const stormy = shareService({
     MUSTER_OUTBOUND_ALLOW: '127.0.0.1',
     MUSTER_VERIFICATION_TIMEOUT_MS: '10000',
   });
 
-  test('nobody sits without exactly one yes, and everybody with a seat has had one', async () => {
-    const said = new Map<string, string[]>();
+  test('every seat has exactly one positive answer', async () => {
+    const given = new Map<string, string[]>();
     await using target = await listenAt(
       '127.0.0.1',
-      onRequest((socket, heard) => {
-        const { id, way } = JSON.parse(heard.split('\r\n\r\n')[1] ?? '').verification_data;
-        said.set(id, [...(said.get(id) ?? []), way]);
-        if (way === 'yes') socket.end(answerText(200));
-        else if (way === 'no') socket.end(answerText(403));
-        else if (way === 'broken') socket.end('HTTP/9 nonsense\r\n\r\n');
-        else if (way === 'reset') socket.resetAndDestroy();
-        else if (way === 'redirect') socket.end(answerText(307, { headers: { location: 'http://127.0.0.5/' } }));
+      onRequest((socket, request) => {
+        const { id, answer } = JSON.parse(request.split('\r\n\r\n')[1] ?? '').verification_data;
+        given.set(id, [...(given.get(id) ?? []), answer]);
+        if (answer === 'yes') socket.end(answerText(200));
+        else if (answer === 'no') socket.end(answerText(403));
+        else if (answer === 'broken') socket.end('HTTP/9 nonsense\r\n\r\n');
+        else if (answer === 'reset') socket.resetAndDestroy();
+        else if (answer === 'redirect') socket.end(answerText(307, { headers: { location: 'http://127.0.0.5/' } }));
       }),
     );
     const action = actionAt(target.port);
@@ -150,25 +150,25 @@ describe('under a storm of requests, with a server that answers as it likes', ()
       const path = `/matchmaker/lobbies/${kind === 1 ? 'join' : 'create'}`;
       return stormy.api.post(path, game.public_token, { ...wanted, verification_data });
     };
-    const { body } = await ask(0, { id: 'first', way: 'yes' });
+    const { body } = await ask(0, { id: 'first', answer: 'yes' });
     const { lobby_id } = body.lobby;
     const outcomes = await Promise.all(
       Array.from({ length: REQUESTS }, async (_, index) => {
-        // Mostly yes: a server that mostly fails is left alone, which is another test.
-        const way = index % 3 === 0 ? (WAYS[(index / 3) % WAYS.length] ?? 'yes') : 'yes';
+        // Mostly positive, because a server that mostly fails is paused, which another test checks.
+        const answer = index % 3 === 0 ? (ANSWERS[(index / 3) % ANSWERS.length] ?? 'yes') : 'yes';
         const id = String(index);
-        // Creates are few, for each is a process.
+        // Few creates, because each starts a process.
         const kind = index % 40 === 7 ? 2 : index % 5 === 1 ? 1 : 0;
-        return { id, way, outcome: outcomeOf(await ask(kind, { id, way })) };
+        return { id, answer, outcome: outcomeOf(await ask(kind, { id, answer })) };
       }),
     );
-    for (const { id, way, outcome } of outcomes) {
-      const asked = said.get(id) ?? [];
-      expect(asked.length).toBeLessThanOrEqual(1);
-      if (outcome === '200') expect(asked).toEqual(['yes']);
-      if (outcome === FAILED) expect(['no', 'redirect']).toContain(way);
-      if (['no', 'redirect'].includes(way)) expect([FAILED, REQUEST_FAILED]).toContain(outcome);
-      if (['broken', 'reset', 'late'].includes(way)) expect(outcome).toBe(REQUEST_FAILED);
+    for (const { id, answer, outcome } of outcomes) {
+      const answers = given.get(id) ?? [];
+      expect(answers.length).toBeLessThanOrEqual(1);
+      if (outcome === '200') expect(answers).toEqual(['yes']);
+      if (outcome === FAILED) expect(['no', 'redirect']).toContain(answer);
+      if (['no', 'redirect'].includes(answer)) expect([FAILED, REQUEST_FAILED]).toContain(outcome);
+      if (['broken', 'reset', 'late'].includes(answer)) expect(outcome).toBe(REQUEST_FAILED);
     }
     const seated = outcomes.filter(({ outcome }) => outcome === '200').length + 1;
     const lobbies = await stormy.ledger.lobbiesOf(game.namespace_id);

@@ -10,13 +10,13 @@ import { changesOf, cutListeners, makeWorld, openScribe, type Seats, tagServer, 
 
 const WATCHERS = IS_LONG ? 200 : 90;
 const CHANGES = IS_LONG ? 2_000 : 200;
-/** Many changes may be told as one: changes go on until each watcher has seen so many states. */
+/** Several changes may arrive as one, so changes continue until each watcher has seen this many states. */
 const BODIES_EACH = IS_LONG ? 10 : 3;
 const WRITERS = 10;
-/** What goes wrong, goes wrong one after the other, and is over within this share of the changes. */
+/** Faults happen one after the other, within this share of the changes. */
 const FAULTS = IS_LONG ? 9 : 5;
 const TRIES_AGAIN_AFTER_MS = 25;
-/** Each wait has a limit of its own, which tells what was waited for. */
+/** Each wait has a limit of its own, whose message names it. */
 const TEST_MS = 300_000;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
@@ -29,13 +29,13 @@ const SETTINGS = {
 };
 
 test(
-  'whatever befalls two processes, everybody who watches ends with what there is, and never saw a step back',
+  'watch: whatever happens to two processes, every watcher ends with the current state and never sees a step back',
   async () => {
     console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
     await using database = await openExternalDatabase();
     await using near = await makeHome({ ...SETTINGS, DATABASE_URL: database.url });
     const program = await near.start();
-    // Both are one service to the world.
+    // Both processes have one public address.
     const beside = { DATABASE_URL: database.url, MUSTER_DATACENTER: 'far', MUSTER_PUBLIC_URL: program.url };
     await using far = await makeHome({ ...SETTINGS, ...beside });
     const homes = [near, far];
@@ -54,7 +54,7 @@ test(
       const surroundings: Surroundings = { urls, chance: openChance(seed, place), signal: leaving.signal };
       return place % 2 === 0 ? watchByPolls(history, surroundings) : watchBySocket(history, surroundings);
     });
-    await waitFor(() => histories.every(({ bodies }) => bodies > 0), 'everybody to see something');
+    await waitFor(() => histories.every(({ bodies }) => bodies > 0), 'every watcher to see a state');
 
     const made = { changes: 0 };
     const isEnough = () => made.changes >= CHANGES && histories.every(({ bodies }) => bodies > BODIES_EACH);
@@ -68,15 +68,15 @@ test(
         chance: openChance(seed, 1_000 + place),
       }),
     );
-    const faults = await misfortunes({ homes, programs, world, made, chance: openChance(seed, 2_000) });
+    const faults = await causeFaults({ homes, programs, world, made, chance: openChance(seed, 2_000) });
     await Promise.all(writing);
 
     let last: string[] = [];
     try {
       await waitFor(async () => {
-        last = await unequal(histories, program.url, scribe.lines);
+        last = await findOutdated(histories, program.url, scribe.lines);
         return last.length === 0;
-      }, 'everybody to see what there is');
+      }, 'every watcher to see the current state');
     } catch (error) {
       throw new Error(`${error}\n${last.slice(0, 10).join('\n')}`);
     } finally {
@@ -132,21 +132,21 @@ interface Writing {
   urls: string[];
   made: { changes: number };
   isEnough(): boolean;
-  /** The one who writes the log too. */
+  /** Only one writer writes the log too. */
   scribe: { write(count: number): Promise<void> } | undefined;
   chance: Chance;
 }
 
-/** Makes changes by chance, at whichever process answers, until there are enough. */
+/** Makes random changes at either process until there are enough. */
 async function write({ world, urls, made, isEnough, scribe, chance }: Writing): Promise<void> {
   const seats: Seats = { taken: [] };
   const changes = changesOf(world, seats, async (method, path, token, body) => {
     const headers = { authorization: `Bearer ${token}` };
     const response = await fetch(`${chance.pick(urls)}${path}`, { method, headers, body: JSON.stringify(body) });
     const text = await response.text();
-    // What was cut off may have been done: then doing it again is refused.
+    // A change whose answer was lost may have been made; repeating it may then be refused.
     if (response.status >= 500 && response.status !== 503) throw new Error(`${method} ${path}: ${text}`);
-    if (!response.ok) throw new Unlucky(text);
+    if (!response.ok) throw new LostChange(text);
     return JSON.parse(text);
   });
   const names = ['version', 'name', 'member', 'tags', 'state', 'closed', 'seat', 'seat', 'server'] as const;
@@ -165,14 +165,14 @@ async function write({ world, urls, made, isEnough, scribe, chance }: Writing): 
   }
 }
 
-/** A change that was not made, or of which nobody was told that it was. */
-class Unlucky extends Error {}
+/** A change that was refused, or whose answer was lost. */
+class LostChange extends Error {}
 
 const isAway = (error: unknown): boolean =>
-  error instanceof Unlucky ||
+  error instanceof LostChange ||
   (error instanceof Error && 'code' in error && /ECONN|Connection|Socket/.test(`${error.code}`));
 
-interface Misfortune {
+interface FaultOptions {
   homes: Home[];
   programs: Program[];
   world: World;
@@ -180,9 +180,9 @@ interface Misfortune {
   chance: Chance;
 }
 
-/** Lets happen what happens, spread over the changes. Gives what it was. */
-async function misfortunes({ homes, programs, world, made, chance }: Misfortune): Promise<string[]> {
-  const happened: string[] = [];
+/** Causes the faults, spread over the changes, and returns their names. */
+async function causeFaults({ homes, programs, world, made, chance }: FaultOptions): Promise<string[]> {
+  const caused: string[] = [];
   const restart = async (place: number, signal: 'SIGTERM' | 'SIGKILL') => {
     await programs[place]?.stop(signal);
     const program = await homes[place]?.start();
@@ -192,23 +192,23 @@ async function misfortunes({ homes, programs, world, made, chance }: Misfortune)
     ['stopped', () => restart(chance.below(2), 'SIGTERM')],
     ['killed', () => restart(chance.below(2), 'SIGKILL')],
     ['both killed', () => Promise.all([restart(0, 'SIGKILL'), restart(1, 'SIGKILL')])],
-    ['listeners cut', () => cutListeners(world)],
+    ['notifications cut', () => cutListeners(world)],
   ] as const;
   for (let turn = 0; turn < FAULTS; turn += 1) {
     const due = (CHANGES * turn) / FAULTS;
     await waitFor(() => made.changes >= due, `${due} changes`, TEST_MS);
-    // Each of them is met, then some more.
-    const [name, happen] = kinds[turn] ?? chance.pick(kinds);
-    await happen();
-    happened.push(name);
+    // Each kind happens once, then random ones.
+    const [name, cause] = kinds[turn] ?? chance.pick(kinds);
+    await cause();
+    caused.push(name);
   }
-  return happened;
+  return caused;
 }
 
-/** Who has not seen what a fresh GET gives. */
-async function unequal(histories: WatchHistory[], url: string, lines: number): Promise<string[]> {
+/** Returns the watchers that have not seen what a fresh GET returns. */
+async function findOutdated(histories: WatchHistory[], url: string, lines: number): Promise<string[]> {
   const fresh = new Map<Target, Promise<string>>();
-  const ask = async ({ path, token }: Target) => {
+  const read = async ({ path, token }: Target) => {
     const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } });
     return await response.text();
   };
@@ -218,7 +218,7 @@ async function unequal(histories: WatchHistory[], url: string, lines: number): P
       if (lines_seen !== lines) wrong.push(`${target.path}: ${lines_seen} of ${lines} lines`);
       continue;
     }
-    const now = fresh.get(target) ?? ask(target);
+    const now = fresh.get(target) ?? read(target);
     fresh.set(target, now);
     if ((await now) !== text) wrong.push(`${target.path}:\n  ${text}\n  there is\n  ${await now}`);
   }

@@ -10,21 +10,21 @@ import { waitFor } from '../support/wait.ts';
 const IS_REQUIRED = process.env.MUSTER_TEST_REQUIRED === '1';
 const NODE = Bun.which('node');
 
-/** Somebody who imports the client that the service serves, and prints what he is told until he is told to end. */
+/** A program that imports the client as served, and prints what it receives until its input has a line. */
 const SOURCE = `
 import { connect } from './client.mjs';
 const [url, token] = process.argv.slice(2);
-let asked = 0;
-const giveToken = async () => {
-  asked += 1;
-  if (asked === 1) throw new Error('not now');
+let requested = 0;
+const readToken = async () => {
+  requested += 1;
+  if (requested === 1) throw new Error('not now');
   return token;
 };
-const muster = connect({ url, token: giveToken, timing: { retry_ms: 50 } });
+const muster = connect({ url, token: readToken, timing: { retry_ms: 50 } });
 process.on('uncaughtException', ({ message }) => console.log('thrown', message));
 const stop = muster.watch('/matchmaker/lobbies/list', () => {
   stop();
-  throw new Error('his own');
+  throw new Error('by a callback');
 });
 muster.watch('/matchmaker/lobbies/list', ({ lobbies }) => {
   console.log(typeof WebSocket, 'sees', lobbies.map(({ total_player_count }) => total_player_count).join());
@@ -41,12 +41,12 @@ process.stdin.once('data', () => {
 
 const PROGRAMS: [string, string[], string][] = [
   ['Bun', [process.execPath], 'function'],
-  // Nothing is asked of later versions: they have it anyway.
+  // Later versions need no flag.
   ['Node, with a WebSocket', [NODE ?? 'node', '--experimental-websocket'], 'function'],
   ['Node, without one', [NODE ?? 'node', '--no-experimental-websocket'], 'undefined'],
 ];
 
-describe('the client that the service serves, in a program of', () => {
+describe('client: the served file, in a program of', () => {
   let home: Home;
   let service: Program;
   beforeAll(async () => {
@@ -57,7 +57,7 @@ describe('the client that the service serves, in a program of', () => {
 
   for (const [name, command, has_socket] of PROGRAMS) {
     const is_missing = NODE === null && command[0] === 'node';
-    test.skipIf(is_missing && !IS_REQUIRED)(`${name}${is_missing ? ' (there is no node here)' : ''}`, async () => {
+    test.skipIf(is_missing && !IS_REQUIRED)(`${name}${is_missing ? ' (Node is not installed)' : ''}`, async () => {
       const { url, api } = service;
       await using directory = await openDirectory();
       await Bun.write(join(directory.path, 'client.mjs'), await (await fetch(`${url}/client.js`)).text());
@@ -72,33 +72,33 @@ describe('the client that the service serves, in a program of', () => {
         stdout: 'pipe',
         stderr: 'pipe',
       });
-      let said = '';
+      let output = '';
       const reading = (async () => {
-        for await (const bytes of running.stdout) said += Buffer.from(bytes).toString();
+        for await (const bytes of running.stdout) output += Buffer.from(bytes).toString();
       })();
-      let heard = 0;
-      /** Waits for a line, after those that were waited for before. */
-      const says = (line: RegExp) =>
+      let read_until = 0;
+      /** Waits for a line after those of earlier waits. */
+      const waitForLine = (line: RegExp) =>
         waitFor(() => {
-          const found = line.exec(said.slice(heard));
-          if (found) heard += found.index + found[0].length;
+          const found = line.exec(output.slice(read_until));
+          if (found) read_until += found.index + found[0].length;
           return found !== null;
-        }, `${line} from whom says ${said}`);
+        }, `${line} in the output ${output}`);
 
-      await says(new RegExp(`^${has_socket} sees .*$`, 'm'));
+      await waitForLine(new RegExp(`^${has_socket} sees .*$`, 'm'));
       const body = { game_modes: ['default'] };
       const player = await enterRoom(await api.ok('POST', '/matchmaker/lobbies/find', { token, body }));
-      await says(/sees 1$/m);
+      await waitForLine(/sees 1$/m);
       await player.close();
-      await says(/sees 0$/m);
-      // Closed, it keeps nobody from ending.
+      await waitForLine(/sees 0$/m);
+      // A closed client does not keep its program from ending.
       running.stdin.write('end');
       await running.stdin.end();
       expect(await running.exited).toBe(0);
       await reading;
-      expect(said.match(/thrown .*/g)).toEqual(['thrown his own']);
-      expect(said.match(/refused .*/g)).toEqual(['refused API_NOT_FOUND']);
-      // One for all that is watched, or one for each poll.
+      expect(output.match(/thrown .*/g)).toEqual(['thrown by a callback']);
+      expect(output.match(/refused .*/g)).toEqual(['refused API_NOT_FOUND']);
+      // All watches share one socket; each poll may have a connection of its own.
       if (has_socket === 'function') expect(proxy.connections).toBe(1);
       else expect(proxy.connections).toBeGreaterThan(1);
     });

@@ -9,19 +9,19 @@ import { waitFor } from '../support/wait.ts';
 
 const ROUNDS = IS_LONG ? 20 : 4;
 
-/** Asks for a seat in the demo, so that a game server runs. */
+/** Takes a seat in the demo, so that a game server runs. */
 async function findInDemo(url: string): Promise<void> {
   const page = await (await fetch(`${url}/demo`)).text();
   const token = /const token = '([^']+)'/.exec(page)?.[1];
   await createApi(url).ok('POST', '/matchmaker/lobbies/find', { token, body: { game_modes: ['default'] } });
 }
 
-/** All that the program started ends, a little after `npx` gave the terminal back. */
+/** Waits until everything that the program started has ended, which may be after `npx` returned. */
 async function expectNothingLeft(home: Home): Promise<void> {
   await waitFor(() => home.processes().length === 0, 'PostgreSQL and all game servers to end');
 }
 
-test(`ctrl-C: one press in a terminal, by the command of the README, leaves nothing running, ${ROUNDS} times of ${ROUNDS}`, async () => {
+test(`ctrl-C: one press in a terminal, with the README's command, leaves nothing running (${ROUNDS} times)`, async () => {
   await using home = await makeHome();
   const command = await readmeStartCommand();
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -31,15 +31,15 @@ test(`ctrl-C: one press in a terminal, by the command of the README, leaves noth
     terminal.pressCtrlC();
     await terminal.exited;
     await expectNothingLeft(home);
-    expect(terminal.output()).toContain('Stopping, game servers too.');
+    expect(terminal.output()).toContain('Stopping the service and its game servers.');
   }
 }, 600_000);
 
-test('ctrl-C: signals that one press sends several times are one request', async () => {
+test('ctrl-C: repeated signals of one press count as one request', async () => {
   await using home = await makeHome();
   const { url, pid, exited } = await home.start();
   await findInDemo(url);
-  // Apart from each other, or the kernel would deliver them as one.
+  // Apart from each other, because the kernel merges pending signals.
   for (let sent = 0; sent < 10; sent += 1) {
     signalProcess(pid, 'SIGINT');
     await Bun.sleep(2);
@@ -48,7 +48,7 @@ test('ctrl-C: signals that one press sends several times are one request', async
   expect(home.processes()).toEqual([]);
 }, 90_000);
 
-test('ctrl-C: a press while the program starts leaves no PostgreSQL behind', async () => {
+test('ctrl-C: a press during the start leaves no PostgreSQL behind', async () => {
   await using home = await makeHome();
   const launched = home.launch();
   await waitFor(() => hasPostgres(home), 'PostgreSQL to start');
@@ -56,11 +56,11 @@ test('ctrl-C: a press while the program starts leaves no PostgreSQL behind', asy
   expect(home.processes()).toEqual([]);
 }, 90_000);
 
-test('ctrl-C: a second press leaves at once, and the next start takes over what still runs', async () => {
+test('ctrl-C: a second press ends the program at once, and the next start takes over what still runs', async () => {
   await using home = await makeHome();
   const { pid, output, exited } = await home.start();
   const postmaster = postgresOf(home.data_directory);
-  // A postmaster that is stopped cannot end, so the program would wait for it for a long while.
+  // A stopped postmaster cannot end, so the program would wait for it.
   process.kill(postmaster, 'SIGSTOP');
   try {
     process.kill(pid, 'SIGINT');
@@ -75,7 +75,7 @@ test('ctrl-C: a second press leaves at once, and the next start takes over what 
   expect(home.processes()).toEqual([]);
 }, 90_000);
 
-/** Whether a postmaster runs that would outlive the program. */
+/** Returns whether a postmaster runs, which would outlive the program. */
 function hasPostgres({ data_directory }: Home): boolean {
   try {
     return postgresOf(data_directory) > 0;

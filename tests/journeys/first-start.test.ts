@@ -8,7 +8,7 @@ import { makeHome } from '../support/program.ts';
 import { enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** What the demo page does: find with its public token. */
+/** Finds a seat as the demo page does, with its public token. */
 async function findAsDemoPage(url: string) {
   const page = await (await fetch(`${url}/demo`)).text();
   const token = /const token = '([^']+)'/.exec(page)?.[1];
@@ -17,7 +17,7 @@ async function findAsDemoPage(url: string) {
 }
 
 describe('the first start', () => {
-  test('says where everything is, and has a demo in which two players meet; the next start goes on from there', async () => {
+  test('prints where everything is and has a demo in which two players meet; the next start continues from there', async () => {
     await using home = await makeHome();
     const first = await home.start();
     const token_file = join(home.data_directory, 'administrator-token');
@@ -41,30 +41,30 @@ describe('the first start', () => {
     const one = await enterRoom(await findAsDemoPage(first.url));
     const other = await enterRoom(await findAsDemoPage(first.url));
     expect(other.lobby_id).toBe(one.lobby_id);
-    // Two dots before any player moves.
+    // Both dots are visible before any player moves.
     await waitFor(() => Object.keys(one.positions).length === 2, 'the first player to see both');
-    const [place, other_place] = Object.values(one.positions);
-    expect(other_place).not.toEqual(place);
+    const [position, other_position] = Object.values(one.positions);
+    expect(other_position).not.toEqual(position);
     await seeEachOther(one, other);
 
-    // Ctrl-C ends all that was started: the program, its PostgreSQL and its game servers.
+    // Ctrl-C ends everything that was started: the program, its PostgreSQL and its game servers.
     expect(await first.stop('SIGINT')).toBe(0);
     await Promise.all([one.closed, other.closed]);
     expect(home.processes()).toEqual([]);
 
     const second = await home.start();
-    // Printed once: from now on it is in its file, renewed at each start, and the earlier one stays good.
+    // Only the first start prints the token. Later starts renew it in its file, and earlier tokens stay valid.
     expect(second.output()).not.toContain('usr.');
     expect(second.output()).toContain(token_file);
     for (const token of [first.administrator_token, second.administrator_token]) {
       const again = await second.api.ok('GET', path, { token });
       expect(again.game).toEqual(game);
     }
-    const { games: still } = await second.api.ok('GET', '/cloud/games', { token: second.administrator_token });
-    expect(still.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
+    const { games: games_after } = await second.api.ok('GET', '/cloud/games', { token: second.administrator_token });
+    expect(games_after.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
   }, 90_000);
 
-  test('leaves the demo out when it is told to; whoever comes second is told in one sentence what to do', async () => {
+  test('has no demo if the settings say so; a second program on the same directory or port ends with one sentence', async () => {
     await using database = await openExternalDatabase();
     const settings = { DATABASE_URL: database.url, MUSTER_DEMO: 'off' };
     await using home = await makeHome(settings);

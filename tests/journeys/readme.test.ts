@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { makeHome, type Program } from '../support/program.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
-/** What a slow reader meets: every server of the game has ended before its log is read. */
+/** Ends every server of the game, as happens to a slow reader before the command that reads its log. */
 const END_ALL_SERVERS = `
 SERVERS=/games/$GAME/environments/$PROD/servers
 for id in $(call GET $SERVERS | grep -o '"id":"[^"]*' | cut -d '"' -f 4); do
@@ -26,7 +26,7 @@ test('readme: the commands of the first ten minutes run as printed, also when re
   expect(output).toMatch(/"text":"lobby [0-9a-f-]{36} is ready at port \d+/);
 }, 90_000);
 
-test('readme: field says what came back when it finds nothing, and fails', async () => {
+test('readme: its `field` command prints the answer and fails if the field is missing', async () => {
   await using home = await makeHome();
   const [definitions = ''] = await readSteps(await home.start(), home.data_directory);
   const { exit_code, errors } = await runInBash(
@@ -36,7 +36,7 @@ test('readme: field says what came back when it finds nothing, and fails', async
   expect(errors).toContain('no group_id: {"code":"API_BAD_BODY"');
 }, 90_000);
 
-/** The shell blocks of the first ten minutes, for this program instead of the one that the reader started. */
+/** Returns the shell blocks of the first ten minutes, run against this program. */
 async function readSteps({ url }: Program, data_directory: string): Promise<string[]> {
   const readme = await Bun.file(resolve(ROOT, 'README.md')).text();
   const [, after = ''] = readme.split('## The first ten minutes');

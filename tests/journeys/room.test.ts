@@ -7,7 +7,7 @@ import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
 import { CLOSABLE_ROOM_SOURCE, enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** What the machine of a run has: nothing of it is needed where people develop, all of it where CI runs. */
+/** What CI must have installed; on a developer's machine all of it is optional. */
 const IS_REQUIRED = process.env.MUSTER_TEST_REQUIRED === '1';
 const MISSING = [
   ...(EXECUTABLE === undefined ? ['the executable (MUSTER_TEST_EXECUTABLE=dist/muster)'] : []),
@@ -28,11 +28,11 @@ afterAll(() => {
   if (MISSING.length > 0) console.log(`Not tried, because it is not here: ${MISSING.join(', ')}.`);
 });
 
-test('what CI must have is there', () => {
+test('room: everything that its cases need is installed where CI requires it', () => {
   if (IS_REQUIRED) expect(MISSING).toEqual([]);
 });
 
-describe('from nothing to players in a room, and to the end of it', () => {
+describe('room: from an empty database to players in a room, and to its end', () => {
   for (const one of CASES) {
     test.skipIf(isMissing(one))(
       `${one.program}, ${one.database}`,
@@ -41,7 +41,7 @@ describe('from nothing to players in a room, and to the end of it', () => {
         await using home = await makeHome(database ? { DATABASE_URL: database.url } : {});
         const { api, administrator_token } = await home.start({ command: commandOf(one.program) });
 
-        // A developer makes a game, uploads its server and puts prod on it.
+        // A developer creates a game, uploads its server and deploys it to prod.
         const game = await makeGame(api, administrator_token);
         const build_id = await uploadScript(api, game, CLOSABLE_ROOM_SOURCE);
         await deploy(api, game, {
@@ -52,7 +52,7 @@ describe('from nothing to players in a room, and to the end of it', () => {
         const find = () =>
           api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body: { game_modes: ['default'] } });
 
-        // Two players in one room see each other move; a third is one too many for it.
+        // Two players in one room see each other move. A third one gets a room of its own.
         const first = await enterRoom(await find());
         const second = await enterRoom(await find());
         expect(second.lobby_id).toBe(first.lobby_id);
@@ -60,7 +60,7 @@ describe('from nothing to players in a room, and to the end of it', () => {
         const third = await enterRoom(await find());
         expect(third.lobby_id).not.toBe(first.lobby_id);
 
-        // A lobby that is closed is not found, although there is a seat.
+        // A closed lobby is not found, although it has a free seat.
         const servers = `/games/${game.game_id}/environments/${game.namespace_id}/servers`;
         const { servers: running } = await api.ok('GET', servers, { token: game.cloud_token });
         expect(running).toHaveLength(2);
@@ -72,11 +72,11 @@ describe('from nothing to players in a room, and to the end of it', () => {
         const fourth = await enterRoom(await find());
         expect([first.lobby_id, third.lobby_id]).not.toContain(fourth.lobby_id);
 
-        // Everybody leaves: the room is gone, its processes too, and what it said can be read.
+        // After its players left, the room and its processes end, and its log stays readable.
         expect(findProcessesOf(server_id)).not.toEqual([]);
         await first.close();
         await second.close();
-        await waitFor(() => findProcessesOf(server_id).length === 0, 'the server to be gone');
+        await waitFor(() => findProcessesOf(server_id).length === 0, 'the processes of the server to end');
         const { server } = await api.ok('GET', `${servers}/${server_id}`, { token: game.cloud_token });
         expect(server).toMatchObject({ destroyed_at: expect.any(Number), tags: { lobby_id: first.lobby_id } });
         const text = await waitFor(async () => {
@@ -84,7 +84,7 @@ describe('from nothing to players in a room, and to the end of it', () => {
           const { lines } = await api.ok('GET', path, { token: game.cloud_token });
           const printed: string = lines.map((line: string) => atob(line)).join('\n');
           return printed.match(/has left/g)?.length === 2 ? printed : undefined;
-        }, 'all that the server said');
+        }, 'the whole log of the server');
         expect(text).toContain(`lobby ${first.lobby_id} is ready`);
         expect(text.match(/has come/g)).toHaveLength(2);
         await third.close();

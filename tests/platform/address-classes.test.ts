@@ -5,19 +5,19 @@ import { parseAddressClasses, readAddressClasses } from '../../src/platform/addr
 import { StartError } from '../../src/platform/errors.ts';
 import { makeDataDirectory } from '../support/service.ts';
 
-describe('a list of address classes that is wrong stops the start', () => {
+describe('address classes: a list with a wrong line stops the start', () => {
   test.each([
     ['no class', '1.2.3.4', 'has no class (vpn, proxy, tor, hosting) after the network'],
-    ['a class that there is not', '1.2.3.4 evil', 'has no class'],
+    ['an unknown class', '1.2.3.4 evil', 'has no class'],
     ['two classes', '1.2.3.4 vpn tor', 'has no class'],
-    ['no address', 'example.com vpn', 'does not begin with an address'],
-    ['an address of three numbers', '1.2.3 vpn', 'does not begin with an address'],
+    ['no network', 'example.com vpn', 'does not begin with an address'],
+    ['an address with three numbers', '1.2.3 vpn', 'does not begin with an address'],
     ['an octal number', '010.1.2.3 vpn', 'does not begin with an address'],
-    ['too long a length', '1.2.3.4/33 vpn', 'has no length from 0 to 32 after the slash'],
-    ['too long a length for IPv6', '2001:db8::/129 vpn', 'has no length from 0 to 128 after the slash'],
-    ['no length after the slash', '1.2.3.4/ vpn', 'has no length'],
-    ['a negative length', '1.2.3.4/-1 vpn', 'has no length'],
-    ['two lengths', '1.2.3.4/8/8 vpn', 'has no length'],
+    ['a prefix length that is too long', '1.2.3.4/33 vpn', 'has no length from 0 to 32 after the slash'],
+    ['a prefix length that is too long for IPv6', '2001:db8::/129 vpn', 'has no length from 0 to 128 after the slash'],
+    ['no prefix length after the slash', '1.2.3.4/ vpn', 'has no length'],
+    ['a negative prefix length', '1.2.3.4/-1 vpn', 'has no length'],
+    ['two prefix lengths', '1.2.3.4/8/8 vpn', 'has no length'],
     ['a zone', 'fe80::1%eth0 vpn', 'does not begin with an address'],
     ['IPv4 inside IPv6', '::ffff:1.2.3.4 vpn', 'has an IPv4 address inside IPv6: write it as IPv4'],
   ])('%s', (_what, line, problem) => {
@@ -27,13 +27,13 @@ describe('a list of address classes that is wrong stops the start', () => {
     expect(read).toThrow(problem);
   });
 
-  test('a file that is not there', async () => {
+  test('a list file that does not exist', async () => {
     const path = join(await makeDataDirectory(), 'none.txt');
     await expect(readAddressClasses(path)).rejects.toThrow(`names the file ${path}, which cannot be read`);
   });
 });
 
-describe('an address is of the classes of all networks that it lies in', () => {
+describe('address classes: an address has the classes of every network that contains it', () => {
   const list = parseAddressClasses(
     [
       '# ours',
@@ -62,16 +62,16 @@ describe('an address is of the classes of all networks that it lies in', () => {
     expect(list.classesOf(address) as string[]).toEqual(classes);
   });
 
-  test('/0 holds every address of its kind, and of no other', () => {
+  test('/0 contains every address of its family and none of the other', () => {
     const all = parseAddressClasses('0.0.0.0/0 tor\n::/0 vpn');
     expect([all.classesOf('255.255.255.255'), all.classesOf('ffff::1')]).toEqual([['tor'], ['vpn']]);
   });
 
-  test('no list knows nobody', async () => {
+  test('without a list, an address has no class', async () => {
     expect((await readAddressClasses(undefined)).classesOf('10.0.0.1')).toEqual([]);
   });
 
-  test('a file is read', async () => {
+  test('the list is read from a file', async () => {
     const path = join(await makeDataDirectory(), 'list.txt');
     await writeFile(path, '10.0.0.0/8 hosting\n');
     expect((await readAddressClasses(path)).classesOf('10.0.0.1')).toEqual(['hosting']);

@@ -11,7 +11,7 @@ import { refusalOf } from '../support/refusal.ts';
 
 const PROXIES = '10.0.0.0/8, 192.168.1.1, fd00::/8, ::1';
 
-/** The client's address, when a connection from there sends these headers. */
+/** Returns the client address of a connection from `connected` with this X-Forwarded-For header. */
 function addressOf(connected: string, forwarded: string | undefined, trusted: string | null = PROXIES): string {
   const headers = new Headers(forwarded === undefined ? [] : [['x-forwarded-for', forwarded]]);
   const request = new Request('http://muster', { headers });
@@ -29,21 +29,21 @@ describe('a proxy with a secret', () => {
     return [addresses.of(request, server), addresses.isOfUnknownProxy(request, server)];
   };
 
-  test('is believed when it sends the secret from its address', () => {
+  test('is trusted if it sends the secret from its own address', () => {
     expect(read({ 'muster-proxy-secret': SECRET })).toEqual(['203.0.113.9', false]);
   });
 
-  test('a game server beside it, which does not know the secret, has the address of its connection', () => {
+  test('does not make a game server on its machine trusted, which does not know the secret', () => {
     for (const given of [undefined, '', 'A secret of 22 letters', `${SECRET}x`, SECRET.slice(1)]) {
       expect(read(given === undefined ? {} : { 'muster-proxy-secret': given })).toEqual(['127.0.0.1', true]);
     }
   });
 
-  test('the secret alone, from another address, is worth nothing', () => {
+  test('is not trusted by its secret alone, from another address', () => {
     expect(read({ 'muster-proxy-secret': SECRET }, '10.0.0.1')[0]).toBe('10.0.0.1');
   });
 
-  test('is a must where its address is one of this machine', () => {
+  test('is required where a trusted proxy has an address of this machine', () => {
     for (const text of ['127.0.0.1', '127.0.0.0/8', '::1', '10.0.0.1,::1/128']) {
       const { message } = refusalOf(StartError, () => assertProxiesTold(readTrustedProxies(text)));
       expect(message).toContain('set MUSTER_PROXY_SECRET');
@@ -52,8 +52,8 @@ describe('a proxy with a secret', () => {
   });
 });
 
-describe('addresses: headers of an untrusted sender have no effect', () => {
-  const SAID = [
+describe('addresses: X-Forwarded-For of an untrusted sender has no effect', () => {
+  const FORWARDED = [
     '1.2.3.4',
     '10.0.0.1',
     '1.2.3.4, 10.0.0.1',
@@ -64,21 +64,21 @@ describe('addresses: headers of an untrusted sender have no effect', () => {
     'unknown',
     '1.2.3.4,'.repeat(1_000),
   ];
-  const STRANGERS = ['203.0.113.9', '127.0.0.1', '11.0.0.1', '9.255.255.255', '192.168.1.2', '2001:db8::1', 'fe00::1'];
-  for (const stranger of STRANGERS) {
-    test(stranger, () => {
-      for (const said of SAID) expect(addressOf(stranger, said)).toBe(stranger);
+  const UNTRUSTED = ['203.0.113.9', '127.0.0.1', '11.0.0.1', '9.255.255.255', '192.168.1.2', '2001:db8::1', 'fe00::1'];
+  for (const sender of UNTRUSTED) {
+    test(sender, () => {
+      for (const forwarded of FORWARDED) expect(addressOf(sender, forwarded)).toBe(sender);
     });
   }
 
-  test('nor do those of a proxy if none is trusted', () => {
-    for (const said of SAID) expect(addressOf('10.0.0.1', said, null)).toBe('10.0.0.1');
+  test('a proxy, if none is trusted', () => {
+    for (const forwarded of FORWARDED) expect(addressOf('10.0.0.1', forwarded, null)).toBe('10.0.0.1');
     expect(createAddresses([]).of(new Request('http://muster'), null)).toBe('');
   });
 });
 
-describe('of what a trusted proxy says counts the right-most that is not trusted:', () => {
-  const CASES: [said: string | undefined, client: string][] = [
+describe('addresses: the client is the right-most address that is not a trusted proxy:', () => {
+  const CASES: [forwarded: string | undefined, client: string][] = [
     [undefined, '10.0.0.1'],
     ['', '10.0.0.1'],
     ['203.0.113.9', '203.0.113.9'],
@@ -95,11 +95,11 @@ describe('of what a trusted proxy says counts the right-most that is not trusted
     ['[2001:db8::1]:51234', '2001:db8::1'],
     ['[2001:db8::1]', '2001:db8::1'],
     ['fe80::1%eth0', 'fe80::1'],
-    // All are trusted: the first of them is as far as anybody can see.
+    // If all are trusted, the first one is the farthest known.
     ['10.3.3.3, 10.2.2.2', '10.3.3.3'],
     // Elements of a list may be empty.
     ['203.0.113.9, ,,10.1.1.1,', '203.0.113.9'],
-    // What cannot be read ends it at the last hop that was trusted.
+    // An unreadable element ends the list at the last trusted hop.
     ['unknown', '10.0.0.1'],
     ['203.0.113.9, unknown', '10.0.0.1'],
     ['203.0.113.9, unknown, 10.1.1.1', '10.1.1.1'],
@@ -117,13 +117,13 @@ describe('of what a trusted proxy says counts the right-most that is not trusted
     ['localhost', '10.0.0.1'],
     ["203.0.113.9'; drop table players; --", '10.0.0.1'],
   ];
-  test.each(CASES)('%p: %s', (said, client) => {
-    expect(addressOf('10.0.0.1', said)).toBe(client);
-    // A proxy of IPv4 is the same one when it comes to a socket of IPv6.
-    expect(addressOf('::ffff:10.0.0.1', said)).toBe(client);
+  test.each(CASES)('%p: %s', (forwarded, client) => {
+    expect(addressOf('10.0.0.1', forwarded)).toBe(client);
+    // A proxy with an IPv4 address may connect to an IPv6 socket.
+    expect(addressOf('::ffff:10.0.0.1', forwarded)).toBe(client);
   });
 
-  test('the address that a trusted proxy appends wins over whatever the client sends', () => {
+  test('addresses: the address that a trusted proxy appends wins over whatever the client sends', () => {
     const anything = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
     const near = fc.array(fc.constantFrom('10.1.1.1', 'fd00::1', '203.0.113.1', ',', ' ', 'x', ':1'), {
       maxLength: 200,
@@ -134,19 +134,19 @@ describe('of what a trusted proxy says counts the right-most that is not trusted
           anything,
           near.map((parts) => parts.join(',')),
         ),
-        (said) => {
-          expect(addressOf('10.0.0.1', `${said}, 198.51.100.7`)).toBe('198.51.100.7');
+        (forwarded) => {
+          expect(addressOf('10.0.0.1', `${forwarded}, 198.51.100.7`)).toBe('198.51.100.7');
         },
       ),
     );
   });
 
-  test('of a chain without end only so much is read', () => {
+  test('addresses: a chain of proxies is read up to its limit', () => {
     expect(addressOf('10.0.0.1', `203.0.113.9${', 10.1.1.1'.repeat(1_000)}`)).toBe('10.1.1.1');
   });
 });
 
-describe('an address is counted', () => {
+describe('rate limits count an address by its network:', () => {
   const COUNTED: [address: string, as: string][] = [
     ['203.0.113.9', '203.0.113.9'],
     ['::ffff:203.0.113.9', '203.0.113.9'],
@@ -159,7 +159,7 @@ describe('an address is counted', () => {
   test.each(COUNTED)('%p as %p', (address, as) => expect(networkOf(address)).toBe(as));
 });
 
-describe('trusted proxies are refused, with the one that is wrong:', () => {
+describe('a wrong trusted proxy is refused by name:', () => {
   const WRONG = [
     '10.0.0',
     '10.0.0.0/33',
@@ -177,17 +177,20 @@ describe('trusted proxies are refused, with the one that is wrong:', () => {
     expect(message).toEndWith('with commas in between.');
   });
 
-  test.each(['0.0.0.0/0', '::/0', '::ffff:0.0.0.0/96'])('%p, which is everybody', (text) => {
-    expect(refusalOf(StartError, () => readTrustedProxies(text)).message).toContain('which contains every address');
-  });
+  test.each(['0.0.0.0/0', '::/0', '::ffff:0.0.0.0/96'])(
+    'a trusted network that contains every address is refused: %p',
+    (text) => {
+      expect(refusalOf(StartError, () => readTrustedProxies(text)).message).toContain('which contains every address');
+    },
+  );
 
-  test('and a network of IPv4 that is written as IPv6 is one', () => {
+  test('trusted proxies: an IPv4 network written as IPv6 is an IPv4 network', () => {
     expect(addressOf('10.7.7.7', '203.0.113.9', '::ffff:10.0.0.0/104')).toBe('203.0.113.9');
     expect(addressOf('11.7.7.7', '203.0.113.9', '::ffff:10.0.0.0/104')).toBe('11.7.7.7');
   });
 });
 
-describe('a handler is given the address', () => {
+describe('a handler receives the address', () => {
   let app: TestApp | undefined;
   afterEach(() => app?.[Symbol.asyncDispose]());
 
@@ -197,25 +200,25 @@ describe('a handler is given the address', () => {
     { summary: 'For a test.', allow: 'anyone', response: Type.Object({ address: Type.String() }) },
     async ({ address }) => ({ address }),
   );
-  const ask = async (...headers: string[]) => {
+  const readAddress = async (...headers: string[]) => {
     const head = ['GET /where HTTP/1.1', 'Host: muster', ...headers, 'Connection: close', '', ''].join('\r\n');
     return (await sendRaw(app?.api.base_url ?? '', head)).body.address;
   };
 
-  test('of its connection, whatever headers say', async () => {
+  test('of the connection, whatever the headers are', async () => {
     app = await openTestApp([where]);
-    expect(await ask('X-Forwarded-For: 203.0.113.9', 'X-Real-IP: 203.0.113.9', 'Forwarded: for=203.0.113.9')).toBe(
-      '127.0.0.1',
-    );
+    expect(
+      await readAddress('X-Forwarded-For: 203.0.113.9', 'X-Real-IP: 203.0.113.9', 'Forwarded: for=203.0.113.9'),
+    ).toBe('127.0.0.1');
   });
 
-  test('that a trusted proxy says, in one header or in several', async () => {
+  test('that a trusted proxy sends, in one header or in several', async () => {
     app = await openTestApp([where], { trusted_proxies: '127.0.0.1,10.0.0.0/8' });
-    expect(await ask('X-Forwarded-For: 1.2.3.4, 203.0.113.9, 10.1.1.1')).toBe('203.0.113.9');
-    expect(await ask('X-Forwarded-For: 1.2.3.4', 'x-forwarded-for: 203.0.113.9', 'X-FORWARDED-FOR: 10.1.1.1')).toBe(
-      '203.0.113.9',
-    );
-    expect(await ask('X-Forwarded-For: 203.0.113.9', 'X-Forwarded-For:')).toBe('203.0.113.9');
-    expect(await ask('X-Real-IP: 203.0.113.9')).toBe('127.0.0.1');
+    expect(await readAddress('X-Forwarded-For: 1.2.3.4, 203.0.113.9, 10.1.1.1')).toBe('203.0.113.9');
+    expect(
+      await readAddress('X-Forwarded-For: 1.2.3.4', 'x-forwarded-for: 203.0.113.9', 'X-FORWARDED-FOR: 10.1.1.1'),
+    ).toBe('203.0.113.9');
+    expect(await readAddress('X-Forwarded-For: 203.0.113.9', 'X-Forwarded-For:')).toBe('203.0.113.9');
+    expect(await readAddress('X-Real-IP: 203.0.113.9')).toBe('127.0.0.1');
   });
 });

@@ -2,14 +2,14 @@ import { expect, test } from 'bun:test';
 import { after, systemClock } from '../../src/platform/clock.ts';
 import { createMovedClock } from '../support/clock.ts';
 
-test('a moment so far away from another, ahead or back, leaves that one as it is', () => {
+test('after: returns a moment that many milliseconds later or earlier, and leaves the given one unchanged', () => {
   const moment = new Date('2026-03-01T00:00:00.000Z');
   expect(after(moment, 1_500).toISOString()).toBe('2026-03-01T00:00:01.500Z');
   expect(after(moment, -1).toISOString()).toBe('2026-02-28T23:59:59.999Z');
   expect(moment.toISOString()).toBe('2026-03-01T00:00:00.000Z');
 });
 
-test('the clock of the system tells the time of day; the one of tests too, until it is moved', () => {
+test('systemClock: tells the time of day; so does the test clock until it is advanced', () => {
   const before = Date.now();
   const moved = createMovedClock();
   const times = [systemClock.now(), moved.now()].map((moment) => moment.getTime());

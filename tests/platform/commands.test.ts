@@ -18,19 +18,19 @@ afterAll(() => home[Symbol.asyncDispose]());
 const run = (args: string[], settings: Record<string, string> = {}) =>
   home.run({ command: [...COMMAND, ...args], settings });
 
-test('the program ends with 2 and says where to look, when it is asked for what it does not know', async () => {
-  const HINT = 'set settings in the environment; "muster --help" lists all commands and settings.\n';
-  const WRONG: [args: string[], said: string][] = [
-    [['sreve'], `No command "sreve" exists: ${HINT}`],
-    [['constructor'], `No command "constructor" exists: ${HINT}`],
-    [['serve', '--port=80'], `The command "serve" takes no argument "--port=80": ${HINT}`],
+test('commands: an unknown command or argument exits with 2 and points to --help', async () => {
+  const HINT = 'settings come from the environment; "muster --help" lists all commands and settings.\n';
+  const WRONG: [args: string[], output: string][] = [
+    [['sreve'], `There is no command "sreve": ${HINT}`],
+    [['constructor'], `There is no command "constructor": ${HINT}`],
+    [['serve', '--port=80'], `The command "serve" takes no arguments, but got "--port=80": ${HINT}`],
   ];
   const runs = await Promise.all(WRONG.map(([args]) => run(args)));
   expect(runs).toEqual(WRONG.map(([, output]) => ({ exit_code: 2, output })));
 });
 
-describe('the program ends with 1 and one sentence, when', () => {
-  test('a setting is unknown or wrong, whatever is asked of it that needs settings', async () => {
+describe('a command exits with 1 and one sentence', () => {
+  test('if a setting is unknown or invalid', async () => {
     const [unknown, wrong] = await Promise.all([
       run(['serve'], { MUSTER_PROT: '80' }),
       run(['migrate'], { MUSTER_PORT: 'http' }),
@@ -46,7 +46,7 @@ describe('the program ends with 1 and one sentence, when', () => {
     });
   });
 
-  test('it cannot use its database, whose password it keeps to itself', async () => {
+  test('if it cannot use its database, without printing the password', async () => {
     await using external = await openExternalDatabase();
     const missing = new URL(external.url);
     missing.password = 'hunter2';
@@ -65,8 +65,8 @@ describe('the program ends with 1 and one sentence, when', () => {
   }, 90_000);
 });
 
-describe('the program says', () => {
-  test('all there is to set, and what it is if it is not set', async () => {
+describe('commands', () => {
+  test('--help lists every command and every setting with its default', async () => {
     const [help, also] = await Promise.all([run(['--help'], { MUSTER_PORT: 'wrong' }), run(['serve', '-h'])]);
     expect(help.exit_code).toBe(0);
     expect(also).toEqual(help);
@@ -80,7 +80,7 @@ describe('the program says', () => {
     expect(help.output.split('\n').filter((line) => line.length > 100)).toEqual([]);
   });
 
-  test('which version it is, and what its API is', async () => {
+  test('--version prints the version, openapi the API', async () => {
     const [version, openapi] = await Promise.all([run(['--version']), run(['openapi'])]);
     // A build between two releases has its commit behind the number.
     expect(version.exit_code).toBe(0);
@@ -90,10 +90,10 @@ describe('the program says', () => {
   });
 });
 
-test('migrate makes a new database ready, and does nothing to one that is', async () => {
+test('migrate: prepares a new database, and changes nothing in a current one', async () => {
   await using database = await openExternalDatabase();
   const settings = { DATABASE_URL: database.url };
-  const said = { exit_code: 0, output: 'The database is up to date with this release.\n' };
-  expect(await run(['migrate'], settings)).toEqual(said);
-  expect(await run(['migrate'], settings)).toEqual(said);
+  const done = { exit_code: 0, output: 'The database is up to date with this release.\n' };
+  expect(await run(['migrate'], settings)).toEqual(done);
+  expect(await run(['migrate'], settings)).toEqual(done);
 });

@@ -7,8 +7,8 @@ import { refusalOf } from '../support/refusal.ts';
 
 const refusal = (settings: Record<string, string>): string => refusalOf(StartError, () => readConfig(settings)).message;
 
-/** What is wrong, and what is said of it before the setting's own description. */
-const WRONG: [name: keyof Settings, value: string, said: string][] = [
+/** The invalid value, and the expectation that stands before the setting's own description. */
+const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_HOST', 'my host', 'expected the form ^[A-Za-z0-9.:-]+$'],
   ['MUSTER_HOST', '[::1]', 'expected the form ^[A-Za-z0-9.:-]+$'],
   ...['0', '65536', '-1', '80.5', '0x50', '8e3', 'true', ' ', 'http'].map((value): [keyof Settings, string, string] => [
@@ -79,16 +79,18 @@ const WRONG: [name: keyof Settings, value: string, said: string][] = [
   ['MUSTER_CONNECTIONS_PER_ADDRESS_MAX', '0', 'expected a whole number from 1 to 1000000'],
 ];
 
-describe('a setting that cannot be used is refused, with its name, its value and what to do:', () => {
-  test.each(WRONG)('%s = "%s"', (name, value, said) => {
+describe('config: an invalid setting is refused with its name, its value and what is expected:', () => {
+  test.each(WRONG)('%s = "%s"', (name, value, expectation) => {
     const { description } = Settings.properties[name];
-    expect(refusal({ [name]: value })).toBe(`${name} is "${value}", which cannot be used (${said}). ${description}`);
+    expect(refusal({ [name]: value })).toBe(
+      `${name} is "${value}", which cannot be used (${expectation}). ${description}`,
+    );
   });
 
-  test('and the cases above try every setting whose value can be wrong by itself', () => {
+  test('every setting with a form of its own is among the cases above', () => {
     const tried = new Set<string>(WRONG.map(([name]) => name));
     const others = Object.keys(Settings.properties).filter((name) => !tried.has(name));
-    // Those of secrets are tried below, files where they are read.
+    // Secrets are below; files are in the tests of their readers.
     expect(others.toSorted()).toEqual(
       [
         'MUSTER_DATA',
@@ -107,7 +109,7 @@ describe('a setting that cannot be used is refused, with its name, its value and
     );
   });
 
-  const IMPOSSIBLE: [settings: Record<string, string>, said: string][] = [
+  const IMPOSSIBLE: [settings: Record<string, string>, message: string][] = [
     [
       { MUSTER_HCAPTCHA_SITE_KEY: 'x' },
       'MUSTER_HCAPTCHA_SITE_KEY is set, but MUSTER_HCAPTCHA_SECRET_KEY is not: set both, or neither.',
@@ -153,21 +155,24 @@ describe('a setting that cannot be used is refused, with its name, its value and
     ],
     [
       { MUSTER_SERVER_PORTS: '8000-8080' },
-      'MUSTER_SERVER_PORTS is "8000-8080", where MUSTER_PORT (8080) lies too: choose ports that are not the service\'s own.',
+      'MUSTER_SERVER_PORTS is "8000-8080", which includes MUSTER_PORT (8080): choose a range without it.',
     ],
     [
       { MUSTER_SERVER_PORTS: '9000-9000', MUSTER_PORT: '9000' },
-      'MUSTER_SERVER_PORTS is "9000-9000", where MUSTER_PORT (9000) lies too: choose ports that are not the service\'s own.',
+      'MUSTER_SERVER_PORTS is "9000-9000", which includes MUSTER_PORT (9000): choose a range without it.',
     ],
     ...['30000', '30001'].map((held): [Record<string, string>, string] => [
       { MUSTER_WATCH_HOLD_MS: held, MUSTER_REQUEST_TIMEOUT_MS: '30000' },
-      `MUSTER_WATCH_HOLD_MS (${held}) must be below MUSTER_REQUEST_TIMEOUT_MS (30000): a poll that waits longer than a request may take never answers.`,
+      `MUSTER_WATCH_HOLD_MS (${held}) must be below MUSTER_REQUEST_TIMEOUT_MS (30000): otherwise long polls time out before they answer.`,
     ]),
     [
       { UPSTASH_REDIS_REST_URL: 'https://eu1-x.upstash.io' },
-      'Upstash is set up in part: set UPSTASH_REDIS_REST_TOKEN too, or neither.',
+      'The settings of Upstash are incomplete: set UPSTASH_REDIS_REST_TOKEN too, or neither of the two.',
     ],
-    [{ UPSTASH_REDIS_REST_TOKEN: 'x' }, 'Upstash is set up in part: set UPSTASH_REDIS_REST_URL too, or neither.'],
+    [
+      { UPSTASH_REDIS_REST_TOKEN: 'x' },
+      'The settings of Upstash are incomplete: set UPSTASH_REDIS_REST_URL too, or neither of the two.',
+    ],
     [
       { UPSTASH_REDIS_REST_URL: 'https://eu1-x.upstash.io', UPSTASH_REDIS_REST_TOKEN: 'x', REDIS_URL: 'redis://h' },
       'REDIS_URL and UPSTASH_REDIS_REST_URL are both set: set only one of them.',
@@ -177,23 +182,23 @@ describe('a setting that cannot be used is refused, with its name, its value and
       'REDIS_URL is not a valid address: write it like the example in "muster --help".',
     ],
   ];
-  test.each(IMPOSSIBLE)('%j', (settings, said) => {
-    expect(refusal(settings)).toBe(said);
+  test.each(IMPOSSIBLE)('%j', (settings, message) => {
+    expect(refusal(settings)).toBe(message);
   });
 });
 
-describe('a name that is no setting is refused', () => {
+describe('config: an unknown setting is refused:', () => {
   test.each(['MUSTER_PROT', 'MUSTER_', 'MUSTER_port', 'MUSTER_DATABASE_URL', 'MUSTER___PROTO__'])('%s', (name) => {
     expect(refusal({ [name]: 'hunter2' })).toBe(`${name} is not a setting; "muster --help" lists them all.`);
   });
 
-  test('but not those of other programs', () => {
+  test('settings of other programs are ignored', () => {
     expect(readConfig({ PORT: '1', DATABASE: 'x', XMUSTER_PORT: '1', muster_port: '1' }).port).toBe(8080);
   });
 });
 
-describe('what is said repeats no password', () => {
-  const SECRETIVE: Record<string, string>[] = [
+describe('config: a refusal does not repeat a password:', () => {
+  const WITH_SECRET: Record<string, string>[] = [
     { MUSTER_HCAPTCHA_SECRET_KEY: `hunter2${'x'.repeat(42)}` },
     { MUSTER_TURNSTILE_SECRET_KEY: `hunter2${'x'.repeat(40)}` },
     { MUSTER_TURNSTILE_SECRET_KEY: 'hunter2' },
@@ -210,20 +215,20 @@ describe('what is said repeats no password', () => {
     { S3_ACCESS_KEY_ID: 'hunter2 ' },
     { S3_SECRET_ACCESS_KEY: 'hunter2 ' },
   ];
-  test.each(SECRETIVE)('%j', (settings) => {
-    const said = refusal(settings);
-    expect(said).toContain(Object.keys(settings).join());
-    expect(said).not.toContain('hunter2');
+  test.each(WITH_SECRET)('%j', (settings) => {
+    const message = refusal(settings);
+    expect(message).toContain(Object.keys(settings).join());
+    expect(message).not.toContain('hunter2');
   });
 
-  test('of a database address: how to write one', () => {
+  test('a database address without a scheme is refused with an example', () => {
     expect(refusal({ DATABASE_URL: 'localhost/muster' })).toBe(
       'DATABASE_URL cannot be used (expected the form ^postgres(ql)?://). PostgreSQL 15 or later to use instead of the embedded one: postgres://user:password@host/database.',
     );
   });
 });
 
-describe('settings that can be used', () => {
+describe('config: valid settings', () => {
   test('may all be left out, and an empty one counts as left out', () => {
     const empty = Object.fromEntries(Object.keys(Settings.properties).map((name) => [name, '']));
     const config = readConfig({});
@@ -240,21 +245,20 @@ describe('settings that can be used', () => {
       demo: true,
       datacenter: { slug: 'local', name: 'Local', coordinates: undefined },
       server_host: '127.0.0.1',
-      server_ports: { min: 26_000, max: 31_999 },
-      seat_timeout_ms: 120_000,
-      ready_timeout_ms: 300_000,
-      player_timeout_ms: 28_800_000,
+      servers: { server_ports: { min: 26_000, max: 31_999 } },
+      lobbies: {
+        seat_timeout_ms: 120_000,
+        ready_timeout_ms: 300_000,
+        player_timeout_ms: 28_800_000,
+        receipts_per_second_max: 50,
+      },
       request_timeout_ms: 50_000,
-      receipts_per_second_max: 50,
-      watch_hold_ms: 40_000,
-      watchers_max: 20_000,
-      watchers_per_caller_max: 128,
-      sockets_max: 20_000,
-      sockets_per_caller_max: 64,
+      watch: { watch_hold_ms: 40_000, watchers_max: 20_000, watchers_per_caller_max: 128 },
+      sockets: { sockets_max: 20_000, sockets_per_caller_max: 64 },
     });
   });
 
-  test('are taken as text where text is meant, be it made of digits', () => {
+  test('stay text even if they consist of digits', () => {
     const { datacenter, data_directory } = readConfig({
       MUSTER_DATACENTER: '1',
       MUSTER_DATACENTER_NAME: 'true',
@@ -269,7 +273,7 @@ describe('settings that can be used', () => {
     ['-33.87, 151.21', -33.87, 151.21],
     ['90,-180', 90, -180],
     ['0,0', 0, 0],
-  ])('may say where the datacenter is: %s', (text, latitude, longitude) => {
+  ])('give the coordinates of the datacenter: %s', (text, latitude, longitude) => {
     const { datacenter } = readConfig({ MUSTER_DATACENTER_COORDINATES: text });
     expect(datacenter.coordinates).toEqual({ latitude, longitude });
   });
@@ -295,7 +299,11 @@ describe('settings that can be used', () => {
     ],
     [
       { MUSTER_SERVER_PORTS: '8081-8081', MUSTER_WATCH_HOLD_MS: '1000', MUSTER_REQUEST_TIMEOUT_MS: '1001' },
-      { server_ports: { min: 8081, max: 8081 }, watch_hold_ms: 1_000, request_timeout_ms: 1_001 },
+      {
+        servers: { server_ports: { min: 8081, max: 8081 } },
+        watch: { watch_hold_ms: 1_000 },
+        request_timeout_ms: 1_001,
+      },
     ],
   ];
   test.each(ADDRESSES)('%j', (settings, expected) => {

@@ -17,13 +17,13 @@ import { waitFor } from '../support/wait.ts';
 const UNREADABLE =
   'DATABASE_URL cannot be read: write it as postgres://user:password@host:port/database, with %40 for @ and %2F for / in the password.';
 
-describe('DATABASE_URL, refused in one sentence without its password: it', () => {
+describe('DATABASE_URL is refused in one sentence without its password: it', () => {
   const CASES = [
     { what: 'has a slash in its password', url: 'postgres://user:se/cret@127.0.0.1:5432/things' },
-    { what: 'has a port that is none', url: 'postgres://user:secret@127.0.0.1:99999/things' },
-    { what: 'is encoded wrongly', url: 'postgres://user:secret%zz@127.0.0.1:5432/things' },
+    { what: 'has an invalid port', url: 'postgres://user:secret@127.0.0.1:99999/things' },
+    { what: 'has an invalid percent encoding', url: 'postgres://user:secret%zz@127.0.0.1:5432/things' },
     {
-      what: 'asks for what the driver does not know',
+      what: 'has a parameter that the driver does not know',
       url: 'postgres://user:secret@127.0.0.1/things?target_session_attrs=secret',
     },
   ];
@@ -36,10 +36,10 @@ describe('DATABASE_URL, refused in one sentence without its password: it', () =>
   }
 });
 
-describe('a database that is away', () => {
+describe('describeAbsence', () => {
   const failureOf = (url: string) => rejectionOf(Error, connectDatabase({ url }, 2));
 
-  test('is told by what will pass: nobody listens, or the name is not known yet', async () => {
+  test('describes a refused connection and an unknown host name, which may pass', async () => {
     const port = findFreePort();
     const refused = await failureOf(`postgres://user:secret@127.0.0.1:${port}/things`);
     expect(describeAbsence(refused)).toBe('the database refuses connections (ECONNREFUSED)');
@@ -52,7 +52,7 @@ describe('a database that is away', () => {
     );
   });
 
-  test('is none where a failure has another cause', () => {
+  test('returns undefined for a failure with another cause', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     for (const failure of [new StartError('wrong', { cause }), new Error('a fault of ours'), new TypeError()]) {
       expect(describeAbsence(failure)).toBeUndefined();
@@ -61,7 +61,7 @@ describe('a database that is away', () => {
   });
 });
 
-describe('a server that is reached by TCP', () => {
+describe('a PostgreSQL over TCP', () => {
   const port = findFreePort();
   let place: PostgresPlace;
   beforeAll(async () => {
@@ -86,7 +86,7 @@ describe('a server that is reached by TCP', () => {
       'hostssl encrypted all all scram-sha-256\nhost postgres,closed,none all all scram-sha-256\n',
     );
     await startPostgres(place.cluster, sockets, '-h', '127.0.0.1', '-p', String(port), '-c', 'ssl=on');
-    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to take connections');
+    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to accept connections');
   }, 90_000);
   afterAll(() => place[Symbol.asyncDispose](), 90_000);
 
@@ -99,16 +99,16 @@ describe('a server that is reached by TCP', () => {
   const refusalOf = async (...url: Parameters<typeof urlOf>) =>
     (await rejectionOf(StartError, connectDatabase({ url: urlOf(...url) }, 2))).message;
 
-  test('is connected to, with TLS where that is asked for', async () => {
+  test('is connected to, with TLS if the address asks for it', async () => {
     for (const path of ['postgres', 'postgres?sslmode=prefer', 'encrypted?sslmode=require']) {
       await using database = await connectDatabase({ url: urlOf(path) }, 2);
       expect([...(await database.queries.execute(sql`select 1 as one`))]).toEqual([{ one: 1 }]);
     }
   });
 
-  test('refuses what only an operator can mend, in one sentence', async () => {
+  test('that refuses the connection ends the start with one sentence for the operator', async () => {
     const NOT_LET_IN =
-      'PostgreSQL does not let the user of DATABASE_URL in from this machine: correct the user, change pg_hba.conf, or add ?sslmode=require where only TLS is let in.';
+      'PostgreSQL does not let the user of DATABASE_URL connect from this machine: correct the user, change pg_hba.conf, or add ?sslmode=require if it only accepts TLS.';
     const WRONG_USER = 'PostgreSQL refuses the user or the password of DATABASE_URL: correct them.';
     expect(await refusalOf('postgres', 'muster:wrong')).toBe(WRONG_USER);
     expect(await refusalOf('postgres', 'nobody_at_all:secret')).toBe(WRONG_USER);
@@ -121,19 +121,19 @@ describe('a server that is reached by TCP', () => {
       'The user of DATABASE_URL may not connect to its database: grant CONNECT, or correct the user.',
     );
     expect(await refusalOf('encrypted?sslmode=verify-full')).toBe(
-      'The certificate of the PostgreSQL at DATABASE_URL is not one to trust for that host: install another, or write sslmode=require, which does not check it.',
+      'The certificate of the PostgreSQL at DATABASE_URL is not trusted for that host: install another one, or set sslmode=require, which does not check it.',
     );
   });
 
-  test('has no TLS: one that asks for it is refused in one sentence too', async () => {
+  test('without TLS is refused in one sentence if the address asks for TLS', async () => {
     const { pid = 0, socket_directory = '' } = findPostmaster(place.cluster) ?? {};
     process.kill(pid, 'SIGINT');
     await waitFor(() => findPostmaster(place.cluster) === undefined, 'PostgreSQL to end');
     await startPostgres(place.cluster, socket_directory, '-h', '127.0.0.1', '-p', String(port));
-    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to take connections');
+    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to accept connections');
     for (const sslmode of ['require', 'verify-full']) {
       expect(await refusalOf(`postgres?sslmode=${sslmode}`)).toBe(
-        'DATABASE_URL asks for TLS, which the PostgreSQL there does not have: set ssl = on there, or leave sslmode out.',
+        'DATABASE_URL asks for TLS, which its PostgreSQL does not support: set ssl = on there, or remove sslmode.',
       );
     }
     await using database = await connectDatabase({ url: urlOf('postgres?sslmode=prefer') }, 2);

@@ -45,10 +45,10 @@ const CASES: { refused: string[]; waiting: string[] }[] = [
   },
 ];
 test.skipIf(!MAY_FILTER).each(CASES)(
-  'connection filter: $refused open no connection until they are let in again; others do',
+  'connection filter: $refused cannot open a connection until they are allowed again; others can',
   async ({ refused, waiting }) => {
     const before = open('127.0.0.5');
-    await waitFor(() => before.readyState === 'open', 'a connection of before');
+    await waitFor(() => before.readyState === 'open', 'the connection before the filter');
     refuseNetworks(listener, refused);
     const sockets = new Map(ADDRESSES.map((address) => [address, open(address)]));
     const isOpen = (address: string) => sockets.get(address)?.readyState === 'open';
@@ -59,7 +59,7 @@ test.skipIf(!MAY_FILTER).each(CASES)(
     }
     expect(waiting.filter(isOpen)).toEqual([]);
     refuseNetworks(listener, []);
-    await waitFor(() => ADDRESSES.every(isOpen), 'all to connect');
+    await waitFor(() => ADDRESSES.every(isOpen), 'all connections to open');
     for (const socket of [before, ...sockets.values()]) socket.destroy();
   },
 );

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
-/** The path of a directory that is not there yet. */
+/** Returns the path of a directory that does not exist yet. */
 function newPath(): string {
   count += 1;
   return join(parent, `data-${count}`);
@@ -25,8 +25,8 @@ function newPath(): string {
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-describe('a data directory is refused, with a sentence that says what to do,', () => {
-  test('while another Muster has it; and taken again when that one has gone', () => {
+describe('a data directory is refused with a sentence that says what to do', () => {
+  test('while another Muster uses it, and accepted once that one has ended', () => {
     const path = newPath();
     const first = openDataDirectory(path);
     const { message } = refusalOf(StartError, () => openDataDirectory(path));
@@ -38,7 +38,7 @@ describe('a data directory is refused, with a sentence that says what to do,', (
     expect(second.node_id).toBe(first.node_id);
   });
 
-  test('whatever way leads to it', () => {
+  test('whichever path leads to it', () => {
     const path = newPath();
     using _ = openDataDirectory(path);
     const { message } = refusalOf(StartError, () =>
@@ -57,7 +57,7 @@ describe('a data directory is refused, with a sentence that says what to do,', (
       },
     },
     {
-      name: 'when a file is above it',
+      name: 'when a file is in the place of its parent',
       reason: 'ENOTDIR',
       spoil(path) {
         writeFileSync(path, '');
@@ -82,7 +82,7 @@ describe('a data directory is refused, with a sentence that says what to do,', (
       },
     },
     {
-      name: 'when the name of this machine cannot be read',
+      name: "when this machine's id cannot be read",
       reason: 'EISDIR',
       spoil(path) {
         mkdirSync(join(path, 'node-id'), { recursive: true });
@@ -90,7 +90,7 @@ describe('a data directory is refused, with a sentence that says what to do,', (
       },
     },
     {
-      name: 'when nobody may write there',
+      name: 'when it cannot be written',
       reason: 'E[A-Z]+',
       spoil: () => '/proc/sys/muster',
     },
@@ -101,13 +101,13 @@ describe('a data directory is refused, with a sentence that says what to do,', (
       const { message } = refusalOf(StartError, () => openDataDirectory(path));
       expect(message).toMatch(
         new RegExp(
-          `^The data directory cannot be written at /\\S+ \\(${reason}\\): give this user the right to, or set MUSTER_DATA to another directory\\.$`,
+          `^The data directory cannot be written at /\\S+ \\(${reason}\\): let this user write there, or set MUSTER_DATA to another directory\\.$`,
         ),
       );
     });
   }
 
-  test('and left to the next when it was refused half-way', () => {
+  test('and is unlocked after a refusal half-way', () => {
     const path = newPath();
     mkdirSync(path);
     writeFileSync(join(path, 'servers'), '');
@@ -117,12 +117,12 @@ describe('a data directory is refused, with a sentence that says what to do,', (
     expect(data.path).toBe(path);
   });
 
-  test.skipIf(!IS_ROOT)('when we are root and other users cannot enter it', () => {
+  test.skipIf(!IS_ROOT)('when the service is root and other users cannot enter the directory', () => {
     const path = newPath();
     mkdirSync(path, { mode: 0o700 });
     const { message } = refusalOf(StartError, () => openDataDirectory(join(path, 'data')));
-    expect(message).toContain(`The data directory ${path}/data lies where other users cannot enter`);
-    expect(message).toContain('set MUSTER_DATA to another place, for example /var/lib/muster.');
+    expect(message).toContain(`The data directory ${path}/data is below a directory that other users cannot enter`);
+    expect(message).toContain('set MUSTER_DATA to another directory, for example /var/lib/muster.');
   });
 });
 
@@ -132,7 +132,7 @@ describe('a data directory', () => {
   } as const;
   const FOLDERS = ['postgres', 'objects', 'compressed', 'builds', 'servers', 'programs'] as const;
   for (const umask of [0o022, 0o077, 0o000]) {
-    test(`has the same modes for whoever starts with the umask ${umask.toString(8)}`, () => {
+    test(`has the same modes under any umask: ${umask.toString(8)}`, () => {
       const before = process.umask(umask);
       try {
         using data = openDataDirectory(newPath());
@@ -146,7 +146,7 @@ describe('a data directory', () => {
     });
   }
 
-  test('gets the modes of its folders back when a copy has lost them', () => {
+  test('restores the modes of its folders after a copy has lost them', () => {
     const path = newPath();
     openDataDirectory(path)[Symbol.dispose]();
     for (const name of FOLDERS) chmodSync(join(path, name), name === 'objects' ? 0o777 : 0o700);
@@ -154,7 +154,7 @@ describe('a data directory', () => {
     expect(Object.fromEntries(FOLDERS.map((name) => [name, modeOf(data.folder(name))]))).toEqual(MODES);
   });
 
-  test('keeps the name of this machine', () => {
+  test("keeps this machine's id", () => {
     const path = newPath();
     const first = openDataDirectory(path);
     first[Symbol.dispose]();
@@ -163,7 +163,7 @@ describe('a data directory', () => {
     expect(second.node_id).toBe(first.node_id);
   });
 
-  test('gets a new name when the old one was lost half-written', () => {
+  test('gets a new machine id when the old one was only half written', () => {
     const path = newPath();
     mkdirSync(path);
     writeFileSync(join(path, 'node-id'), '');
@@ -174,7 +174,7 @@ describe('a data directory', () => {
     expect(second.node_id).toBe(first.node_id);
   });
 
-  test('keeps secrets in files that only we can read, also where an open one was', () => {
+  test('keeps secrets in files that only its owner can read, also in place of a readable one', () => {
     using data = openDataDirectory(newPath());
     const file = join(data.path, 'administrator-token');
     writeFileSync(file, 'old', { mode: 0o644 });
@@ -185,7 +185,7 @@ describe('a data directory', () => {
     expect(existsSync(`${file}.unfinished`)).toBe(false);
   });
 
-  test('is free again as soon as the process that had it is killed', async () => {
+  test('is unlocked as soon as the process that holds it is killed', async () => {
     const path = newPath();
     const source = `
       const { openDataDirectory } = await import('${join(import.meta.dir, '../../src/platform/data-directory.ts')}');

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait.ts';
 
 const SHORT = { query_ms: 100, pool_wait_ms: 100, transaction_ms: 100 };
 
-describe('deadlines: no call waits for the database for ever', () => {
+describe('deadlines: every wait for the database ends', () => {
   let opened: AsyncDisposableStack;
   let address: DatabaseAddress;
   let proxied: Awaited<ReturnType<typeof openProxied>>;
@@ -25,7 +25,10 @@ describe('deadlines: no call waits for the database for ever', () => {
     await opened.disposeAsync();
   });
 
-  /** What work gives when it is not late: even opening a connection takes as long as these limits now and then. */
+  /**
+   * Repeats the work until it ends in time: on a busy machine even opening a connection can take as long as these
+   * limits.
+   */
   const whenInTime = <Result>(work: () => Promise<Result>) =>
     waitFor(() => work().catch(() => undefined), 'an answer in time');
 
@@ -35,13 +38,13 @@ describe('deadlines: no call waits for the database for ever', () => {
     expect(DEADLINES).toEqual({ query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 });
   });
 
-  for (const way of ['by its own way', 'over TCP'] as const) {
-    test(`a statement that takes too long, ${way}: DATABASE_BUSY, and PostgreSQL is told to stop`, async () => {
+  for (const way of ['over the socket', 'over TCP'] as const) {
+    test(`a statement that takes too long, ${way}: DATABASE_BUSY, and PostgreSQL cancels it`, async () => {
       await using database = openDatabase(way === 'over TCP' ? { url: proxied.url } : address, 1, SHORT);
-      await using onlooker = openDatabase(address, 1);
+      await using observer = openDatabase(address, 1);
       expect(await codeOf(database.queries.execute(sql`select pg_sleep(60)`))).toBe('DATABASE_BUSY');
       await waitFor(async () => {
-        const rows = await onlooker.queries.execute(
+        const rows = await observer.queries.execute(
           sql`select 1 from pg_stat_activity where state = 'active' and datname = current_database() and query like 'select pg_sleep%'`,
         );
         return rows.length === 0;
@@ -51,9 +54,9 @@ describe('deadlines: no call waits for the database for ever', () => {
     });
   }
 
-  test('a statement and a transaction for which no connection is free: DATABASE_BUSY, and they are not done later', async () => {
+  test('a statement and a transaction without a free connection: DATABASE_BUSY, and neither runs later', async () => {
     await using database = openDatabase(address, 2, { ...SHORT, transaction_ms: 60_000 });
-    await using onlooker = openDatabase(address, 1);
+    await using observer = openDatabase(address, 1);
     const release = Promise.withResolvers<void>();
     const useBoth = () => Promise.all([1, 2].map(() => database.transact((tx) => tx.execute(sql`select 1`))));
     await whenInTime(useBoth);
@@ -65,7 +68,7 @@ describe('deadlines: no call waits for the database for ever', () => {
         await release.promise;
       });
     const held = [hold(), hold()];
-    await waitFor(() => holding === 2, 'all connections to be taken');
+    await waitFor(() => holding === 2, 'all connections to be in use');
     let has_begun = false;
     const codes = await Promise.all([
       codeOf(database.queries.execute(sql`insert into done values ('statement')`)),
@@ -79,13 +82,13 @@ describe('deadlines: no call waits for the database for ever', () => {
     expect(codes).toEqual(['DATABASE_BUSY', 'DATABASE_BUSY']);
     release.resolve();
     await Promise.all(held);
-    // Both connections answer again, so whoever waited for them has had his turn.
+    // Both connections answer again, so earlier waiters have had their turn.
     await whenInTime(useBoth);
     expect(has_begun).toBe(false);
-    expect([...(await onlooker.queries.execute(sql`select name from done`))]).toEqual([]);
+    expect([...(await observer.queries.execute(sql`select name from done`))]).toEqual([]);
   });
 
-  test('a transaction that takes too long: DATABASE_BUSY, and its connection comes back when it ends', async () => {
+  test('a transaction that takes too long: DATABASE_BUSY, and its connection is released when it ends', async () => {
     await using database = openDatabase(address, 1, SHORT);
     const release = Promise.withResolvers<void>();
     const work = database.transact(async (tx) => {
@@ -99,7 +102,7 @@ describe('deadlines: no call waits for the database for ever', () => {
     expect([...rows]).toEqual([]);
   });
 
-  test('a server that takes the connection and says nothing: DATABASE_BUSY', async () => {
+  test('a server that accepts the connection and sends nothing: DATABASE_BUSY', async () => {
     using server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
     const database = openDatabase({ url: `postgres://someone@127.0.0.1:${server.port}/things` }, 1, SHORT);
     expect(await codeOf(database.queries.execute(sql`select 1`))).toBe('DATABASE_BUSY');
@@ -108,12 +111,12 @@ describe('deadlines: no call waits for the database for ever', () => {
     await database[Symbol.asyncDispose]();
   });
 
-  test('a lane whose connection is dead without a word goes on over another one', async () => {
+  test('a dedicated connection whose peer is silent is replaced by another', async () => {
     await using middle = await openProxied(address);
     await using database = openDatabase({ url: middle.url }, 1, { ...DEADLINES, query_ms: 1_000 });
-    const lane = database.openDedicatedConnection();
+    const connection = database.openDedicatedConnection();
     const pidOf = async () => {
-      const [row] = await lane.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+      const [row] = await connection.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
       return row?.pid;
     };
     const first = await whenInTime(pidOf);
@@ -123,7 +126,7 @@ describe('deadlines: no call waits for the database for ever', () => {
     expect(await whenInTime(pidOf)).not.toBe(first);
   });
 
-  test('a server that takes the connection and closes it: DATABASE_UNAVAILABLE at once, with one connection for each try', async () => {
+  test('a server that accepts the connection and closes it: DATABASE_UNAVAILABLE at once, with one connection for each attempt', async () => {
     let connections = 0;
     using server = Bun.listen({
       hostname: '127.0.0.1',

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** A space whose reserve is so many bytes less than what is free. */
+/** Returns a disk space whose reserve is `room_bytes` below the free space. */
 async function openSpace(room_bytes: number) {
   const { bavail, bsize } = await statfs(directory);
   return createDiskSpace({ directory, reserve_bytes: bavail * bsize - room_bytes, events: { emit() {} } });
@@ -29,7 +29,7 @@ async function openSpace(room_bytes: number) {
 
 const codeOf = async (work: Promise<unknown>) => (await rejectionOf(ServiceError, work)).code;
 
-test('disk space: what fits above the reserve is taken, what does not is refused', async () => {
+test('disk space: content that fits above the reserve is accepted, larger content is refused', async () => {
   const space = await openSpace(GIBIBYTE);
   await space.assertRoom(1_000);
   expect(await space.isLow()).toBe(false);
@@ -39,14 +39,14 @@ test('disk space: what fits above the reserve is taken, what does not is refused
   expect(await codeOf(full.assertRoom(0))).toBe('STORAGE_FULL');
 });
 
-test('disk space: a meter refuses the first write below the reserve, and any later one when the space is used up', async () => {
+test('disk space: a meter refuses the first write below the reserve, and every later one when the space is used up', async () => {
   const takeRoom = (await openSpace(GIBIBYTE)).createMeter();
   await takeRoom(1_000);
   expect(await codeOf(takeRoom(2 * GIBIBYTE))).toBe('STORAGE_FULL');
   expect(await codeOf((await openSpace(-GIBIBYTE)).createMeter()(1))).toBe('STORAGE_FULL');
 });
 
-test('objects on disk: one that would use the reserve is refused before its first byte, and leaves nothing', async () => {
+test('objects on disk: an object that would use the reserve is refused before its first byte, and leaves nothing', async () => {
   const objects = createDiskObjects(directory, await openSpace(-GIBIBYTE));
   const content = piecesOf('abc');
   const refusal = await rejectionOf(ServiceError, objects.put('a/0', content, 3));
@@ -55,17 +55,17 @@ test('objects on disk: one that would use the reserve is refused before its firs
   expect(await readdir(directory)).toEqual([]);
 });
 
-test('unpacking: an archive that would use the reserve is refused, however small it is packed', async () => {
+test('unpacking: an archive that would use the reserve is refused, however small it is compressed', async () => {
   const archive = gzipSync(await packTar([{ name: 'large', content: Buffer.alloc(1_000_000) }]));
   const takeRoom = (await openSpace(-GIBIBYTE)).createMeter();
   const unpacking = unpackArchive(new Blob([new Uint8Array(archive)]).stream(), directory, { takeRoom });
   expect(await codeOf(unpacking)).toBe('STORAGE_FULL');
 });
 
-test('fsync that fails leaves no file open', async () => {
+test('syncPath: a failed fsync leaves no file open', async () => {
   const openFiles = async () => (await readdir('/proc/self/fd')).length;
   const before = await openFiles();
-  // A file system without a disk: it can be opened, and not be synced.
+  // A file in /proc can be opened, but not synced.
   for (let time = 0; time < 50; time += 1) await rejectionOf(Error, syncPath('/proc/self'));
   expect(await openFiles()).toBeLessThan(before + 10);
 });
@@ -74,7 +74,7 @@ const disk = await mountSmallDisk(32);
 afterAll(() => disk?.[Symbol.asyncDispose]());
 
 test.skipIf(!disk)(
-  'disk space: a database with no room for its next log file cannot work, and the reason says so',
+  'disk space: a database without room for its next log file is unhealthy, and the reason says so',
   async () => {
     if (!disk) return;
     const space = createDiskSpace({ directory: disk.directory, reserve_bytes: 0, events: { emit() {} } });

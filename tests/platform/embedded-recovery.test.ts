@@ -14,8 +14,8 @@ afterAll(() => place[Symbol.asyncDispose]());
 
 const statusOf = () => readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').split('\n');
 
-test('the embedded PostgreSQL is waited for as long as it recovers, and operators are told that it does', async () => {
-  // A recovery that lasts as long as a file is there.
+test('embedded PostgreSQL: a start waits for as long as recovery takes, and reports it', async () => {
+  // Recovery goes on for as long as this file exists.
   const hold = join(place.directory, 'hold');
   writeFileSync(hold, '');
   appendFileSync(
@@ -26,8 +26,8 @@ test('the embedded PostgreSQL is waited for as long as it recovers, and operator
   place.events.length = 0;
   const opening = place.open({ starts_within_ms: 300, progress_every_ms: 200 });
   const recovering = () => place.events.filter(({ event }) => event === 'database_recovering');
-  // Far longer than it may take to say that it starts.
-  await Promise.race([opening, waitFor(() => recovering().length >= 5, 'the recovery to be told of')]);
+  // Five reports take far longer than a start without recovery may.
+  await Promise.race([opening, waitFor(() => recovering().length >= 5, 'reports of the recovery')]);
   expect(recovering()[0]).toMatchObject({ for_ms: expect.any(Number), last_line: expect.any(String) });
   const [pid, , , , , , , status] = statusOf();
   expect(status?.trim()).toBe('starting');

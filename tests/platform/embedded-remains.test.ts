@@ -23,13 +23,13 @@ import { waitFor } from '../support/wait.ts';
 
 const NOTHING = { emit() {} };
 
-/** What the person who starts the service reads. */
+/** Returns the message that the operator reads. */
 async function startRefusal({ directory }: PostgresPlace, files_directory: string): Promise<string> {
   const opening = connectEmbedded({ directory, files_directory, is_durable: false, events: NOTHING }, 2);
   return (await rejectionOf(StartError, opening)).message;
 }
 
-describe('what an earlier start left behind', () => {
+describe('embedded PostgreSQL: what an earlier start left behind', () => {
   let place: PostgresPlace;
   beforeAll(async () => {
     place = await makePostgresPlace();
@@ -38,7 +38,7 @@ describe('what an earlier start left behind', () => {
     await place[Symbol.asyncDispose]();
   });
 
-  test('a half-made cluster is made anew', async () => {
+  test('an unfinished cluster is created again', async () => {
     const unfinished = `${place.cluster}.unfinished`;
     mkdirSync(join(unfinished, 'base'), { recursive: true });
     writeFileSync(join(unfinished, 'PG_VERSION'), '18\n');
@@ -47,45 +47,45 @@ describe('what an earlier start left behind', () => {
     expect(readdirSync(place.directory).sort()).toEqual(['cluster', 'postgres.log', 'socket']);
   });
 
-  test('notes with the number of a process that is none of ours: it is left alone, and PostgreSQL starts', async () => {
-    // As PostgreSQL's own user: it would take such a process for another server on the cluster.
+  test('a postmaster.pid with the number of another program: that program is left alone, and PostgreSQL starts', async () => {
+    // The program runs as PostgreSQL's user, so PostgreSQL would take it for another server on this cluster.
     const owner = statSync(place.cluster);
-    const stranger = Bun.spawn(['sleep', '60'], {
+    const other = Bun.spawn(['sleep', '60'], {
       uid: owner.uid,
       gid: owner.gid,
       stdio: ['ignore', 'ignore', 'ignore'],
     });
-    const note = [stranger.pid, place.cluster, 1, 5432, join(place.directory, 'socket'), '', '1 1', 'ready   '];
-    writeFileSync(join(place.cluster, 'postmaster.pid'), `${note.join('\n')}\n`);
-    writeFileSync(`${connectionOf(place).path}.lock`, `${note.join('\n')}\n`);
+    const lines = [other.pid, place.cluster, 1, 5432, join(place.directory, 'socket'), '', '1 1', 'ready   '];
+    writeFileSync(join(place.cluster, 'postmaster.pid'), `${lines.join('\n')}\n`);
+    writeFileSync(`${connectionOf(place).path}.lock`, `${lines.join('\n')}\n`);
     {
       await using server = await place.open();
       expect(await query(server, 'select * from kept')).toEqual([]);
     }
-    expect(identifyProcess(stranger.pid)).toMatchObject({ pid: stranger.pid });
-    stranger.kill('SIGKILL');
-    await stranger.exited;
+    expect(identifyProcess(other.pid)).toMatchObject({ pid: other.pid });
+    other.kill('SIGKILL');
+    await other.exited;
   });
 
-  test('an unreadable note', async () => {
+  test('an unreadable postmaster.pid is ignored', async () => {
     writeFileSync(join(place.cluster, 'postmaster.pid'), 'no number\n');
     await using server = await place.open();
     expect(await query(server, 'select * from kept')).toEqual([]);
   });
 
-  test('everything of one that was killed with its service: committed data is there', async () => {
+  test('a server that was killed with its service is started again with all committed data', async () => {
     await place.openAndDie({ is_durable: true });
     const client = { connection: connectionOf(place) };
     await query(client, `insert into kept values ('committed')`);
     for (const pid of findProcessesOf(place.directory)) signalProcess(pid, 'SIGKILL');
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all of it to end');
+    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
     expect(readdirSync(join(place.directory, 'socket')).sort()).toEqual(['.s.PGSQL.5432', '.s.PGSQL.5432.lock']);
     expect(readdirSync(place.cluster)).toContain('postmaster.pid');
     await using server = await place.open();
     expect(await query(server, 'select * from kept')).toEqual([{ word: 'committed' }]);
   });
 
-  test('a server whose socket was taken away is replaced by one that can be reached', async () => {
+  test('a server whose socket was removed is replaced', async () => {
     const pid = await place.openAndDie();
     rmSync(join(place.directory, 'socket/.s.PGSQL.5432'));
     await using server = await place.open();
@@ -93,7 +93,7 @@ describe('what an earlier start left behind', () => {
     expect(identifyProcess(pid)).toBeUndefined();
   });
 
-  test('a directory whose name is too long for a socket has it elsewhere, and nothing stays there', async () => {
+  test('a directory whose path is too long for a socket uses a temporary one, which is removed at the end', async () => {
     const directory = join(place.directory, 'a'.repeat(100));
     mkdirSync(directory, { mode: 0o711 });
     renameSync(place.cluster, join(directory, 'cluster'));
@@ -107,7 +107,7 @@ describe('what an earlier start left behind', () => {
   });
 });
 
-describe('the embedded PostgreSQL does not start, and says why,', () => {
+describe('embedded PostgreSQL: does not start, and says why,', () => {
   let place: PostgresPlace;
   beforeAll(async () => {
     place = await makePostgresPlace();
@@ -117,25 +117,25 @@ describe('the embedded PostgreSQL does not start, and says why,', () => {
     await place[Symbol.asyncDispose]();
   });
 
-  test('on the files of another major version, which it leaves as they are', async () => {
+  test('on the files of another major version, which it leaves unchanged', async () => {
     writeFileSync(join(place.cluster, 'PG_VERSION'), '17\n');
     expect(await startRefusal(place, await sharedFiles())).toBe(
-      `The database in ${place.cluster} was made by PostgreSQL 17, and this Muster carries 18: start the Muster that made it, or set MUSTER_DATA to another directory.`,
+      `The database in ${place.cluster} was created by PostgreSQL 17, but this Muster contains 18: start the Muster that created it, or set MUSTER_DATA to another directory.`,
     );
     expect(readdirSync(place.cluster)).toEqual(['PG_VERSION']);
     expect(readFileSync(join(place.cluster, 'PG_VERSION'), 'utf8')).toBe('17\n');
   });
 
-  test('on files that are no database, with the last lines of its log', async () => {
+  test('on files that are no cluster, with the last lines of its log', async () => {
     writeFileSync(join(place.cluster, 'PG_VERSION'), '18\n');
     const message = await startRefusal(place, await sharedFiles());
     expect(message).toStartWith(
-      'The embedded PostgreSQL does not run here: set DATABASE_URL to a PostgreSQL of your own, or mend what it says.\nthe embedded PostgreSQL did not start:\n',
+      'The embedded PostgreSQL does not run here: correct the problem below, or set DATABASE_URL to your own PostgreSQL.\nthe embedded PostgreSQL did not start:\n',
     );
     expect(message).toContain('postgresql.conf');
   });
 
-  test('where its programs do not run', async () => {
+  test('if its programs cannot be executed', async () => {
     rmSync(place.cluster, { recursive: true });
     const real = await sharedFiles();
     const [version = ''] = readdirSync(real).filter((name) => !name.endsWith('.unfinished'));
@@ -146,7 +146,9 @@ describe('the embedded PostgreSQL does not start, and says why,', () => {
     writeFileSync(initdb, '#!/bin/sh\necho this machine is too old >&2\nexit 1\n');
     chmodSync(initdb, 0o755);
     const message = await startRefusal(place, files_directory);
-    expect(message).toStartWith('The embedded PostgreSQL does not run here: set DATABASE_URL');
+    expect(message).toStartWith(
+      'The embedded PostgreSQL does not run here: correct the problem below, or set DATABASE_URL',
+    );
     expect(message).toContain('initdb failed:\n');
     expect(message).toContain('this machine is too old');
     expect(readdirSync(place.directory)).not.toContain('cluster');

@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 
-/** The postmaster's number, by its own note. */
+/** Returns the pid in `postmaster.pid`. */
 const postmasterOf = ({ cluster }: PostgresPlace): number =>
   Number(readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n')[0]);
 
@@ -26,22 +26,21 @@ describe('the embedded PostgreSQL', () => {
     const first = await place.open();
     await query(first, 'create table kept (word text)', `insert into kept values ('muster')`);
     await first[Symbol.asyncDispose]();
-    // A last worker may be a moment behind its postmaster.
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all of it to be gone');
+    // A last worker may end a moment after its postmaster.
+    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
 
     const second = await place.open();
     expect(second.connection).toEqual(first.connection);
     expect(await query(second, 'select word from kept')).toEqual([{ word: 'muster' }]);
     await second[Symbol.asyncDispose]();
-    // A last worker may be a moment behind its postmaster.
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all of it to be gone');
+    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
   });
 
-  test('is for nobody but us: its files, its socket, its log', async () => {
+  test('is accessible to its owner only: its files, its socket, its log', async () => {
     await using server = await place.open();
-    const { path, ...who } = server.connection;
+    const { path, ...user } = server.connection;
     expect(path).toBe(join(place.directory, 'socket/.s.PGSQL.5432'));
-    expect(who).toEqual({ user: 'muster', database: 'postgres' });
+    expect(user).toEqual({ user: 'muster', database: 'postgres' });
     const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8);
     expect([place.cluster, dirname(path), join(place.directory, 'postgres.log')].map(modeOf)).toEqual([
       '700',
@@ -51,14 +50,14 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(server, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
   });
 
-  test('runs in a session of its own, and as another user when we are root', async () => {
+  test('runs in a session of its own, and as another user if the service is root', async () => {
     await using _ = await place.open();
     const pid = postmasterOf(place);
     expect(sessionOf(pid)).toBe(pid);
     const uid = IS_ROOT ? POSTGRES_USER.uid : process.getuid?.();
     expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toContain(`\nUid:\t${uid}\t${uid}\t${uid}\t${uid}\n`);
     expect(statSync(place.cluster).uid).toBe(uid ?? -1);
-    // Nothing of our environment, which may hold secrets, is passed on.
+    // The service's environment, which may hold secrets, is not passed on.
     const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
       .split('\0')
       .map((entry) => entry.split('=')[0]);
@@ -70,7 +69,7 @@ describe('the embedded PostgreSQL', () => {
     { is_durable: false, fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' },
   ];
   for (const { is_durable, ...wanted } of DURABILITY) {
-    test(`${is_durable ? 'waits for the disk' : 'does not wait for the disk, for tests,'} when it is opened so`, async () => {
+    test(`${is_durable ? 'waits for the disk' : 'does not wait for the disk, for tests,'} if it is opened so`, async () => {
       await using server = await place.open({ is_durable });
       const rows = await query(
         server,
@@ -80,17 +79,16 @@ describe('the embedded PostgreSQL', () => {
     });
   }
 
-  test('is found again when whoever opened it was killed', async () => {
+  test('is found again when the process that opened it was killed', async () => {
     const pid = await place.openAndDie();
     const server = await place.open();
     expect(postmasterOf(place)).toBe(pid);
     expect(await query(server, 'select word from kept')).toEqual([{ word: 'muster' }]);
     await server[Symbol.asyncDispose]();
-    // A last worker may be a moment behind its postmaster.
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all of it to be gone');
+    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
   });
 
-  test('is waited for when it is just stopping, and started again', async () => {
+  test('is awaited while it stops, and then started again', async () => {
     const pid = await place.openAndDie();
     const client = { connection: connectionOf(place) };
     const held = query(
@@ -105,17 +103,20 @@ describe('the embedded PostgreSQL', () => {
         `select 1 from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'`,
       );
       return rows.length > 0;
-    }, 'a client to be at work');
-    // A smart shutdown: it ends when the last client has gone.
+    }, 'the client to run its statement');
+    // A smart shutdown ends when the last client has disconnected.
     process.kill(pid, 'SIGTERM');
-    await waitFor(() => readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').includes('stopping'), 'it to stop');
+    await waitFor(
+      () => readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').includes('stopping'),
+      'PostgreSQL to begin to stop',
+    );
     await using server = await place.open();
     await held;
     expect(postmasterOf(place)).not.toBe(pid);
     expect(await query(server, 'select word from last_word')).toEqual([{ word: 'bye' }]);
   });
 
-  test('is started again when it is killed; whoever uses it just goes on', async () => {
+  test('is restarted after a kill; its users just continue', async () => {
     await using server = await place.open();
     const pid = postmasterOf(place);
     place.events.length = 0;

@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dir, '../..');
 const isCode = (name: string): name is ErrorCode => name in CATALOGUE;
 const CODES = Object.keys(CATALOGUE).filter(isCode);
 
-/** The codes that the source throws, or hands to what throws them; those that routes and documents only list do not count. */
+/** Returns the codes that the source throws or passes on; a code that only routes or documents list does not count. */
 async function readThrown(): Promise<Set<string>> {
   const thrown = new Set<string>();
   for await (const path of new Bun.Glob('src/**/*.ts').scan({ cwd: ROOT })) {
@@ -20,16 +20,16 @@ async function readThrown(): Promise<Set<string>> {
   return thrown;
 }
 
-describe('the catalogue of errors', () => {
-  test("has only statuses that Rivet's clients distinguish, and no 409, which they repeat", () => {
+describe('the error catalogue', () => {
+  test("has only statuses that Rivet's clients distinguish; 409 is not among them, because they repeat it", () => {
     const statuses = new Set<number>(CODES.map((code) => CATALOGUE[code].status));
     expect([...statuses].sort()).toEqual([400, 401, 403, 404, 413, 429, 500, 503]);
   });
 
-  test('has 404 for codes of missing things, and for no other', () => {
-    const by_name = CODES.filter((code) => code.endsWith('_NOT_FOUND') && code !== 'TOKEN_REFRESH_NOT_FOUND');
+  test('has status 404 for codes of missing things and for no other', () => {
+    const names = CODES.filter((code) => code.endsWith('_NOT_FOUND') && code !== 'TOKEN_REFRESH_NOT_FOUND');
     const by_status = CODES.filter((code) => CATALOGUE[code].status === 404);
-    expect(by_status).toEqual(by_name);
+    expect(by_status).toEqual(names);
   });
 
   test("has Rivet's statuses for the codes that are not 400 there (field-behaviour 3.2)", () => {
@@ -49,34 +49,34 @@ describe('the catalogue of errors', () => {
     for (const [code, status] of Object.entries(FIELD)) expect(CATALOGUE).toHaveProperty([code, 'status'], status);
   });
 
-  test.each(CODES)('%s is one sentence or two for the caller', (code) => {
+  test.each(CODES)('%s has a message of one or two sentences', (code) => {
     const { message } = CATALOGUE[code];
     expect(code).toMatch(/^[A-Z]+(_[A-Z]+)*$/);
     expect(message).toMatch(/^[A-Z"].*[^.]\.$/);
     expect(message).not.toMatch(/ {2}|\n|\bsql\b|undefined/i);
-    // What stands between braces is filled in: nothing of them is left that is no parameter.
+    // Everything in braces is a parameter.
     expect(message.replace(/\{[a-z]+(_[a-z]+)*\}/g, '')).not.toMatch(/[{}]/);
   });
 
-  test('is in the order of the alphabet', () => {
+  test('is sorted by code', () => {
     expect(CODES).toEqual(CODES.toSorted());
   });
 
-  test('leads each code to a place of its own in the documentation', () => {
+  test('gives each code its own anchor in the documentation', () => {
     const anchors = CODES.map(documentationAnchor);
     expect(new Set(anchors).size).toBe(CODES.length);
     for (const anchor of anchors) expect(anchor).toMatch(/^[a-z]+(-[a-z]+)*$/);
     expect(documentationAnchor('MATCHMAKER_LOBBY_FULL')).toBe('matchmaker-lobby-full');
   });
 
-  test('has no code that nothing throws', async () => {
+  test('has no code that is never thrown', async () => {
     const thrown = await readThrown();
     expect(CODES.filter((code) => !thrown.has(code))).toEqual([]);
   });
 });
 
-describe('an error of the catalogue', () => {
-  test('has its parameters filled in, whatever is in them, and nothing twice', () => {
+describe('a ServiceError', () => {
+  test('has its parameters filled in literally, once', () => {
     const { message } = new ServiceError('API_BAD_QUERY_PARAMETER', {
       parameter: '$& {error}',
       error: "$1 {parameter} $'",
@@ -84,7 +84,7 @@ describe('an error of the catalogue', () => {
     expect(message).toBe(`The query parameter "$& {error}" is invalid: $1 {parameter} $'.`);
   });
 
-  test('has what was said of it, and says when to come back only if that is of use', () => {
+  test('has the status, message and retry time of its code, and what the thrower adds', () => {
     const plain = new ServiceError('GROUP_FULL', { max: 7 });
     expect(plain).toMatchObject({ code: 'GROUP_FULL', status: 400, metadata: undefined, retry_after_ms: undefined });
     expect(plain.message).toBe('The group already has the maximum of 7 members. Remove one first.');

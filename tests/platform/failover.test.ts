@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait.ts';
 const REPLACED_WITHIN_MS = 20_000;
 const POOL = 3;
 
-describe('a database with a standby', () => {
+describe('failover: a database with a standby', () => {
   let servers: ReplicatedPostgres;
   beforeAll(async () => {
     servers = await openReplicated('create table notes (note text)');
@@ -20,65 +20,65 @@ describe('a database with a standby', () => {
     await servers[Symbol.asyncDispose]();
   }, 90_000);
 
-  /** Everything that Muster has open to a database, over a way that leads to the primary. */
+  /** Opens all connections that Muster has to a database, through a proxy that leads to the primary. */
   async function openEverything() {
     await using opened = new AsyncDisposableStack();
     const proxy = opened.use(await openTcpProxy(servers.primary));
     const { user, database: name } = servers.primary;
     const database = opened.use(openDatabase({ url: `postgres://${user}@127.0.0.1:${proxy.port}/${name}` }, POOL));
-    const lane = database.openDedicatedConnection();
-    const heard: string[] = [];
+    const dedicated = database.openDedicatedConnection();
+    const received: string[] = [];
     await database.listen(
-      'news',
-      (payload) => heard.push(payload),
+      'notes_changed',
+      (payload) => received.push(payload),
       () => {},
     );
-    /** What becomes of a write on each connection. */
+    /** Returns the outcome of a write on each connection. */
     const write = () =>
-      Promise.all([outcomeOfWrite(lane), ...Array.from({ length: POOL }, () => outcomeOfWrite(database.queries))]);
+      Promise.all([outcomeOfWrite(dedicated), ...Array.from({ length: POOL }, () => outcomeOfWrite(database.queries))]);
     const everything = opened.move();
-    return { proxy, database, heard, write, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+    return { proxy, database, received, write, [Symbol.asyncDispose]: () => everything.disposeAsync() };
   }
 
   const isRefused = (outcomes: string[]) => outcomes.every((outcome) => outcome === 'DATABASE_UNAVAILABLE');
   const isWritten = (outcomes: string[]) => outcomes.every((outcome) => outcome === 'written');
 
-  test('the way leads to the standby for a moment: every connection goes back to the primary', async () => {
+  test('the address leads to the standby for a moment: every connection returns to the primary', async () => {
     await using muster = await openEverything();
-    const { proxy, database, heard, write } = muster;
+    const { proxy, database, received, write } = muster;
     expect(isWritten(await write())).toBe(true);
     await proxy.leadTo(servers.standby);
     await waitFor(async () => isRefused(await write()), 'writes to be refused');
     expect(await checkDatabase(database)).toBe('the database is a standby, which takes no writes');
-    // Connections to the standby stay open: only what uses them can find out that the way leads elsewhere.
+    // Connections to the standby stay open, so only their users can find out that the address leads elsewhere now.
     proxy.leadNewTo(servers.primary);
     await waitFor(async () => isWritten(await write()), 'writes on every connection', REPLACED_WITHIN_MS);
     expect(await checkDatabase(database)).toBeUndefined();
     await waitFor(
       async () => {
-        await query({ connection: servers.primary }, `select pg_notify('news', 'hello')`);
-        return heard.length > 0;
+        await query({ connection: servers.primary }, `select pg_notify('notes_changed', 'hello')`);
+        return received.length > 0;
       },
-      'news from the primary',
+      'a notification from the primary',
       REPLACED_WITHIN_MS,
     );
   }, 90_000);
 
-  test('the standby takes over: writes succeed there, and its news are heard', async () => {
+  test('the standby takes over: writes and notifications go to it', async () => {
     await using muster = await openEverything();
-    const { proxy, database, heard, write } = muster;
+    const { proxy, database, received, write } = muster;
     expect(isWritten(await write())).toBe(true);
     await proxy.leadTo(servers.standby);
     await waitFor(async () => isRefused(await write()), 'writes to be refused');
     await servers.promote();
     await waitFor(async () => isWritten(await write()), 'writes on every connection', REPLACED_WITHIN_MS);
-    await waitFor(async () => (await checkDatabase(database)) === undefined, 'the database to be as it should');
+    await waitFor(async () => (await checkDatabase(database)) === undefined, 'the database to be healthy');
     await waitFor(
       async () => {
-        await database.queries.execute(sql`select pg_notify('news', 'hello')`);
-        return heard.length > 0;
+        await database.queries.execute(sql`select pg_notify('notes_changed', 'hello')`);
+        return received.length > 0;
       },
-      'news from the server that took over',
+      'a notification from the promoted server',
       REPLACED_WITHIN_MS,
     );
   }, 90_000);

@@ -27,13 +27,13 @@ const failureOf = (work: PromiseLike<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** PostgreSQL raises this error itself. */
+/** Makes PostgreSQL itself raise this error. */
 const raise = (sqlstate: string) =>
   failureOf(
     database.queries.execute(sql.raw(`do $$ begin raise exception 'a secret' using errcode = '${sqlstate}'; end $$`)),
   );
 
-describe('what goes wrong in the database is told to the caller as', () => {
+describe('database failures: the caller gets', () => {
   const CODES: { sqlstate: string; what: string; code: ErrorCode | undefined }[] = [
     { sqlstate: '08006', what: 'a lost connection', code: 'DATABASE_UNAVAILABLE' },
     { sqlstate: '53100', what: 'a full disk', code: 'STORAGE_FULL' },
@@ -41,20 +41,20 @@ describe('what goes wrong in the database is told to the caller as', () => {
     { sqlstate: '53300', what: 'too many connections', code: 'DATABASE_UNAVAILABLE' },
     { sqlstate: '57P01', what: 'a shutdown', code: 'DATABASE_UNAVAILABLE' },
     { sqlstate: '57P02', what: 'a crash', code: 'DATABASE_UNAVAILABLE' },
-    { sqlstate: '57P03', what: 'a start that is not done', code: 'DATABASE_UNAVAILABLE' },
-    { sqlstate: '25006', what: 'a server that may only be read', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '57P03', what: 'a start that has not ended', code: 'DATABASE_UNAVAILABLE' },
+    { sqlstate: '25006', what: 'a read-only server', code: 'DATABASE_UNAVAILABLE' },
     { sqlstate: '58030', what: 'a disk that fails', code: 'DATABASE_UNAVAILABLE' },
     { sqlstate: '57014', what: 'a statement that took too long', code: 'DATABASE_BUSY' },
-    { sqlstate: '55P03', what: 'a lock that was not given', code: 'DATABASE_BUSY' },
+    { sqlstate: '55P03', what: 'a lock that was not available', code: 'DATABASE_BUSY' },
     { sqlstate: '25P03', what: 'a transaction that was idle too long', code: 'DATABASE_BUSY' },
-    { sqlstate: '40001', what: 'transactions that cannot be put in order', code: 'DATABASE_BUSY' },
+    { sqlstate: '40001', what: 'a serialization failure', code: 'DATABASE_BUSY' },
     { sqlstate: '40P01', what: 'a deadlock', code: 'DATABASE_BUSY' },
-    { sqlstate: '23505', what: 'a row that is there already', code: undefined },
-    { sqlstate: '42P01', what: 'a table that is not there', code: undefined },
-    { sqlstate: '22P02', what: 'a value that cannot be read', code: undefined },
+    { sqlstate: '23505', what: 'a duplicate key', code: undefined },
+    { sqlstate: '42P01', what: 'a missing table', code: undefined },
+    { sqlstate: '22P02', what: 'an invalid value', code: undefined },
   ];
   for (const { sqlstate, what, code } of CODES) {
-    test(`${code ?? 'a fault of ours'}: ${what} (${sqlstate})`, async () => {
+    test(`${code ?? 'ERROR'}: ${what} (${sqlstate})`, async () => {
       const failure = await raise(sqlstate);
       expect(toServiceError(failure)?.code).toBe(code);
       const { status, retry_after_ms } = toCallersError(failure);
@@ -70,36 +70,42 @@ describe('what goes wrong in the database is told to the caller as', () => {
 
   const UNREACHABLE: { what: string; address: DatabaseAddress }[] = [
     {
-      what: 'a server without a listener',
+      what: 'a port without a listener',
       address: { url: `postgres://someone@127.0.0.1:${findFreePort()}/things` },
     },
-    { what: 'there is no socket', address: { path: '/nowhere/.s.PGSQL.5432', user: 'someone', database: 'things' } },
+    {
+      what: 'a socket that does not exist',
+      address: { path: '/nowhere/.s.PGSQL.5432', user: 'someone', database: 'things' },
+    },
   ];
   for (const { what, address } of UNREACHABLE) {
     test(`DATABASE_UNAVAILABLE: ${what}, for a query and for a transaction`, async () => {
-      await using nobody = openDatabase(address, 1);
+      await using unreachable = openDatabase(address, 1);
       const failures = [
-        await failureOf(nobody.queries.execute(sql`select 1`)),
-        await failureOf(nobody.transact((tx) => tx.execute(sql`select 1`))),
+        await failureOf(unreachable.queries.execute(sql`select 1`)),
+        await failureOf(unreachable.transact((tx) => tx.execute(sql`select 1`))),
       ];
       expect(failures.map((failure) => toServiceError(failure)?.code)).toEqual(Array(2).fill('DATABASE_UNAVAILABLE'));
     });
   }
 
   const NOT_THE_DATABASE: { what: string; work(): Promise<unknown> }[] = [
-    { what: 'a file that is not there', work: () => readFile('/nowhere/file') },
-    { what: 'a request of our own that nobody takes', work: () => fetch(`http://127.0.0.1:${findFreePort()}/`) },
-    { what: 'no error at all', work: async () => Promise.reject('a word') },
+    { what: 'a file that does not exist', work: () => readFile('/nowhere/file') },
+    {
+      what: "a refused connection of the service's own request",
+      work: () => fetch(`http://127.0.0.1:${findFreePort()}/`),
+    },
+    { what: 'a rejection that is no Error', work: async () => Promise.reject('a word') },
   ];
   for (const { what, work } of NOT_THE_DATABASE) {
-    test(`a fault of ours: ${what}`, async () => {
+    test(`ERROR: ${what}`, async () => {
       const failure = await failureOf(work());
       expect(toServiceError(failure)).toBeUndefined();
       expect(toCallersError(failure)).toMatchObject({ code: 'ERROR', status: 500 });
     });
   }
 
-  test('what a transaction refused by itself, whatever wraps it', async () => {
+  test('the ServiceError that a transaction threw, also if another error wraps it', async () => {
     const refusal = new ServiceError('VERSION_NOT_FOUND', {});
     const failure = await failureOf(
       database.transact(() => Promise.reject(new Error('while deploying', { cause: refusal }))),
@@ -108,7 +114,7 @@ describe('what goes wrong in the database is told to the caller as', () => {
   });
 });
 
-test('nothing of the statement, its parameters or the server is in what the caller reads', async () => {
+test('database failures: no part of the statement, its parameters or the server is in the body of an error', async () => {
   const FAILURES = [
     await failureOf(database.queries.execute(sql`insert into no_table (secret) values (${'parameter'})`)),
     await failureOf(database.transact((tx) => tx.execute(sql`select ${'parameter'}::int`))),
@@ -118,14 +124,14 @@ test('nothing of the statement, its parameters or the server is in what the call
   const bodies = await Promise.all(
     FAILURES.map((failure) => errorResponse(toCallersError(failure), 'ray', 'http://muster').json()),
   );
-  const plain = (code: string, message: string, anchor: string) => ({
+  const bodyOf = (code: string, message: string, anchor: string) => ({
     code,
     message,
     ray_id: 'ray',
     documentation: `http://muster/docs/errors#${anchor}`,
   });
-  const busy = plain('DATABASE_BUSY', 'The database is too busy to answer in time. Try again.', 'database-busy');
-  const full = plain(
+  const busy = bodyOf('DATABASE_BUSY', 'The database is too busy to answer in time. Try again.', 'database-busy');
+  const full = bodyOf(
     'STORAGE_FULL',
     "The service's disk is full. Try again after its operator has freed space.",
     'storage-full',
@@ -138,7 +144,7 @@ test('nothing of the statement, its parameters or the server is in what the call
   }
 });
 
-test('a row that is there already is known by the name of its constraint', async () => {
+test('isTaken: recognizes a duplicate key by the name of its constraint', async () => {
   const insert = () => database.queries.execute(sql`insert into things values ('one')`);
   await insert();
   const failure = await failureOf(insert());

@@ -3,7 +3,8 @@ import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';
 import { createWatchedCache } from '../../src/platform/watch/cache.ts';
 import { openFeed } from '../../src/platform/watch/feed.ts';
-import { readEpoch, readVersions, touch } from '../../src/platform/watch/versions.ts';
+import { CHANGES_CHANNEL } from '../../src/platform/watch/notifications.ts';
+import { deleteTopics, readEpoch, readVersions, touch } from '../../src/platform/watch/versions.ts';
 import type { Watchable } from '../../src/platform/watch/views.ts';
 import { openWatch } from '../../src/platform/watch/watch.ts';
 import { openTestDatabase } from '../support/database.ts';
@@ -14,7 +15,7 @@ import { answerOf, openWatchingNode, type WatchingNode, watchWords } from '../su
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;
-/** The writer has a connection of its own. */
+/** Has connections of its own. */
 let writer: Database;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
@@ -28,30 +29,32 @@ afterAll(async () => {
 const newTopic = (): string => `test:${crypto.randomUUID()}`;
 const touchOnce = (...topics: string[]) => writer.transact((tx) => touch(tx, topics));
 
-interface News {
+interface Notification {
   topic: string;
   version: number | undefined;
 }
 
+const byTopic = (one: Notification, other: Notification) => one.topic.localeCompare(other.topic);
+
 describe('feed: a notification', () => {
   let node: WatchingNode;
-  let heard: News[];
+  let received: Notification[];
   beforeEach(async () => {
     node = await openWatchingNode(address);
-    heard = [];
+    received = [];
   });
   afterEach(async () => {
     await node[Symbol.asyncDispose]();
   });
 
-  const subscribe = (topic: string) => node.feed.subscribe(topic, (version) => heard.push({ topic, version }));
-  const hear = (topic: string, version: number) =>
+  const subscribe = (topic: string) => node.feed.subscribe(topic, (version) => received.push({ topic, version }));
+  const waitForNotification = (topic: string, version: number) =>
     waitFor(
-      () => heard.some((news) => news.topic === topic && news.version === version),
+      () => received.some((notification) => notification.topic === topic && notification.version === version),
       `version ${version} of ${topic}`,
     );
 
-  test('comes when the transaction commits, with the version, to all subscribers', async () => {
+  test('comes to all subscribers when the transaction commits, with the version', async () => {
     const topic = newTopic();
     subscribe(topic);
     subscribe(topic);
@@ -66,12 +69,12 @@ describe('feed: a notification', () => {
     const other = newTopic();
     subscribe(other);
     await touchOnce(other);
-    await hear(other, 1);
-    expect(heard).toEqual([{ topic: other, version: 1 }]);
+    await waitForNotification(other, 1);
+    expect(received).toEqual([{ topic: other, version: 1 }]);
     commit.resolve();
     await work;
-    await hear(topic, 1);
-    expect(heard.slice(1)).toEqual([
+    await waitForNotification(topic, 1);
+    expect(received.slice(1)).toEqual([
       { topic, version: 1 },
       { topic, version: 1 },
     ]);
@@ -86,46 +89,80 @@ describe('feed: a notification', () => {
     });
     await rejectionOf(Error, failed);
     await touchOnce(topic);
-    await hear(topic, 1);
-    expect(heard).toEqual([{ topic, version: 1 }]);
+    await waitForNotification(topic, 1);
+    expect(received).toEqual([{ topic, version: 1 }]);
   });
 
-  test('comes for each touched topic once, in the order of commits', async () => {
+  test('comes once for each touched topic, in the order of commits', async () => {
     const [one, two] = [newTopic(), newTopic()].sort();
-    if (one === undefined || two === undefined) throw new Error('two topics are two');
+    if (one === undefined || two === undefined) throw new Error('there are two topics');
     subscribe(one);
     subscribe(two);
     await touchOnce(two, one, two);
     await touchOnce(one);
-    await hear(one, 2);
-    expect(heard).toEqual([
+    await waitForNotification(one, 2);
+    expect(received).toEqual([
       { topic: one, version: 1 },
       { topic: two, version: 1 },
       { topic: one, version: 2 },
     ]);
   });
 
-  test('does not come after unsubscribing, but does to other subscribers', async () => {
-    const topic = newTopic();
-    const leave = subscribe(topic);
-    const other: number[] = [];
-    node.feed.subscribe(topic, (version) => other.push(version ?? 0));
-    leave();
-    leave();
-    await touchOnce(topic);
-    await waitFor(() => other.length > 0, 'the other to hear');
-    expect({ heard, other }).toEqual({ heard: [], other: [1] });
+  test('names many topics of one transaction, however long their names are', async () => {
+    const long = 'of a long name '.repeat(20).replaceAll(' ', '-');
+    const changed = Array.from({ length: 500 }, (_, number) => (number % 5 === 0 ? newTopic() + long : newTopic()));
+    const payloads: string[] = [];
+    await node.database.listen(
+      CHANGES_CHANNEL,
+      (payload) => payloads.push(payload),
+      () => {},
+    );
+    for (const topic of changed) subscribe(topic);
+    await touchOnce(...changed);
+    await waitFor(() => received.length === changed.length, 'all topics');
+    expect(received.toSorted(byTopic)).toEqual(changed.map((topic) => ({ topic, version: 1 })).toSorted(byTopic));
+    expect(payloads.length).toBeLessThan(15);
+    expect(Math.max(...payloads.map((payload) => Buffer.byteLength(payload)))).toBeGreaterThan(6_000);
   });
 
-  test('may make its listener unsubscribe, and still reaches the others', async () => {
+  test('of a process of an older release, with one topic, comes too', async () => {
     const topic = newTopic();
-    const leave = node.feed.subscribe(topic, () => leave());
+    subscribe(topic);
+    await writer.queries.execute(sql`select pg_notify(${CHANGES_CHANNEL}, ${`7 ${topic}`})`);
+    await waitForNotification(topic, 7);
+  });
+
+  test('of deleted topics comes with version 0', async () => {
+    const changed = Array.from({ length: 300 }, newTopic);
+    await touchOnce(...changed);
+    for (const topic of changed) subscribe(topic);
+    await writer.transact((tx) => deleteTopics(tx, changed));
+    const ofDeleted = () => received.flatMap(({ topic, version }) => (version === 0 ? [topic] : []));
+    await waitFor(() => ofDeleted().length === changed.length, 'all topics');
+    expect(ofDeleted().toSorted()).toEqual(changed.toSorted());
+  });
+
+  test('does not come after unsubscribing, but still comes to other subscribers', async () => {
+    const topic = newTopic();
+    const unsubscribe = subscribe(topic);
+    const other: number[] = [];
+    node.feed.subscribe(topic, (version) => other.push(version ?? 0));
+    unsubscribe();
+    unsubscribe();
+    await touchOnce(topic);
+    await waitFor(() => other.length > 0, 'the notification of the other');
+    expect({ received, other }).toEqual({ received: [], other: [1] });
+  });
+
+  test('may make its listener unsubscribe, and still comes to the others', async () => {
+    const topic = newTopic();
+    const unsubscribe = node.feed.subscribe(topic, () => unsubscribe());
     subscribe(topic);
     await touchOnce(topic);
-    await hear(topic, 1);
+    await waitForNotification(topic, 1);
     await touchOnce(topic);
-    await hear(topic, 2);
-    expect(heard).toHaveLength(2);
+    await waitForNotification(topic, 2);
+    expect(received).toHaveLength(2);
   });
 
   test('that was lost with the connection comes after reconnecting', async () => {
@@ -133,40 +170,40 @@ describe('feed: a notification', () => {
     await touchOnce(changed, quiet);
     await using proxied = await openProxied(address);
     await using far = await openWatchingNode({ url: proxied.url });
-    for (const topic of [changed, quiet]) far.feed.subscribe(topic, (version) => heard.push({ topic, version }));
+    for (const topic of [changed, quiet]) far.feed.subscribe(topic, (version) => received.push({ topic, version }));
     await touchOnce(changed, quiet);
-    await Promise.all([hear(changed, 2), hear(quiet, 2)]);
+    await Promise.all([waitForNotification(changed, 2), waitForNotification(quiet, 2)]);
     await proxied.proxy.cut();
     for (let times = 0; times < 3; times += 1) await touchOnce(changed);
     await proxied.proxy.mend();
-    await hear(changed, 5);
-    expect(heard.filter(({ topic }) => topic === quiet)).toEqual([{ topic: quiet, version: 2 }]);
+    await waitForNotification(changed, 5);
+    expect(received.filter(({ topic }) => topic === quiet)).toEqual([{ topic: quiet, version: 2 }]);
     expect(far.events.map(({ event }) => event)).toContain('feed_reconnected');
   });
 
-  test('feed: its first connection is no reconnection', async () => {
+  test('feed: the first connection is not a reconnection', async () => {
     const topic = newTopic();
     subscribe(topic);
     await touchOnce(topic);
-    await hear(topic, 1);
+    await waitForNotification(topic, 1);
     expect(node.events).toEqual([]);
   });
 
   test('that PostgreSQL did not deliver comes from comparing versions, and is counted', async () => {
     const topic = newTopic();
     await using alert = await openWatchingNode(address, { recheck_every_ms: 50 });
-    alert.feed.subscribe(topic, (version) => heard.push({ topic, version }));
+    alert.feed.subscribe(topic, (version) => received.push({ topic, version }));
     await touchOnce(topic);
-    await hear(topic, 1);
+    await waitForNotification(topic, 1);
     await writer.queries.execute(sql`update topics set version = 2 where topic = ${topic}`);
-    await hear(topic, 2);
-    await waitFor(() => alert.events.length > 0, 'it to be counted');
+    await waitForNotification(topic, 2);
+    await waitFor(() => alert.events.length > 0, 'the missed notification to be counted');
     expect(alert.events).toEqual([{ event: 'loop_corrected', loop: 'feed', count: 1 }]);
   });
 });
 
 describe('versions', () => {
-  test('of what was never touched are 0, and there is one for each name', async () => {
+  test('are 0 for a topic that was never touched, and one for each name', async () => {
     const [touched, untouched] = [newTopic(), newTopic()];
     await touchOnce(touched);
     expect(await readVersions(writer.queries, [touched, untouched])).toEqual(
@@ -178,7 +215,7 @@ describe('versions', () => {
     expect(await readVersions(writer.queries, [])).toEqual(new Map());
   });
 
-  test('of many topics touched at once in any order are bumped by each, without a deadlock', async () => {
+  test('of many topics touched concurrently in any order are bumped by each, without a deadlock', async () => {
     const topics = Array.from({ length: 20 }, newTopic);
     await Promise.all(
       Array.from({ length: 12 }, (_, number) => touchOnce(...(number % 2 === 0 ? topics : topics.toReversed()))),
@@ -199,8 +236,8 @@ describe('feed.observe', () => {
     const name = crypto.randomUUID();
     await using opened = new AsyncDisposableStack();
     const database = opened.use(openDatabase(address, 4));
-    const deaf: Database = Object.assign(Object.create(database), { listen: async () => {} });
-    const feed = opened.use(await openFeed(deaf, { emit() {} }, 60_000));
+    const silent: Database = Object.assign(Object.create(database), { listen: async () => {} });
+    const feed = opened.use(await openFeed(silent, { emit() {} }, 60_000));
     const limits = { watch_hold_ms: 60_000, watchers_max: 10, watchers_per_caller_max: 10 };
     const node = { database, watch: await openWatch(database.queries, feed, limits) };
     await database.queries.execute(sql`create table if not exists words (name text primary key, word int not null)`);
@@ -222,15 +259,15 @@ describe('feed.observe', () => {
           insert into words values (${name}, ${word}) on conflict (name) do update set word = excluded.word`);
       });
     const signal = new AbortController().signal;
-    const look = () => answerOf(node, watchable, name, { watch_index: undefined, signal, caller_key: 'ann' });
+    const readOnce = () => answerOf(node, watchable, name, { watch_index: undefined, signal, caller_key: 'ann' });
     const indices: string[] = [];
     for (const word of [1, 2, 3]) {
       await change(word);
-      const { view, watch } = await look();
+      const { view, watch } = await readOnce();
       expect(view).toBe(word);
       indices.push(watch.index);
-      expect(await look()).toEqual({ view, watch });
-      // As soon as the feed knows where it stands, what has not changed is not read again.
+      expect(await readOnce()).toEqual({ view, watch });
+      // Once the feed is ready, an unchanged value is not read again.
       expect(words.reads).toBe(word + 1);
     }
     expect(new Set(indices).size).toBe(3);

@@ -17,13 +17,13 @@ const Lobby = Type.Object({
   config: Type.Optional(Type.Unknown()),
 });
 
-const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
+const open = { summary: 'For a test.', allow: 'anyone' } as const;
 const ROUTES = [
-  route('POST', '/lobbies', { ...anybody, body: Lobby }, async ({ body }) => ({ read: body })),
-  route('POST', '/ids/:id', { ...anybody, body: Type.Object({ id: Uuid }) }, async ({ body, params }) => ({
+  route('POST', '/lobbies', { ...open, body: Lobby }, async ({ body }) => ({ read: body })),
+  route('POST', '/ids/:id', { ...open, body: Type.Object({ id: Uuid }) }, async ({ body, params }) => ({
     read: [body.id, params.id],
   })),
-  route('POST', '/texts', { ...anybody, body_kind: 'text' }, async ({ text }) => ({ read: text })),
+  route('POST', '/texts', { ...open, body_kind: 'text' }, async ({ text }) => ({ read: text })),
 ];
 
 let app: TestApp;
@@ -35,13 +35,13 @@ afterAll(() => app[Symbol.asyncDispose]());
 const post = (body: string, headers: Record<string, string> = {}): Promise<Answer> =>
   app.api.call('POST', '/lobbies', { body, headers });
 
-/** Sends bytes as they are, announced as long as they are. */
+/** Sends raw bytes with their Content-Length. */
 function postBytes(bytes: Uint8Array, path = '/lobbies'): Promise<Answer> {
   const head = `POST ${path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: ${bytes.length}\r\n\r\n`;
   return sendRaw(app.api.base_url, head, bytes);
 }
 
-/** Sends pieces, and says before none of them how much there will be. */
+/** Sends a body in chunks, without a Content-Length. */
 function postChunks(pieces: string[]): Promise<Answer> {
   const head = 'POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
   const chunks = [...pieces, ''].map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`);
@@ -97,16 +97,16 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     async (_shown, body, error) => {
       const answer = await post(body);
       expect([answer.status, answer.body.code]).toEqual([400, 'API_BAD_BODY']);
-      const [, said = ''] = /^The request body is invalid: (.*)\.$/.exec(answer.body.message) ?? [];
-      expect(said).toMatch(error);
+      const [, problem = ''] = /^The request body is invalid: (.*)\.$/.exec(answer.body.message) ?? [];
+      expect(problem).toMatch(error);
     },
   );
 
   const BYTES: [name: string, bytes: number[]][] = [
-    ['a byte that is never in UTF-8', [0xff]],
-    ['a character cut short', [0xe2, 0x82]],
-    ['a character in more bytes than it needs', [0xc0, 0xaf]],
-    ['half a character', [0xed, 0xa0, 0x80]],
+    ['a byte that UTF-8 never contains', [0xff]],
+    ['a truncated character', [0xe2, 0x82]],
+    ['an overlong encoding of a character', [0xc0, 0xaf]],
+    ['a surrogate', [0xed, 0xa0, 0x80]],
     ['UTF-16', [0xff, 0xfe, 0x61, 0x00]],
   ];
   test.each(BYTES)('%s', async (_name, bytes) => {
@@ -121,14 +121,14 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
     }
   });
 
-  test('a compressed one, which is not unpacked', async () => {
+  test('a compressed body, which is not unpacked', async () => {
     const bytes = Bun.gzipSync(Buffer.from(name('a')));
     const head = `POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: ${bytes.length}\r\n\r\n`;
     const { status, body } = await sendRaw(app.api.base_url, head, bytes);
     expect([status, body.code]).toEqual([400, 'API_BAD_BODY']);
   });
 
-  test('with the places of the first things that are wrong', async () => {
+  test('a body with several errors, with the path of each', async () => {
     const { body } = await post('{"players":0,"tags":{"b":1}}');
     expect(body.metadata).toEqual({
       errors: [
@@ -140,13 +140,13 @@ describe('a body is refused with API_BAD_BODY and what is wrong with it:', () =>
   });
 });
 
-/** Of versions that there are and are not, in either case. */
+/** UUIDs of any version, in lower or upper case. */
 const anyUuid = fc.tuple(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.boolean()).map(([bytes, is_upper]) => {
   const uuid = bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
   return is_upper ? uuid.toUpperCase() : uuid;
 });
 
-test('whatever is an id in a path is one in a body, and nothing else is', async () => {
+test('ids: a body accepts every id that a path accepts, and nothing else', async () => {
   await fc.assert(
     fc.asyncProperty(anyUuid, async (id) => {
       const { status, body } = await app.api.call('POST', `/ids/${id}`, { body: { id } });
@@ -171,23 +171,23 @@ describe('a body that is too large is refused with API_BODY_TOO_LARGE', () => {
     expectTooLarge(await post(' '.repeat(LIMIT_BYTES + 1)));
   });
 
-  test('when it only says so', async () => {
+  test('by its Content-Length alone', async () => {
     const head = `POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: ${2 ** 30}\r\n\r\n{}`;
     expectTooLarge(await sendRaw(app.api.base_url, head));
   });
 
-  test('when it never said how long it is', async () => {
+  test('if it has no Content-Length', async () => {
     expectTooLarge(await postChunks(Array.from({ length: 17 }, () => ' '.repeat(65_536))));
   });
 
-  test('but not when it is as long as it may be', async () => {
+  test('but not a body of exactly the maximum length', async () => {
     const text = name('a').padEnd(LIMIT_BYTES);
     expect((await post(text)).body).toEqual({ read: { name: 'a' } });
     expect((await postChunks(text.match(/.{1,65536}/g) ?? [])).body).toEqual({ read: { name: 'a' } });
   });
 });
 
-describe('a body is taken', () => {
+describe('a body is accepted', () => {
   const GOOD: [body: string, read: object][] = [
     ['{"name":"a"}', { name: 'a' }],
     [' \n{"name" : "a"}\t', { name: 'a' }],
@@ -206,7 +206,7 @@ describe('a body is taken', () => {
     expect((await post(body)).body).toEqual({ read });
   });
 
-  test('whatever type it says to have', async () => {
+  test('with any content type', async () => {
     for (const type of [
       'text/plain',
       'application/x-www-form-urlencoded',
@@ -217,13 +217,13 @@ describe('a body is taken', () => {
     }
   });
 
-  test('as it is, where any JSON is taken', async () => {
+  test('unchanged, where any JSON is accepted', async () => {
     const text = '{"__proto__": 1, "a":"\\u0000\\ud800", "a":2}';
     expect((await app.api.call('POST', '/texts', { body: text })).body).toEqual({ read: text });
   });
 });
 
-test('no body at all makes the service fail', async () => {
+test('bodies: no content makes the service fail', async () => {
   const piece = fc.oneof(
     fc.json().map((text) => Buffer.from(text)),
     fc.uint8Array(),

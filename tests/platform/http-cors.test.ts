@@ -19,7 +19,7 @@ const FOREIGN = [
   '*',
   '',
 ];
-/** Games call these from their own pages; the field's other services belong to the people who run games. */
+/** Games call these from their own pages; all other paths are for the developers of games. */
 const OPEN = ['/matchmaker/x', '/v1/x', '/identity/x', '/group/x', '/portal/x', '/media/x', '/uploads/x', '/health/x'];
 const CLOSED = [
   '/cloud/x',
@@ -32,10 +32,10 @@ const CLOSED = [
   '/cloud/matchmaker/x',
 ];
 
-const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
+const open = { summary: 'For a test.', allow: 'anyone' } as const;
 let handled = 0;
 const ROUTES = [...OPEN, ...CLOSED].map((path) =>
-  route('POST', path, anybody, async () => {
+  route('POST', path, open, async () => {
     handled += 1;
     return {};
   }),
@@ -45,21 +45,21 @@ let app: TestApp;
 beforeAll(async () => {
   app = await openTestApp([
     ...ROUTES,
-    route('GET', '/matchmaker/private', { ...anybody, allow: ['public'] }, async () => ({})),
+    route('GET', '/matchmaker/private', { ...open, allow: ['public'] }, async () => ({})),
   ]);
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
-const ask = (method: string, path: string, headers: Record<string, string>) => app.api.call(method, path, { headers });
+const call = (method: string, path: string, headers: Record<string, string>) => app.api.call(method, path, { headers });
 const allowed = (headers: Headers): Record<string, string> =>
   Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-') || name === 'vary'));
 
-describe('pages of other origins', () => {
-  test.each(CLOSED)('may not call %s: it is not done, and they cannot read why', async (path) => {
+describe('CORS: pages of other origins', () => {
+  test.each(CLOSED)('may not call %s: the request is not executed, and the error cannot be read', async (path) => {
     const before = handled;
     for (const origin of FOREIGN) {
       for (const method of ['POST', 'OPTIONS']) {
-        const { status, body, headers } = await ask(method, path, { origin });
+        const { status, body, headers } = await call(method, path, { origin });
         expect([origin, status, body.code]).toEqual([origin, 403, 'API_CORS_ORIGIN_NOT_ALLOWED']);
         expect(body.message).toBe(
           `Browsers may not call this path from this origin. Call it from a server, or from ${OWN}, ${LOCAL}.`,
@@ -70,9 +70,9 @@ describe('pages of other origins', () => {
     expect(handled).toBe(before);
   });
 
-  test.each(OPEN)('may call %s, each by its own name', async (path) => {
+  test.each(OPEN)('may call %s, and each origin is allowed by name', async (path) => {
     for (const origin of FOREIGN) {
-      const { status, headers } = await ask('POST', path, { origin });
+      const { status, headers } = await call('POST', path, { origin });
       expect(status).toBe(200);
       expect(allowed(headers)).toEqual({
         'access-control-allow-origin': origin,
@@ -84,36 +84,36 @@ describe('pages of other origins', () => {
     }
   });
 
-  test('may read what went wrong where they may call', async () => {
+  test('may read the errors of paths that they may call', async () => {
     for (const [path, status] of [
       ['/matchmaker/nothing', 404],
       ['/matchmaker/private', 401],
     ] as const) {
-      const answer = await ask('GET', path, { origin: 'https://game.example' });
+      const answer = await call('GET', path, { origin: 'https://game.example' });
       expect(answer.status).toBe(status);
       expect(answer.headers.get('access-control-allow-origin')).toBe('https://game.example');
     }
   });
 });
 
-describe('pages of the service itself', () => {
-  test.each([OWN, LOCAL])('%s may call everything', async (origin) => {
+describe('CORS: pages of the service itself', () => {
+  test.each([OWN, LOCAL])('%s may call every path', async (origin) => {
     for (const path of [...OPEN, ...CLOSED]) {
-      const { status, headers } = await ask('POST', path, { origin });
+      const { status, headers } = await call('POST', path, { origin });
       expect(status).toBe(200);
       expect(headers.get('access-control-allow-origin')).toBe(origin);
     }
   });
 });
 
-describe('a preflight', () => {
+describe('CORS: a preflight', () => {
   const PREFLIGHT = {
     'access-control-request-method': 'PUT',
     'access-control-request-headers': 'authorization,x-other',
   };
 
-  test('says which methods and headers may be used, for an hour, and needs no token', async () => {
-    const { status, body, headers } = await ask('OPTIONS', '/matchmaker/private', {
+  test('names the allowed methods and headers for an hour, and needs no token', async () => {
+    const { status, body, headers } = await call('OPTIONS', '/matchmaker/private', {
       ...PREFLIGHT,
       origin: 'https://game.example',
     });
@@ -132,13 +132,13 @@ describe('a preflight', () => {
 
   test('of the service itself is answered for every path', async () => {
     for (const path of CLOSED) {
-      const { status, headers } = await ask('OPTIONS', path, { ...PREFLIGHT, origin: OWN });
+      const { status, headers } = await call('OPTIONS', path, { ...PREFLIGHT, origin: OWN });
       expect([status, headers.get('access-control-allow-origin')]).toEqual([204, OWN]);
     }
   });
 });
 
-test('only one file reads a cookie, and it is for no open path: so pages may send credentials to these', async () => {
+test('cookies: only one file reads them, for a path that is closed to other origins, so the open paths may allow credentials', async () => {
   const readers: string[] = [];
   for await (const path of new Bun.Glob('src/**/*.ts').scan({ cwd: ROOT })) {
     if (/get\('cookie'\)|CookieMap/i.test(await Bun.file(join(ROOT, path)).text())) readers.push(path);
@@ -149,9 +149,9 @@ test('only one file reads a cookie, and it is for no open path: so pages may sen
   expect(routes).toEqual(['/auth/tokens/identity']);
 });
 
-test('whoever names no origin is no page: he is answered, and no cache may give the answer to pages', async () => {
+test('CORS: a request without an origin is answered, and no cache gives the answer to pages', async () => {
   for (const path of [...OPEN, ...CLOSED]) {
-    const { status, headers } = await ask('POST', path, {});
+    const { status, headers } = await call('POST', path, {});
     expect(status).toBe(200);
     expect(allowed(headers)).toEqual({ vary: 'Origin' });
   }

@@ -10,7 +10,7 @@ const SECRET = 'select password from /etc/passwd';
 const circle: { itself?: unknown } = {};
 circle.itself = circle;
 
-/** What a handler may throw that nobody expected. */
+/** Unexpected values that a handler throws. */
 const UNEXPECTED: Record<string, () => unknown> = {
   error: () => new Error(SECRET),
   error_with_cause: () => new Error('outer', { cause: new TypeError(SECRET) }),
@@ -20,7 +20,7 @@ const UNEXPECTED: Record<string, () => unknown> = {
   code_of_ours: () => Object.assign(new Error(SECRET), { code: 'MATCHMAKER_LOBBY_FULL', status: 400 }),
 };
 
-/** What a handler throws on purpose, and what the caller hears of it. */
+/** What a handler throws on purpose, with the answer. */
 const EXPECTED: Record<
   string,
   { thrown: () => ServiceError; status: number; body: object; retry_after: string | null }
@@ -79,22 +79,22 @@ const EXPECTED: Record<
   },
 };
 
-const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
+const open = { summary: 'For a test.', allow: 'anyone' } as const;
 const ROUTES = [
   ...Object.entries(UNEXPECTED).map(([name, make]) =>
-    route('GET', `/unexpected/${name}`, anybody, async () => {
+    route('GET', `/unexpected/${name}`, open, async () => {
       throw make();
     }),
   ),
   ...Object.entries(EXPECTED).map(([name, { thrown }]) =>
-    route('GET', `/expected/${name}`, anybody, async () => {
+    route('GET', `/expected/${name}`, open, async () => {
       throw thrown();
     }),
   ),
-  route('GET', '/answers/circle', anybody, async () => circle),
-  route('GET', '/answers/redirect', anybody, async () => Response.redirect('https://example.com/', 302)),
-  route('GET', '/answers/page', anybody, async () => new Response('<p>', { headers: { 'content-type': 'text/html' } })),
-  route('GET', '/answers/value', anybody, async () => ({ value: 1 })),
+  route('GET', '/answers/circle', open, async () => circle),
+  route('GET', '/answers/redirect', open, async () => Response.redirect('https://example.com/', 302)),
+  route('GET', '/answers/page', open, async () => new Response('<p>', { headers: { 'content-type': 'text/html' } })),
+  route('GET', '/answers/value', open, async () => ({ value: 1 })),
 ];
 
 let app: TestApp;
@@ -103,7 +103,7 @@ beforeAll(async () => {
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
-/** The ray id of an answer, in whichever form it has one; fails when they are not the same. */
+/** Returns the ray id of an answer; its header and its body must agree. */
 function rayOf({ headers, body }: Answer): string {
   const ray_id = headers.get('rvt-ray-id') ?? '';
   expect(ray_id).toMatch(UUID);
@@ -111,7 +111,7 @@ function rayOf({ headers, body }: Answer): string {
   return ray_id;
 }
 
-describe('a failure that nobody expected is answered with ERROR, and what happened is only told to the operators:', () => {
+describe('an unexpected failure is answered with ERROR, and only the log has its details:', () => {
   test.each([...Object.keys(UNEXPECTED).map((name) => `/unexpected/${name}`), '/answers/circle'])(
     '%s',
     async (path) => {
@@ -124,23 +124,23 @@ describe('a failure that nobody expected is answered with ERROR, and what happen
         ray_id,
         documentation: 'https://play.example.com/docs/errors#error',
       });
-      const told = app.events.filter((event) => 'ray_id' in event && event.ray_id === ray_id);
-      expect(told.map(({ event }) => event)).toEqual(['request_failed', 'request_served']);
-      expect(told).toMatchObject([
+      const logged = app.events.filter((event) => 'ray_id' in event && event.ray_id === ray_id);
+      expect(logged.map(({ event }) => event)).toEqual(['request_failed', 'request_served']);
+      expect(logged).toMatchObject([
         { method: 'GET', route: path },
         { method: 'GET', route: path, status: 500 },
       ]);
     },
   );
 
-  test('with its cause as it was thrown', async () => {
+  test('the log has the cause as it was thrown', async () => {
     const ray_id = rayOf(await app.api.get('/unexpected/error'));
     const failed = app.events.find((event) => event.event === 'request_failed' && event.ray_id === ray_id);
     expect(failed).toMatchObject({ cause: new Error(SECRET) });
   });
 });
 
-describe('a failure of the catalogue is answered as it stands there:', () => {
+describe('a ServiceError is answered as the catalogue defines it:', () => {
   test.each(Object.entries(EXPECTED))('%s', async (name, { status, body, retry_after }) => {
     const answer = await app.api.get(`/expected/${name}`);
     const ray_id = rayOf(answer);
@@ -150,11 +150,11 @@ describe('a failure of the catalogue is answered as it stands there:', () => {
     expect(answer.headers.get('content-type')).toStartWith('application/json');
   });
 
-  test('and operators hear of it only when there is more to know than the caller was told', async () => {
+  test('is logged only if it has a cause', async () => {
     const silent = rayOf(await app.api.get('/expected/plain'));
-    const told = rayOf(await app.api.get('/expected/unavailable'));
+    const logged = rayOf(await app.api.get('/expected/unavailable'));
     const failed = app.events.flatMap((event) => (event.event === 'request_failed' ? [event.ray_id] : []));
-    expect(failed).toContain(told);
+    expect(failed).toContain(logged);
     expect(failed).not.toContain(silent);
   });
 });
@@ -168,9 +168,9 @@ describe('every answer', () => {
     ['/expected/plain', 400],
     ['/nothing', 404],
   ];
-  test.each(PATHS)('%s has the headers that all have, and a ray id of its own', async (path, status) => {
-    const ask = () => fetch(`${app.api.base_url}${path}`, { redirect: 'manual' });
-    const [one, other] = await Promise.all([ask(), ask()]);
+  test.each(PATHS)('%s has the common headers and a ray id of its own', async (path, status) => {
+    const send = () => fetch(`${app.api.base_url}${path}`, { redirect: 'manual' });
+    const [one, other] = await Promise.all([send(), send()]);
     for (const { status: given, headers } of [one, other]) {
       expect(given).toBe(status);
       expect(headers.get('rvt-ray-id')).toMatch(UUID);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => opened[Symbol.asyncDispose]());
 
 const PAGES = ['/openapi.json', '/asyncapi.json', '/swagger', '/swagger/ui.js', '/client.js', '/docs/errors', '/watch'];
-/** Differ from one request to the next. */
+/** These differ from one request to the next. */
 const ITS_OWN = ['rvt-ray-id', 'ratelimit-remaining', 'ratelimit-reset'];
 
 const send = (base_url: string, method: string, path: string, token = '') =>
@@ -22,13 +22,13 @@ const send = (base_url: string, method: string, path: string, token = '') =>
     `${method} ${path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`,
   );
 
-/** All headers of an answer that are the same each time; of its date only that it has one. */
+/** Returns all headers that are the same for each request; for the date, only that there is one. */
 function readHeaders(headers: Headers): Record<string, unknown> {
   const entries = [...headers].filter(([name]) => !ITS_OWN.includes(name));
   return { ...Object.fromEntries(entries), date: headers.has('date') };
 }
 
-test('HEAD: every path that takes GET gives the status and headers of GET, and no body', async () => {
+test('HEAD: every path that supports GET answers with the status and headers of GET, without a body', async () => {
   const { api, administrator_token } = opened;
   const operations = (await listOperations(api)).filter(({ method }) => method === 'GET');
   expect(operations.length).toBeGreaterThan(40);
@@ -54,7 +54,7 @@ test('HEAD: a long poll waits for the next change', async () => {
   expect(headers.get('content-length')).toBe(changed.headers.get('content-length'));
 });
 
-test('HEAD: a body that is streamed is cancelled, not read', async () => {
+test('HEAD: a streamed body is cancelled, not read', async () => {
   let is_cancelled = false;
   const endless = () =>
     new ReadableStream<Uint8Array>({
@@ -70,7 +70,7 @@ test('HEAD: a body that is streamed is cancelled, not read', async () => {
   await waitFor(() => is_cancelled, 'the end of the body');
 });
 
-test('Vary: a name of the route is kept, and Origin is added once', async () => {
+test('Vary: the route keeps its own name, and Origin is added once', async () => {
   const varies = (path: `/${string}`, vary: string) =>
     route(
       'GET',

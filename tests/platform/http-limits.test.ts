@@ -35,19 +35,19 @@ async function open(trusted_proxies?: string, is_on = true): Promise<void> {
 beforeEach(() => open('127.0.0.1'));
 afterEach(() => app[Symbol.asyncDispose]());
 
-interface From {
+interface Sender {
   address?: string;
   token?: string;
 }
 
-async function ask(path: string, { address = '203.0.113.9', token }: From = {}, method = 'POST'): Promise<Answer> {
+async function send(path: string, { address = '203.0.113.9', token }: Sender = {}, method = 'POST'): Promise<Answer> {
   return await app.api.call(method, path, { token, headers: { 'x-forwarded-for': address } });
 }
 
-/** The statuses of so many requests, one after the other. */
-async function statusesOf(count: number, path: string, from: From = {}, method = 'POST'): Promise<number[]> {
+/** Returns the statuses of sequential requests. */
+async function statusesOf(count: number, path: string, from: Sender = {}, method = 'POST'): Promise<number[]> {
   const statuses: number[] = [];
-  for (let number = 0; number < count; number += 1) statuses.push((await ask(path, from, method)).status);
+  for (let number = 0; number < count; number += 1) statuses.push((await send(path, from, method)).status);
   return statuses;
 }
 
@@ -55,11 +55,11 @@ const issue = (caller: Caller) => app.tokens.issue(caller);
 const OPEN = '/matchmaker/open';
 const TOO_MANY = [200, 200, 200, 429];
 
-describe('who has had enough', () => {
-  test('is told so in the words of the catalogue, and when to come again', async () => {
+describe('a caller over its limit', () => {
+  test('gets a 429 that says when to try again', async () => {
     now = BEGIN + 12_345;
     await statusesOf(3, OPEN, {}, 'GET');
-    const { status, body, headers } = await ask(OPEN, {}, 'GET');
+    const { status, body, headers } = await send(OPEN, {}, 'GET');
     expect(status).toBe(429);
     expect(body).toEqual({
       code: 'API_RATE_LIMIT',
@@ -71,16 +71,16 @@ describe('who has had enough', () => {
     expect(headers.get('retry-after')).toBe('48');
   });
 
-  test('may come again when the window is over, and not a millisecond earlier', async () => {
+  test('may try again when the window ends, and not a millisecond earlier', async () => {
     expect(await statusesOf(4, OPEN, {}, 'GET')).toEqual(TOO_MANY);
     now = BEGIN + 59_999;
-    const { status, headers } = await ask(OPEN, {}, 'GET');
+    const { status, headers } = await send(OPEN, {}, 'GET');
     expect({ status, retry_after: headers.get('retry-after') }).toEqual({ status: 429, retry_after: '1' });
     now = BEGIN + 60_000;
     expect(await statusesOf(4, OPEN, {}, 'GET')).toEqual(TOO_MANY);
   });
 
-  test('has his body not read, and nothing done', async () => {
+  test('does not have its body read', async () => {
     const token = await issue(makeCaller('public'));
     await statusesOf(3, '/matchmaker/find', { token });
     const { status } = await app.api.call('POST', '/matchmaker/find', {
@@ -92,7 +92,7 @@ describe('who has had enough', () => {
   });
 });
 
-test('every answer says how many more there may be, to pages too', async () => {
+test('rate limits: every answer has the remaining requests in its headers, readable by pages too', async () => {
   const seen: unknown[] = [];
   for (let number = 0; number < 4; number += 1) {
     const headers = { origin: 'https://game.example.com', 'x-forwarded-for': '203.0.113.9' };
@@ -109,14 +109,14 @@ test('every answer says how many more there may be, to pages too', async () => {
   ]);
 });
 
-describe('somebody is counted', () => {
-  test('by his address where there is no token', async () => {
+describe('a caller is counted', () => {
+  test('by address without a token', async () => {
     expect(await statusesOf(4, OPEN, {}, 'GET')).toEqual(TOO_MANY);
     expect(await statusesOf(4, OPEN, { address: '203.0.113.8' }, 'GET')).toEqual(TOO_MANY);
   });
 
-  test('by the /64 of his address of IPv6, and IPv4 written as IPv6 is IPv4', async () => {
-    const from = async (address: string) => (await ask(OPEN, { address }, 'GET')).status;
+  test('by the /64 of an IPv6 address, and by IPv4 if an IPv6 address contains one', async () => {
+    const from = async (address: string) => (await send(OPEN, { address }, 'GET')).status;
     for (const last of ['1', '2', 'ffff:1:1']) expect(await from(`2001:db8:0:1::${last}`)).toBe(200);
     expect(await from('2001:db8:0:1:1:2:3:4')).toBe(429);
     expect(await from('2001:db8:0:2::1')).toBe(200);
@@ -124,42 +124,42 @@ describe('somebody is counted', () => {
     expect(await from('::ffff:cb00:7109')).toBe(429);
   });
 
-  test('by namespace and address where all players share a token: no game takes another game its requests', async () => {
+  test('by namespace and address with a public token, so games do not use up each other’s limits', async () => {
     const [one, other] = [await issue(makeCaller('public')), await issue(makeCaller('public'))];
     expect(await statusesOf(4, '/matchmaker/find', { token: one })).toEqual(TOO_MANY);
     expect(await statusesOf(4, '/matchmaker/find', { token: other })).toEqual(TOO_MANY);
     expect(await statusesOf(4, '/matchmaker/find', { token: one, address: '203.0.113.8' })).toEqual(TOO_MANY);
   });
 
-  test('together where routes share a limit', async () => {
+  test('once for all routes that share a limit', async () => {
     const token = await issue(makeCaller('public'));
     expect(await statusesOf(2, '/matchmaker/find', { token })).toEqual([200, 200]);
     expect(await statusesOf(2, '/matchmaker/join', { token })).toEqual([200, 429]);
     expect(await statusesOf(1, '/matchmaker/find', { token })).toEqual([429]);
   });
 
-  test.each(['lobby', 'identity', 'service'] as const)('by himself where a token is of one %s', async (kind) => {
+  test.each(['lobby', 'identity', 'service'] as const)('by itself with a token of a single %s', async (kind) => {
     const [one, other] = [makeCaller(kind), makeCaller(kind)];
     const tokens = [await issue(one), await issue(one)];
     const from = [tokens[0] ?? '', tokens[1] ?? ''].map((token, index) => ({ token, address: `203.0.113.${index}` }));
     const statuses = [];
-    for (let number = 0; number < 4; number += 1) statuses.push((await ask('/own', from[number % 2])).status);
+    for (let number = 0; number < 4; number += 1) statuses.push((await send('/own', from[number % 2])).status);
     expect(statuses).toEqual(TOO_MANY);
     expect(await statusesOf(4, '/own', { token: await issue(other) })).toEqual(TOO_MANY);
   });
 
-  test('by his address, whoever he says he is, where something can be guessed', async () => {
+  test('by address, whatever its token, where secrets could be guessed', async () => {
     const statuses = [];
     for (let number = 0; number < 4; number += 1) {
-      statuses.push((await ask('/guess', { token: await issue(makeCaller('identity')) })).status);
+      statuses.push((await send('/guess', { token: await issue(makeCaller('identity')) })).status);
     }
     expect(statuses).toEqual(TOO_MANY);
   });
 
-  test('for each route by itself where it names no limit: so many in a quarter of an hour', async () => {
+  test('for each route on its own by default: its limits are for a quarter of an hour', async () => {
     const limits: Record<string, string | null> = {};
     for (const method of ['GET', 'PATCH', 'POST', 'PUT', 'DELETE']) {
-      const { headers } = await ask('/usual', {}, method);
+      const { headers } = await send('/usual', {}, method);
       expect(headers.get('ratelimit-reset')).toBe('900');
       limits[method] = `${headers.get('ratelimit-limit')}, ${headers.get('ratelimit-remaining')} left`;
     }
@@ -173,50 +173,50 @@ describe('somebody is counted', () => {
   });
 });
 
-describe('a request whose token is refused', () => {
-  test('is counted by its address, and in the end told to stop; good ones from there go on', async () => {
+describe('a request with an invalid token', () => {
+  test('is counted by address and refused in the end; valid tokens from that address still work', async () => {
     const statuses = await statusesOf(1_201, '/matchmaker/find', { token: 'nonsense' });
     expect(new Set(statuses.slice(0, 1_200))).toEqual(new Set([401]));
     expect(statuses.at(-1)).toBe(429);
-    expect((await ask('/matchmaker/find')).body.code).toBe('API_RATE_LIMIT');
-    expect((await ask('/matchmaker/find', { address: '203.0.113.8' })).body.code).toBe('API_UNAUTHORIZED');
+    expect((await send('/matchmaker/find')).body.code).toBe('API_RATE_LIMIT');
+    expect((await send('/matchmaker/find', { address: '203.0.113.8' })).body.code).toBe('API_UNAUTHORIZED');
     expect(await statusesOf(4, '/matchmaker/find', { token: await issue(makeCaller('public')) })).toEqual(TOO_MANY);
   });
 });
 
-describe('where no proxy is trusted', () => {
+describe('without a trusted proxy', () => {
   beforeEach(async () => {
     await app[Symbol.asyncDispose]();
     await open();
   });
 
-  test('a header that says another address each time moves nothing', async () => {
+  test('X-Forwarded-For does not change who is counted', async () => {
     const statuses = [];
     for (let number = 0; number < 6; number += 1) {
-      statuses.push((await ask(OPEN, { address: `203.0.113.${number}` }, 'GET')).status);
+      statuses.push((await send(OPEN, { address: `203.0.113.${number}` }, 'GET')).status);
     }
     expect(statuses).toEqual([...TOO_MANY, 429, 429]);
   });
 
-  test('operators are told once that there seems to be one, when somebody is refused for it', async () => {
-    const told = () => app.events.filter(({ event }) => event === 'proxy_not_trusted');
+  test('the log suspects an untrusted proxy once, after a caller with X-Forwarded-For was refused', async () => {
+    const warnings = () => app.events.filter(({ event }) => event === 'proxy_not_trusted');
     await statusesOf(3, OPEN, {}, 'GET');
     await app.api.get(OPEN);
-    expect(told()).toEqual([]);
+    expect(warnings()).toEqual([]);
     await statusesOf(3, OPEN, {}, 'GET');
-    expect(told()).toEqual([{ event: 'proxy_not_trusted', address: '127.0.0.1' }]);
+    expect(warnings()).toEqual([{ event: 'proxy_not_trusted', address: '127.0.0.1' }]);
   });
 });
 
-test('a proxy that is trusted is not told of', async () => {
+test('a trusted proxy is not reported as untrusted', async () => {
   expect(await statusesOf(5, OPEN, {}, 'GET')).toEqual([...TOO_MANY, 429]);
   expect(app.events.map(({ event }) => event)).not.toContain('proxy_not_trusted');
 });
 
-test('without limits nobody is counted, and no answer says anything of it', async () => {
+test('without limits nothing is counted, and answers have no rate-limit headers', async () => {
   await app[Symbol.asyncDispose]();
   await open(undefined, false);
   expect(new Set(await statusesOf(50, OPEN, {}, 'GET'))).toEqual(new Set([200]));
-  const { headers } = await ask(OPEN, {}, 'GET');
+  const { headers } = await send(OPEN, {}, 'GET');
   expect([...headers.keys()].filter((name) => name.startsWith('ratelimit'))).toEqual([]);
 });

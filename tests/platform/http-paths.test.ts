@@ -8,7 +8,7 @@ import { rejectionOf } from '../support/refusal.ts';
 
 const ID = '0190A0B0-c0d0-4e0f-8a0b-0c0d0e0f0a0b';
 
-const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
+const open_to_anyone = { summary: 'For a test.', allow: 'anyone' } as const;
 const Query = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
   include: Type.Optional(Type.Boolean()),
@@ -16,10 +16,10 @@ const Query = Type.Object({
   order: Type.Optional(Type.Union([Type.Literal('up'), Type.Literal('down')])),
 });
 const ROUTES = [
-  route('GET', '/things', { ...anybody, query: Query }, async ({ query }) => ({ query })),
-  route('POST', '/things', anybody, async () => ({})),
-  route('GET', '/things/:thing_id', anybody, async ({ params }) => params),
-  route('DELETE', '/names/:name', { ...anybody, free_params: ['name'] }, async ({ params }) => params),
+  route('GET', '/things', { ...open_to_anyone, query: Query }, async ({ query }) => ({ query })),
+  route('POST', '/things', open_to_anyone, async () => ({})),
+  route('GET', '/things/:thing_id', open_to_anyone, async ({ params }) => params),
+  route('DELETE', '/names/:name', { ...open_to_anyone, free_params: ['name'] }, async ({ params }) => params),
   route('GET', '/private', { summary: 'For a test.', allow: ['identity'] }, async () => ({})),
 ];
 
@@ -29,16 +29,16 @@ beforeAll(async () => {
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
-/** Sends a request whose first line is written by hand. */
-const ask = (method: string, target: string, host = 'here') =>
+/** Sends a request with exactly this request line. */
+const send = (method: string, target: string, host = 'here') =>
   sendRaw(app.api.base_url, `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
 
-const codeOf = async (...request: Parameters<typeof ask>) => {
-  const { status, body } = await ask(...request);
+const codeOf = async (...request: Parameters<typeof send>) => {
+  const { status, body } = await send(...request);
   return `${status} ${body.code}`;
 };
 
-describe('nothing is at', () => {
+describe('no route matches', () => {
   const NOWHERE = [
     '/',
     '/nothing',
@@ -75,7 +75,7 @@ describe('nothing is at', () => {
     expect(await codeOf('GET', path)).toBe('404 API_NOT_FOUND');
   });
 
-  test('a name that cannot be read, or that no database can hold', async () => {
+  test('a name that cannot be decoded, or that the database cannot store', async () => {
     for (const name of ['%00', 'a%00b', '%', '%zz'])
       expect(await codeOf('DELETE', `/names/${name}`)).toBe('404 API_NOT_FOUND');
   });
@@ -92,8 +92,8 @@ describe('a path that exists', () => {
     ['GET', '/names/x', 'DELETE'],
     ['POST', '/private', 'GET'],
   ];
-  test.each(METHODS)('%s %s says which methods it takes', async (method, path, allowed) => {
-    const { status, body } = await ask(method, path);
+  test.each(METHODS)('%s %s: the error names the supported methods', async (method, path, allowed) => {
+    const { status, body } = await send(method, path);
     expect([status, body.code, body.message]).toEqual([
       400,
       'API_METHOD_NOT_ALLOWED',
@@ -102,31 +102,31 @@ describe('a path that exists', () => {
   });
 
   test('answers HEAD like GET without the body, with the same authorization', async () => {
-    const [get, head] = [await ask('GET', '/things'), await ask('HEAD', '/things')];
+    const [get, head] = [await send('GET', '/things'), await send('HEAD', '/things')];
     expect([head.status, head.body, head.headers.get('content-length')]).toEqual([
       200,
       '',
       get.headers.get('content-length'),
     ]);
-    expect((await ask('HEAD', '/nothing')).status).toBe(404);
-    expect((await ask('HEAD', '/private')).status).toBe(401);
+    expect((await send('HEAD', '/nothing')).status).toBe(404);
+    expect((await send('HEAD', '/private')).status).toBe(401);
   });
 
-  test('answers OPTIONS with nothing, as every path does', async () => {
+  test('answers OPTIONS without content, as every path does', async () => {
     for (const path of ['/things', '/private', '/nothing']) {
-      const { status, body } = await ask('OPTIONS', path);
+      const { status, body } = await send('OPTIONS', path);
       expect([status, body]).toEqual([204, '']);
     }
   });
 
-  test('gives its ids in lower case, and names as they are meant', async () => {
-    expect((await ask('GET', `/things/${ID}`)).body).toEqual({ thing_id: ID.toLowerCase() });
-    expect((await ask('DELETE', '/names/%C3%84%20b%2Fc%25')).body).toEqual({ name: 'Ä b/c%' });
-    expect((await ask('DELETE', '/names/__proto__')).body).toEqual({ name: '__proto__' });
+  test('has its ids in lower case, and its names decoded', async () => {
+    expect((await send('GET', `/things/${ID}`)).body).toEqual({ thing_id: ID.toLowerCase() });
+    expect((await send('DELETE', '/names/%C3%84%20b%2Fc%25')).body).toEqual({ name: 'Ä b/c%' });
+    expect((await send('DELETE', '/names/__proto__')).body).toEqual({ name: '__proto__' });
   });
 });
 
-describe('a query is refused, by the name of what is wrong in it:', () => {
+describe('an invalid query is refused with the name of the parameter:', () => {
   const BAD: [query: string, parameter: string][] = [
     ['limit=0', 'limit'],
     ['limit=101', 'limit'],
@@ -147,13 +147,13 @@ describe('a query is refused, by the name of what is wrong in it:', () => {
     ['unknown=%00', 'unknown'],
   ];
   test.each(BAD)('%s', async (query, parameter) => {
-    const { status, body } = await ask('GET', `/things?${query}`);
+    const { status, body } = await send('GET', `/things?${query}`);
     expect([status, body.code]).toEqual([400, 'API_BAD_QUERY_PARAMETER']);
     expect(body.message).toStartWith(`The query parameter "${parameter}" is invalid: `);
   });
 });
 
-describe('a query is read:', () => {
+describe('a query is parsed:', () => {
   const GOOD: [query: string, read: object][] = [
     ['', {}],
     ['limit=100&include=true&search=a+b&order=up', { limit: 100, include: true, search: 'a b', order: 'up' }],
@@ -168,16 +168,16 @@ describe('a query is read:', () => {
     ['&&=&', { '': '' }],
   ];
   test.each(GOOD)('%s', async (query, read) => {
-    expect((await ask('GET', `/things?${query}`)).body).toEqual({ query: read });
+    expect((await send('GET', `/things?${query}`)).body).toEqual({ query: read });
   });
 });
 
-test.each(['x', 'api', 'a.b', 'x:80', '[::1]'])('a host that is short is one like any other: %s', async (host) => {
-  expect((await ask('GET', `/things/${ID}`, host)).body).toEqual({ thing_id: ID.toLowerCase() });
+test.each(['x', 'api', 'a.b', 'x:80', '[::1]'])('a short host name is valid: %s', async (host) => {
+  expect((await send('GET', `/things/${ID}`, host)).body).toEqual({ thing_id: ID.toLowerCase() });
   expect(await codeOf('GET', '/nothing', host)).toBe('404 API_NOT_FOUND');
 });
 
-describe('a request that names no host that can be, or several, is refused with API_BAD_HOST:', () => {
+describe('a request with an invalid host, or with several, is refused with API_BAD_HOST:', () => {
   test.each([
     '',
     'a b',
@@ -197,7 +197,7 @@ describe('a request that names no host that can be, or several, is refused with 
   });
 });
 
-test('no first line at all makes the service fail', async () => {
+test('paths: no request line makes the service fail', async () => {
   const piece = fc.oneof(
     fc.constantFrom(
       '/',
@@ -223,7 +223,7 @@ test('no first line at all makes the service fail', async () => {
   const codes = new Set<string>();
   await fc.assert(
     fc.asyncProperty(fc.constantFrom('GET', 'POST', 'DELETE', 'OPTIONS'), target, async (method, path) => {
-      const { status, body } = await ask(method, path);
+      const { status, body } = await send(method, path);
       codes.add(`${status} ${body?.code ?? ''}`);
       expect(status).toBeLessThan(500);
     }),
@@ -234,14 +234,14 @@ test('no first line at all makes the service fail', async () => {
 
 describe('a service does not start with a route', () => {
   const open = { summary: 'For a test.', allow: ['cloud'] } as const;
-  const WRONG: [name: string, route: Route, said: string][] = [
+  const WRONG: [name: string, route: Route, message: string][] = [
     [
-      'that lets nobody in',
+      'that allows no caller',
       route('GET', '/things', { ...open, allow: [] }, async () => ({})),
       'broken promise: GET /things names the kinds of token it takes',
     ],
     [
-      'that names a game and does not say what it does with it',
+      'that names a game and has no access to it',
       route('GET', '/games/:game_id', open, async () => ({})),
       'broken promise: GET /games/:game_id says what it does with the game it names',
     ],
@@ -251,14 +251,14 @@ describe('a service does not start with a route', () => {
       'broken promise: PUT /things names the game it has access to',
     ],
   ];
-  test.each(WRONG)('%s', async (_name, wrong, said) => {
-    expect((await rejectionOf(Error, openTestApp([wrong]))).message).toBe(said);
+  test.each(WRONG)('%s', async (_name, wrong, message) => {
+    expect((await rejectionOf(Error, openTestApp([wrong]))).message).toBe(message);
   });
 });
 
-test('two routes of one operation name: the service does not start', async () => {
+test('routes: two routes with one operation name stop the start', async () => {
   const routes = ['/one', '/two'].map((path) =>
-    route('GET', path, { ...anybody, operation: 'getThing' }, async () => ({})),
+    route('GET', path, { ...open_to_anyone, operation: 'getThing' }, async () => ({})),
   );
   const { message } = await rejectionOf(Error, openTestApp(routes));
   expect(message).toContain('GET /two has a name of its own: GET /one is called "getThing" too');

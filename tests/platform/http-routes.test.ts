@@ -11,7 +11,7 @@ import { openServiceTokens } from '../support/service-tokens.ts';
 
 const PRINTABLE = fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) });
 
-/** Whoever adds to these has thought of what strangers can do with it. */
+/** Before you add an operation here, think about what an unauthenticated caller could do with it. */
 const OPEN_TO_ANYONE = [
   'GET /cloud/bootstrap',
   'GET /cloud/devices/links',
@@ -38,7 +38,7 @@ const nameOf = ({ method, path }: Operation): string => `${method} ${path}`;
 const guarded = (): (Operation & { kinds: CallerKind[] })[] =>
   operations.flatMap(({ kinds, ...operation }) => (kinds === undefined ? [] : [{ ...operation, kinds }]));
 
-/** Calls operations one after the other. Gives those that answered otherwise than they should. */
+/** Calls the operations in turn and returns those whose answer is not `wanted`. */
 async function findOther(
   wanted: string,
   calls: { operation: Operation; headers: Record<string, string>; method?: string }[],
@@ -53,7 +53,7 @@ async function findOther(
 
 const describeAnswer = ({ status, body }: Answer): string => `${status} ${body.code ?? ''}: ${body.message ?? ''}`;
 
-test('the operations that take no token are these, and no others', () => {
+test('routes: exactly these operations need no token', () => {
   expect(operations.length).toBeGreaterThan(100);
   expect(
     operations
@@ -79,7 +79,7 @@ describe('every other operation refuses', () => {
     }
   });
 
-  test('a token in another place', async () => {
+  test('a token in the wrong header', async () => {
     const token = muster.administrator_token;
     const ways: Record<string, string>[] = [
       { authorization: token },
@@ -142,7 +142,7 @@ test('routes: a valid token of an unknown caller opens nothing and makes nothing
     for (const kind of operation.kinds) {
       const token = await tokens.issue(makeCaller(kind));
       const { status } = await muster.api.call(operation.method, fillPath(operation), { token });
-      // What a development token gets is made up, and a ray of which nothing is known has no times.
+      // A development token gets invented answers, and an unknown ray has no times.
       const is_named =
         operation.names.length > 0 && kind !== 'development' && !operation.path.startsWith('/cloud/rays/');
       answers.push({ name: `${nameOf(operation)} as ${kind}: ${status}`, status, is_named });
@@ -154,7 +154,7 @@ test('routes: a valid token of an unknown caller opens nothing and makes nothing
   expect(named.filter(({ status }) => ![400, 403, 404].includes(status))).toEqual([]);
 });
 
-test('no header at all makes the service fail', async () => {
+test('routes: no Authorization header makes the service fail', async () => {
   const header = fc.oneof(
     PRINTABLE,
     PRINTABLE.map((token) => `Bearer ${token}`),
@@ -170,7 +170,7 @@ test('no header at all makes the service fail', async () => {
   );
 });
 
-test('no origin at all makes the service fail, or lets its page in without a token', async () => {
+test('routes: no Origin makes the service fail, or opens a namespace without a token', async () => {
   const origin = fc.oneof(
     fc.webUrl(),
     fc.webAuthority(),
@@ -187,7 +187,7 @@ test('no origin at all makes the service fail, or lets its page in without a tok
   );
 });
 
-test('routes: no Host makes the service fail, whether its own, of a site, or invalid', async () => {
+test('routes: no Host makes the service fail, whether it is its own, of a site, or invalid', async () => {
   const label = fc.oneof(
     fc.domain(),
     fc.constantFrom('game--prod', 'sites.localhost', '..', '-', '[', ']', ':', '@', '%', '::1'),
@@ -216,7 +216,7 @@ test('routes: no Host makes the service fail, whether its own, of a site, or inv
   );
 });
 
-test('pages of other origins may call what games need, and nothing else', async () => {
+test('CORS: pages of other origins may call what games need, and nothing else', async () => {
   const headers = { origin: 'https://evil.example' };
   for (const operation of operations) {
     const { status, headers: answered } = await muster.api.call('OPTIONS', fillPath(operation), { headers });

@@ -24,13 +24,12 @@ beforeAll(async () => {
         throw new Error('for a test');
       }),
     ],
-    // Of which a body has two fifths.
+    // A body has two fifths of it.
     { request_timeout_ms: 1_000 },
   );
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
-/** A connection that the service closes, or not. */
 interface Client extends Disposable {
   received(): string;
   readonly is_closed: boolean;
@@ -64,7 +63,7 @@ const FRAMINGS: [name: string, framing: string, piece: string][] = [
   ['chunked', 'Transfer-Encoding: chunked', '1\r\n \r\n'],
 ];
 
-describe.each(FRAMINGS)('a body that drips (%s)', (_, framing, piece) => {
+describe.each(FRAMINGS)('a body that arrives byte by byte (%s)', (_, framing, piece) => {
   const CASES: [method: string, path: string, code: string][] = [
     ['POST', '/matchmaker/read', 'API_BODY_TIMEOUT'],
     ['POST', '/matchmaker/unread', '200 OK'],

@@ -7,12 +7,12 @@ import { find, makePuppetGame, seatOf } from '../support/puppet.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 
 let muster: TestService;
-/** Operations on something of a game. */
+/** The operations on a game or something that belongs to it. */
 let operations: Operation[];
 let own: TestGame;
-/** Somebody else's game, which has one of everything. */
+/** The ids of another tenant's game, which has one of everything. */
 let foreign: Record<string, string>;
-/** Tokens of the own game and its people. */
+/** Tokens of the own game and its players. */
 let tokens: Partial<Record<CallerKind, string>>;
 
 beforeAll(async () => {
@@ -49,33 +49,35 @@ beforeAll(async () => {
 });
 afterAll(() => muster[Symbol.asyncDispose]());
 
-/** What some operations need besides, so that the ids in their paths are looked at. */
+/** Some operations need a body before they look up the ids in their path. */
 const BODIES: Record<string, unknown> = {
   'PATCH /games/{game_id}/environments/{environment_id}/builds/{build_id}/tags': { tags: { a: 'b' } },
   'POST /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs/export': { stream: 'std_out' },
 };
 const STREAM = '?stream=std_out';
 
-interface Seen {
+interface Visible {
   status: number;
   body: string;
   headers: string;
 }
 
-/** What differs from one request to the next, whatever it asks for: its id, the time, how many more there may be. */
-const OF_THE_REQUEST = ['rvt-ray-id', 'date', 'ratelimit-remaining', 'ratelimit-reset'];
+/** These headers differ between any two requests. */
+const VARYING_HEADERS = ['rvt-ray-id', 'date', 'ratelimit-remaining', 'ratelimit-reset'];
 
-/** All else that a caller can see of an answer. */
-async function see(operation: Operation, ids: Record<string, string>, token: string): Promise<Seen> {
+/** Returns everything else that a caller can callAs of an answer. */
+async function callAs(operation: Operation, ids: Record<string, string>, token: string): Promise<Visible> {
   const body = BODIES[`${operation.method} ${operation.path}`];
   const path = fillPath(operation, ids) + (/\/(logs|log-lines)$/.test(operation.path) ? STREAM : '');
   const answer = await muster.api.call(operation.method, path, { token, body });
-  const { ray_id: _ray_id, ...rest } = answer.body;
-  const headers = [...answer.headers].filter(([name]) => !OF_THE_REQUEST.includes(name));
-  return { status: answer.status, body: JSON.stringify(rest), headers: JSON.stringify(headers) };
+  const { ray_id: _ray_id, ...visible } = answer.body;
+  const headers = [...answer.headers].filter(([name]) => !VARYING_HEADERS.includes(name));
+  return { status: answer.status, body: JSON.stringify(visible), headers: JSON.stringify(headers) };
 }
 
-/** Calls operations with foreign ids, and with ids that nobody has. Gives the answers to the former, when both look alike. */
+/**
+ * Calls each operation with the ids of another tenant and with unknown ids; the answers must be equal. Returns them.
+ */
 async function compare(
   among: Operation[],
   kind: CallerKind,
@@ -87,25 +89,25 @@ async function compare(
   for (const operation of among) {
     const name = `${operation.method} ${operation.path}`;
     const ids = idsOf(operation);
-    const seen = await see(operation, ids.foreign, token);
-    expect({ name, ...seen }).toEqual({ name, ...(await see(operation, ids.missing, token)) });
-    answers.push({ name, status: seen.status, code: JSON.parse(seen.body).code });
+    const answer = await callAs(operation, ids.foreign, token);
+    expect({ name, ...answer }).toEqual({ name, ...(await callAs(operation, ids.missing, token)) });
+    answers.push({ name, status: answer.status, code: JSON.parse(answer.body).code });
   }
   return answers;
 }
 
 describe.each(['cloud', 'service', 'identity'] as const)('a %s token of another game', (kind) => {
-  test('is told of a game that is there what it is told of one that is not', async () => {
+  test("gets the same answers for another tenant's game as for a missing one", async () => {
     const among = operations.filter(({ kinds }) => kinds?.includes(kind));
-    // A service token is taken by few: it may not prepare builds, nor read logs.
+    // Few operations accept a service token: it may not prepare builds or read logs.
     expect(among.length).toBeGreaterThan(kind === 'service' ? 6 : 8);
     const answers = await compare(among, kind, () => ({ foreign, missing: {} }));
     expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_NOT_FOUND')).toEqual([]);
   });
 });
 
-describe('tenants: foreign and missing things look alike to a token of a game:', () => {
-  test('a namespace, which is an environment', async () => {
+describe("tenants: another tenant's things look missing to a cloud token:", () => {
+  test('namespaces, also as environments', async () => {
     const among = operations.filter(({ names }) => names.includes('namespace_id') || names.includes('environment_id'));
     expect(among.length).toBeGreaterThan(20);
     const { game_id } = own;
@@ -113,19 +115,19 @@ describe('tenants: foreign and missing things look alike to a token of a game:',
     expect(answers.filter(({ status, code }) => status !== 404 || code !== 'GAME_ENVIRONMENT_NOT_FOUND')).toEqual([]);
   });
 
-  test('whatever else a path names', async () => {
+  test('everything else that a path names', async () => {
     const ours = { game_id: own.game_id, namespace_id: own.namespace_id, environment_id: own.namespace_id };
     const among = operations.filter(({ names }) => names.some((name) => !(name in ours) && name in foreign));
     expect(among.length).toBeGreaterThan(8);
     const answers = await compare(among, 'cloud', () => ({ foreign: { ...foreign, ...ours }, missing: ours }));
-    // Whoever removes a lobby that is not there has got what he wanted.
+    // Removing a lobby that does not exist succeeds.
     const removed = answers.filter(({ status }) => status === 200).map(({ name }) => name);
     expect(removed).toEqual(['DELETE /cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}']);
     const refused = answers.filter(({ name }) => !removed.includes(name));
     expect(refused.filter(({ status, code }) => status !== 404 || !code.endsWith('_NOT_FOUND'))).toEqual([]);
   });
 
-  test('an environment of the same game, if the token is for one', async () => {
+  test('other environments of the same game, to a service token', async () => {
     const among = operations.filter(({ kinds }) => kinds?.includes('service'));
     const { game_id, staging_id } = own;
     const answers = await compare(among, 'service', () => ({
@@ -136,7 +138,7 @@ describe('tenants: foreign and missing things look alike to a token of a game:',
   });
 });
 
-test('what other games have is still there after all that', async () => {
+test("tenants: another tenant's game is unchanged after all these calls", async () => {
   const { game_id, environment_id, server_id, build_id } = foreign;
   const token = muster.administrator_token;
   const environment = `/games/${game_id}/environments/${environment_id}`;

@@ -17,7 +17,7 @@ afterAll(() => muster[Symbol.asyncDispose]());
 
 const SOURCE = 'setInterval(() => {}, 1e9);';
 
-/** An upload that waits for its one file, of the length of SOURCE. */
+/** Prepares an upload of one file with the length of SOURCE. */
 async function prepare(): Promise<{ url: string; target: string; files(): string[]; complete(): Promise<string> }> {
   const { game_id, namespace_id, cloud_token: token } = game;
   const builds = `/games/${game_id}/environments/${namespace_id}/builds`;
@@ -44,17 +44,17 @@ async function prepare(): Promise<{ url: string; target: string; files(): string
   };
 }
 
-/** Sends bytes to an address, and gives the status and code of the answer. */
+/** Sends a body to an address, and returns the status and code of the answer. */
 async function put(url: string, body: string, method = 'PUT'): Promise<string> {
   const { status, body: answer } = await muster.api.call(method, url, { body });
-  return `${status} ${answer.code ?? 'taken'}`;
+  return `${status} ${answer.code ?? 'accepted'}`;
 }
 
 const headOf = (target: string, headers: string): string =>
   `PUT ${target} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n${headers}\r\n\r\n`;
 
-describe('a file is refused, and nothing of it is kept,', () => {
-  test('when its address is not as it was given', async () => {
+describe('an uploaded file is refused, and no part of it is kept,', () => {
+  test('if its address was altered', async () => {
     const { url, target, files } = await prepare();
     for (const altered of [
       `${url}0`,
@@ -74,7 +74,7 @@ describe('a file is refused, and nothing of it is kept,', () => {
     expect(files()).toEqual([]);
   });
 
-  test('when its address is used with another method, or without what is signed', async () => {
+  test('if its address is used with another method or without its signature', async () => {
     const { url, files } = await prepare();
     for (const method of ['POST', 'PATCH', 'DELETE'])
       expect(await put(url, SOURCE, method)).toBe('400 API_METHOD_NOT_ALLOWED');
@@ -82,7 +82,7 @@ describe('a file is refused, and nothing of it is kept,', () => {
     expect(files()).toEqual([]);
   });
 
-  test('when it is longer or shorter than was said, announced or not', async () => {
+  test('if it is longer or shorter than its upload, with a Content-Length or without', async () => {
     const { url, target, files, complete } = await prepare();
     for (const body of ['', SOURCE.slice(1), `${SOURCE} `, SOURCE.repeat(100_000)]) {
       expect(await put(url, body)).toBe('400 UPLOAD_LENGTH_MISMATCH');
@@ -98,7 +98,7 @@ describe('a file is refused, and nothing of it is kept,', () => {
     expect(await complete()).toBe('400 UPLOAD_INCOMPLETE');
   });
 
-  test('when the sender disconnects during the upload, which may be repeated', async () => {
+  test('if the sender disconnects; the upload may then be repeated', async () => {
     const { url, target, files, complete } = await prepare();
     const { hostname, port } = new URL(muster.api.base_url);
     const socket = connect(Number(port), hostname);
@@ -106,20 +106,20 @@ describe('a file is refused, and nothing of it is kept,', () => {
     const unfinished = () => readdirSync(join(muster.config.data_directory, 'objects/.unfinished'));
     await waitFor(() => unfinished().length === 1, 'the first bytes to be written');
     socket.destroy();
-    await waitFor(() => unfinished().length === 0 && files().length === 0, 'nothing of them to be left');
+    await waitFor(() => unfinished().length === 0 && files().length === 0, 'the bytes to be removed');
     expect(await complete()).toBe('400 UPLOAD_INCOMPLETE');
-    expect(await put(url, SOURCE)).toBe('200 taken');
+    expect(await put(url, SOURCE)).toBe('200 accepted');
     expect(await complete()).toBe('200 complete');
   });
 
-  test('when its time is over', async () => {
+  test('if its address has expired', async () => {
     const { url, files } = await prepare();
     muster.clock.advance(3_600_000 + 1);
     expect(await put(url, SOURCE)).toBe('403 UPLOAD_SIGNATURE_INVALID');
     expect(files()).toEqual([]);
   });
 
-  test('when its upload is complete', async () => {
+  test('if its upload is already complete', async () => {
     const { url, files, complete } = await prepare();
     await put(url, SOURCE);
     expect(await complete()).toBe('200 complete');
@@ -129,16 +129,16 @@ describe('a file is refused, and nothing of it is kept,', () => {
   });
 });
 
-describe('a file is taken', () => {
-  test('again as long as its upload is not complete, the last one counts', async () => {
+describe('an uploaded file is accepted', () => {
+  test('again until its upload is complete; the last one counts', async () => {
     const { url, files, complete } = await prepare();
-    expect(await put(url, SOURCE.toUpperCase())).toBe('200 taken');
-    expect(await put(url, SOURCE)).toBe('200 taken');
+    expect(await put(url, SOURCE.toUpperCase())).toBe('200 accepted');
+    expect(await put(url, SOURCE)).toBe('200 accepted');
     expect(files()).toHaveLength(1);
     expect(await complete()).toBe('200 complete');
   });
 
-  test('from a page of any origin, since its address is the permission', async () => {
+  test('from a page of any origin, because its address is the permission', async () => {
     const { url } = await prepare();
     const { status, headers } = await muster.api.call('PUT', url, {
       body: SOURCE,

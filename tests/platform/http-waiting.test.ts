@@ -1,9 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
-import { ServiceError } from '../../src/platform/errors.ts';
+import type { Call } from '../../src/platform/http/call.ts';
 import { serverLimits } from '../../src/platform/http/listen.ts';
-import { type Call, type Route, route } from '../../src/platform/http/route.ts';
-import { type Patience, TimeLimits } from '../../src/platform/http/time-limits.ts';
+import { type Route, route } from '../../src/platform/http/route.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { rejectionOf } from '../support/refusal.ts';
@@ -11,24 +10,24 @@ import { openTestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WAITERS_PER_CALLER_MAX = 128;
-const anybody = { summary: 'For a test.', allow: 'anyone' } as const;
+const open = { summary: 'For a test.', allow: 'anyone' } as const;
 
-/** A request that waits in its handler, as a long poll does. */
+/** A request that waits in its handler, like a long poll. */
 interface Waiting {
   signal: AbortSignal;
   answer(value: unknown): void;
   fail(error: Error): void;
 }
 
-/** A route that waits until the test, or its signal, ends the wait. */
+/** Returns a route that waits until the test or its signal ends the wait. */
 function makeWaitingRoute(options: Partial<Parameters<typeof route>[2]> = {}): { waiting: Waiting[]; route: Route } {
   const waiting: Waiting[] = [];
-  const wait = async ({ patience: { signal } }: Pick<Call<unknown, unknown, unknown, unknown>, 'patience'>) => {
+  const wait = async ({ deadline: { signal } }: Pick<Call<unknown, unknown, unknown, unknown>, 'deadline'>) => {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     waiting.push({ signal, answer: resolve, fail: reject });
     return await promise;
   };
-  return { waiting, route: route('POST', '/wait', { ...anybody, ...options }, wait) };
+  return { waiting, route: route('POST', '/wait', { ...open, ...options }, wait) };
 }
 
 let app: TestApp | undefined;
@@ -42,14 +41,14 @@ test.each([
   { request_timeout_ms: 90_500, idle_s: 96 },
   { request_timeout_ms: 240_000, idle_s: 245 },
 ])(
-  'a connection is kept for longer than proxies keep theirs, and than a request of $request_timeout_ms ms may wait',
+  'connections: the idle timeout is longer than that of common proxies and than a request timeout of $request_timeout_ms ms',
   ({ request_timeout_ms, idle_s }) => {
     expect(serverLimits(request_timeout_ms).idleTimeout).toBe(idle_s);
   },
 );
 
-describe('a request whose time is over', () => {
-  test('is answered with 503 and when to try again; its handler is told to stop', async () => {
+describe('a request over its deadline', () => {
+  test('is answered with 503 and Retry-After, and its handler is aborted', async () => {
     const { waiting, route: waits } = makeWaitingRoute();
     app = await openTestApp([waits], { request_timeout_ms: 50 });
     const { status, body, headers } = await app.api.post('/wait', undefined);
@@ -75,41 +74,36 @@ describe('a request whose time is over', () => {
   });
 
   test.each(['answers', 'fails'] as const)(
-    'request deadline: a request that %s in time is not ended later',
+    'request deadline: a request that %s in time is not aborted later',
     async (how) => {
-      const limits = new TimeLimits(20, new AbortController().signal);
-      const request = () => new Request('http://muster/');
-      let early: Patience | undefined;
-      const running = limits.run(request(), async (patience) => {
-        early = patience;
-        if (how === 'fails') throw new Error('it fails');
-        return how;
-      });
-      expect(await running.catch(({ message }: Error) => message)).toBe(how === 'fails' ? 'it fails' : how);
-      // A request that began later is over: the deadline of the first one has passed too.
-      await rejectionOf(
-        ServiceError,
-        limits.run(request(), () => new Promise(() => {})),
-      );
-      expect(early?.signal.aborted).toBe(false);
+      const { waiting, route: waits } = makeWaitingRoute();
+      app = await openTestApp([waits], { request_timeout_ms: 50 });
+      const early = app.api.post('/wait', undefined);
+      await waitFor(() => waiting.length === 1, 'the request to wait');
+      if (how === 'answers') waiting[0]?.answer({});
+      else waiting[0]?.fail(new Error('it fails'));
+      expect((await early).status).toBe(how === 'answers' ? 200 : 500);
+      // This request began later. When it is over, the deadline of the first one has passed too.
+      expect((await app.api.post('/wait', undefined)).status).toBe(503);
+      expect(waiting.map(({ signal }) => signal.aborted)).toEqual([false, true]);
     },
   );
 
-  test('is answered too when it is its body that does not come', async () => {
-    const takes = route('POST', '/take', { ...anybody, body: Type.Object({}) }, async () => ({}));
+  test('is answered as well if it waits for its own body', async () => {
+    const takes = route('POST', '/take', { ...open, body: Type.Object({}) }, async () => ({}));
     app = await openTestApp([takes], { request_timeout_ms: 50 });
     const head = 'POST /take HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{';
     const { status, body } = await sendRaw(app.api.base_url, head);
     expect([status, body.code]).toEqual([400, 'API_BODY_TIMEOUT']);
   });
 
-  test('but not when it sends a file, which takes as long as it takes', async () => {
+  test('is not aborted while it sends a file', async () => {
     const { waiting, route: takes } = makeWaitingRoute({ body_kind: 'stream' });
     const { route: waits } = makeWaitingRoute();
     app = await openTestApp([takes, { ...waits, path: '/timed', operation: 'waitTimed' }], { request_timeout_ms: 30 });
     const sent = app.api.post('/wait', undefined);
-    await waitFor(() => waiting.length === 1, 'the file to be taken');
-    // Begun later, it is over: so would the other be, if it had an end.
+    await waitFor(() => waiting.length === 1, 'the file to arrive');
+    // It began later and is over. The upload would be over too if it had a deadline.
     expect((await app.api.post('/timed', undefined)).status).toBe(503);
     expect(waiting.map(({ signal }) => signal.aborted)).toEqual([false]);
     waiting[0]?.answer({ value: 1 });
@@ -118,11 +112,11 @@ describe('a request whose time is over', () => {
 });
 
 describe('when the service stops', () => {
-  test('waiters are answered with the current state', async () => {
+  test('long polls are answered with the current state', async () => {
     const { waiting, route: waits } = makeWaitingRoute();
     app = await openTestApp([waits]);
     const held = [app.api.post('/wait', undefined), app.api.post('/wait', undefined)];
-    await waitFor(() => waiting.length === 2, 'both to wait');
+    await waitFor(() => waiting.length === 2, 'both requests to wait');
     for (const { signal, answer } of waiting) signal.addEventListener('abort', () => answer({ value: 'as it is' }));
     app.announceStop();
     expect(await Promise.all(held)).toMatchObject([
@@ -131,7 +125,7 @@ describe('when the service stops', () => {
     ]);
   });
 
-  test('new requests are refused and may retry', async () => {
+  test('new requests are refused with a retry time', async () => {
     const { waiting, route: waits } = makeWaitingRoute();
     app = await openTestApp([waits]);
     app.announceStop();
@@ -140,22 +134,22 @@ describe('when the service stops', () => {
     expect(waiting).toEqual([]);
   });
 
-  test('health: a stopping service still says whether it lives', async () => {
-    const live = route('GET', '/health/live', anybody, async () => ({ value: 'alive' }));
+  test('health: a stopping service still answers that it is alive', async () => {
+    const live = route('GET', '/health/live', open, async () => ({ value: 'alive' }));
     app = await openTestApp([live]);
     app.announceStop();
     expect(await app.api.get('/health/live')).toMatchObject({ status: 200, body: { value: 'alive' } });
   });
 });
 
-test('a stopping service answers all long polls, and then no request', async () => {
+test('a stopping service answers all long polls before it closes its port', async () => {
   const muster = await openTestService();
   const { api, administrator_token: token } = muster;
   const { watch } = await api.ok('GET', '/cloud/games', { token });
   const polls = Array.from({ length: WAITERS_PER_CALLER_MAX + 1 }, () =>
     api.get(`/cloud/games?watch_index=${watch.index}`, token),
   );
-  // One is too many: when it is refused, all others are held.
+  // One poll exceeds the limit: once it is refused, all others are waiting.
   expect((await Promise.race(polls)).body.code).toBe('TOO_MANY_WATCHERS');
   await muster[Symbol.asyncDispose]();
   const held = (await Promise.all(polls)).filter(({ status }) => status !== 429);
@@ -164,14 +158,14 @@ test('a stopping service answers all long polls, and then no request', async () 
   expect((await rejectionOf(Error, api.get('/health/live'))).message).toContain('Unable to connect');
 });
 
-test('a client that has gone ends its wait', async () => {
+test('a client that disconnects ends its wait', async () => {
   const { waiting, route: waits } = makeWaitingRoute();
   app = await openTestApp([waits]);
   const leaving = new AbortController();
-  const gone = app.api.call('POST', '/wait', { signal: leaving.signal }).catch((error: Error) => error.name);
-  const [held] = await waitFor(() => waiting.length === 1 && waiting, 'the wait');
+  const result = app.api.call('POST', '/wait', { signal: leaving.signal }).catch((error: Error) => error.name);
+  const [held] = await waitFor(() => waiting.length === 1 && waiting, 'the request to wait');
   leaving.abort();
-  expect(await gone).toBe('AbortError');
-  await waitFor(() => held?.signal.aborted, 'the handler to be told');
+  expect(await result).toBe('AbortError');
+  await waitFor(() => held?.signal.aborted, 'the handler to be aborted');
   held?.answer({});
 });

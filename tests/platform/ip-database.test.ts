@@ -20,14 +20,14 @@ async function writeFile(name: string, content: Uint8Array | string): Promise<st
   return path;
 }
 
-describe('a file that is no database', () => {
+describe('a file that is no IP database', () => {
   const CASES: [string, Uint8Array | string][] = [
     ['empty', ''],
     ['text', 'this is no database'],
     ['packed', Bun.gzipSync(Buffer.from('x'))],
   ];
   for (const [name, content] of CASES) {
-    test(`${name}: the service does not start, and says why`, async () => {
+    test(`${name}: the start fails and says why`, async () => {
       const path = await writeFile(name, content);
       expect((await rejectionOf(StartError, openIpDatabase(path))).message).toContain(
         `MUSTER_IP_DATABASE is "${path}"`,
@@ -35,12 +35,12 @@ describe('a file that is no database', () => {
     });
   }
 
-  test('not there: the same', async () => {
+  test('a missing file: the start fails and says why', async () => {
     await rejectionOf(StartError, openIpDatabase(join(directory, 'nothing')));
   });
 });
 
-test('an address is where the file says, as IPv6 too; what it does not know is nowhere', async () => {
+test('ipDatabase: an address has the coordinates in the file, also in IPv6 form; an unknown one has none', async () => {
   const path = await writeFile(
     'places.mmdb',
     writeIpDatabase([
@@ -57,17 +57,17 @@ test('an address is where the file says, as IPv6 too; what it does not know is n
   }
 });
 
-test('a file that is replaced is read again; one that is broken is not, and the operator is told', async () => {
+test('ipDatabase: a replaced file is read again; a broken one is reported and ignored', async () => {
   const path = await writeFile('moving.mmdb', writeIpDatabase([{ address: '9.9.9.9', location: HERE }]));
   const database = await openIpDatabase(path);
   const events: ServiceEvent[] = [];
   const stopping = new AbortController();
   await writeFile('moving.mmdb', 'half');
   const loop = database.startReading({ signal: stopping.signal, events: { emit: (event) => events.push(event) } });
-  await waitFor(() => events.some(({ event }) => event === 'loop_failed'), 'the broken file to be told of');
+  await waitFor(() => events.some(({ event }) => event === 'loop_failed'), 'the broken file to be reported');
   expect(database.coordinatesOf('9.9.9.9')).toEqual(HERE);
   await rename(await writeFile('next.mmdb', writeIpDatabase([{ address: '9.9.9.9', location: THERE }])), path);
-  await waitFor(() => database.coordinatesOf('9.9.9.9')?.latitude === THERE.latitude, 'the new file');
+  await waitFor(() => database.coordinatesOf('9.9.9.9')?.latitude === THERE.latitude, 'the new file to be read');
   stopping.abort();
   await loop.stopped;
 });

@@ -5,21 +5,21 @@ import { inOneMinute, perMinute } from '../../src/platform/limits/limit.ts';
 const MIB = 2 ** 20;
 const LIMIT = inOneMinute('test', 3);
 
-describe('what this process counts', () => {
-  test('of a million who come is bounded, in number and in memory', () => {
+describe('in-process counts', () => {
+  test('are bounded in number and in memory for a million callers', () => {
     const counters = createCounters(() => 0);
     Bun.gc(true);
     const before = process.memoryUsage().heapUsed;
     for (let number = 0; number < 1_000_000; number += 1) {
       const { is_within } = counters.count(LIMIT, `public:namespace 2001:db8:${number.toString(16)}::/64`);
-      if (!is_within) throw new Error('everybody has a count of his own');
+      if (!is_within) throw new Error('each caller has a count of its own');
     }
     Bun.gc(true);
     expect(counters.size).toBe(COUNTS_MAX);
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * MIB);
   });
 
-  test('is kept for an active caller while others come and go', () => {
+  test('are kept for an active caller while others come and go', () => {
     const counters = createCounters(() => 0);
     for (let number = 0; number < 3; number += 1) counters.count(LIMIT, 'me');
     for (let number = 0; number < 3 * COUNTS_MAX; number += 1) {
@@ -28,7 +28,7 @@ describe('what this process counts', () => {
     }
   });
 
-  test('begins anew with each window, to the millisecond, also when it was silent for several', () => {
+  test('start at zero in each window, to the millisecond, also after several windows without a request', () => {
     let now = 0;
     const counters = createCounters(() => now);
     const outcomes = () => Array.from({ length: 4 }, () => counters.count(LIMIT, 'me').is_within);
@@ -46,7 +46,7 @@ describe('what this process counts', () => {
     }
   });
 
-  test('is not paid for later when the clock is set back', () => {
+  test('belong to the earlier window when the clock is set back', () => {
     let now = 60_000;
     const counters = createCounters(() => now);
     counters.count(LIMIT, 'me');
@@ -56,7 +56,7 @@ describe('what this process counts', () => {
 });
 
 describe('a limit', () => {
-  test('by the minute lets those of fifteen minutes come at once, as in the field', () => {
+  test('of requests per minute covers a burst of fifteen minutes, as in the reference API', () => {
     expect(perMinute('x', 128)).toMatchObject({ requests: 1_920, window_ms: 900_000 });
     expect(perMinute('x', 3)).toMatchObject({ requests: 45 });
   });

@@ -11,12 +11,12 @@ import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { openTestUpstash } from '../support/upstash.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** A day, so that none ends while a test runs. */
+/** A day, so no window ends while a test runs. */
 const window_ms = 86_400_000;
 const HUNDRED = perMinute('hundred', 100 / 1_440, { window_ms });
 const GUARDED = perMinute('guarded', 100 / 1_440, { window_ms, when_store_is_lost: 'refuse' });
 
-/** Whoever is there answers within this, however busy the machine. */
+/** A store that works answers within this, also on a busy machine. */
 const ANSWER_WITHIN_MS = 2_000;
 
 async function open(store: StoreSettings, answer_within_ms = ANSWER_WITHIN_MS) {
@@ -32,18 +32,18 @@ async function open(store: StoreSettings, answer_within_ms = ANSWER_WITHIN_MS) {
     answer_within_ms,
   });
   const count = async (limit = HUNDRED) => (await limits.count(limit, 'me'))?.remaining;
-  const told = () => events.map(({ event }) => event);
-  return { count, told, events, [Symbol.dispose]: () => limits[Symbol.dispose]() };
+  const eventNames = () => events.map(({ event }) => event);
+  return { count, eventNames, events, [Symbol.dispose]: () => limits[Symbol.dispose]() };
 }
 
-/** Ways in which a store is not there: how to lose it, and how to have it back. */
-interface Losing {
+/** A way to lose a store, and to have it back. */
+interface LosableStore {
   store: StoreSettings;
   lose(): Promise<void> | void;
   mend(): Promise<void> | void;
 }
 
-async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Promise<Losing> {
+async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Promise<LosableStore> {
   const { hostname, port, pathname } = new URL(TEST_REDIS ?? '');
   const proxy = stack.use(await openTcpProxy({ host: hostname, port: Number(port || 6379) }));
   const store: StoreSettings = { kind: 'redis', url: `redis://127.0.0.1:${proxy.port}${pathname}` };
@@ -52,7 +52,7 @@ async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Prom
     : { store, lose: () => proxy.stall(), mend() {} };
 }
 
-function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promise<Response>): Losing {
+function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promise<Response>): LosableStore {
   const upstash = openTestUpstash(TEST_REDIS ?? '');
   stack.defer(() => upstash[Symbol.dispose]());
   const { url, token } = upstash;
@@ -68,27 +68,27 @@ function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promis
 }
 
 const json = (status: number, body: unknown) => () => Response.json(body, { status });
-const WAYS: [what: string, use: (stack: AsyncDisposableStack) => Promise<Losing> | Losing][] = [
-  ['Redis is gone', (stack) => useRedis(stack, 'cut')],
-  ['Redis is silent', (stack) => useRedis(stack, 'stall')],
-  ['Upstash is silent', (stack) => useUpstash(stack, () => new Promise(() => {}))],
+const WAYS: [what: string, use: (stack: AsyncDisposableStack) => Promise<LosableStore> | LosableStore][] = [
+  ['Redis closes connections', (stack) => useRedis(stack, 'cut')],
+  ['Redis does not answer', (stack) => useRedis(stack, 'stall')],
+  ['Upstash does not answer', (stack) => useUpstash(stack, () => new Promise(() => {}))],
   ['Upstash fails', (stack) => useUpstash(stack, json(500, { error: 'internal' }))],
   ['Upstash refuses the token', (stack) => useUpstash(stack, json(401, { error: 'Unauthorized' }))],
-  ['Upstash is something else', (stack) => useUpstash(stack, () => new Response('<html>'))],
+  ['Upstash answers with something else', (stack) => useUpstash(stack, () => new Response('<html>'))],
 ];
 
 if (TEST_REDIS !== undefined) {
-  describe.each(WAYS)('when %s,', (_what, use) => {
-    test('this process counts by itself, and refuses what must not go on uncounted; operators are told once', async () => {
+  describe.each(WAYS)('limits: when %s,', (_what, use) => {
+    test('this process counts on its own, refuses what must not go uncounted, and reports it once', async () => {
       await using stack = new AsyncDisposableStack();
       const { store, lose, mend } = await use(stack);
       using limits = await open(store);
       for (const remaining of [99, 98, 97]) expect(await limits.count()).toBe(remaining);
-      expect(limits.told()).toEqual([]);
+      expect(limits.eventNames()).toEqual([]);
 
       await lose();
       const counted = await Promise.all(Array.from({ length: 40 }, () => limits.count()));
-      // From the beginning: what was counted together is not known here.
+      // Counting starts at zero: this process does not know the shared counts.
       expect(counted.sort()).toEqual(Array.from({ length: 40 }, (_, number) => 60 + number));
       const { code, status, retry_after_ms } = await rejectionOf(ServiceError, limits.count(GUARDED));
       expect({ code, status, retry_after_ms }).toEqual({
@@ -96,33 +96,33 @@ if (TEST_REDIS !== undefined) {
         status: 503,
         retry_after_ms: 1_000,
       });
-      expect(limits.told()).toEqual(['limits_store_lost']);
+      expect(limits.eventNames()).toEqual(['limits_store_lost']);
       expect(limits.events[0]).toMatchObject({ store: store.kind, cause: expect.any(Error) });
 
       await mend();
       await waitFor(async () => ((await limits.count()) ?? 0) > 90, 'the store to count again');
-      expect(limits.told()).toEqual(['limits_store_lost', 'limits_store_found']);
+      expect(limits.eventNames()).toEqual(['limits_store_lost', 'limits_store_found']);
       expect(await limits.count(GUARDED)).toBe(99);
     });
   });
 
-  test('a Redis to which a connection takes longer than an answer may is waited for, and counts then', async () => {
+  test('limits: a Redis whose connection takes longer than the timeout is used once it is connected', async () => {
     const { hostname, port, pathname } = new URL(TEST_REDIS ?? '');
     await using proxy = await openTcpProxy({ host: hostname, port: Number(port || 6379) });
     const release = proxy.hold();
     using limits = await open({ kind: 'redis', url: `redis://127.0.0.1:${proxy.port}${pathname}` }, 200);
-    expect(limits.told()).toEqual(['limits_store_lost']);
+    expect(limits.eventNames()).toEqual(['limits_store_lost']);
     release();
     await waitFor(async () => {
       await limits.count();
-      return limits.told().includes('limits_store_found');
+      return limits.eventNames().includes('limits_store_found');
     }, 'the store to count');
     expect(proxy.connections).toBe(1);
   });
 }
 
-test('a store that is not there at the start stops nothing', async () => {
+test('limits: a store that is away at the start does not stop the start', async () => {
   using limits = await open({ kind: 'redis', url: 'redis://127.0.0.1:1' });
-  expect(limits.told()).toEqual(['limits_store_lost']);
+  expect(limits.eventNames()).toEqual(['limits_store_lost']);
   expect(await limits.count()).toBe(99);
 });

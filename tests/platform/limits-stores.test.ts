@@ -8,7 +8,7 @@ import type { StoreSettings } from '../../src/platform/limits/store-settings.ts'
 import { TEST_REDIS } from '../support/redis.ts';
 import { openTestUpstash } from '../support/upstash.ts';
 
-test('every store is tried, or it is said which is not', () => {
+test('limits: every kind of store is tested where CI requires it', () => {
   if (TEST_REDIS === undefined)
     console.log('Not tried, because it is not here: a Redis (MUSTER_TEST_REDIS=redis://…).');
   if (process.env.MUSTER_TEST_REQUIRED === '1') expect(TEST_REDIS).toBeDefined();
@@ -23,25 +23,25 @@ if (TEST_REDIS !== undefined) {
 }
 
 const THREE = inOneMinute('three', 3);
-/** Longer than any machine is busy: here nothing is silent. */
+/** Longer than any busy machine takes, so no store counts as silent here. */
 const ANSWER_WITHIN_MS = 10_000;
 const BEGIN = Date.UTC(2030, 0, 1);
 
-/** Limits of a process; those with one epoch count together. */
+/** Opens the limits of a process; processes with one epoch count together. */
 async function open(store: StoreSettings | undefined, epoch: string = crypto.randomUUID(), scale = 1) {
   const events: ServiceEvent[] = [];
   const emit = (event: ServiceEvent) => void events.push(event);
   const counting = { clock: systemClock, events: { emit }, is_on: true, scale, store, epoch };
   const limits = await openLimits({ ...counting, answer_within_ms: ANSWER_WITHIN_MS });
-  const count = async (limit: Limit, who = 'me') => {
-    const verdict = await limits.count(limit, who);
-    if (!verdict) throw new Error('there are limits');
+  const count = async (limit: Limit, caller_key = 'me') => {
+    const verdict = await limits.count(limit, caller_key);
+    if (!verdict) throw new Error('limits are off');
     return verdict;
   };
   return { limits, count, events };
 }
 
-describe.each(STORES)('counted in %s,', (_name, store) => {
+describe.each(STORES)('limits: a count in %s', (_name, store) => {
   let limits: Limits;
   let count: Awaited<ReturnType<typeof open>>['count'];
   let events: ServiceEvent[];
@@ -52,11 +52,11 @@ describe.each(STORES)('counted in %s,', (_name, store) => {
   afterEach(() => {
     limits[Symbol.dispose]();
     setSystemTime();
-    // Nothing went wrong on the way, which would have been counted elsewhere.
+    // A failure would have moved the counts to this process.
     expect(events).toEqual([]);
   });
 
-  test('so many are let in, and not one more', async () => {
+  test('admits exactly the limit', async () => {
     const seen = [await count(THREE), await count(THREE), await count(THREE), await count(THREE), await count(THREE)];
     const rest = { limit: 3, reset_at: BEGIN + 60_000, reset_in_ms: 60_000 };
     expect(seen).toEqual([
@@ -68,7 +68,7 @@ describe.each(STORES)('counted in %s,', (_name, store) => {
     ]);
   });
 
-  test('a window ends to the millisecond, whether it was used up late or early', async () => {
+  test('ends its window to the millisecond, whether the limit was reached early or late', async () => {
     for (let window = 0; window < 3; window += 1) {
       const begin = BEGIN + window * 60_000;
       for (const moment of [0, 59_998, 59_999]) {
@@ -81,52 +81,58 @@ describe.each(STORES)('counted in %s,', (_name, store) => {
     expect((await count(THREE)).remaining).toBe(2);
   });
 
-  test('of 200 who come at once exactly so many are let in', async () => {
+  test('admits exactly the limit of 200 concurrent requests', async () => {
     const limit = perMinute('seventeen', 17, { window_ms: 60_000 });
     const verdicts = await Promise.all(Array.from({ length: 200 }, () => count(limit)));
     expect(verdicts.filter(({ is_within }) => is_within)).toHaveLength(17);
   });
 
-  test('everybody has a count of his own, and of each limit another', async () => {
+  test('is separate for each caller and each limit', async () => {
     for (let number = 0; number < 4; number += 1) await count(THREE, 'public:one 203.0.113.9');
     expect((await count(THREE, 'public:one 203.0.113.9')).is_within).toBe(false);
-    for (const who of ['public:two 203.0.113.9', 'public:one 203.0.113.8', 'public:one 2001:db8::/64', '', '*']) {
-      expect((await count(THREE, who)).remaining).toBe(2);
+    for (const caller_key of [
+      'public:two 203.0.113.9',
+      'public:one 203.0.113.8',
+      'public:one 2001:db8::/64',
+      '',
+      '*',
+    ]) {
+      expect((await count(THREE, caller_key)).remaining).toBe(2);
     }
     expect((await count(inOneMinute('four', 4), 'public:one 203.0.113.9')).remaining).toBe(3);
   });
 
-  test('a limit may be a multiple', async () => {
+  test('has a limit that can be scaled', async () => {
     const more = await open(store, undefined, 1_000);
     expect(await more.count(THREE)).toMatchObject({ limit: 3_000, remaining: 2_999 });
     more.limits[Symbol.dispose]();
   });
 });
 
-test('without limits nobody is counted, and no store is asked', async () => {
+test('limits: turned off, they count nothing and use no store', async () => {
   const store: StoreSettings = { kind: 'redis', url: 'redis://127.0.0.1:1' };
   const events = { emit: (event: ServiceEvent) => expect(event).toBeUndefined() };
   using limits = await openLimits({ clock: systemClock, events, is_on: false, scale: 1, store, epoch: '' });
   expect(limits.count(THREE, 'me')).toBeUndefined();
 });
 
-test('what this process counts is known at once, without a promise', async () => {
+test('limits: an in-process count returns without a promise', async () => {
   using limits = (await open(undefined)).limits;
   expect(limits.count(THREE, 'me')).not.toBeInstanceOf(Promise);
 });
 
-describe.each(STORES.slice(1))('several processes, by %s,', (_name, store) => {
-  test('count together when they have one database, and apart when they have not', async () => {
+describe.each(STORES.slice(1))('limits: several processes, with %s,', (_name, store) => {
+  test('count together if they have one database, and apart otherwise', async () => {
     const epoch = crypto.randomUUID();
-    const [one, other, stranger] = [await open(store, epoch), await open(store, epoch), await open(store)];
+    const [one, other, unrelated] = [await open(store, epoch), await open(store, epoch), await open(store)];
     await Promise.all([one.count(THREE), other.count(THREE), one.count(THREE)]);
     expect((await other.count(THREE)).is_within).toBe(false);
     expect((await one.count(THREE)).is_within).toBe(false);
-    expect((await stranger.count(THREE)).remaining).toBe(2);
-    for (const { limits } of [one, other, stranger]) limits[Symbol.dispose]();
+    expect((await unrelated.count(THREE)).remaining).toBe(2);
+    for (const { limits } of [one, other, unrelated]) limits[Symbol.dispose]();
   });
 
-  test('count apart what spares each of them', async () => {
+  test('count apart where a limit protects each process', async () => {
     const epoch = crypto.randomUUID();
     const [one, other] = [await open(store, epoch), await open(store, epoch)];
     const limit = { ...THREE, counted: 'here' } as const;
@@ -140,7 +146,7 @@ if (TEST_REDIS !== undefined) {
   const store: StoreSettings = { kind: 'redis', url: TEST_REDIS };
   const openClient = () => new RedisClient(store.url);
 
-  test('nothing is left in Redis when its window is over', async () => {
+  test('limits: Redis keeps nothing after the window', async () => {
     const epoch = crypto.randomUUID();
     const { count, limits } = await open(store, epoch);
     await count(THREE);
@@ -152,7 +158,7 @@ if (TEST_REDIS !== undefined) {
     limits[Symbol.dispose]();
   });
 
-  test('a Redis that has forgotten its scripts is told them again', async () => {
+  test('limits: a Redis that has forgotten its scripts gets them again', async () => {
     const { count, limits, events } = await open(store);
     const client = openClient();
     await count(THREE);

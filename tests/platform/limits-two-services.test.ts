@@ -5,16 +5,19 @@ import { waitFor } from '../support/wait.ts';
 
 if (TEST_REDIS !== undefined) {
   const settings = { REDIS_URL: TEST_REDIS, MUSTER_LIMITS_SCALE: '1' };
-  test('two services on one database count together, over a Redis that both know', async () => {
+  test('limits: two services on one database count together with a shared Redis', async () => {
     await using one = await openTestService(settings);
     await using other = await openTestService(settings, { beside: one });
     await using alone = await openTestService(settings);
     const remaining = async ({ api }: typeof one) =>
       Number((await api.get('/cloud/bootstrap')).headers.get('ratelimit-remaining'));
-    // On a busy machine Redis may be late, and each counts for a while by itself.
-    await waitFor(async () => (await remaining(one)) - (await remaining(other)) === 1, 'one to count after the other');
+    // On a busy machine Redis may be late, and then each service counts on its own for a while.
+    await waitFor(
+      async () => (await remaining(one)) - (await remaining(other)) === 1,
+      'one service to continue the count of the other',
+    );
     const least = await remaining(one);
-    // Another database is another Muster, on the same Redis.
+    // A service on another database counts apart, on the same Redis.
     expect(await remaining(alone)).toBeGreaterThan(least);
   });
 }

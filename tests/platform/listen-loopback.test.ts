@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 const atIpv6 = () => `http://[::1]:${muster.config.port}`;
 
-test('listening: a request at [::1] is answered and counted as any other', async () => {
+test('listening: a request to [::1] is answered and counted like any other', async () => {
   const answer = await fetch(`${atIpv6()}/matchmaker/regions`, {
     headers: { authorization: `Bearer ${game.public_token}` },
   });
@@ -20,7 +20,7 @@ test('listening: a request at [::1] is answered and counted as any other', async
   expect(answer.headers.get('ratelimit-limit') ?? answer.headers.get('ratelimit')).not.toBeNull();
 });
 
-test('listening: sockets of both addresses hear the same news', async () => {
+test('listening: sockets on both addresses receive the same messages', async () => {
   const servers = serversOf(muster, game);
   const server_id = await servers.run('exec sleep 600');
   await servers.started(server_id);

@@ -17,7 +17,7 @@ const ADDRESSES: [string, string[]][] = [
   ['10.0.0.7', ['10.0.0.7']],
   ['play.example.com', ['play.example.com']],
 ];
-test.each(ADDRESSES)('listening: %s is also the loopback address that belongs to it', (host, addresses) => {
+test.each(ADDRESSES)('listening: %s has the other loopback address as its companion', (host, addresses) => {
   expect(listenAddresses(host)).toEqual(addresses);
 });
 
@@ -34,7 +34,7 @@ describe('a held port', () => {
   const serve = (port: number, reusePort: boolean) =>
     Bun.serve({ hostname: '127.0.0.1', port, reusePort, fetch: () => new Response('ok') });
 
-  test('is for those who know of it: others are refused, and what knocks there too', async () => {
+  test('accepts processes that share it: others are refused, and so are connections', async () => {
     const port = findFreePort();
     const held = hold(port);
     expect(() => serve(port, false)).toThrow('in use');
@@ -49,7 +49,7 @@ describe('a held port', () => {
     await serve(port, false).stop(true);
   });
 
-  test('is held by one process, however often that is asked for, and by another for another port', () => {
+  test('is held by one process for any number of requests; another port has another process', () => {
     const [port, other] = [findFreePort(), findFreePort()];
     hold(port);
     const first = noted();
@@ -61,13 +61,13 @@ describe('a held port', () => {
     expect(isRunning(first.process)).toBe(false);
   });
 
-  test('is given back by a holder that was never noted: we were killed before, or the disk was full', async () => {
+  test('is released by a holder that was never recorded, after a kill or with a full disk', async () => {
     const port = findFreePort();
     hold(port);
     const unnoted = noted();
     rmSync(join(directory, 'hold'));
-    // While a shell becomes another program its environment cannot be read.
-    await waitFor(() => readFileSync(`/proc/${unnoted.process.pid}/comm`, 'utf8') === 'sleep\n', 'the holder to rest');
+    // While a shell replaces itself by another program, its environment cannot be read.
+    await waitFor(() => readFileSync(`/proc/${unnoted.process.pid}/comm`, 'utf8') === 'sleep\n', 'the holder to start');
     const held = hold(port);
     expect(held).toBeDefined();
     expect(isRunning(unnoted.process)).toBe(false);
@@ -81,7 +81,7 @@ describe('a held port', () => {
     await server.stop(true);
   });
 
-  /** A bound port is in no table of the kernel: only trying tells. */
+  /** A bound port is in no table of the kernel: only binding it tells. */
   function isListed(port: number): boolean {
     try {
       void serve(port, false).stop(true);
@@ -92,15 +92,15 @@ describe('a held port', () => {
   }
 });
 
-test('sockets at a port: found with the process that has them, on any address', async () => {
+test('sockets on a port: each is found with its process, on any address', async () => {
   await using server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('ok') });
-  // Another program's connection may have the same port at another address.
+  // A connection of another program may have the same port on another address.
   const sockets = findSocketsAt(server.port ?? 0);
   const countSockets = (pid: number) => readOpenFiles(pid).filter((file) => sockets.has(file)).length;
   expect(countSockets(process.pid)).toBe(1);
   await using other = Bun.spawn(['sleep', '60']);
   expect(countSockets(other.pid)).toBe(0);
   expect(countSockets(2 ** 22 + 1)).toBe(0);
-  // No connection is given this port, as it may be any other, and nobody listens at it.
+  // The kernel does not give this port to connections, and nothing listens on it.
   expect(findSocketsAt(1)).toEqual(new Set());
 });

@@ -7,7 +7,7 @@ import { isErrno } from '../../src/platform/processes.ts';
 import { waitFor } from '../support/wait.ts';
 
 const EVENTS = join(import.meta.dir, '../../src/platform/events.ts');
-/** More than a pipe and all lines that may wait take. */
+/** More than fits into a pipe and the queue of lines. */
 const LINES = 40_000;
 const SOURCE = `
   const { createLog } = await import(${JSON.stringify(EVENTS)});
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** Starts a program that logs to a pipe which is open and not read, and waits until it has done its work. */
+/** Starts a program that logs to a pipe which stays open and unread, and waits until its work is done. */
 async function startUnread(name: string) {
   const pipe = join(directory, name);
   Bun.spawnSync(['mkfifo', pipe]);
@@ -41,7 +41,7 @@ async function startUnread(name: string) {
   const bytes = Buffer.alloc(65_536);
   return {
     child,
-    /** What is in the pipe now. */
+    /** Returns what is in the pipe now. */
     read(): string {
       try {
         return bytes.toString('latin1', 0, readSync(reader, bytes));
@@ -57,13 +57,13 @@ async function startUnread(name: string) {
   };
 }
 
-test('a log that is not read does not stop the work; when it is read again it says how many lines are missing', async () => {
+test('log: an unread log does not stop the work; once it is read again, it reports how many lines are missing', async () => {
   using program = await startUnread('read-again');
   let text = '';
   await waitFor(() => {
     text += program.read();
     return text.endsWith('\n') && text.includes('log_lines_dropped');
-  }, 'what is missing to be told');
+  }, 'the report of missing lines');
   const lines = text
     .split('\n')
     .filter(Boolean)
@@ -74,7 +74,7 @@ test('a log that is not read does not stop the work; when it is read again it sa
   expect(await program.child.exited).toBe(0);
 });
 
-test('a log that is never read does not keep the program from ending', async () => {
+test('log: an unread log does not keep the program from ending', async () => {
   using program = await startUnread('never-read');
   program.child.stdin.end();
   expect(await program.child.exited).toBe(0);

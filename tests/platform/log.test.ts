@@ -4,7 +4,7 @@ import { blot, type LogLevel } from '../../src/platform/events.ts';
 
 const EVENTS = join(import.meta.dir, '../../src/platform/events.ts');
 
-/** What a service of this log level writes to stderr when a script tells its events by `log.emit`. */
+/** Returns what a service of this log level writes to stderr when a script calls `log.emit`. */
 async function write(
   level: LogLevel,
   script: string,
@@ -23,15 +23,15 @@ async function write(
 }
 
 describe('the log', () => {
-  test('is one JSON object for each event, on stderr, with a time and a level', async () => {
+  test('has one JSON object for each event, on stderr, with a time and a level', async () => {
     const { lines, stdout } = await write(
       'info',
-      `log.emit({ event: 'server_started', server_id: 's', process_id: 7, ports: [26000] });
+      `log.emit({ event: 'server_started', server_id: 's', identity: { pid: 7 }, host: 'h', ports: [26000] });
        log.emit({ event: 'feed_reconnected' });`,
     );
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     expect(lines).toEqual([
-      { level: 'info', time, server_id: 's', process_id: 7, ports: [26000], event: 'server_started' },
+      { level: 'info', time, server_id: 's', identity: { pid: 7 }, host: 'h', ports: [26000], event: 'server_started' },
       { level: 'warn', time, event: 'feed_reconnected' },
     ]);
     expect(stdout).toBe('');
@@ -61,7 +61,7 @@ describe('the log', () => {
     { stderr: 'a full disk', redirection: '2>/dev/full' },
     { stderr: 'a pipe that nothing reads any more', redirection: '2>&1 >&3 | true' },
   ];
-  test.each(BROKEN)('does not fail the work that it describes when stderr is $stderr', async ({ redirection }) => {
+  test.each(BROKEN)('does not fail the work that it describes if stderr is $stderr', async ({ redirection }) => {
     const source = `
       const { createLog } = await import(${JSON.stringify(EVENTS)});
       const log = createLog('info');
@@ -81,7 +81,7 @@ describe('the log', () => {
     expect(await new Response(child.stdout).text()).toBe('still at work\n');
   });
 
-  test('tells of a failure with all its causes, and where it happened', async () => {
+  test('reports a failure with all its causes and stacks', async () => {
     const { lines } = await write(
       'error',
       `const root = new TypeError('the root');
@@ -110,14 +110,14 @@ describe('the log', () => {
       },
     });
     expect(lines[1]).toMatchObject({ event: 'unexpected_failure', cause: 'a word' });
-    // Even one that is its own cause.
+    // Even an error that is its own cause.
     expect(lines[2]).toMatchObject({
       event: 'unexpected_failure',
       cause: { cause: { cause: { message: 'the root' } } },
     });
   });
 
-  test('holds nothing of a failed query but its text: no parameters, whatever they hold', async () => {
+  test('has only the text of a failed query, never its parameters', async () => {
     const { lines, text } = await write(
       'error',
       `const { DrizzleQueryError } = await import('drizzle-orm/errors');
@@ -139,7 +139,7 @@ describe('the log', () => {
   });
 });
 
-describe('a secret that a failure quotes is blotted out', () => {
+describe('log: a secret in the text of a failure is redacted', () => {
   const JWS = 'eyJhbGciOiJFZERTQSJ9.aGlkZGVuLXBheWxvYWQ.aGlkZGVuLXNpZ25hdHVyZQ';
   const CASES = [
     { what: 'a token', text: `refused ${JWS} here`, blotted: 'refused [token] here' },
@@ -194,20 +194,20 @@ describe('a secret that a failure quotes is blotted out', () => {
     });
   }
 
-  test('without keeping others waiting, however long the text and whatever it is made of', () => {
+  test('without delay, however long the text and whatever it consists of', () => {
     for (const piece of ['a', 'a.', 'eyJ', 'eyJ.', 'postgres://', 'postgres://a:b', '\nparams: ', '@']) {
       const length = 2_000_000;
-      // With a pattern that goes back and forth one of these takes longer than the universe is old.
+      // With a backtracking pattern, one of these takes practically forever.
       expect(blot(piece.repeat(length / piece.length)).length).toBeLessThan(10_100);
     }
   });
 
-  test('also where the text is cut in the middle of a token', () => {
+  test('also if the text is cut in the middle of a token', () => {
     const text = `${'a '.repeat(4_950)}${JWS}${'hidden'.repeat(100)}`;
     expect(blot(text)).toEndWith(' a [token] [cut]');
   });
 
-  test('but nothing else', () => {
+  test('and nothing else is', () => {
     for (const text of ['', 'postgres://host/db', 'mail ann@example.com', 'eyJ is how they begin', 'GET /a?b=c&d=e']) {
       expect(blot(text)).toBe(text);
     }

@@ -18,7 +18,7 @@ function start(step: (signal: AbortSignal) => Promise<number>, every_ms = NEVER_
   return startLoop({ name: 'test', every_ms, signal, events: { emit: (event) => events.push(event) }, step });
 }
 
-/** A step that a test lets end, one after the other. */
+/** Returns a step that ends when the test says so. */
 function makeGate() {
   let begun = 0;
   let at_work = 0;
@@ -35,7 +35,7 @@ function makeGate() {
     },
     begun: () => begun,
     most: () => most,
-    /** Lets the step that is at work end; the next waits again. */
+    /** Ends the current step; the next one waits again. */
     endStep() {
       end.resolve();
       end = Promise.withResolvers();
@@ -43,7 +43,7 @@ function makeGate() {
   };
 }
 
-/** Everything that can happen without time passing has happened. */
+/** Lets everything happen that needs no time to pass. */
 async function settle(): Promise<void> {
   for (let times = 0; times < 5; times += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -74,7 +74,7 @@ describe('a loop', () => {
     expect([gate.begun(), gate.most()]).toEqual([2, 1]);
   });
 
-  test('does not lose a wake that comes at any moment of a step', async () => {
+  test('does not lose a wake-up at any moment of a step', async () => {
     let wanted = 0;
     let done = 0;
     const loop = start(async () => {
@@ -87,22 +87,22 @@ describe('a loop', () => {
       loop.wake();
       for (let turns = 0; turns < times % 7; turns += 1) await Promise.resolve();
     }
-    await waitFor(() => done === wanted, 'the last wake to be heard');
+    await waitFor(() => done === wanted, 'the last wake-up to take effect');
   });
 
-  test('goes on by itself after its time, and tells what nobody woke it for', async () => {
+  test('continues after its interval, and reports a correction that no wake-up requested', async () => {
     let steps = 0;
     start(async () => {
       steps += 1;
       return steps % 2;
     }, 1);
     await waitFor(() => events.length >= 2, 'two corrections');
-    // The first step is the one of the start, which is no correction.
+    // The first step belongs to the start and is no correction.
     expect(events.slice(0, 2)).toEqual(Array(2).fill({ event: 'loop_corrected', loop: 'test', count: 1 }));
     expect(steps).toBeGreaterThanOrEqual(5);
   });
 
-  test('tells nothing of what it mended when it was woken for it', async () => {
+  test('reports no correction for a step that a wake-up requested', async () => {
     let steps = 0;
     const loop = start(async () => {
       steps += 1;
@@ -115,7 +115,7 @@ describe('a loop', () => {
     expect(events).toEqual([]);
   });
 
-  test('that fails tells why, tries again after a pause that no wake cuts short, and goes on', async () => {
+  test('that fails reports it, tries again after a pause that no wake-up shortens, and continues', async () => {
     let steps = 0;
     const pauses: number[] = [];
     let failed_at = 0;
@@ -135,15 +135,15 @@ describe('a loop', () => {
       { event: 'loop_failed', loop: 'test', failures: 1, cause: { message: 'failure 1' } },
       { event: 'loop_failed', loop: 'test', failures: 2, cause: { message: 'failure 2' } },
     ]);
-    // Each pause is at least as long as it should be; how much longer is the machine's business.
+    // Each pause has a minimum; how much longer it takes depends on the machine.
     expect(pauses.map((pause, number) => pause >= 199 * 2 ** number)).toEqual([true, true]);
     await settle();
     loop.wake();
-    await waitFor(() => steps === 4, 'a step after a wake');
+    await waitFor(() => steps === 4, 'a step after a wake-up');
     expect(events).toHaveLength(2);
   });
 
-  test('that fails at once, before its first promise, is none the worse for it', async () => {
+  test('whose step throws before its first promise continues as well', async () => {
     let steps = 0;
     start(() => {
       steps += 1;
@@ -156,7 +156,7 @@ describe('a loop', () => {
 });
 
 describe('a loop that is told to stop', () => {
-  test('has stopped when the step at work has ended, and takes no other', async () => {
+  test('has stopped when the current step ends, and takes no other', async () => {
     const gate = makeGate();
     const loop = start(gate.step);
     loop.wake();
@@ -170,7 +170,7 @@ describe('a loop that is told to stop', () => {
     expect(gate.begun()).toBe(1);
   });
 
-  test('tells its step so', async () => {
+  test('aborts the signal of its step', async () => {
     const loop = start(async (signal) => {
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
       return 0;
@@ -181,11 +181,11 @@ describe('a loop that is told to stop', () => {
   });
 
   const PAUSES = [
-    { name: 'waits for its time', step: async () => 0 },
+    { name: 'waits for its interval', step: async () => 0 },
     { name: 'waits to try again', step: () => Promise.reject(new Error('it fails')) },
   ];
   for (const { name, step } of PAUSES) {
-    test(`has stopped at once when it ${name}`, async () => {
+    test(`has stopped at once if it ${name}`, async () => {
       const loop = start(step);
       await settle();
       stopping.abort();
@@ -194,7 +194,7 @@ describe('a loop that is told to stop', () => {
     });
   }
 
-  test('does not tell of a step that fails because of it', async () => {
+  test('does not report a step that fails because of the stop', async () => {
     const loop = start(async (signal) => {
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
       return 0;
@@ -204,7 +204,7 @@ describe('a loop that is told to stop', () => {
     expect(events).toEqual([]);
   });
 
-  test('before it has begun takes no step', async () => {
+  test('before its start takes no step', async () => {
     stopping.abort();
     let steps = 0;
     await start(async () => {

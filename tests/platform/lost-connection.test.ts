@@ -15,29 +15,29 @@ import { waitFor } from '../support/wait.ts';
 
 let opened: AsyncDisposable;
 let address: DatabaseAddress;
-let onlooker: Database;
+let observer: Database;
 let proxied: Awaited<ReturnType<typeof openProxied>>;
 beforeAll(async () => {
   const own = await openTestDatabase();
   opened = own;
   address = own.address;
   proxied = await openProxied(address);
-  onlooker = openDatabase(address, 1);
-  await onlooker.queries.execute(sql`create table steps (name text)`);
+  observer = openDatabase(address, 1);
+  await observer.queries.execute(sql`create table steps (name text)`);
 });
 afterAll(async () => {
-  await onlooker[Symbol.asyncDispose]();
+  await observer[Symbol.asyncDispose]();
   await proxied[Symbol.asyncDispose]();
   await opened[Symbol.asyncDispose]();
 });
 beforeEach(async () => {
-  await onlooker.queries.execute(sql`delete from steps`);
+  await observer.queries.execute(sql`delete from steps`);
 });
 
 const take = (queries: Queries, name: string) => queries.execute(sql`insert into steps values (${name})`);
 
 async function steps(): Promise<string[]> {
-  return (await onlooker.queries.execute<{ name: string }>(sql`select name from steps order by name`)).map(
+  return (await observer.queries.execute<{ name: string }>(sql`select name from steps order by name`)).map(
     ({ name }) => name,
   );
 }
@@ -47,23 +47,23 @@ async function backendOf(queries: Queries): Promise<number> {
   return row?.pid ?? 0;
 }
 
-/** The same of whoever answers again. The driver tells the first who asks of the end of the one before. */
+/** Waits until a query is answered: the driver reports the end of the lost connection to its first caller. */
 async function nextBackend(database: Database): Promise<number> {
   return await waitFor(() => backendOf(database.queries).catch(() => undefined), 'a query to be answered');
 }
 
-/** Ends a connection as an administrator does, and waits until it is gone. */
+/** Ends a connection like an administrator, and waits until it is gone. */
 async function terminate(pid: number): Promise<void> {
-  await onlooker.queries.execute(sql`select pg_terminate_backend(${pid}, 5000)`);
+  await observer.queries.execute(sql`select pg_terminate_backend(${pid}, 5000)`);
 }
 
 const codeOf = async (work: PromiseLike<unknown>) => toServiceError(await rejectionOf(Error, work))?.code;
 
-/** Ways to lose a connection: of a service on the embedded PostgreSQL, and of one on a server elsewhere. */
+/** Ways to lose a connection: of the embedded PostgreSQL, and of one over a network. */
 const LOSSES = [
   { name: 'PostgreSQL ends the connection', address: () => address, lose: terminate },
   {
-    name: 'the way to PostgreSQL is cut for a moment',
+    name: 'the network is cut for a moment',
     address: () => ({ url: proxied.url }),
     async lose() {
       await proxied.proxy.cut();
@@ -72,7 +72,7 @@ const LOSSES = [
   },
 ];
 for (const { name, address, lose } of LOSSES) {
-  describe(name, () => {
+  describe(`lost connection: ${name}`, () => {
     let database: Database;
     beforeEach(() => {
       database = openDatabase(address(), 1);
@@ -81,13 +81,13 @@ for (const { name, address, lose } of LOSSES) {
       await database[Symbol.asyncDispose]();
     });
 
-    test('while it is idle: the next query has another one', async () => {
+    test('idle: the next query uses another one', async () => {
       const pid = await backendOf(database.queries);
       await lose(pid);
       expect(await nextBackend(database)).not.toBe(pid);
     });
 
-    test('under a statement: DATABASE_UNAVAILABLE, and the next is answered', async () => {
+    test('under a statement: DATABASE_UNAVAILABLE, and the next one is answered', async () => {
       const pid = await backendOf(database.queries);
       const code = codeOf(database.queries.execute(sql`select pg_sleep(60)`));
       await waitUntilAsleep(pid);
@@ -97,13 +97,13 @@ for (const { name, address, lose } of LOSSES) {
     });
 
     const AFTERWARDS: { what: string; go(tx: Tx): Promise<unknown> }[] = [
-      { what: 'goes on', go: (tx) => take(tx, 'second') },
-      { what: 'has nothing more to do', go: async () => {} },
-      { what: 'fails by itself', go: () => Promise.reject(new Error('no more')) },
-      { what: 'does not mind failures', go: (tx) => take(tx, 'second').catch(() => {}) },
+      { what: 'continues', go: (tx) => take(tx, 'second') },
+      { what: 'has nothing left to do', go: async () => {} },
+      { what: 'throws', go: () => Promise.reject(new Error('no more')) },
+      { what: 'ignores failures', go: (tx) => take(tx, 'second').catch(() => {}) },
     ];
     for (const { what, go } of AFTERWARDS) {
-      test(`between the statements of a transaction that ${what}: DATABASE_UNAVAILABLE, and nothing is done`, async () => {
+      test(`between the statements of a transaction that ${what}: DATABASE_UNAVAILABLE, and nothing is committed`, async () => {
         const lost = Promise.withResolvers<void>();
         const ended = Promise.withResolvers<void>();
         const begun = Promise.withResolvers<number>();
@@ -116,7 +116,7 @@ for (const { name, address, lose } of LOSSES) {
         const code = codeOf(work);
         await lose(await begun.promise);
         expect(await code).toBe('DATABASE_UNAVAILABLE');
-        // The place of the lost connection is taken by another, which is none of the transaction's.
+        // The pool replaces the lost connection; the transaction does not continue on the new one.
         await nextBackend(database);
         lost.resolve();
         await ended.promise;
@@ -125,7 +125,7 @@ for (const { name, address, lose } of LOSSES) {
       });
     }
 
-    test('under a statement of a transaction that does not mind failures: DATABASE_UNAVAILABLE, and nothing is done', async () => {
+    test('under a statement of a transaction that ignores failures: DATABASE_UNAVAILABLE, and nothing is committed', async () => {
       const begun = Promise.withResolvers<number>();
       const ended = Promise.withResolvers<void>();
       const work = database.transact(async (tx) => {
@@ -148,31 +148,31 @@ for (const { name, address, lose } of LOSSES) {
 
 test('listening: after a lost connection it resumes and reports possible gaps', async () => {
   await using database = openDatabase(address, 1);
-  const heard: string[] = [];
+  const received: string[] = [];
   let connected = 0;
   await database.listen(
-    'news',
-    (payload) => heard.push(payload),
+    'things',
+    (payload) => received.push(payload),
     () => {
       connected += 1;
     },
   );
   expect(connected).toBe(1);
-  const notify = (payload: string) => onlooker.queries.execute(sql`select pg_notify('news', ${payload})`);
+  const notify = (payload: string) => observer.queries.execute(sql`select pg_notify('things', ${payload})`);
   await notify('before');
-  await waitFor(() => heard.length === 1, 'the first news');
+  await waitFor(() => received.length === 1, 'the first notification');
   for (let times = 2; times < 5; times += 1) {
-    await onlooker.queries.execute(
+    await observer.queries.execute(
       sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where query ilike 'listen %' and datname = current_database()`,
     );
     await waitFor(() => connected === times, 'it to listen again');
   }
   await notify('after');
-  await waitFor(() => heard.length > 1, 'the next news');
-  expect(heard).toEqual(['before', 'after']);
+  await waitFor(() => received.length > 1, 'the next notification');
+  expect(received).toEqual(['before', 'after']);
 });
 
-test('PostgreSQL ends a connection that something in between keeps open: the statement fails, and the next has another', async () => {
+test('lost connection: PostgreSQL ends it but the network keeps it open: the statement fails, and the next one uses another', async () => {
   await using hidden = await openProxied(address);
   await using database = openDatabase({ url: hidden.url }, 1);
   hidden.proxy.hideEnds();
@@ -188,9 +188,9 @@ test('PostgreSQL ends a connection that something in between keeps open: the sta
 
 async function waitUntilAsleep(pid: number): Promise<void> {
   await waitFor(async () => {
-    const rows = await onlooker.queries.execute(
+    const rows = await observer.queries.execute(
       sql`select 1 from pg_stat_activity where pid = ${pid} and state = 'active' and query like 'select pg_sleep%'`,
     );
     return rows.length > 0;
-  }, 'the statement to be under way');
+  }, 'the statement to run');
 }

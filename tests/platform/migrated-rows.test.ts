@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
+import { selectOfNode } from '../../src/features/servers/store.ts';
 import { findAsset } from '../../src/platform/assets.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { openExternalDatabase } from '../support/database.ts';
 
 const MIB = 1024 ** 2;
-/** Receipts of parts; a part that has not arrived has null, or none at the end. */
+/** Receipts of parts: a missing part is null, or absent at the end. */
 const HERE = crypto.randomUUID();
 
 interface OldUpload {
@@ -19,7 +20,7 @@ interface OldUpload {
   files: { content_length: number; receipts: (string | null)[] }[];
 }
 
-/** Migrates a database up to a migration, that one excluded. */
+/** Applies all migrations before the given one. */
 async function migrateUntil(database: Database, tag: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-migrations-'));
   await cp(findAsset('drizzle'), folder, { recursive: true });
@@ -45,7 +46,7 @@ async function insertUpload({ queries }: Database, { is_multipart, is_complete =
   return upload_id;
 }
 
-test('0023_received-length: uploads that were under way have the bytes of the parts that had arrived', async () => {
+test('0023_received-length: an unfinished upload has the bytes of the parts that have arrived', async () => {
   await using external = await openExternalDatabase();
   await using database = openDatabase({ url: external.url }, 2);
   await migrateUntil(database, '0023_received-length');
@@ -79,7 +80,7 @@ test('0023_received-length: uploads that were under way have the bytes of the pa
       100 * MIB,
     ],
     ['an empty file', { is_multipart: true, files: [{ content_length: 0, receipts: [HERE] }] }, 0],
-    // Of a complete upload its length is shown.
+    // A complete upload shows its length.
     ['complete', { is_multipart: false, is_complete: true, files: [{ content_length: 5, receipts: [HERE] }] }, 0],
   ];
   const upload_ids = await Promise.all(cases.map(([, upload]) => insertUpload(database, upload)));
@@ -91,4 +92,36 @@ test('0023_received-length: uploads that were under way have the bytes of the pa
   expect(cases.map(([what], index) => [what, received.get(upload_ids[index] ?? '')])).toEqual(
     cases.map(([what, , received_length]) => [what, received_length]),
   );
+}, 90_000);
+
+test('0029_server-identities: servers of the release before are found, also those that it adds after the migration', async () => {
+  await using external = await openExternalDatabase();
+  await using database = openDatabase({ url: external.url }, 2);
+  await migrateUntil(database, '0029_server-identities');
+  const [node_id, namespace_id] = [crypto.randomUUID(), crypto.randomUUID()];
+  await database.queries.execute(
+    sql`alter table servers drop constraint servers_namespace_id_namespaces_namespace_id_fk`,
+  );
+  const identity = { pid: 4_711, start_ticks: 815, boot_id: crypto.randomUUID() };
+  /** As the release before writes a server that it has taken and started. */
+  const insertServer = (server_id: string) =>
+    database.queries.execute(sql`
+      insert into servers (
+        server_id, game_id, namespace_id, datacenter_id, build_id, tags, arguments, environment, service_environment,
+        network_mode, ports, cpu, memory, kill_timeout_ms, created_at, node_id, user_id, process, started_at
+      ) values (
+        ${server_id}, gen_random_uuid(), ${namespace_id}, gen_random_uuid(), gen_random_uuid(), '{}', '[]', '{}', '{}',
+        'bridge', '{}', 100, 64, 30000, now(), ${node_id}, 1900000000, ${JSON.stringify(identity)}::jsonb, now()
+      )`);
+  const [before, after] = [crypto.randomUUID(), crypto.randomUUID()];
+  await insertServer(before);
+  await migrateDatabase(database);
+  await insertServer(after);
+  const servers = await selectOfNode(database.queries, node_id);
+  expect(servers.map((server) => [server.server_id, server.identity])).toEqual([
+    [before, identity],
+    [after, identity],
+  ]);
+  const old = await database.queries.execute(sql`select user_id, process from servers where server_id = ${before}`);
+  expect([...old]).toEqual([{ user_id: 1_900_000_000, process: identity }]);
 }, 90_000);

@@ -18,7 +18,7 @@ describe('migrations of an empty database', () => {
     await external[Symbol.asyncDispose]();
   });
 
-  /** What is there: each migration that was done, and each column of each table. */
+  /** Returns the migrations that were applied, and each column of each table. */
   async function read() {
     const done = await database.queries.execute(sql`select id, created_at from migrations order by id`);
     const columns = await database.queries.execute(
@@ -29,7 +29,7 @@ describe('migrations of an empty database', () => {
 
   const EACH_ONCE = journal.entries.map(({ when }, index) => ({ id: index + 1, created_at: String(when) }));
 
-  test('a second run changes nothing', async () => {
+  test('change nothing in a second run', async () => {
     await migrateDatabase(database);
     const first = await read();
     expect(first.done).toEqual(EACH_ONCE);
@@ -38,15 +38,15 @@ describe('migrations of an empty database', () => {
     expect(await read()).toEqual(first);
   });
 
-  test('five services that start at once all find them done, each once', async () => {
+  test('run once when five services start at once', async () => {
     const services = Array.from({ length: 5 }, () => openDatabase({ url: external.url }, 2));
     await Promise.all(services.map((service) => migrateDatabase(service)));
     for (const service of services) await service[Symbol.asyncDispose]();
     expect((await read()).done).toEqual(EACH_ONCE);
   });
 
-  test('one whose connection is lost does nothing, and keeps nobody else from it', async () => {
-    // It gets the lock, and waits for a table that somebody reads.
+  test('of a service that loses its connection change nothing and do not block others', async () => {
+    // It gets the lock, and waits for a table that another transaction reads.
     await database.queries.execute(
       sql`create table migrations (id serial primary key, hash text not null, created_at bigint)`,
     );
@@ -66,7 +66,7 @@ describe('migrations of an empty database', () => {
             sql`select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
           );
           return row?.pid;
-        }, 'the migration to be under way');
+        }, 'the migration to run');
         await database.queries.execute(sql`select pg_terminate_backend(${holder}, 5000)`);
         return holder;
       })(),
@@ -80,7 +80,7 @@ describe('migrations of an empty database', () => {
     expect((await read()).done).toEqual(EACH_ONCE);
   });
 
-  test('work under one lock is done one at a time, and a failure gives the lock back', async () => {
+  test('withLock: work under one lock runs one at a time, and a failure releases the lock', async () => {
     let at_work = 0;
     let most = 0;
     const work = (name: string) =>
@@ -102,7 +102,7 @@ describe('migrations of an empty database', () => {
     expect(most).toBe(1);
   });
 
-  test('work under different locks is done at once', async () => {
+  test('withLock: work under different locks runs concurrently', async () => {
     const meet = Promise.withResolvers<void>();
     const one = database.exclusively(LOCKS.first_start, () => meet.promise);
     await database.exclusively(LOCKS.migration, async () => meet.resolve());

@@ -5,10 +5,10 @@ import { makeGame } from '../support/game.ts';
 import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
 import { serversOf } from '../support/servers.ts';
 
-/** A user whom no system has, as a container's is that runs with `--user 54321`. */
+/** A user without an entry in any user database, like that of a container with `--user 54321`. */
 const NAMELESS = 54_321;
 const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
-/** It may read what the tests' own user may: the program lies where that one put it. */
+/** It may read what the tests' own user may, because the program is in that user's folder. */
 const AS_NAMELESS = [
   'setpriv',
   `--reuid=${NAMELESS}`,
@@ -20,12 +20,12 @@ const AS_NAMELESS = [
 
 const canBecomeNameless = Bun.which('setpriv') !== null && Bun.spawnSync([...AS_NAMELESS, 'true']).exitCode === 0;
 
-test('user: the system tells which users have a name', () => {
+test('nameless user: the system says whether a user has a name', () => {
   expect([hasName(0), hasName(NAMELESS)]).toEqual([true, false]);
 });
 
 test.skipIf(!canBecomeNameless)(
-  'user: one without a name starts everything, PostgreSQL and game servers too, and again',
+  'nameless user: starts everything, PostgreSQL and game servers too, twice',
   async () => {
     await using home = await makeHome({ MUSTER_DEMO: 'off' });
     chownSync(home.data_directory, NAMELESS, NAMELESS);

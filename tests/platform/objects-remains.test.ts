@@ -17,7 +17,7 @@ async function* endless() {
 await createDiskObjects(process.argv[1]).put('upload/1', endless(), 1e12);
 `;
 
-test('objects on disk: what a killed process had half stored is removed when it is old, and nothing else', async () => {
+test('objects on disk: an unfinished object of a killed process is removed once it is old, and nothing else is', async () => {
   const directory = await makeDataDirectory();
   await using _left = { [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }) };
   const filesOf = async () =>

@@ -19,28 +19,31 @@ const refusal = (settings: Record<string, string>): string => {
 };
 
 describe('the settings of an object storage', () => {
-  test.each(Object.keys(NEEDED) as Name[])('are refused without %s, and it alone is not enough', (name) => {
+  test.each(Object.keys(NEEDED) as Name[])('are refused without %s, and with it alone', (name) => {
     const { [name]: value, ...others } = NEEDED;
     expect(refusal(others)).toBe(
-      `The object storage is set up in part: set ${name} too, or none of S3_ENDPOINT, S3_BUCKET and the keys.`,
+      `The settings of the object storage are incomplete: set ${name} too, or none of S3_ENDPOINT, S3_BUCKET and the keys.`,
     );
     const missing = Object.keys(others).join(' and ');
     expect(refusal({ [name]: value })).toContain(`set ${missing} too`);
     expect(refusal({ ...NEEDED, [name]: '' })).toContain(`set ${name} too`);
   });
 
-  test('are refused with an address that is none', () => {
+  test('are refused with an invalid address', () => {
     expect(refusal({ ...NEEDED, S3_ENDPOINT: 'https://s3.example.com:99999' })).toBe(
       'S3_ENDPOINT is "https://s3.example.com:99999": expected an address like https://s3.eu-central-1.amazonaws.com.',
     );
   });
 
-  test.each(['S3_SESSION_TOKEN', 'AWS_SESSION_TOKEN'])('are refused beside %s, which would be sent along', (name) => {
-    expect(refusal({ ...NEEDED, [name]: SECRET })).toStartWith(`${name} is set, but `);
-    expect(readConfig({ [name]: SECRET }).s3).toBeUndefined();
-  });
+  test.each(['S3_SESSION_TOKEN', 'AWS_SESSION_TOKEN'])(
+    'are refused together with %s, which would be sent too',
+    (name) => {
+      expect(refusal({ ...NEEDED, [name]: SECRET })).toStartWith(`${name} is set, but `);
+      expect(readConfig({ [name]: SECRET }).s3).toBeUndefined();
+    },
+  );
 
-  test('have a region, no folder and the bucket in the path, unless they say otherwise', () => {
+  test('have a region, no folder and the bucket in the path by default', () => {
     const s3 = {
       endpoint: 'https://s3.example.com',
       bucket: 'my-bucket',

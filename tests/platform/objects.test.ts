@@ -21,11 +21,11 @@ afterAll(() => {
   if (TEST_S3 === undefined) console.log('Not tried, because it is not here: an S3 server (MUSTER_TEST_S3=http://…).');
 });
 
-test('what CI must have is there', () => {
+test('objects: every kind of storage is tested where CI requires it', () => {
   if (process.env.MUSTER_TEST_REQUIRED === '1') expect(TEST_S3).toBeDefined();
 });
 
-/** Objects of my own, and the names of all that lies where they lie. */
+/** Opens objects of a test's own, and returns them with a list of all files in their storage. */
 interface Opened {
   objects: Objects;
   files(): Promise<string[]>;
@@ -55,15 +55,15 @@ if (TEST_S3 !== undefined) STORAGES.push(['S3', openS3]);
 const textOf = async (objects: Objects, key: string, range?: ByteRange): Promise<string> =>
   await new Response(await objects.read(key, range)).text();
 
-describe.each(STORAGES)('on %s, an object is not stored, and nothing of it is left,', (_storage, open) => {
+describe.each(STORAGES)('on %s, an object is not stored, and nothing of it remains,', (_storage, open) => {
   const CASES: [name: string, pieces: string[], length: number][] = [
-    ['when fewer bytes come', ['abc', 'd'], 5],
-    ['when more come', ['abc', 'def'], 5],
-    ['when more come after all of it', ['abcde', 'f'], 5],
-    ['when none come', [], 1],
-    ['when any come for an empty one', ['a'], 0],
-    ['when all come in one piece with one more', ['abcdef'], 5],
-    ['when the last of many bytes is missing', ['a'.repeat(9_000_000), 'b'.repeat(999_999)], 10_000_000],
+    ['if fewer bytes come', ['abc', 'd'], 5],
+    ['if more come', ['abc', 'def'], 5],
+    ['if more come after the announced length', ['abcde', 'f'], 5],
+    ['if none come', [], 1],
+    ['if any come for an empty one', ['a'], 0],
+    ['if all come in one piece with one more', ['abcdef'], 5],
+    ['if the last of many bytes is missing', ['a'.repeat(9_000_000), 'b'.repeat(999_999)], 10_000_000],
   ];
   test.each(CASES)('%s', async (_name, pieces, length) => {
     const { objects, files } = await open();
@@ -78,7 +78,7 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it is le
     expect(await files()).toEqual([]);
   });
 
-  test('when the sender disconnects during the upload', async () => {
+  test('if the sender disconnects', async () => {
     const { objects, files } = await open();
     const gone = new Error('the connection was closed');
     expect(await rejectionOf(Error, objects.put('a/0.part', piecesOf('abc', gone), 5))).toBe(gone);
@@ -88,14 +88,14 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it is le
     expect(await files()).toEqual([]);
   });
 
-  test('and no more of it is read than is needed to know', async () => {
+  test('and its content is read no further than necessary', async () => {
     const { objects } = await open();
     const content = piecesOf('abc', 'def', 'ghi', 'jkl');
     await rejectionOf(ServiceError, objects.put('a/0.part', content, 4));
     expect([content.taken, content.is_closed]).toEqual([2, true]);
   });
 
-  test('and one that was there before stays as it was', async () => {
+  test('and an existing one stays unchanged', async () => {
     const { objects, files } = await open();
     await objects.put('a/0.part', piecesOf('first'), 5);
     await rejectionOf(ServiceError, objects.put('a/0.part', piecesOf('sec'), 5));
@@ -105,7 +105,7 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it is le
   });
 });
 
-describe.each(STORAGES)('on %s, a key that could lead elsewhere is refused by every way:', (_storage, open) => {
+describe.each(STORAGES)('on %s, a key that leaves the storage is refused by every method:', (_storage, open) => {
   const KEYS = ['', '.', '..', '../a', 'a/../b', 'a/..', './a', '/etc/passwd', 'a//b', 'a/', '/', 'a\\..\\b', 'a\0'];
   test.each([...KEYS, 'a/%2e%2e', 'Ä', 'a b', 'a\n', 'a?b', 'a#b'].map((key): [string] => [key]))('%j', async (key) => {
     const { objects, files } = await open();
@@ -122,8 +122,8 @@ describe.each(STORAGES)('on %s, a key that could lead elsewhere is refused by ev
   });
 });
 
-describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
-  test('exactly, in however many pieces it comes', async () => {
+describe.each(STORAGES)('on %s, an object', (_storage, open) => {
+  test('is stored exactly, in any number of pieces', async () => {
     const { objects, files } = await open();
     const pieces = Array.from({ length: 300 }, (_, index) => String.fromCharCode(97 + (index % 26)).repeat(index * 13));
     const text = pieces.join('');
@@ -133,14 +133,14 @@ describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
     expect(await files()).toEqual(['a/0.part']);
   });
 
-  test('when it is empty', async () => {
+  test('is stored if it is empty', async () => {
     const { objects } = await open();
     await objects.put('a/0.part', piecesOf(), 0);
     expect(await objects.list('a')).toEqual(new Map([['a/0.part', 0]]));
     expect(await textOf(objects, 'a/0.part')).toBe('');
   });
 
-  test('again, in the place of what was there', async () => {
+  test('replaces an existing one', async () => {
     const { objects, files } = await open();
     await objects.put('a/0.part', piecesOf('first'), 5);
     await objects.put('a/0.part', piecesOf('second'), 6);
@@ -148,7 +148,7 @@ describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
     expect(await files()).toEqual(['a/0.part']);
   });
 
-  test('whole, when several send it at once', async () => {
+  test('is stored whole when several callers send it at once', async () => {
     const { objects, files } = await open();
     const texts = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(1_000));
     const pieces = (text: string) => text.match(/.{100}/g) ?? [];
@@ -157,7 +157,7 @@ describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
     expect(await files()).toEqual(['a/0.part']);
   });
 
-  test('and read in parts, the last byte included', async () => {
+  test('is read in parts, including the last byte', async () => {
     const { objects } = await open();
     await objects.put('a/0', piecesOf('0123456789'), 10);
     expect(await textOf(objects, 'a/0', { start: 0, end: 0 })).toBe('0');
@@ -165,13 +165,13 @@ describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
     expect(await textOf(objects, 'a/0', { start: 0, end: 9 })).toBe('0123456789');
   });
 
-  test('and a missing one is refused before it is read', async () => {
+  test('that is missing is refused before it is read', async () => {
     const { objects } = await open();
     await rejectionOf(Error, objects.read('a/0'));
     await rejectionOf(Error, objects.read('a/0', { start: 0, end: 9 }));
   });
 
-  test('and a reader that disconnects is no failure', async () => {
+  test('whose reader disconnects causes no failure', async () => {
     const { objects } = await open();
     await objects.put('a/0', piecesOf('a'.repeat(5_000_000)), 5_000_000);
     await (await objects.read('a/0')).cancel();
@@ -181,11 +181,11 @@ describe.each(STORAGES)('on %s, an object is stored', (_storage, open) => {
   });
 });
 
-describe.each(STORAGES)('on %s,', (_storage, open) => {
-  /** More than fill a page of the tests' S3 server. */
+describe.each(STORAGES)('on %s, a folder', (_storage, open) => {
+  /** More than one page of the tests' S3 server. */
   const MANY = Array.from({ length: 25 }, (_, index) => `a/${index}`);
 
-  test('a folder is listed in full, and nothing beside it', async () => {
+  test('is listed in full, and nothing beside it', async () => {
     const { objects } = await open();
     for (const key of [...MANY, 'ab/0', 'a0']) await objects.put(key, piecesOf('abc'), 3);
     const listed = await objects.list('a');
@@ -194,7 +194,7 @@ describe.each(STORAGES)('on %s,', (_storage, open) => {
     expect(await objects.list('b')).toEqual(new Map());
   });
 
-  test('a folder is removed in full, and nothing beside it; what is not there already is', async () => {
+  test('is removed in full, and nothing beside it; a missing one counts as removed', async () => {
     const { objects, files } = await open();
     for (const key of [...MANY, 'ab/0', 'a0']) await objects.put(key, piecesOf('abc'), 3);
     await objects.remove(['a/0', 'a/1', 'a/none', 'none/0']);
@@ -208,14 +208,14 @@ describe.each(STORAGES)('on %s,', (_storage, open) => {
 });
 
 describe('on disk, an object', () => {
-  test('is for us alone', async () => {
+  test('is readable by its owner only', async () => {
     const { objects, directory } = await openDisk();
     await objects.put('a/0', piecesOf('abc'), 3);
     expect((await stat(join(directory, 'a/0'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(directory, 'a'))).mode & 0o777).toBe(0o700);
   });
 
-  test('is not listed before it is whole', async () => {
+  test('is not listed before it is complete', async () => {
     const { objects, files } = await openDisk();
     const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     async function* content() {
@@ -232,7 +232,7 @@ describe('on disk, an object', () => {
     expect(await objects.list('a')).toEqual(new Map([['a/0', 3]]));
   });
 
-  test('is refused when there is no place for it', async () => {
+  test('is refused if its folder cannot be written', async () => {
     const { objects, directory } = await openDisk();
     await writeFile(join(directory, 'a'), 'a file where the folder should be');
     const { message } = await rejectionOf(Error, objects.put('a/0.part', piecesOf('abc'), 3));

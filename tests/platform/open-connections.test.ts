@@ -23,7 +23,7 @@ async function open(host: string, localAddress: string): Promise<Socket> {
   return socket;
 }
 
-test('open connections: those of clients to our port are found with their address, also IPv4 inside IPv6; our own ends are not', async () => {
+test("open connections: clients' connections to the port are found with their address, also IPv4 inside IPv6; the service's own are not", async () => {
   using table = openDescriptorTable(port);
   const before = (await table.read()).count;
   const sockets = [await open('127.0.0.1', '127.0.0.7')];
@@ -44,14 +44,14 @@ test('open connections: those of clients to our port are found with their addres
   for (const socket of sockets) socket.destroy();
 });
 
-test('open connections: one that is shut is closed on both sides, and another that has its descriptor now is left alone', async () => {
+test('open connections: one that is shut is closed on both sides; another that has its descriptor now is left alone', async () => {
   using table = openDescriptorTable(port);
-  await waitFor(async () => (await table.read()).connections.length === 0, 'others to be gone');
+  await waitFor(async () => (await table.read()).connections.length === 0, 'other connections to end');
   const socket = await open('127.0.0.1', '127.0.0.7');
   const accepted = await waitFor(async () => (await table.read()).connections[0], 'the connection');
   expect(readActivity(accepted.descriptor)).toMatchObject({ is_open: true, was_asked: false });
   socket.write('x');
-  await waitFor(() => readActivity(accepted.descriptor)?.was_asked, 'what was sent to be known');
+  await waitFor(() => readActivity(accepted.descriptor)?.was_asked, 'the received bytes to be counted');
   shutConnection({ ...accepted, port: accepted.port - 1 });
   expect(readActivity(accepted.descriptor)?.is_open).toBe(true);
   shutConnection(accepted);

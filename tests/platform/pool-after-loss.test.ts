@@ -15,8 +15,8 @@ describe('when connections to PostgreSQL are lost', () => {
     await external[Symbol.asyncDispose]();
   });
 
-  test('a transaction does nothing more, and nothing in the transaction that comes after it', async () => {
-    // One connection, so that the next transaction has that of the one before.
+  test('a transaction does nothing more, neither in itself nor in the one after it', async () => {
+    // With one connection, the next transaction uses that of the one before.
     await using database = openDatabase({ url: external.url }, 1);
     await database.queries.execute(sql`create table numbers (number int)`);
     const has_begun = Promise.withResolvers<void>();
@@ -40,7 +40,7 @@ describe('when connections to PostgreSQL are lost', () => {
       await tx.execute(sql`insert into numbers values (2)`);
       goes_on.resolve();
       await has_ended.promise;
-      // By then whatever the lost one sends has been sent.
+      // By then everything that the lost transaction sends has been sent.
       for (let times = 0; times < 3; times += 1) await tx.execute(sql`select 1`);
       throw new Error('taken back');
     });
@@ -50,12 +50,12 @@ describe('when connections to PostgreSQL are lost', () => {
     expect(rows.map(({ number }) => number)).toEqual([]);
   }, 90_000);
 
-  test('none of them stays behind: each is used again as soon as the server is back', async () => {
+  test('each is replaced as soon as the server is back', async () => {
     await using database = openDatabase({ url: external.url }, POOL);
     const causes = new Set<string>();
     let is_back = false;
     let answered = 0;
-    // Something is written to the connections at any moment, and so in that in which they go.
+    // Writes go on all the time, also in the moment of the loss.
     const asking = Array.from({ length: POOL }, async () => {
       for (let last = false; !last; ) {
         last = is_back;
@@ -79,7 +79,7 @@ describe('when connections to PostgreSQL are lost', () => {
   }, 90_000);
 });
 
-/** Why a query fails; undefined when it does not. */
+/** Returns the code of a failed query; undefined if it succeeds. */
 async function ask({ queries }: Database): Promise<string | undefined> {
   return await queries.execute(sql`select 1`).then(() => undefined, codeOf);
 }

@@ -6,14 +6,14 @@ import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from '../../src/platform/database/postgres-files.ts';
 import { makeDataDirectory } from '../support/service.ts';
 
-describe('the programs of PostgreSQL', () => {
+describe("PostgreSQL's programs", () => {
   let parent: string;
   beforeEach(async () => {
     parent = await makeDataDirectory();
   });
   afterEach(() => rmSync(parent, { recursive: true, force: true }));
 
-  test('are made available once, however many want them at once, and not from what was left half-made', async () => {
+  test('are unpacked once for any number of concurrent callers, and an unfinished folder is not used', async () => {
     const before = process.umask(0o077);
     using _ = { [Symbol.dispose]: () => void process.umask(before) };
     using data = openDataDirectory(join(parent, 'data'));
@@ -26,7 +26,7 @@ describe('the programs of PostgreSQL', () => {
     expect(places).toEqual([files, files]);
     expect(readdirSync(directory).sort()).toEqual([POSTGRES_FILES_VERSION, basename(left)].sort());
     expect(readdirSync(join(files, 'bin')).sort()).toEqual(['initdb', 'postgres']);
-    // As the user that runs them, also when whoever started us lets nobody read his new files.
+    // As the user that runs them, also if the service's umask hides new files from others.
     const user = process.getuid?.() === 0 ? POSTGRES_USER : {};
     for (const program of ['initdb', 'postgres']) {
       const env = { LD_LIBRARY_PATH: join(files, 'lib') };

@@ -26,7 +26,7 @@ function makePresigner(key = KEY): { presigner: Presigner; now: { ms: number } }
 const { presigner } = makePresigner();
 const url = presigner.sign(PART, false);
 
-/** Which of these addresses are taken. */
+/** Returns the addresses that are accepted. */
 function findAccepted(urls: string[]): string[] {
   return urls.filter((candidate) => {
     try {
@@ -39,8 +39,8 @@ function findAccepted(urls: string[]): string[] {
   });
 }
 
-describe('an address for an upload is refused', () => {
-  test('when any character of it is another one', () => {
+describe('an upload address is refused', () => {
+  test('with any character changed', () => {
     const altered = [...url].slice(PUBLIC_URL.length + 1).flatMap((character, index) => {
       const place = PUBLIC_URL.length + 1 + index;
       const flipped = Array.from({ length: 7 }, (_, bit) => String.fromCharCode(character.charCodeAt(0) ^ (1 << bit)));
@@ -52,7 +52,7 @@ describe('an address for an upload is refused', () => {
     expect(findAccepted(altered)).toEqual([]);
   });
 
-  test('when any character is gone, doubled or put in', () => {
+  test('with any character removed, doubled or inserted', () => {
     const places = Array.from({ length: url.length - PUBLIC_URL.length }, (_, index) => PUBLIC_URL.length + index + 1);
     const altered = places.flatMap((place) => [
       url.slice(0, place - 1) + url.slice(place),
@@ -63,7 +63,7 @@ describe('an address for an upload is refused', () => {
     expect(findAccepted(altered).filter((accepted) => accepted !== url)).toEqual([]);
   });
 
-  test('when one of its fields is another one, or comes twice', () => {
+  test('with a changed or repeated parameter', () => {
     const { searchParams } = new URL(url);
     const fields = [...searchParams.keys()];
     expect(fields).toEqual(['file', 'part', 'path', 'offset', 'length', 'expires', 'signature']);
@@ -81,13 +81,13 @@ describe('an address for an upload is refused', () => {
     expect(findAccepted([...altered, of_another_upload, in_capitals])).toEqual([]);
   });
 
-  test('when its signature is another address’s', () => {
+  test('with the signature of another address', () => {
     const [, other_signature] = presigner.sign({ ...PART, content_length: 12_346 }, false).split('&signature=');
     const [signed] = url.split('&signature=');
     expect(findAccepted([`${signed}&signature=${other_signature}`, `${signed}&signature=`, signed ?? ''])).toEqual([]);
   });
 
-  test('when another service signed it', () => {
+  test('with the signature of another service', () => {
     const { presigner: other } = makePresigner({ kty: 'oct', k: Buffer.alloc(32, 8).toString('base64url') });
     expect(findAccepted([other.sign(PART, false)])).toEqual([]);
   });
@@ -95,7 +95,7 @@ describe('an address for an upload is refused', () => {
   test.each([
     [false, HOUR_MS],
     [true, 6 * HOUR_MS],
-  ])('when it is late (multipart: %p): after %d ms', (is_multipart, lifetime_ms) => {
+  ])('after its expiry (multipart: %p): after %d ms', (is_multipart, lifetime_ms) => {
     const { presigner: mine, now } = makePresigner();
     const address = mine.sign(PART, is_multipart);
     now.ms += lifetime_ms;
@@ -108,7 +108,7 @@ describe('an address for an upload is refused', () => {
   });
 });
 
-test('an address for an upload is no link to read, nor is a link an address for an upload', () => {
+test('presigned addresses: an upload address cannot be read from, and a link cannot be uploaded to', () => {
   const clock = { now: () => new Date() };
   const links = createSignedLinks(KEY, clock, PUBLIC_URL);
   const uploads = createPresigner(KEY, clock, PUBLIC_URL);
@@ -119,7 +119,7 @@ test('an address for an upload is no link to read, nor is a link an address for 
   expect([code, status]).toEqual(['LINK_INVALID', 403]);
 });
 
-test('an address says all that it allows, whatever the file is called', () => {
+test('presigned addresses: they contain everything that they allow, for any file name', () => {
   expect(url).toStartWith(`${PUBLIC_URL}/uploads/${PART.upload_id}?file=3&part=1&path=maps%2F`);
   const part = fc.record({
     upload_id: fc.uuid(),
@@ -137,12 +137,12 @@ test('an address says all that it allows, whatever the file is called', () => {
   );
 });
 
-test('an address is as good at whichever host the service is reached', () => {
+test('presigned addresses: they are valid on every host name of the service', () => {
   expect(presigner.verify(url.replace(PUBLIC_URL, 'http://127.0.0.1:8080'))).toEqual(PART);
 });
 
 test.each([{ kty: 'oct' }, { kty: 'oct', k: '' }, { kty: 'oct', k: 'c2hvcnQ' }])(
-  'no key that is none signs: %j',
+  'presigned addresses: an invalid key signs nothing: %j',
   (key) => {
     expect(() => createPresigner(key, { now: () => new Date() }, PUBLIC_URL)).toThrow('is a secret');
   },

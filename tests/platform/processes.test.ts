@@ -16,7 +16,7 @@ import { makeDataDirectory } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
-/** Of no user of this machine. */
+/** No user of this machine has this id. */
 const STRANGE_UID = 61_234;
 
 const started: Subprocess[] = [];
@@ -42,12 +42,12 @@ function identify(pid: number) {
   return identity;
 }
 
-/** The numbers of a process's children, as the kernel has them. */
+/** Returns the pids of a process's children, as the kernel lists them. */
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
 
 describe('a process', () => {
-  test('is known by its number, the moment it started and the boot', () => {
+  test('is identified by its pid, its start time and the boot', () => {
     const { pid } = start(['/bin/sleep', '60']);
     const identity = identify(pid);
     expect(identity).toEqual({
@@ -60,7 +60,7 @@ describe('a process', () => {
     expect(isRunning(identity)).toBe(true);
   });
 
-  test('is not running when it has ended', async () => {
+  test('is not running after its end', async () => {
     const child = start(['/bin/sleep', '60']);
     const identity = identify(child.pid);
     child.kill('SIGKILL');
@@ -70,18 +70,18 @@ describe('a process', () => {
   });
 
   const LOOKALIKES = [
-    { name: 'a later one of the same number', alter: { start_ticks: 1 } },
-    { name: 'one of the same number and moment, of another boot', alter: { boot_id: crypto.randomUUID() } },
+    { name: 'a later process with the same pid', alter: { start_ticks: 1 } },
+    { name: 'a process with the same pid and start time in another boot', alter: { boot_id: crypto.randomUUID() } },
   ];
   for (const { name, alter } of LOOKALIKES) {
-    test(`is not taken for ${name}`, () => {
+    test(`is not mistaken for ${name}`, () => {
       const identity = identify(start(['/bin/sleep', '60']).pid);
       expect(isRunning({ ...identity, ...alter })).toBe(false);
     });
   }
 
-  test('is gone when it is dead, although nobody has collected it', async () => {
-    // The shell becomes a program that does not care about the child that the shell had.
+  test('is not running once it is dead, also before its parent has waited for it', async () => {
+    // The shell becomes a program that never waits for the shell's child.
     const parent = start(['/bin/sh', '-c', '/bin/sleep 0.01 & exec /bin/sleep 60']);
     const [child = 0] = await waitFor(() => {
       const children = childrenOf(parent.pid);
@@ -92,35 +92,38 @@ describe('a process', () => {
     expect(() => process.kill(child, 0)).not.toThrow();
   });
 
-  test('may have any name, blanks and brackets too', async () => {
+  test('may have any name, also with spaces and brackets', async () => {
     const directory = await makeDataDirectory();
     const program = join(directory, 'x) Z 1 (y');
     copyFileSync('/bin/sleep', program);
     chmodSync(program, 0o755);
     const { pid } = start([program, '60'], { detached: true });
-    await waitFor(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes('(x) Z 1 (y)'), 'it to have its name');
+    await waitFor(
+      () => readFileSync(`/proc/${pid}/stat`, 'utf8').includes('(x) Z 1 (y)'),
+      'the process to have its name',
+    );
     expect(isRunning(identify(pid))).toBe(true);
     expect(sessionOf(pid)).toBe(pid);
     rmSync(directory, { recursive: true });
   });
 
-  test('has a session, its own or that of who started it', () => {
+  test('has a session: its own or that of its parent', () => {
     expect(sessionOf(start(['/bin/sleep', '60']).pid)).toBe(sessionOf(process.pid) ?? -1);
     const { pid } = start(['/bin/sleep', '60'], { detached: true });
     expect(sessionOf(pid)).toBe(pid);
   });
 
-  test('stands in a directory', async () => {
+  test('has a working directory', async () => {
     const directory = await makeDataDirectory();
     expect(workingDirectoryOf(start(['/bin/sleep', '60'], { cwd: directory }).pid)).toBe(directory);
     rmSync(directory, { recursive: true });
   });
 });
 
-describe('a process that is not there', () => {
-  // Above the largest number that Linux gives.
+describe('a process that does not exist', () => {
+  // Above the largest pid of Linux.
   const NOBODY = 2 ** 22 + 1;
-  test('has no identity, no session and no directory', () => {
+  test('has no identity, no session and no working directory', () => {
     expect([identifyProcess(NOBODY), sessionOf(NOBODY), workingDirectoryOf(NOBODY)]).toEqual([
       undefined,
       undefined,
@@ -128,13 +131,13 @@ describe('a process that is not there', () => {
     ]);
   });
 
-  test('is none to complain about when it is sent a signal', () => {
+  test('gets signals without an error', () => {
     expect(() => signalProcess(NOBODY, 'SIGTERM')).not.toThrow();
   });
 });
 
 describe('processes are found', () => {
-  test('by what stands in their environment, as a whole', async () => {
+  test('by a whole entry of their environment', async () => {
     const mark = crypto.randomUUID();
     const { pid } = start(['/bin/sleep', '60'], { env: { MUSTER_SERVER_ID: mark, OTHER: 'x' } });
     start(['/bin/sleep', '60'], { env: { MUSTER_SERVER_ID: `${mark}0`, X_MUSTER_SERVER_ID: mark } });
@@ -142,7 +145,7 @@ describe('processes are found', () => {
     expect(findProcessesByEnvironment(`MUSTER_SERVER_ID=${crypto.randomUUID()}`)).toEqual([]);
   });
 
-  test('with those that they started, also in sessions of their own', async () => {
+  test('with their descendants, also in other sessions', async () => {
     const mark = crypto.randomUUID();
     const { pid } = start(['/bin/sh', '-c', '/usr/bin/setsid /bin/sleep 60 & wait'], { env: { MARK: mark } });
     const found = await waitFor(() => {
@@ -151,18 +154,21 @@ describe('processes are found', () => {
     }, 'the child in its own session');
     expect(found).toContain(pid);
     for (const other of found) signalProcess(other, 'SIGKILL');
-    await waitFor(() => findProcessesByEnvironment(`MARK=${mark}`).length === 0, 'all to end');
+    await waitFor(() => findProcessesByEnvironment(`MARK=${mark}`).length === 0, 'all processes to end');
   });
 });
 
-test.skipIf(!IS_ROOT)('a process runs as a real user and an effective one', async () => {
-  const { pid } = start(['/bin/sleep', '60'], { uid: STRANGE_UID });
-  expect(readUserIds(pid)).toEqual([STRANGE_UID, STRANGE_UID]);
-  expect(readUserIds(2 ** 22 + 1)).toEqual([]);
-});
+test.skipIf(!IS_ROOT)(
+  'readUserIds: returns the real and the effective user, and nothing for a process that does not exist',
+  async () => {
+    const { pid } = start(['/bin/sleep', '60'], { uid: STRANGE_UID });
+    expect(readUserIds(pid)).toEqual([STRANGE_UID, STRANGE_UID]);
+    expect(readUserIds(2 ** 22 + 1)).toEqual([]);
+  },
+);
 
-test('an error is known by its code', () => {
-  const error = Object.assign(new Error('it is taken'), { code: 'EADDRINUSE' });
+test('isErrno: recognizes an error by its code', () => {
+  const error = Object.assign(new Error('the name is taken'), { code: 'EADDRINUSE' });
   expect([
     isErrno(error, 'EADDRINUSE'),
     isErrno(error, 'EACCES'),
@@ -170,7 +176,7 @@ test('an error is known by its code', () => {
   ]).toEqual([true, false, false]);
 });
 
-test('identifyProcess: without a free descriptor it fails, and does not say that the process has ended', async () => {
+test('identifyProcess: throws if no descriptor is free, instead of reporting the process as ended', async () => {
   const code = `
     import { openSync } from 'node:fs';
     import { identifyProcess } from '${join(import.meta.dir, '../../src/platform/processes.ts')}';

@@ -8,10 +8,10 @@ import { waitFor } from '../support/wait.ts';
 const POOL = 5;
 const SETTINGS: ReadOnlySetting[] = ['database', 'role in database'];
 const REFUSED = 'DATABASE_UNAVAILABLE';
-/** A connection that was read-only is used for half an hour or more where nothing replaces it. */
+/** Without a replacement, a read-only connection is used for half an hour or more. */
 const REPLACED_WITHIN_MS = 20_000;
 
-/** Ways to write, each over connections of its own. Each gives what became of as many writes as it has connections. */
+/** Ways to write, each over its own connections. Each returns the outcome of as many writes as it has connections. */
 const WRITERS: { name: string; open(database: Database): () => Promise<string[]> }[] = [
   {
     name: 'statements of the pool',
@@ -30,7 +30,7 @@ const WRITERS: { name: string; open(database: Database): () => Promise<string[]>
       ),
   },
   {
-    name: 'a lane',
+    name: 'a dedicated connection',
     open(database) {
       const lane = database.openDedicatedConnection();
       return async () => [await outcomeOfWrite(lane)];

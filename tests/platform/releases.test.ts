@@ -15,13 +15,13 @@ import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
 
 const PROGRAM = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
-/** A directory that is removed at the end. */
+/** Creates a directory that is removed after the tests. */
 async function makeDirectory() {
   const path = await mkdtemp(join(tmpdir(), 'muster-releases-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** The migrations of a release that comes after this one. */
+/** Writes the migrations of a later release. */
 async function writeNextRelease(folder: string): Promise<void> {
   await cp(findAsset('drizzle'), folder, { recursive: true });
   const last = journal.entries.at(-1);
@@ -34,7 +34,7 @@ async function writeNextRelease(folder: string): Promise<void> {
   );
 }
 
-test('migrations: an older program refuses a database of a newer one, names both, and changes nothing', async () => {
+test('migrations: an older program refuses the database of a newer one, names both releases, and changes nothing', async () => {
   await using external = await openExternalDatabase();
   await using folder = await makeDirectory();
   await using database = openDatabase({ url: external.url }, 2);
@@ -49,7 +49,7 @@ test('migrations: an older program refuses a database of a newer one, names both
     const { exit_code, output } = await home.run({ command: [...PROGRAM, command] });
     expect({ command, exit_code }).toEqual({ command, exit_code: 1 });
     expect(output).toMatch(
-      /^The database was changed by Muster 98\.7\.6, and this is the older Muster \S+: start 98\.7\.6 or a later one, or restore a backup from before\.$/m,
+      /^The database was migrated by Muster 98\.7\.6, and this is the older Muster \S+: start 98\.7\.6 or a later release, or restore an older backup\.$/m,
     );
   }
   expect([
@@ -57,7 +57,7 @@ test('migrations: an older program refuses a database of a newer one, names both
   ]).toEqual([...before]);
 }, 90_000);
 
-test('a build: its version is that of the tag, else the release with the commit, else the release', async () => {
+test('build: its version is that of the tag, or the release with the commit, or the release', async () => {
   await using directory = await makeDirectory();
   const { path } = directory;
   expect(await versionOf(path, '')).toBe(manifest.version);

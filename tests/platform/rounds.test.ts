@@ -4,7 +4,7 @@ import { createRounds, sizeOfRound } from '../../src/platform/rounds.ts';
 
 const DEFAULTS = { round_max: 512, waiting_max: 1_000 };
 
-/** Rounds that take two turns of the event loop, and how large they were. */
+/** Opens rounds that take two turns of the event loop, and records their sizes. */
 function openRounds(options: Partial<typeof DEFAULTS> = {}) {
   const sizes: number[] = [];
   const work = async (numbers: number[]) => {
@@ -30,7 +30,7 @@ describe('a round', () => {
     expect(await Promise.all(numbers.map(double))).toEqual(numbers.map((number) => number * 2));
   });
 
-  test('that fails is refused to those of it, and no others', async () => {
+  test('that fails rejects its own items and no others', async () => {
     const work = async (numbers: number[]) => {
       await setImmediate();
       if (numbers.includes(3)) throw new Error('no threes');
@@ -38,11 +38,11 @@ describe('a round', () => {
     };
     const give = createRounds({ ...DEFAULTS, round_max: 2, work });
     const outcomes = await Promise.allSettled([1, 2, 3, 4].map(give));
-    // One comes alone, then two and three.
+    // First one item, then two, then three.
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
   });
 
-  test('that would have too many waiting is refused', async () => {
+  test('refuses items beyond its queue limit', async () => {
     const { double } = openRounds({ waiting_max: 2 });
     const outcomes = await Promise.allSettled([1, 2, 3, 4].map(double));
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected']);
@@ -57,23 +57,23 @@ describe('a round', () => {
     };
     await Promise.all(Array.from({ length: CALLERS }, (_, number) => askOften(number)));
     expect(sizes[0]).toBe(1);
-    // The last ones are of those who are left.
+    // The last rounds take the remaining items.
     const settled = sizes.slice(2, -2);
     expect(settled.length).toBeGreaterThan(10);
     for (const size of settled) expect(size).toBe(CALLERS / 2);
   });
 });
 
-describe('of so many who wait, after so many, so many are done', () => {
+describe('the size of a round', () => {
   test.each([
     { waiting: 1, last: 0, size: 16 },
     { waiting: 63, last: 1, size: 32 },
     { waiting: 32, last: 32, size: 32 },
-    // Fewer come than before: all of them.
+    // Fewer items than in the last round: all of them.
     { waiting: 100, last: 400, size: 250 },
     { waiting: 10_000, last: 512, size: 512 },
     { waiting: 1, last: 999, size: 500 },
-  ])('$waiting after $last: $size at the most', ({ waiting, last, size }) => {
+  ])('with $waiting items waiting after a round of $last is at most $size', ({ waiting, last, size }) => {
     expect(sizeOfRound(waiting, last, 512)).toBe(size);
   });
 });

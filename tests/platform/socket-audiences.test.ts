@@ -7,36 +7,36 @@ import { waitFor } from '../support/wait.ts';
 
 const VIEW: View = { kind: 'state', name: 'it', topics: [], read: async () => ({}) };
 
-/** A question to the channel that a test answers when it likes. */
-interface Asked {
+/** A read of the channel, which the test answers. */
+interface Read {
   number: number | undefined;
   answer(shown: Snapshot | undefined): void;
   fail(error: Error): void;
 }
 
 const shown = (after: number, number: number): Snapshot => ({ number, after, text: `"${after} to ${number}"` });
-/** One that is long enough for the group to look who reads. */
+/** A body long enough for the audience to check which members are busy. */
 const long = (after: number, number: number): Snapshot => ({
   ...shown(after, number),
   text: `"${after} to ${number}${' '.repeat(70_000)}"`,
 });
 
 let audiences: Audiences;
-let asked: Asked[];
+let reads: Read[];
 let notify: () => void;
 let followers: Map<string, Set<(frame: string) => void>>;
 beforeEach(() => {
-  asked = [];
+  reads = [];
   followers = new Map();
-  const ask = (number: number | undefined) => {
+  const read = (number: number | undefined) => {
     const { promise, resolve, reject } = Promise.withResolvers<Snapshot | undefined>();
-    asked.push({ number, answer: resolve, fail: reject });
+    reads.push({ number, answer: resolve, fail: reject });
     return promise;
   };
   const channel: Channel = {
     peek: () => undefined,
-    since: ask,
-    present: async (number) => (await ask(number)) ?? shown(0, 0),
+    since: read,
+    present: async (number) => (await read(number)) ?? shown(0, 0),
   };
   audiences = createAudiences({
     channels: {
@@ -52,7 +52,7 @@ beforeEach(() => {
   });
 });
 
-function join(number: number | undefined) {
+function addMember(number: number | undefined) {
   const frames: string[] = [];
   const take = (frame: string) => void frames.push(JSON.parse(frame).body.trim());
   const state = { is_busy: false, refused: undefined as unknown };
@@ -70,32 +70,32 @@ function join(number: number | undefined) {
       state.refused = error;
     },
   };
-  const joined = audiences.join(VIEW, member);
-  joined.catchUp();
-  return { ...joined, frames, state };
+  const membership = audiences.join(VIEW, member);
+  membership.catchUp();
+  return { ...membership, frames, state };
 }
 
-/** Lets everything happen that waits for nothing. */
+/** Lets everything happen that waits for no timer. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-async function waitForQuestion(): Promise<Asked> {
-  await waitFor(() => asked.length > 0, 'a question');
-  const [first] = asked.splice(0, 1);
-  if (!first) throw new Error('nobody asked');
+async function nextRead(): Promise<Read> {
+  await waitFor(() => reads.length > 0, 'a read');
+  const [first] = reads.splice(0, 1);
+  if (!first) throw new Error('the audience reads');
   return first;
 }
 
-async function answer(question: number | undefined, what: Snapshot | undefined): Promise<void> {
+async function answer(after: number | undefined, what: Snapshot | undefined): Promise<void> {
   await settle();
-  const place = asked.findIndex(({ number }) => number === question);
-  if (place < 0) throw new Error(`nobody asked for ${question}, but for ${asked.map(({ number }) => number)}`);
-  asked.splice(place, 1)[0]?.answer(what);
+  const index = reads.findIndex(({ number }) => number === after);
+  if (index < 0) throw new Error(`no read after ${after}, but after ${reads.map(({ number }) => number)}`);
+  reads.splice(index, 1)[0]?.answer(what);
   await settle();
 }
 
-describe('those who watch one thing together', () => {
-  test('are sent what is new once, at the same moment', async () => {
-    const [ann, bob] = [join(5), join(5)];
+describe('the members of an audience', () => {
+  test('get a change in one message', async () => {
+    const [ann, bob] = [addMember(5), addMember(5)];
     await answer(5, undefined);
     await answer(5, undefined);
     notify();
@@ -103,12 +103,12 @@ describe('those who watch one thing together', () => {
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
   });
 
-  test('are not sent what was looked for on behalf of one who has left', async () => {
-    const ann = join(5);
+  test('do not get what was read for a member that has left', async () => {
+    const ann = addMember(5);
     await answer(5, undefined);
     notify();
-    // While it is looked what comes after 5, somebody joins who has seen that already, and the only other one leaves.
-    const bob = join(8);
+    // While the audience reads what follows 5, a member with number 8 joins, and the only other one leaves.
+    const bob = addMember(8);
     ann.leave();
     await answer(8, undefined);
     await answer(5, shown(5, 8));
@@ -118,15 +118,15 @@ describe('those who watch one thing together', () => {
     expect(bob.frames).toEqual(['8 to 9']);
   });
 
-  test('are sent the newest alone when they were busy, and then follow', async () => {
-    const [ann, bob] = [join(5), join(5)];
+  test('get the newest body alone after they were busy, and then follow again', async () => {
+    const [ann, bob] = [addMember(5), addMember(5)];
     await answer(5, undefined);
     await answer(5, undefined);
     bob.state.is_busy = true;
     for (const number of [5, 6, 7]) {
       notify();
       await answer(number, long(number, number + 1));
-      // After each the group looks for more.
+      // After each change the audience reads for more.
       await answer(number + 1, undefined);
     }
     expect([ann.frames, bob.frames]).toEqual([['5 to 6', '6 to 7', '7 to 8'], []]);
@@ -140,8 +140,8 @@ describe('those who watch one thing together', () => {
     expect(ann.frames.at(-1)).toBe('8 to 9');
   });
 
-  test('are sent no more than 64 KiB each before it is looked who of them reads', async () => {
-    const [ann, bob] = [join(5), join(5)];
+  test('get at most 64 KiB each before the audience checks which of them are busy', async () => {
+    const [ann, bob] = [addMember(5), addMember(5)];
     await answer(5, undefined);
     await answer(5, undefined);
     bob.state.is_busy = true;
@@ -158,8 +158,8 @@ describe('those who watch one thing together', () => {
     expect(bob.frames.slice(3)).toEqual(['8 to 15']);
   });
 
-  test('are sent nothing from the moment on at which they are paused', async () => {
-    const [ann, bob] = [join(5), join(5)];
+  test('get nothing while they are paused', async () => {
+    const [ann, bob] = [addMember(5), addMember(5)];
     await answer(5, undefined);
     await answer(5, undefined);
     bob.state.is_busy = true;
@@ -173,39 +173,39 @@ describe('those who watch one thing together', () => {
     expect(bob.frames).toEqual(['5 to 6']);
   });
 
-  test('are told in parts when they are many, and who comes or is paused in between has each once', async () => {
-    const many = Array.from({ length: 1_200 }, () => join(5));
+  test('are notified in parts if they are many; a member that joins or pauses in between gets each body once', async () => {
+    const many = Array.from({ length: 1_200 }, () => addMember(5));
     await settle();
-    for (const { answer } of asked.splice(0)) answer(undefined);
+    for (const { answer } of reads.splice(0)) answer(undefined);
     await settle();
     const [first, last] = [many[0], many.at(-1)];
     notify();
-    const ask = await waitForQuestion();
-    ask.answer(shown(5, 6));
-    // No turn of the event loop in between: the next part has one of its own.
+    const read = await nextRead();
+    read.answer(shown(5, 6));
+    // No turn of the event loop passes here, because the next part waits for one.
     for (let steps = 0; steps < 100 && first?.frames.length === 0; steps += 1) await Promise.resolve();
     expect(first?.frames).toEqual(['5 to 6']);
     expect(last?.frames).toEqual([]);
-    // Each of them stands where he is at this moment.
-    const late = join(5);
+    // At this moment each of them is at 5.
+    const late = addMember(5);
     for (const one of [first, last]) one?.pause();
     for (const one of [first, last]) one?.catchUp();
     const answerAll = () => {
-      for (const { number, answer } of asked.splice(0)) answer(number === 5 ? shown(5, 6) : undefined);
-      return [...many, late].every(({ frames }) => frames.length > 0) && asked.length === 0;
+      for (const { number, answer } of reads.splice(0)) answer(number === 5 ? shown(5, 6) : undefined);
+      return [...many, late].every(({ frames }) => frames.length > 0) && reads.length === 0;
     };
-    await waitFor(answerAll, 'all of them');
+    await waitFor(answerAll, 'every member to have a body');
     expect(new Set([...many, late].map(({ frames }) => frames.join()))).toEqual(new Set(['5 to 6']));
   });
 
-  test('hear of a change that comes while one of them looks', async () => {
-    const ann = join(5);
+  test('get a change that comes while a new member is reading', async () => {
+    const ann = addMember(5);
     await answer(5, undefined);
-    const bob = join(5);
-    // The change comes, and is told to those who follow, before the newcomer has looked.
+    const bob = addMember(5);
+    // The change is published to the followers before the new member has read.
     notify();
     await settle();
-    const [of_bob, of_audience] = asked.splice(0);
+    const [of_bob, of_audience] = reads.splice(0);
     of_audience?.answer(shown(5, 6));
     await settle();
     of_bob?.answer(undefined);
@@ -213,24 +213,24 @@ describe('those who watch one thing together', () => {
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
   });
 
-  test('do not wait for one who says that he has seen more than there is', async () => {
-    const liar = join(1_000_000);
+  test('do not wait for a member with a number from the future', async () => {
+    const ahead = addMember(1_000_000);
     await answer(1_000_000, undefined);
-    const ann = join(5);
+    const ann = addMember(5);
     await answer(5, undefined);
     await answer(5, undefined);
     notify();
     await answer(1_000_000, undefined);
     await answer(5, shown(5, 6));
-    expect([liar.frames, ann.frames]).toEqual([[], ['5 to 6']]);
+    expect([ahead.frames, ann.frames]).toEqual([[], ['5 to 6']]);
   });
 
-  test('are told at once when it cannot be seen any more, and later again when that is our own fault', async () => {
-    const [ann, bob] = [join(5), join(3)];
+  test('get an error at once if the view is gone for them, and later the state if the failure was internal', async () => {
+    const [ann, bob] = [addMember(5), addMember(3)];
     await answer(5, undefined);
     await settle();
-    asked.splice(0)[0]?.fail(new Error('the database is away'));
-    await waitFor(() => asked.length === 1, 'another look');
+    reads.splice(0)[0]?.fail(new Error('the database is away'));
+    await waitFor(() => reads.length === 1, 'another read');
     expect([ann.state.refused, bob.state.refused]).toEqual([undefined, undefined]);
     await answer(5, shown(5, 6));
     await answer(6, undefined);
@@ -239,7 +239,7 @@ describe('those who watch one thing together', () => {
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['3 to 6']]);
     notify();
     await settle();
-    for (const { fail } of asked.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
+    for (const { fail } of reads.splice(0)) fail(new ServiceError('GAME_NOT_FOUND', {}));
     await settle();
     expect([ann.state.refused, bob.state.refused]).toEqual([expect.any(ServiceError), expect.any(ServiceError)]);
   });

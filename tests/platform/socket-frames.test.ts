@@ -20,11 +20,11 @@ const open = () => openSocket(app.url, { token });
 const refusal = (socket: TestSocket) => socket.next(({ type }) => type === 'error');
 
 const X64 = 'x'.repeat(64);
-/** What is sent, and the id that it is refused with. */
+/** Invalid frames, each with the id in its error. */
 const BAD: [string, string | Uint8Array<ArrayBuffer>, string?][] = [
   ['nothing', ''],
   ['no JSON', 'hello'],
-  ['half of one', '{"type":"ping"'],
+  ['truncated JSON', '{"type":"ping"'],
   ['two', '{"type":"ping"}{"type":"ping"}'],
   ['binary', new TextEncoder().encode('{"type":"ping"}')],
   ['null', 'null'],
@@ -34,21 +34,21 @@ const BAD: [string, string | Uint8Array<ArrayBuffer>, string?][] = [
   ['no type', '{}'],
   ['a type that is null', '{"type":null}'],
   ['a type that is a list', '{"type":["ping"]}'],
-  ['a type that cannot be made a text', '{"type":{"toString":1,"valueOf":1}}'],
-  ['a type that there is not', '{"type":"publish"}'],
-  ['a type that there is not, with an id', '{"type":"publish","id":"a"}', 'a'],
-  ['a type that every object has', '{"type":"constructor"}'],
-  ['a type of the service', '{"type":"ready"}'],
-  ['a type in other letters', '{"type":"PING"}'],
+  ['a type that has no string form', '{"type":{"toString":1,"valueOf":1}}'],
+  ['an unknown type', '{"type":"publish"}'],
+  ['an unknown type with an id', '{"type":"publish","id":"a"}', 'a'],
+  ['a type that is a property of every object', '{"type":"constructor"}'],
+  ['a type that only the service sends', '{"type":"ready"}'],
+  ['a type in upper case', '{"type":"PING"}'],
   ['subscribe without an id', '{"type":"subscribe","path":"/matchmaker/words/a"}'],
   ['subscribe with an id that is a number', '{"type":"subscribe","id":1,"path":"/matchmaker/words/a"}'],
   ['subscribe with an empty id', '{"type":"subscribe","id":"","path":"/matchmaker/words/a"}'],
   ['subscribe with a long id', `{"type":"subscribe","id":"${'x'.repeat(65)}","path":"/matchmaker/words/a"}`],
   ['subscribe without a path', '{"type":"subscribe","id":"a"}', 'a'],
-  ['subscribe without a path, with an id as long as can be', `{"type":"subscribe","id":"${X64}"}`, X64],
+  ['subscribe without a path, with an id of the maximum length', `{"type":"subscribe","id":"${X64}"}`, X64],
   ['subscribe with an id that is in use', '{"type":"subscribe","id":"mine"}'],
   [
-    'subscribe with a path that is an address',
+    'subscribe with a path that is a whole address',
     '{"type":"subscribe","id":"a","path":"http://muster/matchmaker/words/a"}',
     'a',
   ],
@@ -71,7 +71,7 @@ const BAD: [string, string | Uint8Array<ArrayBuffer>, string?][] = [
   ['authenticate with a long token', `{"type":"authenticate","token":"${'x'.repeat(8_193)}"}`],
 ];
 
-describe('a frame that cannot be read is refused, and the socket goes on', () => {
+describe('socket: an invalid frame is refused, and the socket stays open', () => {
   test.each(BAD.map(([what, frame, id]) => [what, frame, id] as const))('%s', async (_, frame, refused_id) => {
     using socket = open();
     const path = newPath();
@@ -84,7 +84,7 @@ describe('a frame that cannot be read is refused, and the socket goes on', () =>
     expect((await socket.body(key)).word).toBe(1);
   });
 
-  test('members that it does not need mean nothing', async () => {
+  test('unknown members of a frame are ignored', async () => {
     using socket = open();
     socket.send({ type: 'ping', id: 7, more: [] });
     expect((await socket.next(({ type }) => type === 'pong')).type).toBe('pong');
@@ -92,7 +92,7 @@ describe('a frame that cannot be read is refused, and the socket goes on', () =>
     expect((await socket.next(({ type }) => type === 'subscribed')).id).toBe('\ud800"}');
   });
 
-  test('but a frame that is too long closes it with 1009, and one as long as that does not', async () => {
+  test('a frame above the maximum length closes the socket with 1009', async () => {
     using socket = open();
     const frame = (length: number) => {
       const start = '{"type":"ping","filling":"';
@@ -104,7 +104,7 @@ describe('a frame that cannot be read is refused, and the socket goes on', () =>
     expect((await socket.closed).code).toBe(1009);
   });
 
-  test('and 10,000 at once close it with 4429, without effect on other sockets', async () => {
+  test('10,000 frames at once close the socket with 4429, without effect on other sockets', async () => {
     using other = open();
     const path = newPath();
     const key = await other.subscribe('it', path);
@@ -123,8 +123,8 @@ describe('a frame that cannot be read is refused, and the socket goes on', () =>
   });
 });
 
-describe('an id', () => {
-  test('that is in use is refused without harm to the subscription that has it', async () => {
+describe('the id of a subscription', () => {
+  test('is refused if another subscription has it, which continues', async () => {
     using socket = open();
     const path = newPath();
     const key = await socket.subscribe('a', path);
@@ -136,7 +136,7 @@ describe('an id', () => {
     expect((await socket.body(key)).word).toBe(1);
   });
 
-  test('is in use from the moment it was sent, and free when it is unsubscribed', async () => {
+  test('is in use as soon as it is sent, and free once it is unsubscribed', async () => {
     using socket = open();
     const [first, second] = [newPath(), newPath()];
     socket.send({ type: 'subscribe', id: 'a', path: first });
@@ -146,7 +146,7 @@ describe('an id', () => {
     expect(socket.frames.filter(({ type }) => type === 'error')).toHaveLength(1);
     const key = await socket.subscribe('a', second);
     expect((await socket.body(key)).word).toBe(0);
-    // Of the first nothing is left.
+    // The first subscription was never made.
     await app.raise(nameOf(first));
     await app.raise(nameOf(second));
     expect((await socket.body(key)).word).toBe(1);
@@ -154,20 +154,20 @@ describe('an id', () => {
     expect(keys.slice(-2)).toEqual([key, key]);
   });
 
-  test('that a subscription was refused under is free', async () => {
+  test('is free after its subscription was refused', async () => {
     using socket = open();
     socket.send({ type: 'subscribe', id: 'a', path: '/nothing' });
     expect((await refusal(socket)).id).toBe('a');
     expect(await socket.subscribe('a', newPath())).toBeString();
   });
 
-  test('that is unknown is unsubscribed without an error', async () => {
+  test('may be unsubscribed without a subscription', async () => {
     using socket = open();
-    socket.send({ type: 'unsubscribe', id: 'nobody' });
-    expect(await socket.next(({ type }) => type === 'unsubscribed')).toEqual({ type: 'unsubscribed', id: 'nobody' });
+    socket.send({ type: 'unsubscribe', id: 'unknown' });
+    expect(await socket.next(({ type }) => type === 'unsubscribed')).toEqual({ type: 'unsubscribed', id: 'unknown' });
   });
 
-  test('cannot be a second one for the same thing', async () => {
+  test('is refused if the socket already watches the same thing', async () => {
     using socket = open();
     const path = newPath();
     await socket.subscribe('a', path);
@@ -181,14 +181,14 @@ describe('an id', () => {
   });
 });
 
-test('a body that was on its way when a client subscribed again to the same comes before that, not after', async () => {
+test('socket: after a client subscribes to a view again, it gets no body that was sent for the earlier subscription', async () => {
   using steady = open();
   using socket = open();
   const path = newPath();
   await steady.subscribe('it', path);
   for (let round = 0; round < 20; round += 1) {
     const key = await socket.subscribe('a', path);
-    // What was committed before may be news to the service only now: then the first body is followed by another.
+    // The service may learn of the last commit only now; then a second body follows the first.
     const seen = [(await socket.body(key)).word];
     while (seen.at(-1) < 2 * round) seen.push((await socket.body(key)).word);
     expect(seen).toEqual([...new Set(seen)].sort((one, other) => one - other));

@@ -18,7 +18,7 @@ const pathOf = (name: string) => `/matchmaker/words/${name}`;
 const isError = ({ type }: { type: string }) => type === 'error';
 const isOpen = (socket: TestSocket) => socket.next(({ type }) => type === 'ready');
 
-/** Subscribes to so many things under their numbers; gives what comes of each. */
+/** Subscribes to as many things, numbers are their ids, and returns the outcome of each. */
 async function subscribeAll(socket: TestSocket, numbers: number[], word = 'word'): Promise<string[]> {
   for (const number of numbers) socket.send({ type: 'subscribe', id: `${number}`, path: pathOf(`${word}-${number}`) });
   const outcomes = () => socket.frames.filter(({ type }) => type === 'subscribed' || type === 'error');
@@ -31,8 +31,8 @@ async function subscribeAll(socket: TestSocket, numbers: number[], word = 'word'
 
 const upTo = (count: number) => Array.from({ length: count }, (_, number) => number);
 
-describe('a socket watches', () => {
-  test('256 things, and not one more until it gives one up', async () => {
+describe('a socket may watch', () => {
+  test('256 things, and another only after it unsubscribes from one', async () => {
     await using app = await openSocketApp(address);
     using socket = openSocket(app.url, { token: await app.issue() });
     expect(new Set(await subscribeAll(socket, upTo(256)))).toEqual(new Set(['subscribed']));
@@ -42,24 +42,24 @@ describe('a socket watches', () => {
     expect(await subscribeAll(socket, [256])).toEqual(['subscribed']);
   });
 
-  test('as many as its caller may with all sockets and polls together, and releases its slots', async () => {
+  test('as many things as its caller may with all sockets and polls; closing it frees its slots', async () => {
     await using app = await openSocketApp(address, { watchers_per_caller_max: 4 });
     const token = await app.issue();
     using one = openSocket(app.url, { token });
     using two = openSocket(app.url, { token });
-    using stranger = openSocket(app.url, { token: await app.issue() });
+    using other = openSocket(app.url, { token: await app.issue() });
     expect(await subscribeAll(one, [0, 1])).toEqual(['subscribed', 'subscribed']);
     expect(await subscribeAll(two, [0, 1, 2])).toEqual(['subscribed', 'subscribed', 'TOO_MANY_WATCHERS']);
     const seen = await waitFor(() => one.frames.find(({ type }) => type === 'body'), 'a body');
     const poll = await app.api.get(`${pathOf('word-0')}?watch_index=${seen.body.watch.index}`, token);
     expect([poll.status, poll.body.code]).toEqual([429, 'TOO_MANY_WATCHERS']);
-    expect(await subscribeAll(stranger, [0])).toEqual(['subscribed']);
+    expect(await subscribeAll(other, [0])).toEqual(['subscribed']);
     one.socket.close();
     await one.closed;
     expect(await subscribeAll(two, [2, 3, 4])).toEqual(['subscribed', 'subscribed', 'TOO_MANY_WATCHERS']);
   });
 
-  test('not more than all together may', async () => {
+  test('as many things as all callers together may', async () => {
     await using app = await openSocketApp(address, { watchers_max: 3 });
     using one = openSocket(app.url, { token: await app.issue() });
     using two = openSocket(app.url, { token: await app.issue() });
@@ -68,8 +68,8 @@ describe('a socket watches', () => {
   });
 });
 
-describe('sockets are', () => {
-  /** What a client that can read it is told when the upgrade is refused. */
+describe('the number of sockets is limited', () => {
+  /** Returns what a client sees when its upgrade is refused. */
   async function refusalOf(url: string, headers: Record<string, string>) {
     const upgrade = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
     const more = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-protocol': 'muster.watch.v1' };
@@ -78,7 +78,7 @@ describe('sockets are', () => {
     return [response.status, body.code, response.headers.get('retry-after')];
   }
 
-  test('a maximum per caller, refused by the upgrade or the first frame', async () => {
+  test('for each caller: the upgrade or the first frame is refused', async () => {
     await using app = await openSocketApp(address, { sockets_per_caller_max: 2 });
     const token = await app.issue();
     const authorization = `Bearer ${token}`;
@@ -94,19 +94,19 @@ describe('sockets are', () => {
     await isOpen(other);
     one.socket.close();
     await one.closed;
-    await waitFor(() => app.sockets.size === 2, 'the place to be free');
+    await waitFor(() => app.sockets.size === 2, 'the slot to be free');
     using three = openSocket(app.url, { token });
     await isOpen(three);
-    // The service is none the worse for it.
+    // Requests of the caller still work.
     expect((await app.api.get(pathOf('a'), token)).status).toBe(200);
   });
 
-  test('a maximum per address before the sockets are authenticated', async () => {
+  test('for each address until the sockets are authenticated', async () => {
     await using app = await openSocketApp(address, { sockets_per_caller_max: 2 });
     const sockets = [openSocket(app.url), openSocket(app.url)];
     await waitFor(() => app.sockets.size === 2, 'two sockets');
     expect(await refusalOf(app.url, {})).toEqual([429, 'TOO_MANY_SOCKETS', '5']);
-    // Whoever says who he is is counted as himself from then on.
+    // From here on each socket counts for its own caller.
     for (const socket of sockets) {
       socket.send({ type: 'authenticate', token: await app.issue() });
       await isOpen(socket);
@@ -116,7 +116,7 @@ describe('sockets are', () => {
     for (const socket of [...sockets, third]) socket.socket.close();
   });
 
-  test('so many in all', async () => {
+  test('for the whole service', async () => {
     await using app = await openSocketApp(address, { sockets_max: 2 });
     using one = openSocket(app.url, { token: await app.issue() });
     using two = openSocket(app.url, { token: await app.issue() });
@@ -126,10 +126,10 @@ describe('sockets are', () => {
   });
 });
 
-describe('nothing is left', () => {
+describe('the server keeps nothing', () => {
   const WATCHERS_MAX = 8;
 
-  test('of 1,000 subscriptions that came and went, whatever they were ended by', async () => {
+  test('of 1,000 ended subscriptions, however they ended', async () => {
     await using app = await openSocketApp(address, { watchers_per_caller_max: WATCHERS_MAX });
     const token = await app.issue();
     using steady = openSocket(app.url, { token });
@@ -147,37 +147,37 @@ describe('nothing is left', () => {
       await socket.next(({ type, id }) => type === 'unsubscribed' && id === '99');
     }
     await waitFor(() => app.sockets.size === 1, 'the sockets to be closed');
-    await waitFor(() => app.server.subscriberCount(key) <= 1, 'their topics to be left');
-    // A channel that was in use is remembered; what each of them listened to is not.
+    await waitFor(() => app.server.subscriberCount(key) <= 1, 'their topics to be unsubscribed');
+    // A used channel is kept; the listeners of the sockets are not.
     const left = new Map(app.listeners);
     for (const [topic, count] of listeners) left.set(topic, (left.get(topic) ?? 0) - count);
     expect([...left].filter(([topic, count]) => count > (topic === 'word:leak' ? 1 : 0))).toEqual([]);
-    // All places but the one in use can be taken, and no more.
+    // Exactly the slots that are not in use can be taken.
     using socket = openSocket(app.url, { token });
     const outcomes = await subscribeAll(socket, upTo(WATCHERS_MAX));
     expect(outcomes.filter((outcome) => outcome === 'subscribed')).toHaveLength(WATCHERS_MAX - 1);
   }, 90_000);
 
-  test('of 1,000 sockets that were cut off', async () => {
+  test('of 1,000 sockets whose connections broke', async () => {
     await using app = await openSocketApp(address, { sockets_max: 1_000, watchers_max: 1_000 });
     const token = await app.issue();
     for (let round = 0; round < 10; round += 1) {
       const sockets = await Promise.all(upTo(100).map(() => openRawSocket(app.url, token)));
       for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOf('cut') });
-      // Some while they subscribe, some while they are sent something.
+      // Half of them break while they subscribe, the others while they receive.
       if (round % 2 === 0) {
-        await waitFor(() => sockets.every(({ texts }) => texts.length >= 3), 'all to see something');
+        await waitFor(() => sockets.every(({ texts }) => texts.length >= 3), 'all sockets to receive a body');
         await app.raise('cut');
       }
       for (const socket of sockets) socket.cut();
     }
     await waitFor(() => app.sockets.size === 0, 'all sockets to be closed');
     expect(app.server.pendingWebSockets).toBe(0);
-    await waitFor(() => [...app.listeners.values()].every((count) => count === 1), 'their listeners to be gone');
+    await waitFor(() => [...app.listeners.values()].every((count) => count === 1), 'their listeners to be removed');
     const sockets = await Promise.all(upTo(1_000).map(() => openRawSocket(app.url, token)));
     for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOf('cut') });
     const isAdmitted = ({ texts }: { texts: string[] }) => texts.some((text) => text.includes('"subscribed"'));
-    await waitFor(() => sockets.every(isAdmitted), 'all places to be taken again');
+    await waitFor(() => sockets.every(isAdmitted), 'all slots to be taken again');
     for (const socket of sockets) socket.cut();
   }, 90_000);
 });

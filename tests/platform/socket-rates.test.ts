@@ -10,7 +10,7 @@ let address: DatabaseAddress;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   ({ address } = opened.use(await openTestDatabase()));
-  // The middle of a window, so that none ends while a test runs.
+  // The middle of a window, so that no window ends while a test runs.
   setSystemTime(Date.UTC(2030, 0, 1, 12, 0, 30));
 }, 90_000);
 afterAll(async () => {
@@ -22,7 +22,7 @@ const isError = ({ type }: { type: string }) => type === 'error';
 const UPGRADES_MAX = 1_200;
 
 describe('a subscription', () => {
-  test('is counted as its GET is, and with it; who has had enough is told when to come again', async () => {
+  test('counts like its GET, together with it; over the limit, the error says when to try again', async () => {
     await using app = await openSocketApp(address, { limits_scale: 1 });
     const token = await app.issue();
     using socket = openSocket(app.url, { token });
@@ -36,12 +36,12 @@ describe('a subscription', () => {
       retry_after_ms: expect.any(Number),
     });
     expect((await app.api.get('/matchmaker/rare/one', token)).status).toBe(429);
-    // What he watches already goes on.
+    // The existing subscriptions continue.
     await app.raise('two');
     await socket.next(({ type, body }) => type === 'body' && body.word === 1);
   });
 
-  test('of somebody else is none of his', async () => {
+  test('of one caller does not count for another', async () => {
     await using app = await openSocketApp(address, { limits_scale: 1 });
     for (const token of [await app.issue(), await app.issue()]) {
       using socket = openSocket(app.url, { token });
@@ -50,8 +50,8 @@ describe('a subscription', () => {
   });
 });
 
-describe('who goes on from where he stood', () => {
-  test('is not refused for it, over a socket nor by polls, however often things change', async () => {
+describe('a client that resumes with an index', () => {
+  test('is not limited, neither over a socket nor by polls, however often the state changes', async () => {
     await using app = await openSocketApp(address, { limits_scale: 1 });
     const token = await app.issue();
     let { index } = (await app.api.ok('GET', '/matchmaker/rare/four', { token })).watch;
@@ -68,7 +68,7 @@ describe('who goes on from where he stood', () => {
     }
   });
 
-  test('with an index that is none of ours, is somebody who asks for the first time', async () => {
+  test('that is invalid counts like a first request', async () => {
     await using app = await openSocketApp(address, { limits_scale: 1 });
     const token = await app.issue();
     const statuses: number[] = [];
@@ -79,7 +79,7 @@ describe('who goes on from where he stood', () => {
   });
 });
 
-test('an upgrade is counted by its address, whatever token it brings', async () => {
+test('an upgrade counts by address, whatever its token', async () => {
   await using app = await openSocketApp(address, { limits_scale: 1 });
   const head = [
     'GET /watch HTTP/1.1',

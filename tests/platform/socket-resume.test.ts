@@ -26,7 +26,7 @@ const raiseTimes = async (name: string, times: number) => {
   for (let time = 0; time < times; time += 1) await app.raise(name);
 };
 
-/** The words, or the lines, of all bodies until one that a condition holds for, which must come. */
+/** Waits for a body that matches, and returns all bodies until then. */
 async function bodiesUntil(socket: ReturnType<typeof open>, isLast: (body: Body) => boolean): Promise<Body[]> {
   const bodies = () => socket.frames.filter(({ type }) => type === 'body').map(({ body }) => body);
   return await waitFor(() => bodies().some(isLast) && bodies(), 'the last body');
@@ -37,8 +37,8 @@ interface Body {
   lines: number[];
 }
 
-describe('with the index of the last body a client goes on', () => {
-  test('after a poll on a socket, and after a socket by a poll', async () => {
+describe('a client resumes with the index of its last body', () => {
+  test('from a poll to a socket and from a socket to a poll', async () => {
     const name = newName();
     const index = await indexOf(pathOf(name));
     using socket = open();
@@ -51,7 +51,7 @@ describe('with the index of the last body a client goes on', () => {
     expect((await polling).word).toBe(2);
   });
 
-  test('on another process, which says nothing until there is something new', async () => {
+  test('on another process, which sends nothing before the next change', async () => {
     const name = newName();
     await app.raise(name);
     const index = await indexOf(pathOf(name));
@@ -62,7 +62,7 @@ describe('with the index of the last body a client goes on', () => {
     expect((await bodiesUntil(socket, ({ word }) => word === 2)).map(({ word }) => word)).toEqual([2]);
   });
 
-  test('with the newest body alone when there were many', async () => {
+  test('and gets only the newest of several states', async () => {
     const name = newName();
     const index = await indexOf(pathOf(name));
     await raiseTimes(name, 5);
@@ -71,7 +71,7 @@ describe('with the index of the last body a client goes on', () => {
     expect((await bodiesUntil(socket, ({ word }) => word === 5)).map(({ word }) => word)).toEqual([5]);
   });
 
-  test('of what grows with each line once, however many there are', async () => {
+  test('and gets each line of a log once, however many there are', async () => {
     const name = newName();
     const index = await indexOf(linesOf(name));
     const lines = 700;
@@ -84,7 +84,7 @@ describe('with the index of the last body a client goes on', () => {
     expect(Math.max(...bodies.map((body) => body.lines.length))).toBe(256);
   });
 
-  test('in a query of the path as well; what the frame says counts more', async () => {
+  test('in the query of the path too; an index in the frame overrides it', async () => {
     const name = newName();
     await app.raise(name);
     const index = await indexOf(pathOf(name));
@@ -99,44 +99,44 @@ describe('with the index of the last body a client goes on', () => {
   });
 });
 
-describe('an index that is none of ours has seen nothing, and its bearer harms nobody', () => {
+describe('an invalid index counts as nothing seen, without effect on other clients:', () => {
   const INDICES: [string, (index: string) => string][] = [
     ['of another database', (index) => index.replace(/^.{8}/, '00000000')],
-    ['of a far future', (index) => index.replace(/\d+$/, '999999999999999')],
+    ['from the far future', (index) => index.replace(/\d+$/, '999999999999999')],
     ['a little ahead', (index) => index.replace(/\d+$/, (number) => String(Number(number) + 1))],
-    ['that is no number', (index) => index.replace(/\d+$/, '1e9')],
-    ['that is negative', (index) => index.replace(/\d+$/, '-1')],
+    ['with an invalid number', (index) => index.replace(/\d+$/, '1e9')],
+    ['with a negative number', (index) => index.replace(/\d+$/, '-1')],
     ['that is empty', () => ''],
-    ['that is anything', () => '\u0000{"$ne":1}'],
+    ['that is garbage', () => '\u0000{"$ne":1}'],
   ];
   const KINDS: [string, (name: string) => string, (body: Body) => number][] = [
-    ['a state', pathOf, ({ word }) => word],
-    ['what grows', linesOf, ({ lines }) => (lines.at(-1) ?? -1) + 1],
+    ['state', pathOf, ({ word }) => word],
+    ['log', linesOf, ({ lines }) => (lines.at(-1) ?? -1) + 1],
   ];
   for (const [kind, toPath, numberOf] of KINDS) {
     for (const [what, forge] of INDICES) {
-      test(`${what}, of ${kind}`, async () => {
+      test(`${kind}, an index ${what}, over a socket`, async () => {
         const name = newName();
         await raiseTimes(name, 3);
         const path = toPath(name);
         const index = await indexOf(path);
-        using liar = open();
-        // He is there first, so that he could spoil it for all who come after him.
-        const his_key = await liar.subscribe('a', path, forge(index));
-        using honest = open();
-        const key = await honest.subscribe('a', path, index);
-        expect(key).toBe(his_key);
-        const first = await liar.body(his_key);
+        using forging = open();
+        // It subscribes first, so that its index could affect later subscribers.
+        const forging_key = await forging.subscribe('a', path, forge(index));
+        using resuming = open();
+        const key = await resuming.subscribe('a', path, index);
+        expect(key).toBe(forging_key);
+        const first = await forging.body(forging_key);
         expect(first.watch.index).toBe(index);
         await app.raise(name);
-        expect([numberOf(await liar.body(his_key)), numberOf(await honest.body(key))]).toEqual([4, 4]);
+        expect([numberOf(await forging.body(forging_key)), numberOf(await resuming.body(key))]).toEqual([4, 4]);
         await app.raise(name);
-        expect([numberOf(await liar.body(his_key)), numberOf(await honest.body(key))]).toEqual([5, 5]);
-        expect(honest.frames.filter(({ type }) => type === 'body')).toHaveLength(2);
-        if (kind === 'what grows') expect(await bodiesUntil(honest, ({ lines }) => lines[0] === 4)).toHaveLength(2);
+        expect([numberOf(await forging.body(forging_key)), numberOf(await resuming.body(key))]).toEqual([5, 5]);
+        expect(resuming.frames.filter(({ type }) => type === 'body')).toHaveLength(2);
+        if (kind === 'what grows') expect(await bodiesUntil(resuming, ({ lines }) => lines[0] === 4)).toHaveLength(2);
       });
 
-      test(`${what}, of ${kind}, by a poll`, async () => {
+      test(`${kind}, an index ${what}, in a poll`, async () => {
         const name = newName();
         await raiseTimes(name, 3);
         const path = toPath(name);
@@ -149,7 +149,7 @@ describe('an index that is none of ours has seen nothing, and its bearer harms n
   }
 });
 
-test('when the service stops, sockets are closed with 1012, polls are answered, and nobody is let in', async () => {
+test('socket: when the service stops, sockets close with 1012, polls are answered, and new sockets are refused', async () => {
   const stopping = await openSocketApp(address);
   const its_token = await stopping.issue();
   const name = newName();

@@ -26,7 +26,7 @@ beforeAll(async () => {
 const isError = ({ type }: { type: string }) => type === 'error';
 const open = (options: Parameters<typeof openSocket>[1]) => openSocket(muster.config.public_url, options);
 
-/** The answer to a request for an upgrade, as it comes over the wire. */
+/** Sends an upgrade, and returns the raw answer. */
 async function ask(headers: Record<string, string>, { method = 'GET', path = '/watch' } = {}) {
   const { host } = new URL(muster.config.public_url);
   const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -37,10 +37,10 @@ async function ask(headers: Record<string, string>, { method = 'GET', path = '/w
 const without = (...names: string[]) =>
   Object.fromEntries(Object.entries(UPGRADE).filter(([name]) => !names.includes(name)));
 
-describe('what is no WebSocket of ours is refused with a body of the catalogue', () => {
+describe('an invalid upgrade is refused with an error of the catalogue:', () => {
   const CASES: [string, Record<string, string>, { method?: string; path?: string }, string][] = [
     ['no upgrade', { connection: 'close' }, {}, '400 WATCH_UPGRADE_REQUIRED'],
-    ['an upgrade to something else', { ...without('upgrade'), upgrade: 'h2c' }, {}, '400 WATCH_UPGRADE_REQUIRED'],
+    ['an upgrade to another protocol', { ...without('upgrade'), upgrade: 'h2c' }, {}, '400 WATCH_UPGRADE_REQUIRED'],
     ['no subprotocol', without('sec-websocket-protocol'), {}, '400 WATCH_SUBPROTOCOL_REQUIRED'],
     [
       'another subprotocol',
@@ -51,7 +51,7 @@ describe('what is no WebSocket of ours is refused with a body of the catalogue',
     ['no key', without('sec-websocket-key'), {}, '400 WATCH_UPGRADE_REQUIRED'],
     ['a POST', UPGRADE, { method: 'POST' }, '400 API_METHOD_NOT_ALLOWED'],
     ['another path', UPGRADE, { path: '/watch/' }, '404 API_NOT_FOUND'],
-    ['a path that can be watched itself', UPGRADE, { path: '/cloud/games' }, '401 API_UNAUTHORIZED'],
+    ['the path of a view', UPGRADE, { path: '/cloud/games' }, '401 API_UNAUTHORIZED'],
   ];
   test.each(CASES)('%s', async (_, headers, request, outcome) => {
     const answer = await ask(
@@ -63,7 +63,7 @@ describe('what is no WebSocket of ours is refused with a body of the catalogue',
     expect(answer.body.documentation).toContain('/docs/errors#');
   });
 
-  test('whatever is asked of the host of a site', async () => {
+  test('an upgrade on the host of a site', async () => {
     const answer = await ask({ ...UPGRADE, connection: 'Upgrade, close', host: site });
     expect([answer.status, answer.headers.get('upgrade')]).toEqual([404, null]);
   });
@@ -71,14 +71,14 @@ describe('what is no WebSocket of ours is refused with a body of the catalogue',
 
 describe('a page of another origin', () => {
   const PAGES: [string, (url: string) => string][] = [
-    ['of somebody', () => 'https://evil.example'],
-    ['that says nothing of itself', () => 'null'],
-    ['at another port', () => 'http://127.0.0.1'],
-    ['whose name begins as ours', (url) => `${url}.evil.example`],
+    ['on another host', () => 'https://evil.example'],
+    ['without a name', () => 'null'],
+    ['on another port', () => 'http://127.0.0.1'],
+    ["whose name begins like the service's", (url) => `${url}.evil.example`],
     ['with another scheme', (url) => url.replace('http:', 'https:')],
   ];
   for (const [which, originOf] of PAGES) {
-    test(`${which} may watch what players do, and nothing of developers`, async () => {
+    test(`${which} may watch what players may, and nothing of developers`, async () => {
       const origin = originOf(muster.config.public_url);
       using socket = open({ token: game.cloud_token, headers: { origin } });
       const { game_id, namespace_id } = game;
@@ -100,7 +100,7 @@ describe('a page of another origin', () => {
     });
   }
 
-  test('is none where the page is of the service itself, or where it is no page', async () => {
+  test('a page of the service, or no page, may watch everything', async () => {
     const cases: Record<string, string>[] = [{ origin: muster.config.public_url }, {}];
     for (const headers of cases) {
       using socket = open({ token: game.cloud_token, headers });
@@ -109,7 +109,7 @@ describe('a page of another origin', () => {
   });
 });
 
-describe('a page of a namespace', () => {
+describe("a namespace's own page", () => {
   const setTokenless = (enabled: boolean) =>
     muster.api.ok('PUT', `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/domain-public-auth`, {
       token: game.cloud_token,
@@ -122,14 +122,14 @@ describe('a page of a namespace', () => {
     return error?.code ?? type;
   };
 
-  test('needs no token where the namespace says so, as with GET', async () => {
+  test('needs no token if the namespace allows that, like a GET', async () => {
     const origin = () => `http://${site}`;
     await setTokenless(false);
     expect(await subscribe(origin(), '/matchmaker/lobbies/list')).toBe('API_UNAUTHORIZED');
     await setTokenless(true);
     expect(await subscribe(origin(), '/matchmaker/lobbies/list')).toBe('body');
     expect(await subscribe('http://elsewhere.example', '/matchmaker/lobbies/list')).toBe('API_UNAUTHORIZED');
-    // Statistics need a token all the same.
+    // Statistics need a token anyway.
     expect(await subscribe(origin(), '/matchmaker/players/statistics')).toBe('API_UNAUTHORIZED');
     await setTokenless(false);
     expect(await subscribe(origin(), '/matchmaker/lobbies/list')).toBe('API_UNAUTHORIZED');

@@ -3,12 +3,12 @@ import { eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { createQuery, createStatement } from '../../src/platform/database/statement.ts';
-import { isKept } from '../../src/platform/http/body.ts';
+import { isStorable } from '../../src/platform/http/json.ts';
 import { topics } from '../../src/platform/watch/tables.ts';
 import { openTestDatabase } from '../support/database.ts';
 
-describe('a statement that is written once', () => {
-  test('has its values in their places, however often one is used, and what never changes too', async () => {
+describe('createStatement', () => {
+  test('places values and constants, however often a value is used', async () => {
     await using opened = await openTestDatabase();
     await using database = openDatabase(opened.address, 1);
     let written = 0;
@@ -30,14 +30,14 @@ describe('a statement that is written once', () => {
     expect(written).toBe(1);
   });
 
-  test('keeps what looks like a parameter in its text', async () => {
+  test('leaves text alone that looks like a parameter', async () => {
     await using opened = await openTestDatabase();
     await using database = openDatabase(opened.address, 1);
     const ask = createStatement<{ name: string }>((value) => sql`select '$1' as text, ${value('name')}::text as name`);
     expect([...(await database.queries.execute(ask({ name: 'Al' })))]).toEqual([{ text: '$1', name: 'Al' }]);
   });
 
-  test('has lists as they were given, whatever is in them', async () => {
+  test('passes lists unchanged, whatever their items', async () => {
     await using opened = await openTestDatabase();
     await using database = openDatabase(opened.address, 1);
     const ask = createStatement<{ texts: (string | null)[]; numbers: (number | null)[] }>(
@@ -45,7 +45,7 @@ describe('a statement that is written once', () => {
         sql`select to_json(${value('texts')}::text[]) as texts, to_json(${value('numbers')}::int[]) as numbers`,
     );
     const anyText = fc.oneof(
-      fc.string({ unit: 'binary' }).filter(isKept),
+      fc.string({ unit: 'binary' }).filter(isStorable),
       fc.stringMatching(/^[\\"{},\s]*$/),
       fc.constantFrom('null', 'NULL', '', 'ü€😀', '\u2028', '\u007f', '\n\t\b'),
     );
@@ -62,7 +62,7 @@ describe('a statement that is written once', () => {
   });
 });
 
-test('a query that is built once has its values and its rows, each where it is run: in a transaction what that sees', async () => {
+test('createQuery: is built once; each run has its own values and sees its own transaction', async () => {
   await using opened = await openTestDatabase();
   await using database = openDatabase(opened.address, 2);
   let built = 0;

@@ -10,8 +10,8 @@ import { compareStorage } from '../../src/platform/objects/storage-mark.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { makeDataDirectory, openTestService } from '../support/service.ts';
 
-const WARNING = 'uploaded files are not kept where the other processes of the database keep them';
-/** What the first process on a database keeps, and how others compare with it. */
+const WARNING = 'this process does not store uploaded files where the other processes on its database do';
+/** What the first process on a database stores, and others compare with it. */
 const FIRST = 'first on a';
 
 describe('storage: a process that starts on a database', () => {
@@ -38,20 +38,20 @@ describe('storage: a process that starts on a database', () => {
     return { warning: await compareStorage({ queries: database.queries, objects, place, events: { emit } }), events };
   }
 
-  test('again, with the same files, is told nothing, and adds no mark', async () => {
+  test('with the same files as before gets no warning, and adds no mark', async () => {
     const marks = await marksIn('first');
     expect(await start('first', FIRST)).toEqual({ warning: undefined, events: [] });
     expect(await marksIn('first')).toEqual(marks);
     expect(marks).toHaveLength(1);
   });
 
-  test('with the same files at another path, shared, moved or restored from a copy, is told nothing', async () => {
+  test('with the same files at another path (shared, moved or restored) gets no warning', async () => {
     await symlink(at('first'), at('shared'));
     await cp(at('first'), at('copied'), { recursive: true });
     for (const folder of ['shared', 'copied']) expect((await start(folder, `${folder} on b`)).events).toEqual([]);
   });
 
-  test('with other files is told of both storages each time, and what to do', async () => {
+  test('with other files gets a warning each time, with both storages and what to do', async () => {
     await start('first', FIRST);
     const [first_mark] = await marksIn('first');
     for (let times = 0; times < 2; times += 1) {
@@ -69,13 +69,13 @@ describe('storage: a process that starts on a database', () => {
         },
       ]);
     }
-    // What the advice says helps.
+    // The advice in the warning works.
     await writeFile(at('other', 'storage-marks', first_mark ?? ''), '');
     expect(await start('other', 'other on b')).toEqual({ warning: undefined, events: [] });
     await start('first', FIRST);
   });
 
-  test('whose disk is full starts, and is told that nothing was compared', async () => {
+  test('with a full disk starts, and warns that nothing was compared', async () => {
     const events = { emit() {} };
     const full = createDiskSpace({ directory: parent, reserve_bytes: Number.MAX_SAFE_INTEGER, events });
     const { warning, events: told } = await start('full', 'full on c', full);
@@ -83,16 +83,16 @@ describe('storage: a process that starts on a database', () => {
     expect(told).toMatchObject([{ event: 'storage_not_compared', place: 'full on c' }]);
   });
 
-  test('at the same time as others, all new, with one storage, is told nothing', async () => {
+  test('together with others, all with one new storage, gets no warning', async () => {
     await database.queries.execute(sql`delete from object_storage`);
     const all = await Promise.all(Array.from({ length: 5 }, () => start('new', 'new on a')));
     expect(all.flatMap(({ events }) => events)).toEqual([]);
-    // A database without a storage takes the one that it is given, whatever was before.
+    // A database without a mark takes that of the process, whatever it had before.
     expect((await start('first', FIRST)).warning).toBe(WARNING);
   });
 });
 
-test('storage: a second service with files of its own is ready, and its health tells operators', async () => {
+test('storage: a second service with files of its own is ready, and its health reports them', async () => {
   await using first = await openTestService();
   await using second = await openTestService({}, { beside: first });
   expect((await first.api.get('/health/ready')).body).toEqual({ status: 'ok' });

@@ -11,7 +11,7 @@ beforeAll(async () => {
   maker = await makeTokenMaker();
 });
 
-describe('what is signed but not as we write it is refused:', () => {
+describe('tokens: a signed message in another form is refused:', () => {
   const id = crypto.randomUUID();
   const entitlement = (number: number): Uint8Array => writeMessage([[number, writeMessage([[1, writeUuid(id)]])]]);
   const later = Date.parse('2030-01-01T00:00:00.000Z');
@@ -28,13 +28,13 @@ describe('what is signed but not as we write it is refused:', () => {
   const WRONG: [name: string, bytes: Uint8Array][] = [
     ['nothing', new Uint8Array()],
     ['no expiry', without(1)],
-    ['no time of issue', without(2)],
+    ['no issue time', without(2)],
     ['no id', without(3)],
     ['no entitlement', without(4)],
-    ['an entitlement we do not know', replaced(4, entitlement(15))],
+    ['an unknown entitlement', replaced(4, entitlement(15))],
     ['an entitlement numbered zero or more', replaced(4, entitlement(70))],
     ['an empty entitlement', replaced(4, new Uint8Array())],
-    ['two entitlements in one', replaced(4, Buffer.concat([entitlement(7), entitlement(2)]))],
+    ['two entitlements in one field', replaced(4, Buffer.concat([entitlement(7), entitlement(2)]))],
     ['two entitlements', writeMessage([...base, [4, entitlement(2)]])],
     ['the same entitlement twice', writeMessage([...base, [4, entitlement(7)]])],
     ['an unknown field', writeMessage([...base, [5, 1]])],
@@ -53,15 +53,15 @@ describe('what is signed but not as we write it is refused:', () => {
         ]),
       ),
     ],
-    ['another order', writeMessage([...base].reverse())],
-    ['an expiry that is a text', replaced(1, 'never')],
+    ['fields in another order', writeMessage([...base].reverse())],
+    ['an expiry that is a string', replaced(1, 'never')],
     ['an id that is an integer', replaced(3, 7)],
     ['an id that is too short', replaced(3, writeMessage([[1, new Uint8Array(15)]]))],
     ['an id that is too long', replaced(3, writeMessage([[1, new Uint8Array(17)]]))],
-    ['bytes that follow', Buffer.concat([writeMessage(base), new Uint8Array([0])])],
-    ['an end that is missing', writeMessage(base).slice(0, -1)],
+    ['bytes after the end', Buffer.concat([writeMessage(base), new Uint8Array([0])])],
+    ['a truncated message', writeMessage(base).slice(0, -1)],
     [
-      'an expiry in more bytes than it needs',
+      'an expiry with an overlong encoding',
       Buffer.from(
         Buffer.from(writeMessage([[1, 1]]))
           .toString('hex')
@@ -85,11 +85,11 @@ describe('what is signed but not as we write it is refused:', () => {
     expect(await isAccepted(bytes)).toBe(false);
   });
 
-  test('while what they are made from is taken', async () => {
+  test('tokens: the message that these cases change is accepted', async () => {
     expect(await isAccepted(writeMessage(base))).toBe(true);
   });
 
-  test('bytes of any kind, without a crash', () => {
+  test('tokens: arbitrary bytes are refused without a crash', () => {
     const mutated = fc
       .tuple(fc.nat({ max: 60 }), fc.uint8Array({ maxLength: 4 }), fc.nat({ max: 4 }))
       .map(([place, inserted, removed]) => {
@@ -99,7 +99,7 @@ describe('what is signed but not as we write it is refused:', () => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array({ maxLength: 100 }), mutated), (bytes) => {
         const read = decodeClaims(bytes);
-        // Some changed bytes are another token's; then they are exactly what we would write for it.
+        // Some changed bytes are those of another valid token, then in exactly its form.
         expect(read === undefined || Buffer.from(encodeClaims(read)).equals(bytes)).toBe(true);
       }),
       { numRuns: 10_000 },

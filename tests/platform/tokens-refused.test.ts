@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const encode = (content: unknown): string => Buffer.from(JSON.stringify(content)).toString('base64url');
 
-/** Which of these is not refused with TOKEN_INVALID, and what came of it. */
+/** Returns the tokens that are not refused with TOKEN_INVALID, and what happened instead. */
 async function findAccepted(candidates: string[]): Promise<unknown[]> {
   const accepted: unknown[] = [];
   for (const candidate of candidates) {
@@ -29,8 +29,8 @@ async function findAccepted(candidates: string[]): Promise<unknown[]> {
 }
 
 /**
- * Signed with EdDSA, and with HS256. `same_ends`: how many other last characters stand for the same signature. `bits`: less
- * than its content and signature have.
+ * Signed with EdDSA, or with HS256. `same_ends`: other last characters with the same bits. `bits`: by how many the last
+ * character exceeds its bytes.
  */
 const SIGNED = [
   { kind: 'cloud', same_ends: 15, bits: 800 },
@@ -48,11 +48,11 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     caller = makeCaller(kind);
     token = await maker.tokens.issue(caller);
     [, header = '', claims = '', signature = ''] = token.split('.');
-    // The good one may be remembered from here on: whatever resembles it must not be taken for it.
+    // The service may cache the valid token now, and must not mistake similar ones for it.
     expect(await maker.tokens.verify(token)).toMatchObject(caller);
   });
 
-  test('when any character of its JWS is another one', async () => {
+  test('with any character of its JWS changed', async () => {
     const start = token.indexOf('.') + 1;
     const altered = [...token.slice(start)].flatMap((character, index) => {
       const next = BASE64URL[(BASE64URL.indexOf(character) + 1) % BASE64URL.length] ?? 'A';
@@ -64,7 +64,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(altered)).toEqual([]);
   });
 
-  test('when its last character is another one that stands for the same bytes', async () => {
+  test('with another last character that decodes to the same bytes', async () => {
     const same = [...BASE64URL]
       .map((last) => signature.slice(0, -1) + last)
       .filter((other) => other !== signature)
@@ -73,7 +73,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(same.map((other) => `${kind}.${header}.${claims}.${other}`))).toEqual([]);
   });
 
-  test('when any bit of its content or signature is turned', async () => {
+  test('with any bit of its content or signature flipped', async () => {
     const turned = [claims, signature].flatMap((part) => {
       const bytes = Buffer.from(part, 'base64url');
       return Array.from({ length: bytes.length * 8 }, (_, bit) => {
@@ -87,7 +87,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(turned)).toEqual([]);
   });
 
-  test('when its label says another kind, or nothing', async () => {
+  test('with the label of another kind, or without one', async () => {
     const labels = [
       'usr',
       'pub',
@@ -107,7 +107,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(labels.map((label) => `${label}.${header}.${claims}.${signature}`))).toEqual([]);
   });
 
-  test('when it has more or fewer parts, or anything around them', async () => {
+  test('with more or fewer parts, or with anything around them', async () => {
     const jws = `${header}.${claims}.${signature}`;
     const candidates = [
       '',
@@ -138,7 +138,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(candidates)).toEqual([]);
   });
 
-  test('when it is very long', async () => {
+  test('with a great length', async () => {
     const lengths = [8_193, 100_000, 10_000_000];
     const candidates = lengths.flatMap((length) => [
       'a'.repeat(length),
@@ -148,7 +148,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted(candidates)).toEqual([]);
   });
 
-  test('when another service signed it, also in the name of this one', async () => {
+  test('with the signature of another service, also under this one’s name', async () => {
     const { tokens: others } = await makeTokenMaker();
     expect(await findAccepted(await Promise.all(CALLER_KINDS.map((kind) => others.issue(makeCaller(kind)))))).toEqual(
       [],
@@ -157,7 +157,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted([`${kind}.${header}.${claims}.${other_signature}`])).toEqual([]);
   });
 
-  test('when it says that it is signed in another way, or not at all', async () => {
+  test('with another algorithm, or with none', async () => {
     const { key } = maker;
     const other = await makeTokenMaker();
     const public_key = Buffer.from(key.x ?? '', 'base64url');
@@ -191,7 +191,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted([...confused, ...unsigned].map((jws) => `${kind}.${jws}`))).toEqual([]);
   });
 
-  test('when a key that is sent along signed it', async () => {
+  test('with the signature of a key that it contains', async () => {
     const other = await makeTokenMaker();
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: other.key.x ?? '' };
     const forged = await new CompactSign(Buffer.from(claims, 'base64url'))
@@ -200,7 +200,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     expect(await findAccepted([`${kind}.${forged}`])).toEqual([]);
   });
 
-  test('as forged and not as expired, when it is both', async () => {
+  test('as invalid and not as expired if it is both', async () => {
     const { tokens } = await makeTokenMaker();
     for (const bearer of [makeCaller('identity'), caller]) {
       const forged = await tokens.issue(bearer, { lifetime_ms: -86_400_000 });
@@ -209,7 +209,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
     }
   });
 
-  test('when it is anything else, of any shape', async () => {
+  test('in any other form', async () => {
     const piece = fc.oneof(
       fc.string(),
       fc.string({ unit: 'binary' }),
@@ -229,7 +229,7 @@ describe.each(SIGNED)('a token of the kind $kind is refused', ({ kind, same_ends
   });
 });
 
-test('a token of another kind than players is refused when it is signed as theirs are', async () => {
+test('tokens: only player tokens are accepted with the signature of player tokens', async () => {
   const head = encode({ typ: 'JWT', alg: 'HS256' });
   const sign = (payload: string) =>
     createHmac('sha256', quickKeyOf(maker.key)).update(`${head}.${payload}`).digest('base64url');

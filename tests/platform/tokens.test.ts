@@ -10,10 +10,10 @@ import { makeTokenMaker, quickKeyOf } from '../support/token-maker.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** Clocks of several machines disagree. */
+/** Tolerance for clocks of several machines. */
 const LEEWAY_MS = MINUTE_MS;
 
-/** As the field has them (field-behaviour 1.3): the label, the number of the entitlement, the lifetime. */
+/** As in the reference API (field-behaviour 1.3): the label, the number of the entitlement, the lifetime. */
 const FIELD: Record<CallerKind, { label: string; entitlement: number; lifetime_ms: number }> = {
   identity: { label: 'usr', entitlement: 2, lifetime_ms: 15 * MINUTE_MS },
   public: { label: 'pub', entitlement: 3, lifetime_ms: 15 * 365 * DAY_MS },
@@ -35,7 +35,7 @@ const partsOf = (token: string): [label: string, header: string, claims: string,
 describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
   const { label, entitlement, lifetime_ms } = FIELD[kind];
 
-  test('ends with its time, and not before', async () => {
+  test('is valid until it expires, and no longer', async () => {
     const { tokens, now } = await makeTokenMaker();
     const caller = makeCaller(kind);
     const token = await tokens.issue(caller);
@@ -46,7 +46,7 @@ describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
     expect({ code, status }).toEqual({ code: 'CLAIMS_ENTITLEMENT_EXPIRED', status: 401 });
   });
 
-  test('has the form of the field: a label, and a JWS over a protobuf message', async () => {
+  test("has the reference API's form: a label, and a JWS with a protobuf message", async () => {
     const { tokens, key, now } = await makeTokenMaker();
     const caller = makeCaller(kind);
     const [front, header, claims, signature] = partsOf(await tokens.issue(caller));
@@ -69,7 +69,7 @@ describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
     expect(decodeClaims(Buffer.from(claims, 'base64url'))?.caller).toEqual(caller);
   });
 
-  test('takes a name into its label, and is as good without any label', async () => {
+  test('may have a name in its label, and is valid without a label', async () => {
     const { tokens } = await makeTokenMaker();
     const caller = makeCaller(kind);
     const token = await tokens.issue(caller, { suffix: 'my-game-1' });
@@ -80,7 +80,7 @@ describe.each(CALLER_KINDS)('a token of the kind %s', (kind) => {
   });
 });
 
-test('a lifetime can be given, and two tokens of one caller are not the same', async () => {
+test('may have a lifetime of its own; two tokens of one caller differ', async () => {
   const { tokens, now } = await makeTokenMaker();
   const caller = makeCaller('identity');
   const [token, other] = await Promise.all([tokens.issue(caller, { lifetime_ms: 1_000 }), tokens.issue(caller)]);
@@ -90,7 +90,7 @@ test('a lifetime can be given, and two tokens of one caller are not the same', a
   expect(await tokens.verify(other)).toMatchObject(caller);
 });
 
-test('recall: a token that was verified is known with any label of its kind, and with no other', async () => {
+test('recall: returns a verified token with any label of its kind, and with no other', async () => {
   const { tokens } = await makeTokenMaker();
   const caller = makeCaller('public');
   const [label, ...jws] = partsOf(await tokens.issue(caller));
@@ -105,7 +105,7 @@ test('recall: a token that was verified is known with any label of its kind, and
   }
 });
 
-test('a clock that goes back expires nothing', async () => {
+test('tokens: a clock that is set back expires nothing', async () => {
   const { tokens, now } = await makeTokenMaker();
   const caller = makeCaller('device_link');
   const token = await tokens.issue(caller);
@@ -113,7 +113,7 @@ test('a clock that goes back expires nothing', async () => {
   expect(await tokens.verify(token)).toMatchObject(caller);
 });
 
-describe('a token that comes in a body', () => {
+describe('a token in a body', () => {
   test('is refused with a reason', async () => {
     const { tokens, now } = await makeTokenMaker();
     const { tokens: others } = await makeTokenMaker();
@@ -131,7 +131,7 @@ describe('a token that comes in a body', () => {
     expect(await reasonOf(token)).toBe(said('it has expired'));
   });
 
-  test('is taken when it is of one of the kinds', async () => {
+  test('is accepted if it is of an allowed kind', async () => {
     const { tokens } = await makeTokenMaker();
     const caller = makeCaller('player');
     expect(await tokens.verifyKind(await tokens.issue(caller), ['development_player', 'player'])).toMatchObject(caller);

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../src/platform/database/database.ts';
+import {
+  type Database,
+  type DatabaseAddress,
+  openDatabase,
+  type Queries,
+  type Tx,
+} from '../../src/platform/database/database.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
 import { openTestDatabase } from '../support/database.ts';
@@ -33,7 +39,7 @@ async function values(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
 }
 
-/** Lets this many callers go on together; whoever comes later is not held up. */
+/** Lets `count` callers wait for each other; later ones do not wait. */
 function meeting(size: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let come = 0;
@@ -45,7 +51,7 @@ function meeting(size: number): () => Promise<void> {
 }
 
 describe('a transaction', () => {
-  test('that fails does nothing, and is not tried again', async () => {
+  test('that throws changes nothing, and is not repeated', async () => {
     let attempts = 0;
     const work = database.transact(async (tx) => {
       attempts += 1;
@@ -57,7 +63,7 @@ describe('a transaction', () => {
     expect(await values()).toEqual({ a: 0, b: 0 });
   });
 
-  test('that breaks a rule of a table is not tried again', async () => {
+  test('that violates a constraint is not repeated', async () => {
     let attempts = 0;
     const work = database.transact(async (tx) => {
       attempts += 1;
@@ -67,7 +73,7 @@ describe('a transaction', () => {
     expect(attempts).toBe(1);
   });
 
-  test('that waits for one that waits for it is done all the same, once', async () => {
+  test('that deadlocks with another is repeated and committed once', async () => {
     const meet = meeting(2);
     let attempts = 0;
     const raiseBoth = (first: string, second: string) =>
@@ -78,13 +84,13 @@ describe('a transaction', () => {
         await raise(tx, second);
         return `${first}${second}`;
       });
-    // Each has one row and wants the other's: PostgreSQL ends one of them.
+    // Each has one row and wants the other: PostgreSQL ends one of them.
     expect(await Promise.all([raiseBoth('a', 'b'), raiseBoth('b', 'a')])).toEqual(['ab', 'ba']);
     expect(attempts).toBeGreaterThan(2);
     expect(await values()).toEqual({ a: 2, b: 2 });
   });
 
-  test('that read what another has changed meanwhile is done again on what is there now', async () => {
+  test('that read rows which another has changed since is repeated on the new ones', async () => {
     const meet = meeting(5);
     let attempts = 0;
     const raiseAsRead = () =>
@@ -105,7 +111,7 @@ describe('a transaction', () => {
     expect(await values()).toEqual({ a: 5, b: 0 });
   });
 
-  test('that never comes through ends with DATABASE_BUSY after five attempts, and has done nothing', async () => {
+  test('that never succeeds ends with DATABASE_BUSY after five attempts, and changes nothing', async () => {
     let attempts = 0;
     const work = database.transact(async (tx) => {
       attempts += 1;
@@ -117,7 +123,7 @@ describe('a transaction', () => {
     expect(await values()).toEqual({ a: 0, b: 0 });
   });
 
-  test('has limits of PostgreSQL too, on every connection', async () => {
+  test("has PostgreSQL's own limits on every connection", async () => {
     const read = sql`select name, setting from pg_settings where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'application_name')`;
     const settings = await Promise.all(
       Array.from({ length: 4 }, () => database.transact((tx) => tx.execute<{ name: string; setting: string }>(read))),
@@ -131,7 +137,7 @@ describe('a transaction', () => {
     }
   });
 
-  test('whose statement takes longer than its limit ends with DATABASE_BUSY', async () => {
+  test('with a statement over its limit ends with DATABASE_BUSY', async () => {
     const work = database.transact(async (tx) => {
       await tx.execute(sql`set local statement_timeout = 20`);
       await tx.execute(sql`select pg_sleep(60)`);
@@ -139,7 +145,7 @@ describe('a transaction', () => {
     expect(toServiceError(await rejectionOf(Error, work))?.code).toBe('DATABASE_BUSY');
   });
 
-  test('that is left idle is ended by PostgreSQL, so that its locks are free', async () => {
+  test('that is left idle is ended by PostgreSQL, which frees its locks', async () => {
     const begun = Promise.withResolvers<void>();
     const stopped = Promise.withResolvers<void>();
     const work = database.transact(async (tx) => {
@@ -156,14 +162,14 @@ describe('a transaction', () => {
         sql`select 1 from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
       );
       return rows.length === 0;
-    }, 'PostgreSQL to end it');
+    }, 'PostgreSQL to end the transaction');
     stopped.resolve();
     expect(toServiceError(await refused)?.status).toBe(503);
     expect(await values()).toEqual({ a: 0, b: 0 });
   });
 
   test.each([98, 99, 100, 101])(
-    'that begins behind %d statements on its connection is one all the same',
+    'that begins behind %d statements on its connection is still one transaction',
     async (ahead) => {
       await using small = openDatabase(address, 2);
       const has_locked = Promise.withResolvers<void>();
@@ -174,7 +180,7 @@ describe('a transaction', () => {
         await goes_on.promise;
       });
       await has_locked.promise;
-      // The one connection that is left is opened. The first statement waits for the lock there, the others behind it.
+      // Opens the only free connection: its first statement waits for the lock, the others wait behind it.
       await small.queries.execute(sql`select 1`);
       const statements = Array.from({ length: ahead }, async () => await raise(small.queries, 'a'));
       await waitFor(async () => {
@@ -193,4 +199,12 @@ describe('a transaction', () => {
       expect(await values()).toEqual({ a: ahead + 1, b: 0 });
     },
   );
+});
+
+test('dedicated connections look up rows by an index, even in a table that was empty when the statement was planned', async () => {
+  const wanted = sql`unnest('{a,b,c,d,e,f,g,h,i,j,k,l}'::text[]) as wanted (name)`;
+  const planOf = async (queries: Pick<Queries, 'execute'>) =>
+    JSON.stringify(await queries.execute(sql`explain select from ${wanted} join counters using (name)`));
+  expect(await planOf(database.queries)).toContain('Seq Scan on counters');
+  expect(await planOf(database.openDedicatedConnection())).not.toContain('Seq Scan');
 });

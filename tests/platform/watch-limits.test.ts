@@ -11,7 +11,7 @@ const IN_ALL_MAX = 20_000;
 describe('waiters for a change', () => {
   let opened: AsyncDisposableStack;
   let node: WatchingNode;
-  let everybody: AbortController;
+  let stop: AbortController;
   beforeAll(async () => {
     opened = new AsyncDisposableStack();
     const { address } = opened.use(await openTestDatabase());
@@ -21,21 +21,21 @@ describe('waiters for a change', () => {
     await opened.disposeAsync();
   });
   beforeEach(() => {
-    everybody = new AbortController();
+    stop = new AbortController();
   });
-  afterEach(() => everybody.abort());
+  afterEach(() => stop.abort());
 
-  /** Waits for what never comes, without the database. */
-  const wait = (caller_key: string, signal: AbortSignal = everybody.signal) =>
+  /** Waits for a change that never comes, without the database. */
+  const wait = (caller_key: string, signal: AbortSignal = stop.signal) =>
     node.watch.until('never', async () => undefined, { signal, caller_key, timeout_ms: 600_000 });
   const refusalOf = (work: Promise<unknown>) => rejectionOf<ServiceError>(ServiceError, work);
 
-  test(`are at most ${PER_CALLER_MAX} for each caller; others are not kept out by them`, async () => {
+  test(`are at most ${PER_CALLER_MAX} for each caller, without effect on other callers`, async () => {
     const waiting = Array.from({ length: PER_CALLER_MAX }, () => wait('ann'));
     const { code, status, retry_after_ms } = await refusalOf(wait('ann'));
     expect({ code, status, retry_after_ms }).toEqual({ code: 'TOO_MANY_WATCHERS', status: 429, retry_after_ms: 1_000 });
     const other = wait('bob');
-    everybody.abort();
+    stop.abort();
     expect(new Set(await Promise.all([...waiting, other]))).toEqual(new Set([undefined]));
   });
 
@@ -54,7 +54,7 @@ describe('waiters for a change', () => {
       how: 'are answered',
       async end() {
         const words = watchWords(node);
-        const asking = { watch_index: undefined, signal: everybody.signal, caller_key: 'ann' };
+        const asking = { watch_index: undefined, signal: stop.signal, caller_key: 'ann' };
         const { watch } = await answerOf(node, words, 'ann', asking);
         const answered = answerOf(node, words, 'ann', { ...asking, watch_index: watch.index });
         await expectFull();
@@ -65,14 +65,14 @@ describe('waiters for a change', () => {
     {
       how: 'are not answered in time',
       async end() {
-        const waiting = { signal: everybody.signal, caller_key: 'ann', timeout_ms: 20 };
+        const waiting = { signal: stop.signal, caller_key: 'ann', timeout_ms: 20 };
         await node.watch.until('never', async () => undefined, waiting);
       },
     },
     {
       how: 'fail',
       async end() {
-        const waiting = { signal: everybody.signal, caller_key: 'ann', timeout_ms: 600_000 };
+        const waiting = { signal: stop.signal, caller_key: 'ann', timeout_ms: 600_000 };
         await rejectionOf(
           Error,
           node.watch.until('never', () => Promise.reject(new Error('it fails')), waiting),
@@ -83,19 +83,19 @@ describe('waiters for a change', () => {
   const expectFull = async () => expect((await refusalOf(wait('ann'))).code).toBe('TOO_MANY_WATCHERS');
 
   for (const { how, end } of ENDS) {
-    test(`give their one place back when they ${how}`, async () => {
+    test(`free their one slot when they ${how}`, async () => {
       const waiting = Array.from({ length: PER_CALLER_MAX - 1 }, () => wait('ann'));
       await end();
       await end();
       const last = wait('ann');
       await expectFull();
-      everybody.abort();
+      stop.abort();
       await Promise.all([...waiting, last]);
     });
   }
 
-  test(`are at most ${IN_ALL_MAX} in all; there is room again when one has gone`, async () => {
-    // Each caller goes by a signal of his own, as requests do.
+  test(`are at most ${IN_ALL_MAX} in all; each one that ends frees its slot`, async () => {
+    // Each caller has a signal of its own, as requests do.
     const callers = Array.from({ length: Math.ceil(IN_ALL_MAX / PER_CALLER_MAX) }, () => new AbortController());
     const waiting = Array.from({ length: IN_ALL_MAX }, (_, number) => {
       const caller = Math.floor(number / PER_CALLER_MAX);
@@ -106,66 +106,66 @@ describe('waiters for a change', () => {
     await Promise.all(waiting.slice(0, PER_CALLER_MAX));
     const room = Array.from({ length: PER_CALLER_MAX }, () => wait('one more'));
     expect((await refusalOf(wait('yet another'))).code).toBe('TOO_MANY_WATCHERS');
-    everybody.abort();
+    stop.abort();
     for (const caller of callers) caller.abort();
     await Promise.all([...waiting, ...room]);
   });
 
-  test('requests that do not wait take no slot', async () => {
+  test('requests without an index take no slot', async () => {
     const waiting = Array.from({ length: PER_CALLER_MAX }, () => wait('ann'));
-    const looking = { watch_index: undefined, signal: everybody.signal, caller_key: 'ann' };
-    expect((await answerOf(node, watchWords(node), 'untouched', looking)).view).toBe(0);
-    everybody.abort();
+    const request = { watch_index: undefined, signal: stop.signal, caller_key: 'ann' };
+    expect((await answerOf(node, watchWords(node), 'untouched', request)).view).toBe(0);
+    stop.abort();
     await Promise.all(waiting);
   });
 
-  test('until something is seen look first, then after each news', async () => {
-    let looks = 0;
+  test('watch.until: reads first, then after each change', async () => {
+    let reads = 0;
     let wanted = false;
-    const look = async () => {
-      looks += 1;
+    const read = async () => {
+      reads += 1;
       return wanted ? 'seen' : undefined;
     };
-    const seen = node.watch.until('word:ann', look, {
-      signal: everybody.signal,
+    const seen = node.watch.until('word:ann', read, {
+      signal: stop.signal,
       caller_key: 'ann',
       timeout_ms: 600_000,
     });
-    await waitFor(() => looks === 1, 'the first look');
+    await waitFor(() => reads === 1, 'the first read');
     await raiseWord(node, 'ann');
-    await waitFor(() => looks === 2, 'the second look');
+    await waitFor(() => reads === 2, 'the second read');
     wanted = true;
     await raiseWord(node, 'ann');
     expect(await seen).toBe('seen');
-    expect(looks).toBe(3);
+    expect(reads).toBe(3);
   });
 
-  test('see a change of which they hear while they look', async () => {
+  test('watch.until: reads again after a change that comes during a read', async () => {
     let value = 'old';
-    const look = async () => {
+    const read = async () => {
       const seen = value;
       if (seen === 'new') return seen;
-      const heard = Promise.withResolvers<void>();
-      const unsubscribe = node.feed.subscribe('word:eve', () => heard.resolve());
+      const notified = Promise.withResolvers<void>();
+      const unsubscribe = node.feed.subscribe('word:eve', () => notified.resolve());
       value = 'new';
       await raiseWord(node, 'eve');
-      await heard.promise;
+      await notified.promise;
       unsubscribe();
       return undefined;
     };
-    const waiting = { signal: everybody.signal, caller_key: 'ann', timeout_ms: 600_000 };
-    expect(await node.watch.until('word:eve', look, waiting)).toBe('new');
+    const waiting = { signal: stop.signal, caller_key: 'ann', timeout_ms: 600_000 };
+    expect(await node.watch.until('word:eve', read, waiting)).toBe('new');
   });
 
-  test('until a time is over look once more at its end, and give nothing', async () => {
-    let looks = 0;
-    const look = async () => {
-      looks += 1;
+  test('watch.until: reads once more at its deadline, and returns undefined', async () => {
+    let reads = 0;
+    const read = async () => {
+      reads += 1;
       return undefined;
     };
     expect(
-      await node.watch.until('never', look, { signal: everybody.signal, caller_key: 'ann', timeout_ms: 20 }),
+      await node.watch.until('never', read, { signal: stop.signal, caller_key: 'ann', timeout_ms: 20 }),
     ).toBeUndefined();
-    expect(looks).toBeGreaterThan(1);
+    expect(reads).toBeGreaterThan(1);
   });
 });

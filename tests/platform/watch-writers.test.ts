@@ -26,7 +26,7 @@ interface Seen {
   number: number;
 }
 
-/** Watches a word, one answer after the other, until it is this number. Gives all that was seen. */
+/** Watches a word, poll by poll, until it reaches this number. Returns all that it has seen. */
 async function follow(node: WatchingNode, name: string, until: number, caller_key: string): Promise<Seen[]> {
   const words = watchWords(node);
   const seen: Seen[] = [];
@@ -66,12 +66,12 @@ type Step = keyof typeof STEPS;
 const step = fc.constantFrom<Step>('raise', 'raise', 'raise', 'raiseAndFail', 'touchOnly');
 const writers = fc.array(fc.array(step, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 8 });
 
-test('watch: with many concurrent writers all watchers see the last state, no failed one and no step back', async () => {
+test('watch: with many concurrent writers all watchers see the last state, no state of a rollback and no step back', async () => {
   await fc.assert(
     fc.asyncProperty(writers, async (all) => {
       const name = crypto.randomUUID();
       const raises = all.flat().filter((what) => what === 'raise').length;
-      // The last change is one that is seen.
+      // The last change is committed.
       const write = async () => {
         await Promise.all(
           all.map(async (steps) => {
@@ -93,16 +93,16 @@ test('watch: with many concurrent writers all watchers see the last state, no fa
     }),
     { numRuns: 8 },
   );
-  // Nobody was saved by comparing versions.
+  // No notification was lost.
   expect([...near.events, ...far.events]).toEqual([]);
 }, 90_000);
 
-test('watch: a watcher without notifications for long still sees the last state', async () => {
+test('watch: a watcher that gets no notifications for long still sees the last state', async () => {
   const name = crypto.randomUUID();
   const raises = 40;
   const watching = [near, far].map((node) => follow(node, name, raises, 'patient'));
   for (let times = 0; times < raises; times += 1) {
-    // The connections on which both nodes listen are ended, and not only once.
+    // The connections on which both nodes listen are ended several times.
     if (times % 4 === 0) {
       await writer.queries.execute(
         sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and query ilike 'listen %'`,

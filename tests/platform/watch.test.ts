@@ -92,7 +92,7 @@ describe('watch.answer', () => {
     const heard: (number | undefined)[] = [];
     const unsubscribe = node.feed.subscribe(`word:${name}`, (version) => heard.push(version));
     await raiseWord(node, name);
-    await waitFor(() => heard.includes(2), 'the change to be heard');
+    await waitFor(() => heard.includes(2), 'the change to arrive');
     expect(await isWaiting(new Promise(() => {}))).toBe(true);
     expect(words.reads).toBe(reads);
     unsubscribe();
@@ -152,7 +152,7 @@ describe('watch.answer', () => {
     expect(await next).toEqual({ view: 2, watch: { index: first.watch.index.replace(/1$/, '2') } });
   });
 
-  test('ends when its client has gone', async () => {
+  test('ends when its client disconnects', async () => {
     const words = watchWords(node);
     const name = newName();
     const { watch } = await answer(node, words, name);

@@ -28,7 +28,7 @@ export function buildsOf(
     complete: (build_id: string): Promise<Answer> => api.post(`${path}/${build_id}/complete`, token),
     setTags: (build_id: string, body: object): Promise<Answer> =>
       api.call('PATCH', `${path}/${build_id}/tags`, { token, body }),
-    /** Announces one, and gives its id. */
+    /** Prepares a build, and returns its id. */
     async make(body: object = SCRIPT): Promise<string> {
       return (await api.ok('POST', `${path}/prepare`, { token, body })).build;
     },

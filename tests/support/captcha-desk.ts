@@ -1,4 +1,4 @@
-import { type CaptchaDependencies, createCaptcha, type Visitor } from '../../src/features/captcha/captcha.ts';
+import { type CaptchaDependencies, createCaptcha, type SeatRequest } from '../../src/features/captcha/captcha.ts';
 import { createProofsOfWork } from '../../src/features/captcha/proof-of-work.ts';
 import type { CaptchaDecision } from '../../src/features/captcha/wire.ts';
 import type { CaptchaConfig } from '../../src/features/versions/config.ts';
@@ -53,13 +53,13 @@ export async function openDesk({ database_address, clock, provider, more = {} }:
     /** Asks as a client of a namespace whose version has this configuration. */
     async ask(
       { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
-      visitor: Partial<Visitor> = {},
+      visitor: Partial<SeatRequest> = {},
     ): Promise<Seen> {
       const version_id = crypto.randomUUID();
       configs.set(version_id, config);
       const place = { game_id: crypto.randomUUID(), namespace_id, version_id };
-      const patience = { signal: new AbortController().signal };
-      const asking = { address: HERE, readOrigin: () => undefined, captcha: undefined, patience };
+      const deadline = { signal: new AbortController().signal };
+      const asking = { address: HERE, readOrigin: () => undefined, captcha: undefined, deadline };
       let decision: CaptchaDecision | undefined;
       const note = (decided: CaptchaDecision) => {
         decision = decided;

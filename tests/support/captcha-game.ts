@@ -69,7 +69,7 @@ export function shareCaptchaService() {
     /** Asks for a seat as a player of the game. */
     ask: (game: CaptchaGame, kind: keyof typeof BODIES, body: object = {}, at = get('muster')) =>
       at.api.post(`/matchmaker/lobbies/${kind}`, game.public_token, { ...BODIES[kind], ...body }),
-    /** Returns a new captcha, for which the provider gives this verdict. */
+    /** Returns a new captcha for which the provider has this verdict. */
     captcha(behaviour = 'ok'): string {
       count += 1;
       return `${behaviour}:${count}`;

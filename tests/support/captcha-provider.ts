@@ -73,7 +73,7 @@ export async function openCaptchaProvider() {
   return {
     hcaptcha: `${origin}/hcaptcha`,
     turnstile: `${origin}/turnstile`,
-    /** As a service is told of it. */
+    /** The settings with which a service uses it. */
     settings: { MUSTER_HCAPTCHA_URL: `${origin}/hcaptcha`, MUSTER_TURNSTILE_URL: `${origin}/turnstile` },
     /** What it was asked, of one captcha or at all. */
     asked: (captcha?: string) => asked.filter(({ form }) => captcha === undefined || form.response === captcha),

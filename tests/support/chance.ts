@@ -5,13 +5,13 @@ export interface Chance {
   /** A whole number below a limit. */
   below(limit: number): number;
   pick<Item>(items: readonly Item[]): Item;
-  /** Whether something happens that does in one of so many cases. */
+  /** Returns true in one of this many cases. */
   oneIn(cases: number): boolean;
 }
 
 const LIMIT = 2 ** 30;
 
-/** Each `place` has choices of its own. */
+/** Each `place` has random choices of its own. */
 export function openChance(seed: number, place: number): Chance {
   const [numbers] = fc.sample(fc.infiniteStream(fc.noBias(fc.nat(LIMIT - 1))), {
     seed: seed + place * 7_919,

@@ -10,7 +10,7 @@ import type { TestService } from './service.ts';
 import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { waitFor } from './wait.ts';
 
-/** A body that was watched. */
+/** A body of a view. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape.
 type Body = any;
 
@@ -19,24 +19,24 @@ export interface Watcher {
   bodies: Body[];
   errors: Refusal[];
   stop(): void;
-  /** The first body that a condition holds for, after those that were given before. */
+  /** Returns the first body that matches, after those that were returned before. */
   next(condition?: (body: Body) => boolean): Promise<Body>;
-  /** What it was refused with. */
+  /** Waits for the refusal of the subscription. */
   refusal(): Promise<Refusal>;
 }
 
-/** Quick to try again, so that tests need not wait. */
+/** Short pauses, so that tests need not wait. */
 export const QUICK: Partial<Timing> = { retry_ms: 20, retry_max_ms: 200 };
 
 const directory = await mkdtemp(join(tmpdir(), 'muster-client-'));
-/** The client as it is served. */
+/** The client as the service serves it. */
 const CLIENT_FILE = join(directory, 'client.mjs');
 await Bun.write(CLIENT_FILE, await readClient());
 export const { connect }: typeof import('../../src/client/client.ts') = await import(CLIENT_FILE);
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** A way to a service that can be cut, a new one for each test; the clients that go it end with the test. */
-export function shareWay(muster: Pick<TestService, 'config'>) {
+/** Opens clients through a proxy that a test can cut. Each test has a proxy of its own, and its clients end with it. */
+export function shareLink(muster: Pick<TestService, 'config'>) {
   let proxy: TcpProxy;
   let clients: Client[] = [];
   beforeEach(async () => {
@@ -60,7 +60,7 @@ export function shareWay(muster: Pick<TestService, 'config'>) {
   };
 }
 
-/** Watches, and keeps what comes. */
+/** Watches a path, and keeps what it receives. */
 export function watchWith(client: Client, path: string, options: WatchOptions = {}): Watcher {
   const bodies: Body[] = [];
   const errors: Refusal[] = [];
@@ -76,11 +76,11 @@ export function watchWith(client: Client, path: string, options: WatchOptions = 
     async next(condition = () => true) {
       const found = await waitFor(() => {
         if (errors.length > 0) throw new Error(`refused with ${JSON.stringify(errors)}`);
-        const place = bodies.findIndex((body, number) => number >= given && condition(body));
-        return place < 0 ? undefined : { place };
+        const index = bodies.findIndex((body, number) => number >= given && condition(body));
+        return index < 0 ? undefined : { index };
       }, 'a body');
-      given = found.place + 1;
-      return bodies[found.place];
+      given = found.index + 1;
+      return bodies[found.index];
     },
     refusal: () => waitFor(() => errors[0], 'a refusal'),
   };

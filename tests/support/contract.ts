@@ -3,7 +3,7 @@ import contract from '../contract/data/wire-contract.json' with { type: 'json' }
 /** A shape as the contract writes it: a name, or one of these with a member. */
 type Shape = string | { object: Record<string, Shape> } | { array: Shape } | { map: Shape } | { enum: string[] };
 
-/** What the field's clients call, as their contract has it; what is out of scope is left out of the data. */
+/** The operations of the reference API's clients, as its contract has them, without those out of scope. */
 export interface Operation {
   operation: string;
   method: string;

@@ -14,6 +14,8 @@ interface TestServer {
 /** Set, by CI, to run on a server instead of the embedded PostgreSQL. */
 export const TEST_DATABASE_URL = process.env.MUSTER_TEST_DATABASE_URL;
 const TEMPLATE = `muster_template_${process.pid}`;
+/** Copies files, instead of writing each page to the log too; on a durable server it would wait for the disk twice. */
+const COPIED_AS = TEST_DATABASE_URL === undefined ? 'strategy file_copy' : '';
 
 let shared: Promise<{ server: TestServer; admin: Database }> | undefined;
 let count = 0;
@@ -24,7 +26,7 @@ export async function openTestDatabase(): Promise<{ address: DatabaseAddress } &
   const { server, admin } = await shared;
   count += 1;
   const name = `muster_test_${process.pid}_${count}`;
-  await admin.queries.execute(sql.raw(`create database ${name} template ${TEMPLATE}`));
+  await admin.queries.execute(sql.raw(`create database ${name} template ${TEMPLATE} ${COPIED_AS}`));
   // As little waits for the disk as on the embedded one of the tests: many of them share it.
   await admin.queries.execute(sql.raw(`alter database ${name} set synchronous_commit = off`));
   return {
@@ -35,7 +37,7 @@ export async function openTestDatabase(): Promise<{ address: DatabaseAddress } &
   };
 }
 
-/** An empty database of my own as programs are given it by DATABASE_URL; the way to it can be cut. */
+/** Makes an empty database of a test's own, with its DATABASE_URL over a proxy that can be cut. */
 export async function openExternalDatabase(): Promise<{ url: string; proxy: TcpProxy } & AsyncDisposable> {
   shared ??= openShared();
   const { server, admin } = await shared;

@@ -57,7 +57,7 @@ export async function makePostgresPlace(): Promise<PostgresPlace> {
       return Number(new TextDecoder().decode(value));
     },
     async [Symbol.asyncDispose]() {
-      // Asked to end at once and not killed, PostgreSQL gives its shared memory back.
+      // An immediate shutdown, unlike a kill, releases PostgreSQL's shared memory.
       for (const pid of findProcessesOf(place)) signalProcess(pid, 'SIGQUIT');
       await waitFor(() => findProcessesOf(place).length === 0, 'PostgreSQL to end');
       await rm(place, { recursive: true, force: true });
@@ -65,12 +65,12 @@ export async function makePostgresPlace(): Promise<PostgresPlace> {
   };
 }
 
-/** The address of a PostgreSQL of this place, whichever process started it. */
+/** Returns the address of the PostgreSQL in this folder, whichever process started it. */
 export function connectionOf({ directory }: PostgresPlace): EmbeddedPostgres['connection'] {
   return { path: join(directory, 'socket/.s.PGSQL.5432'), user: 'muster', database: 'postgres' };
 }
 
-/** Runs statements over a connection of their own, one after the other. Gives the rows of the last. */
+/** Runs statements in order over a connection of their own, and returns the rows of the last. */
 export async function query(
   { connection }: Pick<EmbeddedPostgres, 'connection'>,
   ...statements: string[]

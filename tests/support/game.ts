@@ -47,12 +47,12 @@ export async function setLimits(
   await api.ok('POST', path, { token, body: { lobby_count_max, max_players } });
 }
 
-/** Uploads a script as a build of the game's prod environment. Gives the build's id. */
+/** Uploads a script as a build of the game's prod environment, and returns its id. */
 export async function uploadScript(api: Api, game: TestGame, source: string): Promise<string> {
   return await uploadBuild(api, game, { kind: 'javascript', path: 'server.ts', content: Buffer.from(source) });
 }
 
-/** Uploads a build of any kind: prepare, PUT each part, complete. Gives its id. */
+/** Uploads a build of any kind (prepare, PUT each part, complete), and returns its id. */
 export async function uploadBuild(
   api: Api,
   { game_id, namespace_id, cloud_token }: TestGame,

@@ -10,7 +10,7 @@ export interface Behaviour {
 const PIECE = 'y'.repeat(16_384);
 const BOMB_BYTES = 64 * 1_048_576;
 
-/** Writes pieces for as long as anybody takes them. */
+/** Writes pieces for as long as the peer reads. */
 function writeForEver(beginning: string, next: (count: number) => string) {
   return onRequest((socket) => {
     socket.write(beginning);

@@ -2,12 +2,12 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
-import { createCounting } from '../../src/platform/http/counting.ts';
+import type { Tenants } from '../../src/platform/http/authorization.ts';
 import { serverLimits } from '../../src/platform/http/listen.ts';
-import { answerBy } from '../../src/platform/http/listeners.ts';
-import type { Tenants } from '../../src/platform/http/pipeline.ts';
+import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { createRays, type Rays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
+import type { Sites } from '../../src/platform/http/site.ts';
 import type { Limits } from '../../src/platform/limits/limits.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Watch } from '../../src/platform/watch/watch.ts';
@@ -19,7 +19,7 @@ export interface TestApp extends AsyncDisposable {
   api: Api;
   tokens: Tokens;
   events: ServiceEvent[];
-  /** Tells those who wait that the service stops; it goes on listening. */
+  /** Answers waiting requests because the service stops; it keeps listening. */
   announceStop(): void;
 }
 
@@ -27,9 +27,11 @@ interface TestAppOptions {
   request_timeout_ms?: number;
   public_url?: string;
   /** Returns whether a caller has access; denies all if left out. */
-  admit?: Tenants['admit'];
+  authorize?: Tenants['authorize'];
   /** None if they are left out. */
   limits?: Limits;
+  /** None if they are left out. */
+  sites?: Partial<Sites>;
   /** The test's own, to read. */
   rays?: Rays;
   /** As the setting has it. */
@@ -40,7 +42,7 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   const {
     request_timeout_ms = 10_000,
     public_url = 'https://play.example.com',
-    admit = refuse,
+    authorize = refuse,
     limits = NO_LIMITS,
   } = options;
   const { tokens } = await makeTokenMaker();
@@ -51,19 +53,19 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   const outside = {
     routes,
     tokens,
-    tenants: { admit, authenticate: () => {}, newsOf: () => [] },
+    tenants: { authorize, requireNotRevoked: () => {}, topicsOf: () => [] },
     watch: NO_WATCH,
     sockets: NO_SOCKETS,
-    sites: NO_SITES,
+    sites: { ...NO_SITES, ...options.sites },
     rays: options.rays ?? createRays(),
     addresses,
     events,
-    counting: createCounting({ limits, addresses, events }),
+    rate_limiter: createRateLimiter({ limits, addresses, events }),
   };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });
   const place = { hostname: '127.0.0.1', port: 0 };
-  const server = Bun.serve({ ...place, ...serverLimits(request_timeout_ms), fetch: answerBy(app) });
+  const server = Bun.serve({ ...place, ...serverLimits(request_timeout_ms), fetch: app.fetch });
   return {
     api: createApi(server.url.origin),
     tokens,
@@ -80,7 +82,7 @@ const NO_WATCH: Pick<Watch, 'answer' | 'readIndex'> = {
 };
 const NO_LIMITS: Limits = { count: () => undefined, [Symbol.dispose]() {} };
 const NO_SOCKETS = { upgrade: () => Promise.reject(new Error('there are no sockets here')) };
-const NO_SITES = { respond: async () => undefined, findByOrigin: async () => undefined, newsOf: () => [] };
+const NO_SITES = { find: async () => undefined, findByOrigin: async () => undefined, topicsOf: () => [] };
 
 async function refuse(): Promise<never> {
   throw new ServiceError('GAME_NOT_FOUND', {});

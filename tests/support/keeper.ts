@@ -1,10 +1,20 @@
-import { chmodSync, mkdtempSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 
 /** The machine's own directory for temporary files, whatever the run has set since. */
 export const MACHINE_TMP = tmpdir();
+
+/** Files in memory. A database, which is 500 files, takes a tenth of the processor time there that it takes on a disk. */
+const MEMORY = '/dev/shm';
+const MEMORY_FREE_BYTES_MIN = 4 * 1024 ** 3;
+
+/** Returns where the PostgreSQL of a run keeps its files: in memory where there is enough of it, else in the run's directory. */
+export function databaseDirectoryOf(directory: string): string {
+  const { bavail, bsize } = existsSync(MEMORY) ? statfsSync(MEMORY) : { bavail: 0, bsize: 0 };
+  return bavail * bsize >= MEMORY_FREE_BYTES_MIN ? join(MEMORY, basename(directory)) : join(directory, 'shared');
+}
 
 /** Outlives the tests: it holds what they share, and cleans up after a run that was cut short. */
 interface Keeper extends AsyncDisposable {
@@ -15,9 +25,9 @@ interface Keeper extends AsyncDisposable {
 let keeper: Keeper | undefined;
 
 /**
- * Starts the keeper of this run as a process of its own, once. Everything that the run writes lies in one temporary
- * directory from then on. Started before the first test: Bun ends each process that was spawned while tests ran when one
- * of them times out, and the PostgreSQL of the files after it must stay.
+ * Starts the keeper of this run as a process of its own, once. All that the run writes, but for its databases, lies in one
+ * temporary directory from then on. Started before the first test: Bun ends each process that was spawned while tests ran
+ * when one of them times out, and the PostgreSQL of the files after it must stay.
  */
 export function startKeeper(): Keeper {
   keeper ??= spawnKeeper();

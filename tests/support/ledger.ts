@@ -7,7 +7,7 @@ import { waitFor } from './wait.ts';
 
 export type Ledger = ReturnType<typeof openLedger>;
 
-/** Looks into a service's database, at what no answer shows: who sits where, and that the numbers agree. */
+/** Reads from a service's database what no answer shows: who has which seat, and whether the counts agree. */
 export function openLedger({ database_address }: Pick<TestService, 'database_address'>) {
   const database = openDatabase(database_address, 2);
   const { queries } = database;
@@ -26,7 +26,7 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         select stop_reason from lobbies where lobby_id = ${lobby_id}`);
       return rows[0]?.stop_reason ?? undefined;
     },
-    /** Why players of a namespace have no seat any more, the first who came first. */
+    /** Why players of a namespace lost their seats, in the order of their arrival. */
     async removeReasons(namespace_id: string): Promise<string[]> {
       const rows = await queries.execute<{ remove_reason: string }>(sql`
         select remove_reason from players

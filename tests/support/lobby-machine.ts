@@ -2,20 +2,20 @@ import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-index.t
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 
 /** A request that waits to be decided. */
-export interface Waiting {
+export interface PendingRequest {
   request: SeatRequest;
   attempts: number;
-  /** Whether it waits for its turn where it cannot be seated. */
+  /** Whether it enters the queue when it gets no seats. */
   is_patient: boolean;
 }
 
-/** A process: what it remembers of the lobbies, how far that goes, and who waits to be decided. */
+/** A process: what it remembers of the lobbies, up to which change, and its undecided requests. */
 export interface Machine {
   index: LobbyIndex;
-  shown: number;
-  waiting: Waiting[];
-  /** Those who wait for their turn. */
-  queued: Waiting[];
+  changes_seen: number;
+  undecided: PendingRequest[];
+  /** The finds that wait in the queue. */
+  queued: PendingRequest[];
 }
 
-export const createMachine = (): Machine => ({ index: new LobbyIndex(), shown: 0, waiting: [], queued: [] });
+export const createMachine = (): Machine => ({ index: new LobbyIndex(), changes_seen: 0, undecided: [], queued: [] });

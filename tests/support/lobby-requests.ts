@@ -1,18 +1,16 @@
 import type { LobbyIndex, OpenLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
 import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
-import {
-  type FindRequest,
-  playerIdsOf,
-  type SeatRequest,
-} from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { type FindRequest, type SeatRequest, seatsOf } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
-import { isAwaited } from './lobby-line.ts';
-import { type LobbyWorld, maximumFor, type WorldLobby } from './lobby-world.ts';
+import { searchOf } from './lobby-queue.ts';
+import { arrivalOf, type LobbyWorld } from './lobby-world.ts';
+import { freeSeats, fullest, isReserved, suits } from './matchmaking-rules.ts';
+import type { LobbyState } from './matchmaking-state.ts';
 
 export const MODES = ['red', 'blue'];
 export const REGIONS = ['here', 'there'];
 const MAXIMA: Record<string, Pick<OpenLobby, 'max_players_normal' | 'max_players_direct' | 'max_players_party'>> = {
-  red: { max_players_normal: 3, max_players_direct: 4, max_players_party: 5 },
+  red: { max_players_normal: 2, max_players_direct: 4, max_players_party: 5 },
   blue: { max_players_normal: 4, max_players_direct: 2, max_players_party: 3 },
 };
 
@@ -30,39 +28,36 @@ export function withSome<Item>(item: Item | undefined, work: (item: Item) => voi
   if (item !== undefined) work(item);
 }
 
-/** Rows do not change after they were read. */
-export const asRow = (lobby: WorldLobby): OpenLobby => ({ ...lobby });
-
-export const freeFor = (lobby: OpenLobby, request: SeatRequest) => maximumFor(lobby, request) - lobby.player_count;
-
-export function suits(lobby: WorldLobby, { version_id, search }: FindRequest): boolean {
-  const is_open = !lobby.is_closed && lobby.publicity !== 'private' && lobby.version_id === version_id;
-  const { game_modes, regions, tags } = search;
-  const has_tags = Object.entries(tags).every(([name, value]) => lobby.tags[name] === value);
-  return is_open && game_modes.includes(lobby.game_mode) && regions.includes(lobby.region) && has_tags;
+/** The row of a lobby, as a machine reads it. Rows do not change after they were read. */
+export function rowOf({ lobby_id, version, game_mode, region, tags, publicity, ...lobby }: LobbyState): OpenLobby {
+  const { normal, direct, party } = lobby.maxima;
+  return {
+    ...{ lobby_id, version_id: version, game_mode, region, tags, publicity, is_closed: lobby.is_closed },
+    ...{ max_players_normal: normal, max_players_direct: direct, max_players_party: party },
+    player_count: lobby.seated.size,
+  };
 }
 
 export function drawSearch(chance: Chance): FindRequest['search'] {
   const game_mode = chance.pick(MODES);
   const region = chance.pick(REGIONS);
   const tags: Record<string, string> = chance.oneIn(4) ? { color: chance.pick(MODES) } : {};
-  const made = newLobby(game_mode, region, tags, null);
+  const created = newLobby(game_mode, region, tags, null);
   return {
     game_modes: chance.oneIn(3) ? MODES : [game_mode],
     regions: chance.oneIn(3) ? REGIONS : [region],
     tags,
-    creates: chance.oneIn(4) ? undefined : made,
+    creates: chance.oneIn(4) ? undefined : created,
   };
 }
 
-/** The fewest index that are free where a find may come to; undefined when it may come nowhere. */
-export function leastFree(world: LobbyWorld, index: LobbyIndex, request: SeatRequest | undefined): number | undefined {
+/** The free seats of the lobby that a find must get by the rules; undefined when it gets none, or for a join. */
+export function fewestFree(world: LobbyWorld, index: LobbyIndex, request: SeatRequest | undefined): number | undefined {
   if (request?.kind !== 'find') return undefined;
-  // What nobody has noticed yet, that a server is to end, is known only to whom it cost a seat.
-  const known = [...world.running.values()].filter((lobby) => index.get(lobby.lobby_id));
-  const before = world.line.before(world.line.placeOf(request), []);
-  const open = known.filter((lobby) => suits(lobby, request) && !isAwaited(lobby, before));
-  const free = open.map((lobby) => freeFor(lobby, request));
-  const enough = free.filter((count) => count >= playerIdsOf(request).length);
-  return enough.length === 0 ? undefined : Math.min(...enough);
+  // That a server is to end is known only to a machine that lost a seat there.
+  const known = world.running().filter(({ lobby_id }) => index.get(lobby_id));
+  const earlier = world.queue.before(world.queue.placeOf(request));
+  const open = known.filter((lobby) => suits(lobby, searchOf(request)) && !isReserved(lobby, earlier));
+  const [chosen] = fullest(open, seatsOf(request));
+  return chosen && freeSeats(chosen, arrivalOf(request));
 }

@@ -2,45 +2,40 @@ import { type PlannedLobby, planSeats } from '../../src/features/lobbies/matchma
 import { retryableAfter } from '../../src/features/lobbies/matchmaking/retryable-refusals.ts';
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
-import { createMachine, type Machine, type Waiting } from './lobby-machine.ts';
-import { asRow, drawSearch, freeFor, leastFree, MODES, newLobby, REGIONS, withSome } from './lobby-requests.ts';
+import { createMachine, type Machine, type PendingRequest } from './lobby-machine.ts';
+import { drawSearch, fewestFree, MODES, newLobby, REGIONS, rowOf, withSome } from './lobby-requests.ts';
 import { checkMemory, keepLobbiesWarm } from './lobby-warm.ts';
-import {
-  type Crowded,
-  LobbyWorld,
-  PLAYER_TIMEOUT_MS,
-  READY_TIMEOUT_MS,
-  SEAT_TIMEOUT_MS,
-  type WorldLobby,
-} from './lobby-world.ts';
+import { arrivalOf, IDLE_MAX, LobbyWorld, type OverLimit, TIMES } from './lobby-world.ts';
+import { freeSeats, mayCreateLobby } from './matchmaking-rules.ts';
+import type { LobbyState } from './matchmaking-state.ts';
 
 const ATTEMPTS_MAX = 16;
-const IDLE_MAX = 2;
 const TOO_MANY = 'MATCHMAKER_TOO_MANY_LOBBIES';
 const PLACE = { namespace_id: 'namespace', game_id: 'game', address: '' };
 
-/** Two machines on one world, step by step as chance has it. Gives what was wrong; notes each step when it is given where. */
+/**
+ * Runs two machines on one world, step by step by chance. Returns what was wrong; adds each step to the trace.
+ */
 export function simulate(chance: Chance, steps: number, trace: string[] = []): string[] {
   const players_max = chance.oneIn(2) ? 1_000 : 2 + chance.below(8);
   const world = new LobbyWorld(2 + chance.below(8), players_max);
   const machines = [createMachine(), createMachine()];
   let asked = 0;
-  let version_id = 'one';
 
   function refresh(machine: Machine): void {
-    for (const lobby of world.lobbies.values()) {
-      if (lobby.changed <= machine.shown) continue;
-      if (lobby.stop_reason === undefined) machine.index.set(asRow(lobby));
+    for (const lobby of world.lobbies) {
+      if ((world.changed.get(lobby) ?? 0) <= machine.changes_seen) continue;
+      if (lobby.stop_reason === undefined) machine.index.set(rowOf(lobby));
       else machine.index.delete(lobby.lobby_id);
     }
-    machine.shown = world.version;
-    machine.index.queue = world.line.rows;
+    machine.changes_seen = world.changes;
+    machine.index.queue = world.queue.rows();
   }
 
-  /** What `rounds.decide` does with a round: by memory, then by what there is; then what was planned is tried. */
+  /** Decides a round as `rounds.decide` does: by memory, then by what there is; then claims what was planned. */
   function decide(machine: Machine): void {
-    const round = machine.waiting;
-    machine.waiting = [];
+    const round = machine.undecided;
+    machine.undecided = [];
     const by_player = new Map(round.map((one) => [one.request.player_id, one]));
     const requests = round.map(({ request }) => request);
     if (round.some(({ attempts }) => attempts > 0)) refresh(machine);
@@ -49,110 +44,110 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const others = requests.filter((request) => !seated.has(request));
     refresh(machine);
     const [alone] = round.length === 1 ? others : [];
-    const least = leastFree(world, machine.index, alone);
+    const fewest = fewestFree(world, machine.index, alone);
     const second = planSeats(others, () => machine.index);
-    if (alone) checkAlone(alone, least, second.seats[0]?.lobby_id);
+    if (alone) checkAlone(alone, fewest, second.seats[0]?.lobby_id);
     const planned = [...first.seats, ...second.seats];
     const { accepting, over_limit } = world.takeSeats(planned);
-    const unseated = planned.flatMap(({ request }) => (over_limit.has(request.player_id) ? [request] : []));
+    const not_placed = planned.flatMap(({ request }) => (over_limit.has(request.player_id) ? [request] : []));
     for (const { request, lobby_id } of planned) {
       const one = by_player.get(request.player_id);
-      if (over_limit.has(request.player_id)) tooMany(machine, one, over_limit);
-      else if (accepting.has(lobby_id)) sit(machine, one, `sits in ${lobby_id}`);
-      else again(machine, one);
+      if (over_limit.has(request.player_id)) refuseOverLimit(machine, one, over_limit);
+      else if (accepting.has(lobby_id)) settle(machine, one, `sits in ${lobby_id}`);
+      else retry(machine, one);
     }
-    for (const lobby_id of new Set(planned.map((seat) => seat.lobby_id))) lookAgain(machine, lobby_id);
+    for (const lobby_id of new Set(planned.map((seat) => seat.lobby_id))) reload(machine, lobby_id);
     for (const one of second.new_lobbies) {
-      if (!foundFor(one, machine, by_player)) continue;
-      unseated.push(...one.first_players.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
+      if (!create(one, machine, by_player)) continue;
+      not_placed.push(...one.first_players.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
     }
-    const isUnsure = retryableAfter(requests, unseated);
-    for (const { player_id } of second.postponed) again(machine, by_player.get(player_id));
+    const isRetryable = retryableAfter(requests, not_placed);
+    for (const { player_id } of second.postponed) retry(machine, by_player.get(player_id));
     for (const { request, code } of second.refusals) {
       const one = by_player.get(request.player_id);
-      if (isUnsure(request)) again(machine, one);
+      if (isRetryable(request)) retry(machine, one);
       else refuse(machine, one, code);
     }
   }
 
-  function sit(machine: Machine, one: Waiting | undefined, how: string): void {
+  /** A request that has its seats leaves the machine. */
+  function settle(machine: Machine, one: PendingRequest | undefined, how: string): void {
     note(`${one?.request.player_id} ${one && machine.queued.includes(one) ? 'waited and ' : ''}${how}`);
     machine.queued = machine.queued.filter((other) => other !== one);
   }
 
-  function tooMany(machine: Machine, one: Waiting | undefined, over_limit: Crowded): void {
-    if (!one || !over_limit.get(one.request.player_id)) again(machine, one);
-    else leaveOver(machine, one);
+  function refuseOverLimit(machine: Machine, one: PendingRequest | undefined, over_limit: OverLimit): void {
+    if (!one || !over_limit.get(one.request.player_id)) {
+      retry(machine, one);
+    } else {
+      note(`${one.request.player_id} has too many players`);
+      leaveQueue(machine, one);
+    }
   }
 
-  function leaveOver(machine: Machine, one: Waiting): void {
-    note(`${one.request.player_id} has too many players`);
-    leave(machine, one);
-  }
-
-  /** Whoever is ready to wait does, at the end; whoever waits goes on. */
-  function refuse(machine: Machine, one: Waiting | undefined, code: string): void {
+  /** A patient find enters the queue; one that is there stays. */
+  function refuse(machine: Machine, one: PendingRequest | undefined, code: string): void {
     if (!one || machine.queued.includes(one)) return;
     note(`${one.request.player_id} ${code}`);
     if (!one.is_patient || code !== TOO_MANY || one.request.kind !== 'find') return;
     const ticket = `ticket ${one.request.player_id}`;
-    world.line.enter(ticket, one.request);
+    world.queue.enter(ticket, one.request);
     machine.queued.push({ ...one, request: { ...one.request, ticket }, attempts: 0 });
   }
 
-  function leave(machine: Machine, one: Waiting): void {
+  function leaveQueue(machine: Machine, one: PendingRequest): void {
     machine.queued = machine.queued.filter((other) => other !== one);
-    if (one.request.kind === 'find') world.line.leave(one.request.ticket);
+    if (one.request.kind === 'find') world.queue.leave(one.request.ticket);
   }
 
-  /** There is news: those who wait try again, by the version of now. */
+  /** After a change, waiting finds are decided again, by the current version. */
   function wake(machine: Machine): void {
-    const asleep = machine.queued.filter((one) => !machine.waiting.includes(one));
+    const asleep = machine.queued.filter((one) => !machine.undecided.includes(one));
     for (const one of asleep) {
       one.attempts = 0;
-      if (one.request.kind !== 'find' || one.request.version_id === version_id) continue;
-      one.request = { ...one.request, version_id };
-      world.line.move(one.request.ticket, version_id);
+      if (one.request.kind !== 'find' || one.request.version_id === world.version) continue;
+      one.request = { ...one.request, version_id: world.version };
+      world.queue.moveToVersion(one.request.ticket, world.version);
       note(`${one.request.player_id} moves on`);
     }
-    machine.waiting.push(...asleep);
+    machine.undecided.push(...asleep);
   }
 
-  function again(machine: Machine, one: Waiting | undefined): void {
+  function retry(machine: Machine, one: PendingRequest | undefined): void {
     if (!one) return;
     one.attempts += 1;
     note(`${one.request.player_id} tries again`);
-    if (one.attempts < ATTEMPTS_MAX) machine.waiting.push(one);
+    if (one.attempts < ATTEMPTS_MAX) machine.undecided.push(one);
     else world.fault(`${one.request.player_id} is decided for ever`);
   }
 
-  function lookAgain({ index }: Machine, lobby_id: string): void {
-    const lobby = world.running.get(lobby_id);
-    if (lobby && !lobby.is_ending) index.set(asRow(lobby));
+  function reload({ index }: Machine, lobby_id: string): void {
+    const lobby = world.lobby(lobby_id);
+    if (lobby?.stop_reason === undefined && lobby?.is_ending === false) index.set(rowOf(lobby));
     else index.delete(lobby_id);
   }
 
-  /** Gives whether anybody whom it was planned for does not sit there. */
-  function foundFor(planned: PlannedLobby, machine?: Machine, by_player?: Map<string, Waiting>): boolean {
-    const { made, over_limit } = world.found(planned);
-    const [maker] = planned.first_players;
+  /** Returns whether any of the first players got no seat there. */
+  function create(planned: PlannedLobby, machine?: Machine, by_player?: Map<string, PendingRequest>): boolean {
+    const { created, over_limit } = world.createPlanned(planned);
+    const [creator] = planned.first_players;
     for (const { player_id } of planned.first_players) {
       const one = by_player?.get(player_id);
-      if (!machine || !one) note(`${player_id} ${made ? `makes ${made.lobby_id}` : 'is too many'}`);
-      else if (over_limit.has(player_id)) tooMany(machine, one, over_limit);
-      else if (made) sit(machine, one, `makes ${made.lobby_id}`);
-      else if (over_limit.has(maker?.player_id ?? '')) again(machine, one);
+      if (!machine || !one) note(`${player_id} ${created ? `makes ${created.lobby_id}` : 'is too many'}`);
+      else if (over_limit.has(player_id)) refuseOverLimit(machine, one, over_limit);
+      else if (created) settle(machine, one, `makes ${created.lobby_id}`);
+      else if (over_limit.has(creator?.player_id ?? '')) retry(machine, one);
       else refuse(machine, one, TOO_MANY);
     }
-    return over_limit.size > 0 || !made;
+    return over_limit.size > 0 || !created;
   }
 
-  /** Whoever is decided alone by what there is gets the fullest place that suits, or there is none. */
-  function checkAlone(request: SeatRequest, least: number | undefined, lobby_id: string | undefined): void {
+  /** A request that is decided alone, by what there is, gets the fullest lobby that suits, or there is none. */
+  function checkAlone(request: SeatRequest, fewest: number | undefined, lobby_id: string | undefined): void {
     if (request.kind !== 'find') return;
-    const lobby = lobby_id === undefined ? undefined : world.running.get(lobby_id);
-    const free = lobby && freeFor(lobby, request);
-    if (free !== least) world.fault(`${request.player_id} comes to ${free} free index, not to ${least}`);
+    const lobby = lobby_id === undefined ? undefined : world.lobby(lobby_id);
+    const free = lobby && freeSeats(lobby, arrivalOf(request));
+    if (free !== fewest) world.fault(`${request.player_id} gets one of ${free} free seats, not of ${fewest}`);
     note(`${request.player_id} is alone`);
   }
 
@@ -162,80 +157,73 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
       ? Array.from({ length: 1 + chance.below(2) }, (_, place) => `${asked}+${place}`)
       : [];
     const client = { name: chance.pick(['near', 'far']), players_max };
-    const limit = chance.oneIn(2) ? { lobby_count_max: world.lobby_count_max } : {};
+    const limit = chance.oneIn(2) ? { lobby_count_max: world.limits.lobby_count_max } : {};
     const base = { ...PLACE, player_id: String(asked), others, client };
     const machine = chance.pick(machines);
-    const lobby_id = `lobby ${chance.below(world.lobbies.size + 1)}`;
+    const lobby_id = `lobby ${chance.below(world.lobbies.length + 1)}`;
     const request: SeatRequest = chance.oneIn(4)
       ? { kind: 'join', ...base, lobby_id }
-      : { kind: 'find', ...base, version_id, search: drawSearch(chance), ...limit };
+      : { kind: 'find', ...base, version_id: world.version, search: drawSearch(chance), ...limit };
     const is_patient = request.kind === 'find' && request.search.creates !== undefined && chance.oneIn(2);
-    machine.waiting.push({ request, attempts: 0, is_patient });
+    machine.undecided.push({ request, attempts: 0, is_patient });
     note(`${asked} asks`);
   }
 
-  /** Somebody makes a lobby of his own. */
-  function create(): void {
+  /** A player creates a custom lobby. */
+  function createCustom(): void {
     asked += 1;
     const publicity = chance.pick(['public', 'private'] as const);
     const client = { name: 'near', players_max };
     const lobby = newLobby(chance.pick(MODES), chance.pick(REGIONS), {}, publicity);
-    foundFor({ ...PLACE, version_id, lobby, first_players: [{ player_id: String(asked), address: '', client }] });
+    const first_players = [{ player_id: String(asked), address: '', client }];
+    create({ ...PLACE, version_id: world.version, lobby, first_players });
   }
 
   function keepWarm(): void {
-    note(`${keepLobbiesWarm(world, version_id, 1 + chance.below(IDLE_MAX))} kept warm`);
+    note(`${keepLobbiesWarm(world, 1 + chance.below(IDLE_MAX))} kept warm`);
   }
 
   function reconcile(): void {
-    world.reconcile(IDLE_MAX);
-    note(`${world.running.size} run, ${world.seated.size} sit`);
+    world.endDue();
+    note(`${world.running_count} run, ${world.seatedPlayers().length} sit`);
   }
 
-  const any = (): WorldLobby | undefined => world.lobbies.get(`lobby ${chance.below(world.lobbies.size || 1)}`);
-  const running = (): WorldLobby | undefined => {
-    const lobby = any();
+  function running(): LobbyState | undefined {
+    const lobby = world.lobby(`lobby ${chance.below(world.lobbies.length || 1)}`);
     return lobby?.stop_reason === undefined ? lobby : undefined;
-  };
+  }
+
+  const seated = () => world.seatedPlayer(String(1 + chance.below(asked || 1)));
+
   const ACTIONS: [weight: number, act: () => void][] = [
     [30, ask],
     [25, () => decide(chance.pick(machines))],
     [4, () => refresh(chance.pick(machines))],
     [6, () => wake(chance.pick(machines))],
-    [1, goAway],
-    [2, create],
+    [1, hangUp],
+    [2, createCustom],
     [14, () => withSome(running(), (lobby) => world.ready(lobby))],
     [4, () => withSome(running(), (lobby) => world.setClosed(lobby, chance.oneIn(2)))],
-    [8, () => withSome(visit(), (one) => connect(one))],
-    [8, () => withSome(visit(), (one) => world.remove(one, 'disconnected'))],
+    [8, () => withSome(seated(), (player) => world.connect(player, player.lobby))],
+    [8, () => withSome(seated(), (player) => world.remove([player], 'disconnected'))],
     [1, () => withSome(running(), (lobby) => Object.assign(lobby, { is_ending: true }))],
     [1, () => withSome(running(), (lobby) => world.stop(lobby, 'removed'))],
-    [3, () => world.pass(chance.pick([1_000, 30_000, SEAT_TIMEOUT_MS, READY_TIMEOUT_MS]))],
+    [3, () => world.pass(chance.pick([1_000, 30_000, TIMES.seat_timeout_ms, TIMES.ready_timeout_ms]))],
     [3, reconcile],
     [2, keepWarm],
     [1, deploy],
   ];
   const deck = ACTIONS.flatMap(([weight, act]) => Array.from({ length: weight }, () => act));
 
-  /** Somebody does not want to wait any more. */
-  function goAway(): void {
+  /** A client stops waiting. */
+  function hangUp(): void {
     const machine = chance.pick(machines);
-    const asleep = machine.queued.filter((one) => !machine.waiting.includes(one));
-    withSome(asleep[chance.below(asleep.length || 1)], (one) => leave(machine, one));
+    const asleep = machine.queued.filter((one) => !machine.undecided.includes(one));
+    withSome(asleep[chance.below(asleep.length || 1)], (one) => leaveQueue(machine, one));
   }
 
   function deploy(): void {
-    version_id = chance.pick(['one', 'two']);
-  }
-
-  function visit(): string | undefined {
-    const player_id = String(1 + chance.below(asked || 1));
-    return world.seated.has(player_id) ? player_id : undefined;
-  }
-
-  function connect(player_id: string): void {
-    const one = world.seated.get(player_id);
-    if (one && (one.deadline_ms ?? Infinity) > world.now_ms) one.is_connected = true;
+    world.version = chance.pick(['one', 'two']);
   }
 
   function note(text: string): void {
@@ -248,41 +236,46 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     if (step % 25 === 0) world.check();
   }
   for (const machine of machines) {
-    for (let round = 0; machine.waiting.length > 0 && round < ATTEMPTS_MAX; round += 1) decide(machine);
-    if (machine.waiting.length > 0) world.fault('somebody waits for ever');
+    decideAll(machine);
+    if (machine.undecided.length > 0) world.fault('a request is never decided');
     refresh(machine);
-    for (const lobby of world.running.values()) checkMemory(world, machine.index, lobby);
+    for (const lobby of world.running()) checkMemory(world, machine.index, lobby);
   }
   checkTurns();
-  world.pass(PLAYER_TIMEOUT_MS + READY_TIMEOUT_MS);
+  world.pass(TIMES.player_timeout_ms + TIMES.ready_timeout_ms);
   reconcile();
   world.check();
-  if (world.seated.size > 0) world.fault(`${world.seated.size} seats never end`);
+  if (world.seatedPlayers().length > 0) world.fault(`${world.seatedPlayers().length} seats never end`);
   return world.faults;
 
-  /** When all have heard of everything, nobody waits who could sit. */
+  function decideAll(machine: Machine): void {
+    for (let round = 0; machine.undecided.length > 0 && round < ATTEMPTS_MAX; round += 1) decide(machine);
+  }
+
+  /** Once all machines know of every change, no find waits that could have seats. */
   function checkTurns(): void {
     reconcile();
-    // Each time at least the first one's turn comes.
-    const times = world.line.rows.length + 1;
+    // Each time at least the first find's turn comes.
+    const times = world.queue.waiting.length + 1;
     for (let time = 0; time < times; time += 1) {
       for (const machine of machines) {
         wake(machine);
-        for (let round = 0; machine.waiting.length > 0 && round < ATTEMPTS_MAX; round += 1) decide(machine);
+        decideAll(machine);
       }
     }
     const queued = machines.flatMap((machine) => machine.queued);
-    if (queued.length !== world.line.rows.length)
-      world.fault(`${queued.length} wait in ${world.line.rows.length} rows`);
+    const rows = world.queue.waiting.length;
+    if (queued.length !== rows) world.fault(`${queued.length} finds wait in ${rows} rows`);
+    const { lobby_count_max } = world.limits;
     for (const machine of machines) {
       for (const { request } of machine.queued) {
-        const place = world.line.placeOf(request);
-        if (leastFree(world, machine.index, request) !== undefined)
-          world.fault(`${request.player_id} could sit and waits`);
-        const may_make = world.running.size < world.lobby_count_max && world.line.before(place, []).length === 0;
-        if (may_make) world.fault(`${request.player_id} could make a lobby and waits`);
+        if (fewestFree(world, machine.index, request) !== undefined)
+          world.fault(`${request.player_id} waits although there are seats`);
+        const waiting_before = world.queue.before(world.queue.placeOf(request)).length;
+        if (mayCreateLobby({ running: world.running_count, lobby_count_max, waiting_before }))
+          world.fault(`${request.player_id} waits although it may create a lobby`);
       }
     }
-    for (const machine of machines) for (const one of machine.queued) leave(machine, one);
+    for (const machine of machines) for (const one of machine.queued) leaveQueue(machine, one);
   }
 }

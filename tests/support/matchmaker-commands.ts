@@ -1,10 +1,11 @@
 import { expect } from 'bun:test';
 import fc from 'fast-check';
 import { outcomeOf } from './matchmaker.ts';
-import type { Oracle, OracleLobby } from './matchmaker-oracle.ts';
+import type { Oracle } from './matchmaker-oracle.ts';
 import { client, createBody, findBody, join, joinBody, number } from './matchmaker-requests.ts';
 import type { Run } from './matchmaker-run.ts';
 import { rush } from './matchmaker-rush.ts';
+import type { LobbyState } from './matchmaking-state.ts';
 
 type Command = fc.AsyncCommand<Oracle, Run, false>;
 
@@ -21,7 +22,7 @@ function command<Given>(
       // Each happens at a moment of its own.
       real.advance(1);
       await run(oracle, real, given);
-      await real.line.settle();
+      await real.queue.settle();
       await real.check();
     },
     toString: () => `${name}(${JSON.stringify(given)})`,
@@ -35,11 +36,11 @@ const hasLobby = (oracle: Oracle) => oracle.lobbies.length > 0;
 const hasToken = (oracle: Oracle) => oracle.players.some(({ token }) => token !== undefined);
 
 /** One that runs, mostly; else any. */
-function lobbyOf(oracle: Oracle, one: number): OracleLobby | undefined {
-  return pick(one === 0 || oracle.running().length === 0 ? oracle.lobbies : oracle.running(), one);
+function lobbyOf(oracle: Oracle, one: number): LobbyState | undefined {
+  return pick(one === 0 || oracle.running_count === 0 ? oracle.lobbies : oracle.running(), one);
 }
 
-async function sayOf(lobby: OracleLobby, saying: Promise<unknown>): Promise<boolean> {
+async function sayOf(lobby: LobbyState, saying: Promise<unknown>): Promise<boolean> {
   const outcome = await outcomeOf(saying);
   const is_stopped = lobby.stop_reason !== undefined;
   expect(outcome).toEqual(is_stopped ? { code: 'MATCHMAKER_LOBBY_STOPPED' } : { answer: undefined });
@@ -51,27 +52,25 @@ const arbitraries = {
     command('find', given, async (oracle, real, { body, client: who, is_hasty }) => {
       if (!is_hasty) await real.untilHeard();
       const expected = oracle.find(body, who);
-      // Before news has come a find may go to a place that is not the fullest, but never to none.
-      const suitable = oracle.lobbies.filter(
-        (one) =>
-          oracle.suits(one, body) && real.isSeatable(one, body.players ?? 1) && !oracle.isAwaited(one, oracle.queue),
-      );
-      await real.expectSeat(
-        { kind: 'find', body, client: who },
-        'among' in expected && is_hasty ? { among: suitable } : expected,
-      );
+      // Before news has come a find may get a lobby that is not the fullest, but is refused none.
+      const lenient = 'among' in expected && is_hasty ? { among: oracle.lobbiesFor(body) } : expected;
+      await real.expectSeat({ kind: 'find', body, client: who }, lenient);
     }),
   ),
   wait: fc.record({ body: findBody, client }).map((given) =>
     command('find that waits', given, async (oracle, real, { body, client: who }) => {
       // A server that is to end unnoticed makes more than one answer true.
-      if (oracle.lobbies.some(({ is_ending }) => is_ending)) await real.reconcile();
+      if (oracle.lobbies.some(({ is_ending }) => is_ending)) {
+        await real.reconcile();
+        // Lobbies that ended make room for finds that waited before.
+        await real.queue.settle();
+      }
       await real.untilHeard();
-      await real.line.ask(body, who);
+      await real.queue.ask(body, who);
     }),
   ),
   waitNoMore: number.map((given) =>
-    command('hang up while waiting', given, (_oracle, real, one) => real.line.hangUp(one)),
+    command('hang up while waiting', given, (_oracle, real, one) => real.queue.hangUp(one)),
   ),
   join: fc.record({ join, client, is_by_code: fc.boolean() }).map((given) =>
     command(
@@ -121,7 +120,7 @@ const arbitraries = {
       async (oracle, real, { number: one, is_closed }) => {
         const lobby = lobbyOf(oracle, one);
         if (!lobby || !(await sayOf(lobby, real.host.setClosed(real.caller(lobby.lobby_id), is_closed)))) return;
-        lobby.is_closed = is_closed;
+        oracle.setClosed(lobby, is_closed);
         real.count(is_closed ? 'close' : 'open');
       },
       hasLobby,
@@ -179,7 +178,7 @@ const arbitraries = {
         const outcomes = await Promise.all(is_repeated ? [leave(), leave()] : [leave()]);
         for (const outcome of outcomes) expect(outcome).toEqual({ answer: undefined });
         if (seconds === 0) oracle.remove([player], 'disconnected');
-        else oracle.lose(player, seconds * 1_000);
+        else oracle.loseConnection(player, seconds * 1_000);
         real.count(seconds === 0 ? 'disconnected' : 'connection lost');
       },
       hasToken,

@@ -1,7 +1,7 @@
 import { OWN_REGION } from './matchmaker.ts';
+import type { Maxima } from './matchmaking-rules.ts';
 
-export type Publicity = 'public' | 'private';
-export type Maxima = Record<'normal' | 'direct' | 'party', number>;
+type Publicity = 'public' | 'private';
 
 /** A game mode, as far as seats are concerned. */
 interface Mode {
@@ -29,3 +29,8 @@ export const VERSIONS: Record<'old' | 'new', Record<string, Mode>> = {
   },
 };
 export type VersionName = keyof typeof VERSIONS;
+
+export function modeOf(version: string, game_mode: string): Mode | undefined {
+  const versions: Record<string, Record<string, Mode>> = VERSIONS;
+  return versions[version]?.[game_mode];
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { CreateBody, FindBody } from '../../src/features/lobbies/wire.ts';
-import type { OracleLobby } from './matchmaker-oracle.ts';
+import type { LobbyState } from './matchmaking-state.ts';
 
 const nameless = <Members extends object>(members: Members) =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Members;
@@ -52,7 +52,7 @@ export interface Join {
 
 export const join: fc.Arbitrary<Join> = fc.record({ number, players });
 
-export const joinBody = (lobby: OracleLobby | undefined, players: number | undefined) => ({
+export const joinBody = (lobby: LobbyState | undefined, players: number | undefined) => ({
   lobby_id: lobby?.lobby_id ?? crypto.randomUUID(),
   ...(players === undefined ? {} : { players }),
 });

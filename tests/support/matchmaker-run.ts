@@ -3,9 +3,11 @@ import { sql } from 'drizzle-orm';
 import type { JoinAnswer } from '../../src/features/lobbies/wire.ts';
 import type { Ledger } from './ledger.ts';
 import { type Asking, type Matchmaker, TIMES, type Wanted } from './matchmaker.ts';
-import { createLine } from './matchmaker-line.ts';
 import type { VersionName } from './matchmaker-modes.ts';
-import { type Expected, type Made, type Oracle, type OracleLobby, whoOf } from './matchmaker-oracle.ts';
+import type { Expected, Oracle } from './matchmaker-oracle.ts';
+import { createQueueRun } from './matchmaker-queue.ts';
+import type { LobbyTraits } from './matchmaking-rules.ts';
+import type { LobbyState } from './matchmaking-state.ts';
 import type { TestService } from './service.ts';
 
 /** A namespace of its own in which a series of commands runs, beside what the oracle says. */
@@ -25,7 +27,7 @@ interface RunOptions {
 /** A request whose seats are taken in a lobby that is not ready. */
 interface Pending {
   asking: Asking;
-  lobby: OracleLobby;
+  lobby: LobbyState;
   player_ids: string[];
   /** Whether the lobby was made for it; undefined when that cannot be known. */
   is_new: boolean | undefined;
@@ -37,10 +39,12 @@ export type Came = { lobby_id: string; player_id: string; answer?: JoinAnswer } 
 export async function createRun({ matchmaker, ledger, clock, place, name_id, oracle, counts }: RunOptions) {
   const { game_id } = place;
   const { queries } = matchmaker.database;
-  const version_id = place.versions[oracle.version];
+  const versionId = (version: string) => place.versions[version === 'new' ? 'new' : 'old'];
+  const version_id = versionId(oracle.version);
   const namespace_id = await matchmaker.namespaces.create({ game_id, name_id, display_name: name_id, version_id });
   await queries.execute(sql`
-    update namespaces set lobby_count_max = ${oracle.lobby_count_max}, max_players_per_client = ${oracle.players_max}
+    update namespaces set lobby_count_max = ${oracle.limits.lobby_count_max},
+      max_players_per_client = ${oracle.limits.players_max}
     where namespace_id = ${namespace_id}`);
   const stopListening = matchmaker.listenTo(namespace_id);
   let pending: Pending[] = [];
@@ -89,11 +93,11 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     expect(seen).toEqual(players.toSorted((one, other) => (one.player_id < other.player_id ? -1 : 1)));
     expect(lobbies.map((lobby) => ({ ...lobby }))).toEqual(
       oracle.lobbies
-        .map(({ lobby_id, version, game_mode, region, tags, publicity, is_closed, is_ready, ...lobby }) => ({
+        .map(({ lobby_id, version, game_mode, region, tags, publicity, is_closed, is_ready, taken, stop_reason }) => ({
           ...{ lobby_id, game_mode, region, tags, publicity, is_closed, is_ready },
-          version_id: place.versions[version],
-          player_count: oracle.seated({ lobby_id } as OracleLobby).length,
-          stop_reason: lobby.stop_reason ?? null,
+          version_id: versionId(version),
+          player_count: taken,
+          stop_reason: stop_reason ?? null,
         }))
         .toSorted((one, other) => (one.lobby_id < other.lobby_id ? -1 : 1)),
     );
@@ -119,7 +123,7 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     }
     if ('makes' in expected) {
       expect(oracle.lobbies.map(({ lobby_id }) => lobby_id)).not.toContain(came.lobby_id);
-      return await sit(asking, came, oracle.open(came.lobby_id, expected.makes), true);
+      return await sit(asking, came, oracle.createLobby(came.lobby_id, expected.makes), true);
     }
     const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === came.lobby_id);
     if (!lobby) throw new Error(`came to ${came.lobby_id} where ${JSON.stringify(expected)} was expected`);
@@ -127,7 +131,7 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
   }
 
   /** Notes the seats of a request that has come somewhere. */
-  async function sit(asking: Asking, came: Exclude<Came, { code: string }>, lobby: OracleLobby, is_new?: boolean) {
+  async function sit(asking: Asking, came: Exclude<Came, { code: string }>, lobby: LobbyState, is_new?: boolean) {
     const { players = 1 } = asking.wanted.body;
     const known = new Set(oracle.players.map(({ player_id }) => player_id));
     const fresh = (await readPlayers()).map(({ player_id }) => player_id).filter((player_id) => !known.has(player_id));
@@ -160,35 +164,35 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     ask: (wanted: Wanted) => matchmaker.ask(namespace_id, wanted),
     pending: () => pending,
     /** Whether a lobby that there is was made as somebody wanted it. */
-    async isAsMade(lobby_id: string, { version, ...wanted }: Made): Promise<boolean> {
+    async isAsMade(lobby_id: string, { version, maxima: _maxima, ...wanted }: LobbyTraits): Promise<boolean> {
       const row = (await readLobbies()).find((lobby) => lobby.lobby_id === lobby_id);
       if (!row) return false;
       const { version_id, game_mode, region, tags, publicity } = row;
       const seen = { version_id, game_mode, region, tags, publicity };
-      return Bun.deepEquals(seen, { version_id: place.versions[version], ...wanted });
+      return Bun.deepEquals(seen, { version_id: versionId(version), ...wanted });
     },
     async codeOf(lobby_id: string): Promise<string> {
       const rows = await queries.execute<{ code: string }>(sql`select code from lobbies where lobby_id = ${lobby_id}`);
       return rows[0]?.code ?? 'NOBODY00';
     },
-    versionId: (version: VersionName) => place.versions[version],
+    versionId,
     untilHeard: () => matchmaker.untilHeard(namespace_id),
     /** A request, alone: it must come to what is expected. */
     async expectSeat(wanted: Wanted, expected: Expected): Promise<void> {
       const asking = matchmaker.ask(namespace_id, wanted);
       await land(asking, await come(asking), expected);
     },
-    line: createLine({
+    queue: createQueueRun({
       matchmaker,
       oracle,
       namespace_id,
       come,
       land,
       count,
-      version: () => place.versions[oracle.version],
+      version: () => versionId(oracle.version),
     }),
     /** Everybody who waits for a lobby hears of what it has come to. */
-    async answerAll(lobby: OracleLobby, code?: string): Promise<void> {
+    async answerAll(lobby: LobbyState, code?: string): Promise<void> {
       const its = pending.filter((one) => one.lobby === lobby);
       pending = pending.filter((one) => one.lobby !== lobby);
       for (const one of its) {
@@ -231,8 +235,8 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     /** When everything's time is over, nobody sits anywhere: every seat has ended, and for a reason. */
     async end(): Promise<void> {
       while (oracle.queue.length > 0) {
-        await this.line.hangUp(0);
-        await this.line.settle();
+        await this.queue.hangUp(0);
+        await this.queue.settle();
       }
       this.advance(TIMES.player_timeout_ms + TIMES.ready_timeout_ms);
       await this.reconcile();
@@ -246,7 +250,7 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
         asking.hangUp();
         await asking.outcome;
       }
-      await this.line.sweep();
+      await this.queue.sweep();
       stopListening();
       await queries.execute(sql`
         with ended as (
@@ -259,6 +263,5 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
           update client_counts set player_count = 0 where namespace_id = ${namespace_id}
         ) update lobby_counts set lobby_count = 0 where namespace_id = ${namespace_id}`);
     },
-    isSeatable: (lobby: OracleLobby, players: number) => oracle.free(lobby, whoOf(players)) >= players,
   };
 }

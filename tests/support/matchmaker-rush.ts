@@ -1,9 +1,11 @@
 import { expect } from 'bun:test';
 import type { FindBody } from '../../src/features/lobbies/wire.ts';
 import type { Asking, Wanted } from './matchmaker.ts';
-import { type Oracle, type OracleLobby, whoOf } from './matchmaker-oracle.ts';
+import type { Oracle } from './matchmaker-oracle.ts';
 import { type Join, joinBody } from './matchmaker-requests.ts';
 import type { Came, Run } from './matchmaker-run.ts';
+import { type Arrival, haveRoom } from './matchmaking-rules.ts';
+import type { LobbyState } from './matchmaking-state.ts';
 
 interface Told {
   asking: Asking;
@@ -22,21 +24,20 @@ export async function rush(oracle: Oracle, real: Run, requests: (FindBody | Join
   const all = wanted.map((one) => real.ask(one));
   const told = await Promise.all(all.map(async (asking): Promise<Told> => ({ asking, came: await real.come(asking) })));
   await openNew(oracle, real, told);
-  const limits = new Map<OracleLobby, { most: number; seats: number }[]>();
+  const arrivals = new Map<LobbyState, Arrival[]>();
   for (const { asking, came } of told) {
     real.count(`rush ${asking.wanted.kind} ${'code' in came ? came.code : 'seat'}`);
     if ('code' in came) continue;
-    const lobby = oracle.lobbies.find(({ lobby_id }) => lobby_id === came.lobby_id);
-    if (!lobby) throw new Error(`nobody could make lobby ${came.lobby_id}`);
-    const { players = 1 } = asking.wanted.body;
-    if (asking.wanted.kind === 'find') expect(oracle.suits(lobby, asking.wanted.body)).toBe(true);
-    else expect(oracle.join(lobby, asking.wanted.client ?? 1, 0)).toEqual({ among: [lobby] });
-    // Nobody overtakes those who wait.
-    if (asking.wanted.kind === 'find') expect(oracle.isAwaited(lobby, oracle.queue)).toBe(false);
-    const most = lobby.maxima[asking.wanted.kind === 'find' ? whoOf(players) : 'direct'];
-    limits.set(lobby, [...(limits.get(lobby) ?? []), { most, seats: players }]);
+    const lobby = oracle.lobby(came.lobby_id);
+    if (!lobby) throw new Error(`no request could create lobby ${came.lobby_id}`);
+    const { kind, body, client = 1 } = asking.wanted;
+    // A find overtakes no find that waits.
+    if (kind === 'find') expect(oracle.isOpenTo(lobby, body)).toBe(true);
+    else expect(oracle.join(lobby, client, 0)).toEqual({ among: [lobby] });
+    const arrival: Arrival = { kind: kind === 'find' ? 'find' : 'join', players: body.players ?? 1 };
+    arrivals.set(lobby, [...(arrivals.get(lobby) ?? []), arrival]);
   }
-  for (const [lobby, its] of limits) expectRoom(oracle.seated(lobby).length, its);
+  for (const [lobby, its] of arrivals) expect(haveRoom(lobby, its)).toBe(true);
   await sitAll(oracle, real, told, before);
   for (const client of [1, 2]) expect(oracle.isOver(client, 0)).toBe(false);
   for (const { asking, came } of told) {
@@ -51,41 +52,32 @@ async function openNew(oracle: Oracle, real: Run, told: Told[]): Promise<void> {
   const arrivals = told.flatMap(({ asking, came }) => ('code' in came ? [] : [{ ...came, wanted: asking.wanted }]));
   const groups = Map.groupBy(arrivals, ({ lobby_id }) => lobby_id);
   for (const [lobby_id, its] of groups) {
-    if (oracle.lobbies.some((lobby) => lobby.lobby_id === lobby_id)) continue;
+    if (oracle.lobby(lobby_id)) continue;
     // Any of them: whoever asked first may have been sent to another lobby before, which did not take him.
     const makers = its.filter(({ wanted }) => wanted.kind === 'find' && !wanted.body.prevent_auto_create_lobby);
     const wishes = makers.flatMap(({ wanted }) => (wanted.kind === 'find' ? (oracle.target(wanted.body) ?? []) : []));
     const are_made = await Promise.all(wishes.map((made) => real.isAsMade(lobby_id, made)));
     const makes = wishes[are_made.indexOf(true)];
     if (!makes) throw new Error(`nobody was to make lobby ${lobby_id}`);
-    oracle.open(lobby_id, makes);
+    oracle.createLobby(lobby_id, makes);
   }
-  expect(oracle.running().length).toBeLessThanOrEqual(oracle.lobby_count_max);
+  expect(oracle.running_count).toBeLessThanOrEqual(oracle.limits.lobby_count_max);
 }
 
-/** There is an order in which each had room by his own maximum: the one with the lowest first. */
-function expectRoom(taken: number, its: { most: number; seats: number }[]): void {
-  let count = taken;
-  for (const { most, seats } of its.toSorted((one, other) => one.most - other.most)) {
-    count += seats;
-    expect(count).toBeLessThanOrEqual(most);
-  }
-}
-
-async function sitAll(oracle: Oracle, real: Run, told: Told[], before: OracleLobby[]): Promise<void> {
+async function sitAll(oracle: Oracle, real: Run, told: Told[], before: LobbyState[]): Promise<void> {
   for (const { asking, came } of told) {
     if ('code' in came) continue;
-    const lobby = oracle.lobbies.find(({ lobby_id }) => lobby_id === came.lobby_id);
+    const lobby = oracle.lobby(came.lobby_id);
     if (lobby) await real.sit(asking, came, lobby, before.includes(lobby) ? false : undefined);
   }
 }
 
 /** The codes that are true of a request that was refused, by what there is afterwards: seats were only taken. */
-function codesOf(oracle: Oracle, wanted: Wanted, before: OracleLobby[]): string[] {
+function codesOf(oracle: Oracle, wanted: Wanted, before: LobbyState[]): string[] {
   const { client = 1 } = wanted;
   if (wanted.kind === 'create') return [];
   if (wanted.kind === 'join') {
-    const lobby = oracle.lobbies.find(({ lobby_id }) => lobby_id === wanted.body.lobby_id);
+    const lobby = oracle.lobby(wanted.body.lobby_id ?? '');
     const expected = oracle.join(lobby, client, wanted.body.players);
     const codes = 'codes' in expected ? expected.codes : [];
     // Others had the last places of a lobby whose server is to end, until it was noticed.
@@ -95,9 +87,7 @@ function codesOf(oracle: Oracle, wanted: Wanted, before: OracleLobby[]): string[
   const expected = oracle.find(body, client);
   const codes = 'codes' in expected ? expected.codes : [];
   // One that was made meanwhile may have come too late for those who may make none.
-  const { players = 1 } = body;
-  const isOpen = (lobby: OracleLobby) => oracle.suits(lobby, body) && !oracle.isAwaited(lobby, oracle.queue);
-  const open = before.filter((lobby) => isOpen(lobby) && oracle.free(lobby, whoOf(players)) >= players);
+  const open = oracle.lobbiesFor(body).filter((lobby) => before.includes(lobby));
   const is_late = open.length === 0 && body.prevent_auto_create_lobby && !codes.some((code) => !isOfPlaces(code));
   return is_late ? [...codes, 'MATCHMAKER_NO_AVAILABLE_LOBBIES'] : codes;
 }

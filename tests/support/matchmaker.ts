@@ -151,15 +151,15 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       const waits = Promise.withResolvers<{ lobby_id: string; player_id: string } | undefined>();
       seating.set(signal, waits.resolve);
       const caller = { kind: 'public', namespace_id } as const;
-      const patience = {
+      const deadline = {
         signal,
-        deadline: Number.POSITIVE_INFINITY,
+        ends_at: Number.POSITIVE_INFINITY,
         get is_over() {
           return signal.aborted;
         },
       };
       const client = { readOrigin: () => undefined, readUserAgent: () => null };
-      const asking = { address: `10.0.0.${wanted.client ?? 1}`, ...client, ray_id, patience };
+      const asking = { address: `10.0.0.${wanted.client ?? 1}`, ...client, ray_id, deadline };
       const answering =
         wanted.kind === 'find'
           ? lobbies.find(caller, wanted.body, asking)

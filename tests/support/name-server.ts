@@ -14,7 +14,9 @@ export interface NameServer extends Disposable {
   resolve(name: string): Promise<string[]>;
 }
 
-/** Opens a name server. `answer`: the addresses or texts it tells, when it is asked for the `count`th time, from 0; undefined: none. */
+/**
+ * Opens a name server. `answer`: the addresses or texts of a name for the `count`th question, from 0; undefined: none.
+ */
 export async function openNameServer(
   answer: (name: string, type: RecordType, count: number) => string[] | undefined,
 ): Promise<NameServer> {

@@ -14,7 +14,7 @@ export async function makeGuest(api: Api, { public_token }: Pick<TestGame, 'publ
   return { identity_id: identity.identity_id, token: identity_token };
 }
 
-/** A guest of a game who was invited to the group that it belongs to. */
+/** Makes a guest of a game and a member of its group. */
 export async function makeMember(
   { api, administrator_token: token }: Pick<TestService, 'api' | 'administrator_token'>,
   game: TestGame,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** The numbers of all processes that stand in a directory, or were told of it: what a program started on it, and it itself. */
+/** Returns the pids of all processes with a directory as their working directory or in their environment. */
 export function findProcessesOf(directory: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -8,7 +8,7 @@ import { waitFor } from './wait.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
 
-/** The program as it is shipped, when a run is told where it is. */
+/** The executable, if the run has the path of one. */
 export const EXECUTABLE = process.env.MUSTER_TEST_EXECUTABLE;
 
 /** The command line of the source, or of the executable. */
@@ -28,7 +28,7 @@ interface Launched {
   output(): string;
   /** The exit code, when it has ended; null when a signal ended it. */
   exited: Promise<number | null>;
-  /** Sends a signal and waits for the end. Gives the exit code; null when the signal itself ended it. */
+  /** Sends a signal and waits for the end. Returns the exit code; null if the signal itself ended the process. */
   stop(signal: Signal): Promise<number | null>;
 }
 
@@ -63,7 +63,10 @@ export interface Home extends AsyncDisposable {
   processes(): number[];
 }
 
-/** Makes a home, below another directory than that of temporary files if told. Its programs get no PATH and nothing of the tests. */
+/**
+ * Makes a home in a temporary folder, or in the given one. Its programs get no PATH and nothing else of the tests'
+ * environment.
+ */
 export async function makeHome(
   settings: Record<string, string> = {},
   { parent }: { parent?: string | undefined } = {},

@@ -15,7 +15,7 @@ export interface Provider extends AsyncDisposable {
   allow: string;
   /** What it was asked, in order. */
   requests: ProviderRequest[];
-  /** What it answers; a yes, until it is told otherwise. */
+  /** Its answer: yes, until a test changes it. */
   answer: (request: ProviderRequest) => Response | Promise<Response>;
 }
 

@@ -1,7 +1,7 @@
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-/** A way over TCP to a database, wherever it is: what uses `url` can be cut off, what uses the address itself cannot. */
+/** Opens a TCP proxy to a database. Users of `url` can be cut off, users of the address itself cannot. */
 export async function openProxied(
   address: DatabaseAddress,
 ): Promise<{ url: string; proxy: TcpProxy } & AsyncDisposable> {

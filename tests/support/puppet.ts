@@ -3,7 +3,7 @@ import { deploy, listServers, makeGame, setLimits, type TestGame, uploadScript }
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
-/** A lobby server that gives its environment, and with it its token, to the test: the test speaks for it. */
+/** A lobby server that returns its environment with its token to the test, which makes its calls. */
 const PUPPET_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN, SERVICE_LOBBY_ID, PORT_game, READY } = process.env;
 Bun.serve({ port: Number(PORT_game), fetch: () => Response.json(process.env) });

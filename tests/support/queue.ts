@@ -49,7 +49,7 @@ export async function placeOf({ api }: { api: Api }, { public_token: token }: Te
   return place;
 }
 
-/** A game whose only lobby is full, with some who can leave it; one stays, so that it does not end as an empty one. */
+/** Makes a game whose only lobby is full of players who can leave; one stays, so that the lobby does not end. */
 export async function makeFullGame(
   service: Pick<TestService, 'api' | 'administrator_token'>,
   mode: object = {},
@@ -68,7 +68,7 @@ export async function makeFullGame(
     ...game,
     lobby_id,
     host,
-    /** One who sits leaves. */
+    /** Disconnects one player. */
     async leave(): Promise<void> {
       await host.disconnected(tokens.pop() ?? '');
     },
@@ -87,7 +87,7 @@ export function openStranger(database_address: TestService['database_address']) 
       await tx.execute(query);
     });
   return {
-    /** Waits for any place of the namespace's version; `lease_ts` until when it is believed to be there. */
+    /** Adds a waiting find for any seat of the namespace's version, with a lease until `lease_ts`. */
     async wait(
       { namespace_id }: { namespace_id: string },
       lease_ts: Date,
@@ -109,7 +109,7 @@ export function openStranger(database_address: TestService['database_address']) 
         select version_id from lobbies where lobby_id = ${lobby_id}`);
       return row?.version_id;
     },
-    /** Everybody who waits in a namespace. */
+    /** Returns all waiting finds of a namespace. */
     async count({ namespace_id }: { namespace_id: string }): Promise<number> {
       const [row] = await database.queries.execute<{ count: number }>(sql`
         select count(*)::int as count from queued_finds where namespace_id = ${namespace_id}`);

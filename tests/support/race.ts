@@ -4,6 +4,7 @@ import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Chance } from './chance.ts';
 import { createMovedClock } from './clock.ts';
 import type { TestGame } from './game.ts';
+import { type Arrival, hasRoom, haveRoom, type LobbyTraits, type Search, suits } from './matchmaking-rules.ts';
 import type { Program } from './program.ts';
 import { openServiceTokens } from './service-tokens.ts';
 import { waitFor } from './wait.ts';
@@ -18,6 +19,8 @@ const LOOKED_FOR_EVERY_MS = 10;
 /** A seat that a client was told of. */
 interface Held {
   lobby_id: string;
+  /** What the request asked for; all seats of one request share it. */
+  asked: Arrival & { search: Search | undefined };
   token: string;
   has_left: boolean;
 }
@@ -26,7 +29,7 @@ interface Held {
 type Ending = object;
 
 export interface Race {
-  game: TestGame;
+  game: TestGame & { version_id: string };
   database: Database;
   tokens: Tokens;
   /** The token of a lobby's server. */
@@ -45,7 +48,7 @@ export interface Race {
   closing: Set<string>;
 }
 
-export async function openRace(program: Program, database_url: string, game: TestGame): Promise<Race> {
+export async function openRace(program: Program, database_url: string, game: Race['game']): Promise<Race> {
   const database = openDatabase({ url: database_url }, 4);
   const tokens = await openServiceTokens({ database_address: { url: database_url }, clock: createMovedClock() });
   const lobby_tokens = new Map<string, Promise<string>>();
@@ -109,6 +112,7 @@ async function insist(race: Race, chance: Chance, path: string, token: string, b
   }
 }
 
+const GAME_MODES = ['even', 'stepped'];
 const PATHS = { find: '/matchmaker/lobbies/find', join: '/matchmaker/lobbies/join' };
 /** What may be answered while everything changes; anything else is a fault. */
 const EXPECTED: Record<string, RegExp> = {
@@ -132,13 +136,12 @@ export async function play(race: Race, chance: Chance, asks: number): Promise<vo
 
   async function ask(): Promise<void> {
     const known = race.told.at(-1 - chance.below(50));
-    const kind = known && chance.oneIn(2) ? 'join' : 'find';
+    const kind = known && chance.oneIn(2) ? ('join' as const) : ('find' as const);
     const players = chance.oneIn(4) ? { players: 2 + chance.below(3) } : {};
-    const search = { game_modes: [chance.pick(['even', 'stepped'])], regions: [NOWHERE] };
+    const search = { game_modes: [chance.pick(GAME_MODES)], regions: [NOWHERE] };
     const prevent_auto_create_lobby = chance.oneIn(3);
-    const patience = chance.oneIn(4) ? { wait_ms: chance.below(WAIT_MAX_MS), ticket: crypto.randomUUID() } : {};
-    const body =
-      kind === 'join' ? { lobby_id: known?.lobby_id } : { ...search, prevent_auto_create_lobby, ...patience };
+    const waiting = chance.oneIn(4) ? { wait_ms: chance.below(WAIT_MAX_MS), ticket: crypto.randomUUID() } : {};
+    const body = kind === 'join' ? { lobby_id: known?.lobby_id } : { ...search, prevent_auto_create_lobby, ...waiting };
     const was_ended = new Map(race.ended);
     race.asked += 1;
     const reply = await send(race, chance.pick(race.programs), PATHS[kind], race.game.public_token, {
@@ -156,7 +159,12 @@ export async function play(race: Race, chance: Chance, asks: number): Promise<vo
     const was_ended_all_along = ending !== undefined && race.ended.get(lobby.lobby_id) === ending;
     if (kind === 'find' && was_ended_all_along)
       race.faults.push(`${lobby.lobby_id} was found though closed or removed`);
-    const held = all.map(({ token }): Held => ({ lobby_id: lobby.lobby_id, token, has_left: false }));
+    const asked = {
+      kind,
+      players: all.length,
+      search: kind === 'find' ? searchOf(race, search, all.length) : undefined,
+    };
+    const held = all.map(({ token }): Held => ({ lobby_id: lobby.lobby_id, asked, token, has_left: false }));
     race.told.push(...held);
     mine.push(...held);
     if (chance.oneIn(3)) await connect(held[0]);
@@ -269,8 +277,87 @@ export async function audit(race: Race): Promise<string[]> {
     select count(*)::int as count from queued_finds where namespace_id = ${namespace_id}`);
   if (waiting?.count !== 0) faults.push(`${waiting?.count} wait with nobody`);
   for (const { player_id } of strangers.filter(({ ends }) => !ends)) faults.push(`${player_id} sits for ever`);
+  return [...faults, ...(await auditLobbies(race, seats))];
+}
+
+/** Checks by the rules that each seat is in a lobby that was asked for, and that the seats of each lobby fit together. */
+async function auditLobbies(race: Race, seats: Map<string, Seat>): Promise<string[]> {
+  const lobbies = new Map((await readLobbies(race)).map((lobby) => [lobby.lobby_id, lobby]));
+  const faults: string[] = [];
+  const sitting = new Map<string, Map<Held['asked'], number>>();
+  for (const { token, lobby_id, asked } of race.told) {
+    const lobby = lobbies.get(lobby_id);
+    if (!lobby) faults.push(`${lobby_id} does not exist`);
+    else if (asked.search && !suits({ ...lobby, is_closed: false }, asked.search))
+      faults.push(`${lobby_id} was found by ${JSON.stringify(asked.search)}`);
+    const { player_id } = await race.tokens.verifyKind(token, ['player']);
+    if (seats.get(player_id)?.remove_reason !== null) continue;
+    const arrivals = sitting.get(lobby_id) ?? new Map<Held['asked'], number>();
+    sitting.set(lobby_id, arrivals.set(asked, (arrivals.get(asked) ?? 0) + 1));
+  }
+  for (const [lobby_id, arrivals] of sitting) {
+    const lobby = lobbies.get(lobby_id);
+    // A party counts against its own maximum although some of it have left.
+    const seated = [...arrivals].map(([{ kind, players }, remaining]) => ({ kind, players, remaining }));
+    if (lobby && !haveRoom({ maxima: lobby.maxima, taken: 0 }, seated)) faults.push(`${lobby_id} has too many players`);
+  }
   return faults;
 }
+
+/**
+ * Asks with some finds, one after the other, when all is quiet: after all that happened, no process refuses a find that has
+ * room by the rules, and none gets a lobby that it may not.
+ */
+export async function askWhenQuiet(race: Race, chance: Chance, finds: number): Promise<string[]> {
+  const faults: string[] = [];
+  const ending = new AbortController();
+  const hosting = host(race, chance, ending.signal);
+  for (let number = 0; number < finds; number += 1) {
+    const wanted = { game_modes: [chance.pick(GAME_MODES)], regions: [NOWHERE], players: 1 + chance.below(3) };
+    const search = searchOf(race, wanted, wanted.players);
+    const lobbies = (await readLobbies(race)).filter(({ is_running }) => is_running);
+    const open = lobbies.filter((lobby) => suits(lobby, search) && hasRoom(lobby, { kind: 'find', ...wanted }));
+    const body = { ...wanted, prevent_auto_create_lobby: true };
+    const reply = await send(
+      race,
+      race.programs[number % race.programs.length],
+      PATHS.find,
+      race.game.public_token,
+      body,
+    );
+    if (typeof reply === 'string') throw new Error(`a process is away: ${reply}`);
+    const expected = open.length > 0 ? '200' : '400 MATCHMAKER_NO_AVAILABLE_LOBBIES';
+    if (reply.outcome !== expected) faults.push(`${reply.outcome} with ${open.length} open lobbies`);
+    if (reply.outcome !== '200') continue;
+    const { lobby, player, players = [player] } = reply.body;
+    if (!open.some(({ lobby_id }) => lobby_id === lobby.lobby_id)) faults.push(`${lobby.lobby_id} is not open`);
+    const asked = { kind: 'find', players: wanted.players, search } as const;
+    race.told.push(...players.map(({ token }) => ({ lobby_id: lobby.lobby_id, asked, token, has_left: false })));
+  }
+  ending.abort();
+  await hosting;
+  return faults;
+}
+
+type Asked = Pick<Search, 'game_modes' | 'regions'>;
+
+const searchOf = ({ game }: Race, { game_modes, regions }: Asked, players: number): Search => {
+  return { version: game.version_id, game_modes, regions, tags: {}, players };
+};
+
+async function readLobbies({ database, game }: Race) {
+  const rows = await database.queries.execute<LobbyOfRace>(sql`
+    select lobby_id, version_id as version, game_mode, region, tags, publicity, is_closed, player_count as taken,
+      stop_ts is null as is_running,
+      jsonb_build_object('normal', max_players_normal, 'direct', max_players_direct, 'party', max_players_party) as maxima
+    from lobbies where namespace_id = ${game.namespace_id}`);
+  return [...rows];
+}
+
+type LobbyOfRace = LobbyTraits & { lobby_id: string; is_closed: boolean; taken: number; is_running: boolean } & Record<
+    string,
+    unknown
+  >;
 
 interface Seat extends Record<string, unknown> {
   player_id: string;

@@ -2,8 +2,8 @@ import { connect } from 'node:net';
 import type { Answer } from './api.ts';
 
 /**
- * Sends bytes as they are, for requests that no client would make, and gives the answer. The request must say
- * "Connection: close", so that the end of the answer is the end of the connection.
+ * Sends raw bytes, for requests that no client makes, and returns the answer. The request must say "Connection: close",
+ * because the answer ends with the connection.
  */
 export async function sendRaw(base_url: string, ...pieces: (string | Uint8Array)[]): Promise<Answer> {
   const { hostname, port } = new URL(base_url);

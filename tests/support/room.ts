@@ -5,7 +5,7 @@ import type { TestService } from './service.ts';
 /** The room of the examples: what a first game server looks like. */
 export const ROOM_SOURCE = await Bun.file(join(import.meta.dir, '../../examples/room.ts')).text();
 
-/** A room in which a player who sends "close" closes the lobby, and gets a reply when it is done. */
+/** A room in which a player who sends "close" closes the lobby, and gets a reply once it is closed. */
 export const CLOSABLE_ROOM_SOURCE = ROOM_SOURCE.replace(
   'message(socket, text) {',
   `async message(socket, text) {
@@ -15,7 +15,7 @@ export const CLOSABLE_ROOM_SOURCE = ROOM_SOURCE.replace(
       }`,
 );
 
-/** A lobby server that does nothing but call ready, again while it is not answered or told to try again. */
+/** A lobby server that only calls ready, until it is answered. */
 export const QUIET_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
 const request = { method: 'POST', headers: { authorization: 'Bearer ' + SERVICE_TOKEN } };
@@ -46,11 +46,11 @@ export interface RoomPlayer {
   /** Where the room is. */
   host: string;
   token: string;
-  /** Where everybody is, by the room's last word. */
+  /** The positions of all players, from the room's last message. */
   positions: Record<string, { x: number; y: number }>;
   is_closed: boolean;
   close(): Promise<void>;
-  /** Settles when the socket is closed by anybody. */
+  /** Settles when either side closes the socket. */
   closed: Promise<void>;
 }
 

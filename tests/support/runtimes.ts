@@ -1,23 +1,51 @@
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createProcessRuntime } from '../../src/features/servers/runtimes/process.ts';
-import type { Observation, Runtime, ServerHandle, StartOrder } from '../../src/features/servers/runtimes/runtime.ts';
+import { readIdentity } from '../../src/features/servers/runtimes/process/identity.ts';
+import { openProcessRuntime } from '../../src/features/servers/runtimes/process/process-runtime.ts';
+import type {
+  Identity,
+  Observation,
+  Runtime,
+  ServerHandle,
+  StartOrder,
+} from '../../src/features/servers/runtimes/runtime.ts';
 import { makeDataDirectory } from './service.ts';
+import { createSlowRuntime } from './slow-runtime.ts';
 import { waitFor } from './wait.ts';
 
 export const IS_ROOT = process.getuid?.() === 0;
+/** Where players reach the servers of a test's runtime. */
+export const HOST = 'play.example.com';
 
-/** Every runtime there is, as it is opened over a directory: one suite runs on all. */
-export const RUNTIMES = [
-  {
-    name: 'process',
-    open: async (directory: string): Promise<Runtime> => {
-      const options = { directory: join(directory, 'servers'), programs_directory: join(directory, 'programs') };
-      for (const folder of Object.values(options)) await mkdir(folder, { recursive: true, mode: 0o711 });
-      return await createProcessRuntime(options);
-    },
-  },
-] as const;
+const OUTPUT_BYTES_MAX = 1024 ** 2;
+
+/** A kind of runtime, as it is opened over a directory. */
+export interface RuntimeKind {
+  name: string;
+  open(directory: string): Promise<Runtime>;
+}
+
+const processes = (has_separate_users: boolean) => async (directory: string) => {
+  const folders = { directory: join(directory, 'servers'), programs_directory: join(directory, 'programs') };
+  for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true, mode: 0o711 });
+  return await openProcessRuntime({ ...folders, host: HOST, has_separate_users });
+};
+
+/** Plain processes: each server as a user of its own, which needs root, and all as the user of the tests. */
+const OWN_USER: RuntimeKind = { name: 'process', open: processes(IS_ROOT) };
+const SHARED_USER: RuntimeKind = { name: 'process, all as one user', open: processes(false) };
+export const PROCESS_RUNTIMES: [RuntimeKind, ...RuntimeKind[]] = IS_ROOT ? [OWN_USER, SHARED_USER] : [OWN_USER];
+
+/** All runtimes. The last one answers like an engine on another machine. */
+export const RUNTIMES: RuntimeKind[] = [
+  ...PROCESS_RUNTIMES,
+  { name: 'slow', open: async (directory) => createSlowRuntime(await OWN_USER.open(directory)) },
+];
+
+/** A server that has been started. */
+export interface StartedServer extends ServerHandle {
+  identity: Identity;
+}
 
 /** A runtime with a directory of its own. Nothing it started is left when disposed of. */
 export interface TestRuntime extends AsyncDisposable {
@@ -25,22 +53,26 @@ export interface TestRuntime extends AsyncDisposable {
   runtime: Runtime;
   /** Another one over the same directory, as after a restart of ours. */
   again(): Promise<Runtime>;
+  /** Starts a server and waits until it is not pending. */
+  start(order: StartOrder, by?: Runtime): Promise<StartedServer>;
   /** Starts a shell script as a server. */
-  run(script: string, order?: Partial<StartOrder>): Promise<ServerHandle>;
+  run(script: string, order?: Partial<StartOrder>): Promise<StartedServer>;
   /** What a server has written so far. */
   output(server: ServerHandle, stream?: 'std_out' | 'std_err'): Promise<string>;
   /** What is seen of a server, by its own runtime or another. */
   observe(server: ServerHandle, by?: Runtime): Promise<Observation>;
+  /** Asks a server to end, as soon as it can be asked. */
+  stop(server: ServerHandle, by?: Runtime): Promise<void>;
   /** Ends a server and everything of it, by its own runtime or another. Fails when something of it is left. */
   kill(server: ServerHandle, by?: Runtime): Promise<void>;
-  /** The same, and removes its files. */
+  /** The same, and removes what is left. */
   remove(server: ServerHandle, by?: Runtime): Promise<void>;
   /** Waits until a server has ended, and says how. */
-  endOf(server: ServerHandle): Promise<Extract<Observation, { is: 'ended' }>>;
+  endOf(server: ServerHandle, by?: Runtime): Promise<Extract<Observation, { is: 'ended' }>>;
 }
 
 /** Opens a runtime of my own. */
-export async function openTestRuntime({ open }: (typeof RUNTIMES)[number]): Promise<TestRuntime> {
+export async function openTestRuntime({ open }: RuntimeKind): Promise<TestRuntime> {
   const directory = await makeDataDirectory();
   const runtime = await open(directory);
   const started = new Map<string, ServerHandle>();
@@ -51,35 +83,44 @@ export async function openTestRuntime({ open }: (typeof RUNTIMES)[number]): Prom
     return seen;
   }
 
+  async function start(order: StartOrder, by = runtime): Promise<StartedServer> {
+    const { server_id } = order;
+    // Before it is started: a failed start may leave something too.
+    started.set(server_id, { server_id, identity: undefined });
+    const { identity } = await by.start(order);
+    const server = { server_id, identity };
+    started.set(server_id, server);
+    await waitFor(async () => (await observe(server, by)).is !== 'pending', 'the server to be started');
+    return server;
+  }
+
   async function kill(server: ServerHandle, by = runtime): Promise<void> {
     if (!(await by.kill([server])).has(server.server_id)) throw new Error('something of the server is left');
   }
 
   async function remove(server: ServerHandle, by = runtime): Promise<void> {
     await kill(server, by);
-    await by.removeFiles(server.server_id);
+    await by.remove(server.server_id);
   }
 
   return {
     directory,
     runtime,
     again: () => open(directory),
-    async run(script, order) {
-      const wanted = await orderOf(directory, script, order);
-      const handle = { server_id: wanted.server_id, user_id: wanted.user_id };
-      // Before it is started: a failed start may leave something too.
-      started.set(wanted.server_id, { ...handle, process: undefined });
-      const server = { ...handle, process: await runtime.start(wanted) };
-      started.set(wanted.server_id, server);
-      return server;
+    start,
+    run: async (script, order) => await start(await orderOf(directory, script, order)),
+    async output(server, stream = 'std_out') {
+      const all = { from: undefined, bytes_max: OUTPUT_BYTES_MAX, backlog_bytes_max: OUTPUT_BYTES_MAX };
+      const { bytes } = await runtime.readOutput(server, stream, all);
+      return Buffer.from(bytes).toString();
     },
-    output: ({ server_id }, stream = 'std_out') => Bun.file(runtime.outputFile(server_id, stream)).text(),
     observe,
+    stop: (server, by = runtime) => waitFor(() => by.stop(server), 'the server to be asked').then(() => {}),
     kill,
     remove,
-    endOf: (server) =>
+    endOf: (server, by) =>
       waitFor(async () => {
-        const seen = await observe(server);
+        const seen = await observe(server, by);
         return seen.is === 'ended' && seen;
       }, 'the server to end'),
     async [Symbol.asyncDispose]() {
@@ -100,16 +141,13 @@ export async function orderOf(directory: string, script: string, order: Partial<
     build: { kind: 'archive', directory: build, command: ['/bin/sh', 'run.sh'] },
     arguments: [],
     environment: {},
-    user_id: undefined,
     ...order,
   };
 }
 
-let users = 0;
-
-/** A user of its own for a server, as it has where we are root; none where we are not. */
-export function nextUser(): number | undefined {
-  users += 1;
-  // Above those that services of other runs on this machine give out, and apart from other runs of these tests.
-  return IS_ROOT ? 70_000 + (process.pid % 100_000) * 100 + users : undefined;
+/** The first process of a server by the process runtime. */
+export function pidOf({ identity }: ServerHandle): number {
+  const first = readIdentity(identity);
+  if (!first) throw new Error('the server has a first process');
+  return first.pid;
 }

@@ -39,7 +39,7 @@ function serverSettings() {
   return { S3_ENDPOINT: origin, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY };
 }
 
-/** Bun's client makes no buckets; but where the bucket is told by the host, what stands in the path is the bucket. */
+/** Bun's client creates no buckets. With the bucket in the host, the path is taken as the bucket. */
 async function makeBucket(): Promise<void> {
   const { S3_ENDPOINT: endpoint, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: secretAccessKey } = serverSettings();
   const accessKeyId = encodeURIComponent(S3_ACCESS_KEY_ID);

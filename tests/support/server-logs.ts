@@ -2,11 +2,19 @@ import { afterAll, beforeAll } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ReadOutput } from '../../src/features/servers/logs.ts';
+import { createOutputFiles } from '../../src/features/servers/runtimes/process/output-files.ts';
 import { LOG_STREAMS } from '../../src/features/servers/tables.ts';
 import { makeGame, type TestGame } from './game.ts';
 import { endOf, serversOf } from './servers.ts';
 import { makeDataDirectory } from './service.ts';
 import type { SharedService } from './suite.ts';
+
+/** Reads a file as the output of a server, always as one process of the service does. */
+export function readerOf(file: string): ReadOutput {
+  const files = createOutputFiles();
+  return (query) => files.read(file, query);
+}
 
 /** A game's servers that say nothing, and a directory for what the tests of a file write as their output. */
 export function shareServerLogs(muster: SharedService) {
@@ -21,14 +29,14 @@ export function shareServerLogs(muster: SharedService) {
   return {
     fileOf: (name: string): string => join(directory, name),
     servers: () => serversOf(muster, game),
-    /** Runs a server that ends without a word. Returns its logs, and files with this content to collect them from. */
+    /** Runs a server that ends without a word. Returns its logs, and files with this content to collect them from, with their readers. */
     async makeLogs(content: string) {
       const server_id = await serversOf(muster, game).run('exit 0');
       await endOf(muster, server_id);
       return LOG_STREAMS.map((stream) => {
         const file = join(directory, `${server_id}.${stream}`);
         writeFileSync(file, content);
-        return { name: { server_id, stream }, file };
+        return { name: { server_id, stream }, file, read: readerOf(file) };
       });
     },
   };

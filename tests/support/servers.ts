@@ -11,7 +11,7 @@ type Stream = 'std_out' | 'std_err';
 /** What is different about a server that is created. */
 type Changes = { runtime?: object; network?: object; tags?: object; resources?: object; lifecycle?: object };
 
-/** Uploads a shell script as an archive: a server that is there at once. Gives the build's id. */
+/** Uploads a shell script as an archive, which starts at once, and returns the build's id. */
 export async function uploadShell(api: Api, game: TestGame, script: string): Promise<string> {
   const content = await packTar([{ name: 'run.sh', content: script }]);
   return await uploadBuild(api, game, { kind: 'archive', path: 'server.tar', content, command: ['/bin/sh', 'run.sh'] });
@@ -54,32 +54,32 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
     linesOf,
     bodyOf,
     create: (body: unknown): Promise<Answer> => api.post(path, token, body),
-    /** Runs a shell script as a server. Gives its id. */
+    /** Runs a shell script as a server, and returns its id. */
     async run(script: string, more: Changes = {}): Promise<string> {
       const body = await bodyOf(await uploadShell(api, game, script), more);
       return (await api.ok('POST', path, { token, body })).server.id;
     },
     destroy: (server_id: string, query = ''): Promise<Answer> =>
       api.call('DELETE', `${path}/${server_id}${query}`, { token }),
-    /** Waits until it has started, and gives it. */
+    /** Waits until it has started, and returns it. */
     started: (server_id: string) =>
       waitFor(async () => {
         const server = await get(server_id);
         return server.started_at !== undefined && server;
       }, 'the server to start'),
-    /** Waits until it has started, or will never, and gives it. */
+    /** Waits until it has started, or never will, and returns it. */
     settled: (server_id: string) =>
       waitFor(async () => {
         const server = await get(server_id);
         return (server.started_at !== undefined || server.destroyed_at !== undefined) && server;
       }, 'the server to start or to fail'),
-    /** Waits until it is gone, its processes too, and gives it. */
+    /** Waits until it has ended with all its processes, and returns it. */
     gone: (server_id: string) =>
       waitFor(async () => {
         const server = await get(server_id);
         return server.destroyed_at !== undefined && findProcessesOf(server_id).length === 0 && server;
       }, 'the server to be gone'),
-    /** Waits until it has written so many lines, and gives them. */
+    /** Waits until it has written this many lines, and returns them. */
     lines: (server_id: string, count: number, stream?: Stream) =>
       waitFor(async () => {
         const lines = await linesOf(server_id, stream);
@@ -90,7 +90,7 @@ export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
 
 type ServerEnded = Extract<ServiceEvent, { event: 'server_ended' }>;
 
-/** Waits for the word that a server has ended, and gives how. */
+/** Waits for the event that a server has ended, and returns it. */
 export async function endOf({ events }: Pick<TestService, 'events'>, server_id: string): Promise<ServerEnded> {
   const isEnd = (event: ServiceEvent): event is ServerEnded =>
     event.event === 'server_ended' && event.server_id === server_id;

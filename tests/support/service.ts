@@ -21,7 +21,7 @@ export interface TestService extends AsyncDisposable {
   api: Api;
   administrator_token: string;
   clock: ReturnType<typeof createMovedClock>;
-  /** Everything it told its operators. */
+  /** All events that it logged. */
   events: ServiceEvent[];
 }
 

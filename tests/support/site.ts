@@ -3,7 +3,7 @@ import type { TestGame } from './game.ts';
 
 export type SiteFiles = Record<string, Uint8Array | string>;
 
-/** Uploads a site: announces its files, sends each, completes the upload. Gives its id. */
+/** Uploads a site (prepare, PUT each file, complete), and returns its id. */
 export async function uploadSite(
   api: Api,
   { game_id, cloud_token: token }: TestGame,

@@ -7,7 +7,7 @@ const PIECE_BYTES = 1024 ** 2;
 /** A file system of its own, which can be filled. */
 export interface SmallDisk extends AsyncDisposable {
   directory: string;
-  /** Writes until so many bytes are free; 0: until nothing more fits. */
+  /** Writes until this many bytes are free; 0: until the disk is full. */
   fillUntil(free_bytes: number): Promise<void>;
   /** Removes what `fillUntil` wrote. */
   empty(): Promise<void>;

@@ -3,20 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * A bucket at a real HTTP server that knows the few calls of S3 that Muster makes, and checks no signature. Its objects
- * are files, so that readers who do not read hold no copy in memory.
+ * A bucket at an HTTP server with the few calls of S3 that Muster makes, without signatures. Its objects are files, so
+ * that clients that do not read keep no copy in memory.
  */
 export interface SmallS3 extends AsyncDisposable {
   /** Settings of a program that keeps its objects there. */
   settings: Record<string, string>;
   /** Requests whose answers have not been taken in full. */
   readonly under_way: number;
+  /** Holds up reads of objects until the returned function is called. */
+  holdReads(): () => void;
 }
 
 export async function openSmallS3(): Promise<SmallS3> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-s3-'));
   /** The size of each object by its key. */
   const objects = new Map<string, number>();
+  let released = Promise.resolve();
   const fileOf = (key: string) => Bun.file(join(directory, Bun.SHA256.hash(key, 'hex')));
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -29,6 +32,7 @@ export async function openSmallS3(): Promise<SmallS3> {
       if (request.method === 'DELETE') objects.delete(key);
       if (request.method !== 'GET') return new Response();
       if (url.searchParams.has('list-type')) return list(objects, url.searchParams.get('prefix') ?? '');
+      await released;
       if (!objects.has(key)) return new Response('<Code>NoSuchKey</Code>', { status: 404 });
       const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get('range') ?? '');
       if (!range) return new Response(fileOf(key));
@@ -44,6 +48,11 @@ export async function openSmallS3(): Promise<SmallS3> {
     },
     get under_way() {
       return server.pendingRequests;
+    },
+    holdReads() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      released = promise;
+      return resolve;
     },
     async [Symbol.asyncDispose]() {
       await server.stop(true);

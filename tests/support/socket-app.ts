@@ -6,8 +6,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { createAddresses } from '../../src/platform/http/addresses.ts';
 import { createApp } from '../../src/platform/http/app.ts';
 import { createCors } from '../../src/platform/http/cors.ts';
-import { createCounting } from '../../src/platform/http/counting.ts';
-import { answerBy } from '../../src/platform/http/listeners.ts';
+import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { createRays } from '../../src/platform/http/rays.ts';
 import { watched } from '../../src/platform/http/route.ts';
 import { inOneMinute } from '../../src/platform/limits/limit.ts';
@@ -45,7 +44,7 @@ export interface SocketApp extends AsyncDisposable {
   touchRights(identity_id: string): Promise<void>;
   /** Resumes authorization checks, which wait from now on. */
   holdChecks(): () => void;
-  /** Holds answers to "may this caller?" that were given already; gives how many, and lets them go. */
+  /** Holds the results of authorizations; tells how many, and releases them. */
   holdVerdicts(): { readonly held: number; letGo(): void };
   /** Returns a token of a new caller, or of this one. */
   issue(caller?: Caller, lifetime_ms?: number): Promise<string>;
@@ -150,17 +149,17 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   let verdicts = 0;
   let verdicts_held = Promise.resolve();
   const tenants = {
-    async admit(caller: Caller) {
+    async authorize(caller: Caller) {
       await held;
       const is_expelled = caller.kind === 'identity' && expelled.has(caller.identity_id);
       verdicts += 1;
       await verdicts_held;
       if (is_expelled) throw new ServiceError('GAME_NOT_FOUND', {});
     },
-    authenticate: () => {},
-    newsOf: rightsOf,
+    requireNotRevoked: () => {},
+    topicsOf: rightsOf,
   };
-  const sites = { respond: async () => undefined, findByOrigin: async () => undefined, newsOf: () => [] };
+  const sites = { find: async () => undefined, findByOrigin: async () => undefined, topicsOf: () => [] };
   const public_url = 'https://muster.example';
   const cors = createCors([public_url]);
   const { limits_scale: scale = 1_000_000 } = options;
@@ -177,7 +176,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     public_url,
     addresses,
     limits,
-    counting: createCounting({ limits, addresses, events }),
+    rate_limiter: createRateLimiter({ limits, addresses, events }),
   };
   const channel = createSockets({ ...base, cors, sockets_max, sockets_per_caller_max });
   const stopping = new AbortController();
@@ -194,7 +193,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const server: Server<Session> = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    fetch: answerBy(app),
+    fetch: app.fetch,
     websocket: {
       ...handlers,
       open(socket: ServerWebSocket<Session>) {

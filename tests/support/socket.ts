@@ -13,7 +13,7 @@ export interface TestSocket extends Disposable {
   send(frame: unknown): void;
   /** The next frame that a condition holds for, after those that were taken before. */
   next(condition?: (frame: Frame) => boolean): Promise<Frame>;
-  /** Watches a path under an id; gives the key. */
+  /** Watches a path under an id, and returns the key. */
   subscribe(id: string, path: string, watch_index?: string): Promise<string>;
   /** The next body under a key. */
   body(key: string): Promise<Frame>;

@@ -39,7 +39,7 @@ export async function openReplicated(...prepare: string[]): Promise<ReplicatedPo
     async promote() {
       await query({ connection: standby }, 'select pg_promote()');
     },
-    // The place ends every process in its directory, the standby too.
+    // Disposing of the primary's directory ends every process in it, the standby too.
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }
@@ -85,7 +85,7 @@ export async function stateOf(cluster: string): Promise<string | undefined> {
   return lines.split('\n')[7]?.trim();
 }
 
-/** Gives a directory with all it holds to the user that PostgreSQL runs as where we are root. */
+/** Gives a directory and its content to PostgreSQL's user, if the tests run as root. */
 async function giveAway(directory: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const within = await readdir(directory, { recursive: true });

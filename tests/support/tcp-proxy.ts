@@ -2,7 +2,7 @@ import { connect, createServer, type Socket } from 'node:net';
 
 type Target = { path: string } | { host: string; port: number };
 
-/** A way over TCP to a server, which can be cut and mended. */
+/** A TCP proxy to a server, which a test can cut and mend. */
 export interface TcpProxy extends AsyncDisposable {
   port: number;
   /** How many connections there were. */
@@ -24,7 +24,7 @@ export interface TcpProxy extends AsyncDisposable {
   refuseWebSockets(status: number | undefined): void;
 }
 
-/** Opens a way to a server, which may listen at a unix socket: it is reached as a server elsewhere is. */
+/** Opens a proxy to a server, which may listen on a unix socket. */
 export async function openTcpProxy(first_target: Target): Promise<TcpProxy> {
   const open = new Set<Socket>();
   let target = first_target;

@@ -28,7 +28,7 @@ export async function prepareScript(
   return { build_id, upload_id, requests: image_presigned_requests ?? [image_presigned_request] };
 }
 
-/** Sends one part. Gives the status and the code of what is said to it. */
+/** Sends one part, and returns the status and code of the answer. */
 export async function sendPart({ url }: PartRequest, content: string | Uint8Array<ArrayBuffer>): Promise<string> {
   const response = await fetch(url, { method: 'PUT', body: content });
   const { code = 'taken' } = await response.json();

@@ -10,7 +10,7 @@ export interface TestUpstash extends Disposable {
   answer: (() => Response | Promise<Response>) | undefined;
 }
 
-/** Opens one. Upstash runs scripts with a flag that Redis refuses: that is taken out on the way. */
+/** Opens an Upstash API on a Redis. Upstash runs scripts with a flag that Redis refuses, so it is removed. */
 export function openTestUpstash(redis_url: string): TestUpstash {
   const app = createApp({ token: TOKEN, redisUrl: redis_url });
   const server = Bun.serve({

@@ -17,8 +17,8 @@ export interface WatchingNode extends AsyncDisposable {
 const LIMITS = { watchers_max: 20_000, watchers_per_caller_max: 64 };
 
 /**
- * Opens the node of a process; several on one database are what several processes are.
- * Unless told otherwise it holds and rechecks so seldom that nobody can be saved by it.
+ * Opens the watch of one process; several on one database are like several processes. By default it holds polls and
+ * rechecks versions so rarely that a lost notification is noticed.
  */
 export async function openWatchingNode(
   address: DatabaseAddress,

@@ -11,6 +11,7 @@ import { createMovedClock } from './clock.ts';
 import { makeGuest, type Person } from './people.ts';
 import type { Program } from './program.ts';
 import { makeRoomGame, QUIET_SOURCE } from './room.ts';
+import { readerOf } from './server-logs.ts';
 import { makeDataDirectory } from './service.ts';
 import { openServiceTokens } from './service-tokens.ts';
 
@@ -54,7 +55,7 @@ async function insertScribe(
     ...{ server_id, game_id, namespace_id, build_id, datacenter_id: crypto.randomUUID(), node_id: NODE_ELSEWHERE },
     ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, ports: {}, token_caller: null },
     ...{ network_mode: 'bridge' as const, cpu: 100, memory: 64, kill_timeout_ms: 0, created_at: now, started_at: now },
-    ...{ wait_reason: null, user_id: null, process: null, destroyed_at: null, kill_at: null, ended_at: null },
+    ...{ wait_reason: null, identity: null, destroyed_at: null, kill_at: null, ended_at: null },
     ...{ exit_code: null, exit_signal: null, failure: null },
   };
   await database.transact((tx) => insertServer(tx, row));
@@ -75,6 +76,7 @@ export async function openScribe({ database, server_id }: World) {
   const logs = createLogs({ database, clock: createMovedClock() });
   const directory = await makeDataDirectory();
   const file = join(directory, 'output');
+  const read = readerOf(file);
   const writer = Bun.file(file).writer();
   const scribe = {
     lines: 0,
@@ -82,7 +84,7 @@ export async function openScribe({ database, server_id }: World) {
       for (let line = 0; line < count; line += 1) writer.write(`${scribe.lines + line}\n`);
       await writer.flush();
       scribe.lines += count;
-      while ((await logs.collect({ server_id, stream: 'std_out' }, file, false)).has_more);
+      while ((await logs.collect({ server_id, stream: 'std_out' }, read, false)).has_more);
     },
     async [Symbol.asyncDispose]() {
       await writer.end();
@@ -92,7 +94,7 @@ export async function openScribe({ database, server_id }: World) {
   return scribe;
 }
 
-/** Ends the connections on which processes hear of news. Gives how many they were. */
+/** Ends the connections on which processes listen for notifications, and returns how many there were. */
 export async function cutListeners({ database }: Pick<World, 'database'>): Promise<number> {
   const cut = await database.queries.execute(sql`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
@@ -113,7 +115,7 @@ export type Send = (
   body: unknown,
 ) => Promise<{ player?: { token: string } }>;
 
-/** Changes that clients make, by their names. Each may be made at any time and gives whether something has changed. */
+/** The changes that clients make, by name. Each may be made at any time, and returns whether something has changed. */
 export function changesOf(world: World, seats: Seats, send: Send) {
   const { game, owner, group, lobby_token } = world;
   const { game_id, namespace_id, public_token } = game;

@@ -1,4 +1,4 @@
-// Colyseus: rooms of 100, in memory, which everybody may join.
+// Colyseus: rooms of 100, in memory, which every client may join.
 import { createServer } from 'node:http';
 import { Room, Server } from '@colyseus/core';
 import { WebSocketTransport } from '@colyseus/ws-transport';
@@ -15,3 +15,6 @@ const server = new Server({ transport: new WebSocketTransport({ server: http }),
 server.define('room', BenchRoom);
 await server.listen(0, '127.0.0.1');
 console.log(http.address().port);
+
+// The bench has ended, however it did.
+process.stdin.on('end', () => process.exit()).resume();

@@ -9,7 +9,7 @@ import type { Usage } from './wire.ts';
 
 const MONTH_MS = 30 * 24 * 3_600_000;
 
-interface BillingDependencies {
+export interface BillingDependencies {
   clock: Clock;
   groups: Groups;
   games: Games;
@@ -19,14 +19,14 @@ interface BillingDependencies {
 export type Billing = ReturnType<typeof createBilling>;
 
 /**
- * Creates the use cases of usage: what a group's games have used, for operators who bill it. Muster itself charges
+ * Creates the reports of processor time by a group's games, for operators who charge for it. Muster itself charges
  * nothing.
  */
 export function createBilling({ clock, groups, games, servers }: BillingDependencies) {
   return {
     /**
      * Returns processor time by game and region within a window (Unix milliseconds, by default the last 30 days),
-     * prorated in steps of ten minutes. For members. Throws GROUP_NOT_FOUND or VALIDATION_ERROR.
+     * prorated in steps of ten minutes. Throws GROUP_NOT_FOUND, also for callers who are not members, or VALIDATION_ERROR.
      */
     async usageOf(
       { identity_id }: CallerOf<'identity'>,

@@ -10,13 +10,16 @@ const DAY_MS = 24 * 3_600_000;
  */
 const ADMINISTRATOR_TOKEN_LIFETIME_MS = 365 * DAY_MS;
 
-export interface BootstrapDependencies extends DemoDependencies {
+interface BootstrapSettings {
+  /** Whether to create the demo game. */
+  with_demo: boolean;
+}
+
+export interface BootstrapDependencies extends DemoDependencies, BootstrapSettings {
   database: Database;
   tokens: Tokens;
   identities: Identities;
   groups: Groups;
-  /** Whether to create the demo game. */
-  with_demo: boolean;
 }
 
 export interface BootstrapResult {

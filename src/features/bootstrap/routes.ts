@@ -6,8 +6,13 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Demo } from './demo.ts';
 import { BootstrapAnswer, type ServiceDescription, toBootstrap } from './wire.ts';
 
-/** Routes for what a developer's client asks first, and the page of the demo. */
-export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | undefined, service: ServiceDescription) {
+interface BootstrapRoutesDependencies extends ServiceDescription {
+  namespaces: Namespaces;
+  demo: Demo | undefined;
+}
+
+/** Routes of the demo page, and of the description that developers' clients request first. */
+export function bootstrapRoutes({ namespaces, demo, ...service }: BootstrapRoutesDependencies) {
   return [
     route(
       'GET',
@@ -25,11 +30,10 @@ export function bootstrapRoutes(namespaces: Namespaces, findDemo: () => Demo | u
       '/demo',
       { summary: 'The demo room.', allow: 'anyone', is_page: true, errors: ['API_NOT_FOUND'] },
       async () => {
-        const demo = findDemo();
         if (!demo) throw new ServiceError('API_NOT_FOUND', {});
         const page = await Bun.file(findAsset('examples/room.html')).text();
         const token = await namespaces.createPublicToken(demo);
-        // Lobbies run at other ports than the page.
+        // Lobbies listen on other ports than the page.
         return htmlPage(page.replace('{{public_token}}', token), 'ws: wss:');
       },
     ),

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf } from '../../platform/http/shapes.ts';
 
-/** Specification: Bootstrap response. `deploy_hash` is what the field's clients read besides. */
+/** Specification: Bootstrap response. Clients of the reference API also read `deploy_hash`. */
 export const BootstrapAnswer = Type.Object({
   cluster: oneOf('ClusterKind', ['enterprise', 'oss']),
   access: oneOf('ClusterAccess', ['public', 'private', 'development']),
@@ -17,16 +17,16 @@ export const BootstrapAnswer = Type.Object({
 
 export interface ServiceDescription {
   public_url: string;
-  /** Where game servers are reached. */
+  /** The host of the addresses of game servers. */
   server_host: string;
-  /** Below which every namespace's site has its host name. */
+  /** The parent domain of all sites: each namespace has a name below it. */
   sites_domain: string;
   version: string;
-  /** Of providers of captchas, for versions without keys of their own. */
+  /** Site keys for versions that configure none. */
   shared_captcha_keys: { turnstile?: { site_key: string } };
 }
 
-/** Only administrators make groups, and people come with a token: access is private, login by access token. */
+/** Describes the service. Access is private, because only administrators create groups; login is by access token. */
 export function toBootstrap(service: ServiceDescription): Static<typeof BootstrapAnswer> {
   const { public_url, server_host, sites_domain, version } = service;
   const { turnstile } = service.shared_captcha_keys;

@@ -20,7 +20,7 @@ import type { PrepareBuild } from './wire.ts';
 
 export type { BuildKind } from './tables.ts';
 
-/** Suffix of directories whose unpacking is not finished. */
+/** Suffix of the directory into which a build is being unpacked. */
 const UNFINISHED = '.unfinished';
 
 /** A build that a runtime can start: files on this machine. */
@@ -32,7 +32,7 @@ export interface UnpackedBuild {
   command: string[];
 }
 
-interface BuildsDependencies {
+export interface BuildsDependencies {
   database: Database;
   clock: Clock;
   uploads: Uploads;
@@ -60,26 +60,26 @@ export function createBuilds({
   const folderOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
 
   /** Returns the directory of a build's current content. Earlier content has another directory. */
-  async function placeOf(build: BuildRow): Promise<string> {
+  async function contentDirectoryOf(build: BuildRow): Promise<string> {
     return join(folderOf(build), await uploads.contentId(build.upload_id, 0));
   }
 
-  /** Unpacks a build once on this machine and returns its directory. An incomplete one is never visible. */
+  /** Unpacks a build once on this machine and returns its directory, which exists only once it is complete. */
   async function ensureUnpacked(build: BuildRow): Promise<string> {
-    const place = await placeOf(build);
-    if (existsSync(place)) return place;
-    const under_way = unpacking.get(place) ?? unpack(build, place);
-    unpacking.set(place, under_way);
+    const content_directory = await contentDirectoryOf(build);
+    if (existsSync(content_directory)) return content_directory;
+    const under_way = unpacking.get(content_directory) ?? unpack(build, content_directory);
+    unpacking.set(content_directory, under_way);
     try {
       await under_way;
     } finally {
-      unpacking.delete(place);
+      unpacking.delete(content_directory);
     }
-    return place;
+    return content_directory;
   }
 
-  /** Unpacks a build beside its directory, and renames it once it is complete and on disk. */
-  async function unpack(build: BuildRow, place: string): Promise<void> {
+  /** Unpacks a build into an unfinished directory, and renames that once the files are complete and on disk. */
+  async function unpack(build: BuildRow, content_directory: string): Promise<void> {
     swept ??= sweep().catch((error: unknown) => {
       swept = undefined;
       throw error;
@@ -94,15 +94,15 @@ export function createBuilds({
       if (build.kind === 'archive') await unpackArchive(file, unfinished, { takeRoom: space.createMeter() });
       else await Bun.write(join(unfinished, build.file_name), new Response(file));
       if (build.kind === 'archive') await checkProgram(unfinished, build.command);
-      // The file was sent again during the unpacking, so the bytes may be of either.
-      if ((await placeOf(build)) !== place) throw new ServiceError('UPLOAD_BUSY', {});
+      // Refuses a mix of two files: the file was uploaded again while it was unpacked.
+      if ((await contentDirectoryOf(build)) !== content_directory) throw new ServiceError('UPLOAD_BUSY', {});
       // The umask may be stricter, and game servers may run as another user.
       await chmod(unfinished, 0o755);
       await syncTree(unfinished);
-      // Game servers must not list it, whatever the umask. A directory of an earlier release may have running servers.
+      // Game servers enter the folder but must not list it, whatever the umask. An existing one may have running servers.
       const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
       if (is_new) await chmod(folder, 0o711);
-      await rename(unfinished, place);
+      await rename(unfinished, content_directory);
       await syncPath(folder);
       await syncPath(directory);
     } catch (error) {
@@ -112,15 +112,15 @@ export function createBuilds({
   }
 
   /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
-  async function removeEarlier(build: BuildRow, place: string): Promise<void> {
+  async function removeEarlier(build: BuildRow, content_directory: string): Promise<void> {
     const folder = folderOf(build);
     const contents = (await readdir(folder)).map((name) => join(folder, name));
-    await Promise.all(contents.filter((content) => content !== place).map(remove));
+    await Promise.all(contents.filter((content) => content !== content_directory).map(remove));
   }
 
   /**
-   * Removes unfinished directories of a killed process. Runs before this process unpacks, and no other uses this data
-   * directory.
+   * Removes the unfinished directories that a killed process left. Runs before this process unpacks anything; no other
+   * process uses this data directory.
    */
   async function sweep(): Promise<void> {
     for (const name of await readdir(directory)) {
@@ -172,7 +172,7 @@ export function createBuilds({
     get,
     one,
     many,
-    /** Returns those of the builds that belong to the game and can run. */
+    /** Returns which of the builds belong to the game and are complete. */
     completeAmong: (game_id: string, build_ids: string[]) => store.selectComplete(database.queries, game_id, build_ids),
     /** Creates a build. Returns it with the requests that upload its file. */
     async prepare(

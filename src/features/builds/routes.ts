@@ -52,7 +52,7 @@ export function buildRoutes(builds: Builds) {
       '/games/:game_id/environments/:environment_id/builds/:build_id',
       {
         operation: 'getBuild',
-        summary: 'A build of an environment.',
+        summary: 'Returns a build of an environment.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
         limit: READING,
@@ -91,7 +91,7 @@ export function buildRoutes(builds: Builds) {
       '/games/:game_id/environments/:environment_id/builds/:build_id/complete',
       {
         operation: 'completeBuild',
-        summary: 'Completes a build whose file has been sent. It is checked and can be used afterwards.',
+        summary: 'Checks a build whose file was uploaded, and completes it. A complete build can be used.',
         allow: ['identity', 'cloud'],
         access: 'write',
         response: Empty,

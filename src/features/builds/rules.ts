@@ -16,12 +16,12 @@ const CONTENT_LENGTH_MAX: Record<BuildKind, number> = {
   oci_bundle: 8 * GIB,
 };
 
-/** File names from which the runtime can infer the language. */
+/** Scripts: the runtime infers the language from the extension. */
 const SCRIPT_NAME = /\.(js|mjs|cjs|ts|mts|cts)$/;
 
 const ARCHIVE_NAME = /\.(tar(\.\w+)?|tgz|tzst)$/;
 
-/** Returns the kind of a build to upload, one of `kinds`; throws what is wrong with the build. */
+/** Returns the kind of a build to upload, one of `kinds`. Throws an error that says what is wrong with the build. */
 export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): BuildKind {
   const problem = displayNameProblem(build.name, LONG_DISPLAY_NAME_BYTES_MAX);
   refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
@@ -73,7 +73,7 @@ function inferKind({ image_file, image_tag, command }: PrepareBuild): BuildKind 
   return ARCHIVE_NAME.test(image_file.path) ? 'archive' : undefined;
 }
 
-/** Returns the file name of a script on our disk: only its extension comes from the user. */
+/** Returns the name under which a script is stored on disk. Only its extension comes from the uploaded file. */
 export function scriptNameOf(path: string): string {
   return `main${SCRIPT_NAME.exec(path)?.[0] ?? '.js'}`;
 }

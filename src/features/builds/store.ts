@@ -51,7 +51,7 @@ export async function selectBuilds(
     .limit(BUILDS_MAX);
 }
 
-/** Returns the ids of those builds that are complete. */
+/** Returns which of a game's builds are complete. */
 export async function selectComplete(queries: Queries, game_id: string, build_ids: string[]): Promise<Set<string>> {
   const rows = await queries
     .select({ build_id: builds.build_id })
@@ -93,7 +93,7 @@ export async function mergeTags(
 ): Promise<BuildRow | undefined> {
   const own = and(eq(builds.game_id, scope.game_id), eq(builds.namespace_id, scope.namespace_id));
   await touch(tx, [topics.buildsOf(scope.game_id)]);
-  // Serializes exclusive changes: two concurrent ones would not see the pair of each other.
+  // Serializes exclusive changes: two concurrent ones would not see the tags that the other one adds.
   if (exclusive_tags.length > 0) {
     await tx.execute(sql`select pg_advisory_xact_lock(${EXCLUSIVE_TAGS_LOCK}, hashtext(${scope.namespace_id}))`);
   }

@@ -24,7 +24,7 @@ export const builds = pgTable(
     name: text().notNull(),
     kind: text({ enum: BUILD_KINDS }).notNull(),
     image_tag: text(),
-    /** For a javascript build, the file name, whose extension tells the language. */
+    /** The name of a script on disk; its extension selects the language. Not used for an archive. */
     file_name: text().notNull(),
     /** For an archive, the program and its first arguments. */
     command: jsonb().$type<string[]>().notNull(),

@@ -33,12 +33,12 @@ const MAGIC_BYTES = 4;
 /** A tar consists of blocks; the last ones are zeros. */
 const BLOCK_BYTES = 512;
 /** Length of a name in a message. */
-const SHOWN_MAX = 120;
+const QUOTED_MAX = 120;
 
 /**
- * Unpacks a tar, plain or compressed by gzip or zstd (its first bytes tell), into a new directory. The content may be
- * hostile: only files and folders with names inside the directory are taken, each file once, and of owner, times and
- * mode only "executable". Throws BUILDS_BUILD_INVALID with the entry; the caller deletes what was unpacked.
+ * Unpacks a tar into a new directory; its first bytes say whether it is plain, gzip or zstd. The content may be hostile:
+ * writes only files and folders inside the directory, each file once, and ignores owners, times and modes, except that a
+ * file is executable. Throws BUILDS_BUILD_INVALID with the name of the entry; then the caller removes the directory.
  */
 export async function unpackArchive(
   archive: ReadableStream<Uint8Array>,
@@ -54,18 +54,18 @@ export async function unpackArchive(
     createBrake(meter, limits, takeRoom),
     tar,
   );
-  // Waits for both ends before the caller uses the directory. A refusal of one end counts more than the other end's
-  // report of a broken stream.
+  // Waits for both ends before the caller uses the directory. If one end refuses the archive, the other one only reports
+  // a broken stream, so the refusal is thrown.
   const ends = await Promise.allSettled([takeEntries(tar, directory, { meter, limits }), bytes]);
   const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
   const refused = failures.find((failure) => failure instanceof ServiceError || isDiskTrouble(failure));
   if (refused) throw refused;
-  const place = meter.last_name === undefined ? '' : ` in or after ${shown(meter.last_name)}`;
-  if (failures.length > 0) throw invalid(`it is not a tar, or is damaged${place}`, failures[0]);
+  const where = meter.last_name === undefined ? '' : ` in or after ${quote(meter.last_name)}`;
+  if (failures.length > 0) throw invalid(`it is not a tar, or is damaged${where}`, failures[0]);
   // A tar cut between two entries reads like a complete one, and the decompressor of zstd does not report a truncated
   // input.
   if (!isEndMark(meter.last_block))
-    throw invalid(`its end is missing, so packing or copying it was interrupted${place}`);
+    throw invalid(`its end is missing, so packing or copying it was interrupted${where}`);
 }
 
 type Entry = Extract extends AsyncIterable<infer Item> ? Item : never;
@@ -74,7 +74,7 @@ interface Meter {
   packed: number;
   unpacked: number;
   last_block: Buffer;
-  /** The name of the entry begun last. */
+  /** The name of the latest entry. */
   last_name: string | undefined;
 }
 
@@ -145,7 +145,7 @@ async function takeEntries(tar: Extract, directory: string, { meter, limits }: B
   if (count === 0) throw invalid('it is empty, or not a tar');
 }
 
-/** In old tars a file whose name ends in a slash is a folder; tar-stream reports a file. */
+/** Old tars mark a folder only by a slash at the end of its name, and tar-stream reports it as an empty file. */
 function isFolder({ name, type, size }: Header): boolean {
   return type === 'directory' || (type === 'file' && name.endsWith('/') && size === 0);
 }
@@ -155,14 +155,14 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   const { name, type, linkname, pax } = header;
   if (type === 'symlink' || type === 'link') {
     const option = type === 'symlink' ? '--dereference' : '--hard-dereference';
-    throw invalid(`${shown(name)} is a link to ${shown(linkname ?? '')}; pack the file itself (tar ${option})`);
+    throw invalid(`${quote(name)} is a link to ${quote(linkname ?? '')}; pack the file itself (tar ${option})`);
   }
   // The content of a sparse file is a map of its holes and the rest, under another name.
   if (Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
-    throw invalid(`${shown(name)} is a sparse file; pack it whole (tar without --sparse)`);
+    throw invalid(`${quote(name)} is a sparse file; pack it whole (tar without --sparse)`);
   }
   if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') {
-    throw invalid(`${shown(name)} is neither a file nor a folder`);
+    throw invalid(`${quote(name)} is neither a file nor a folder`);
   }
   const is_folder = isFolder(header);
   const segments = (is_folder ? name.replace(/\/+$/, '') : name).split('/');
@@ -172,11 +172,11 @@ function checkedPath(header: Header, limits: UnpackLimits): string {
   // File names must not have control characters or backslashes. U+FFFD replaces bytes that are not UTF-8, so the file
   // could not be found by its name.
   if (!is_inside || /[\p{Cc}\\\ufffd]/u.test(name))
-    throw invalid(`${shown(name)} is not a plain path inside the archive`);
+    throw invalid(`${quote(name)} is not a plain path inside the archive`);
   if (Buffer.byteLength(name) > limits.name_bytes || segments.some((segment) => Buffer.byteLength(segment) > 255)) {
-    throw invalid(`the name ${shown(name)}… is too long`);
+    throw invalid(`the name ${quote(name)}… is too long`);
   }
-  if (segments.length > limits.depth) throw invalid(`${shown(name)} is more than ${limits.depth} folders deep`);
+  if (segments.length > limits.depth) throw invalid(`${quote(name)} is more than ${limits.depth} folders deep`);
   if (segments.length === 0 && !is_folder) throw invalid('an entry has no name');
   return segments.join('/');
 }
@@ -186,7 +186,7 @@ async function makeFolder(entry: Entry, path: string): Promise<void> {
     await mkdir(path, { recursive: true, mode: 0o755 });
   } catch (error) {
     if (!isErrno(error, 'EEXIST') && !isErrno(error, 'ENOTDIR')) throw error;
-    throw invalid(`${shown(entry.header.name)} needs a folder where the archive has a file`, error);
+    throw invalid(`${quote(entry.header.name)} needs a folder where the archive has a file`, error);
   }
 }
 
@@ -195,11 +195,11 @@ async function writeFile(entry: Entry, file: string): Promise<void> {
   await makeFolder(entry, dirname(file));
   // With "wx" the file system refuses a second entry of one name, or one in the place of a folder.
   const handle = await open(file, 'wx', is_executable ? 0o755 : 0o644).catch((error: unknown) => {
-    throw isErrno(error, 'EEXIST') ? invalid(`${shown(entry.header.name)} occurs twice`, error) : error;
+    throw isErrno(error, 'EEXIST') ? invalid(`${quote(entry.header.name)} occurs twice`, error) : error;
   });
   try {
     for await (const chunk of entry) {
-      assert(chunk instanceof Uint8Array, 'a tar entry gives bytes');
+      assert(chunk instanceof Uint8Array, 'a tar entry yields bytes');
       await handle.writeFile(chunk);
     }
   } finally {
@@ -207,13 +207,13 @@ async function writeFile(entry: Entry, file: string): Promise<void> {
   }
 }
 
-/** Tells failures of the disk, such as a full one, from faults of the archive. */
+/** Returns whether the disk failed (it may be full), rather than the archive being invalid. */
 function isDiskTrouble(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error;
 }
 
-function shown(name: string): string {
-  return JSON.stringify(name.slice(0, SHOWN_MAX));
+function quote(name: string): string {
+  return JSON.stringify(name.slice(0, QUOTED_MAX));
 }
 
 function invalid(error: string, cause?: unknown): ServiceError {

@@ -6,7 +6,7 @@ import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
 const Kind = oneOf('BuildKind', BUILD_KINDS, {
   description:
-    'archive: a tar (plain, gzip or zstd) and a command; javascript: one .js or .ts file; the others need a container runtime. Left out, the name of the file tells: .js, .ts and their like, or .tar and its like; with an image_tag and no command it is a docker_image.',
+    'archive: a tar (plain, gzip or zstd) and a command. javascript: one .js or .ts file. The others need a container runtime. If you leave it out, it is inferred from the extension of the file name; with an image_tag and no command it is docker_image.',
 });
 
 const PrepareMembers = {
@@ -16,14 +16,14 @@ const PrepareMembers = {
   kind: Type.Optional(Kind),
   compression: Type.Optional(
     oneOf('Compression', ['none', 'lz4', 'gzip', 'zstd'], {
-      description: 'Of containers. What an archive is compressed by is read from its first bytes.',
+      description: 'For containers only. The compression of an archive is detected from its first bytes.',
     }),
   ),
   command: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
       minItems: 1,
       maxItems: 64,
-      description: 'Of an archive: the program in it and its first arguments, ["./server", "--fast"] for one.',
+      description: 'For an archive: its program and the first arguments, for example ["./server", "--fast"].',
     }),
   ),
 };

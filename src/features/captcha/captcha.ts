@@ -3,14 +3,14 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import type { Patience } from '../../platform/http/time-limits.ts';
+import type { RequestDeadline } from '../../platform/http/request-deadline.ts';
 import { startForgetting } from '../../platform/loop.ts';
 import { networkOf } from '../../platform/networks.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
 import { createProofsOfWork } from './proof-of-work.ts';
 import * as rules from './rules.ts';
-import { askProvider, type Outcome, type Siteverify } from './siteverify.ts';
+import { askProvider, type Outcome, type Siteverify, type SiteverifySettings } from './siteverify.ts';
 import * as store from './store.ts';
 import type { Captcha as Answer, CaptchaDecision, Challenge } from './wire.ts';
 
@@ -22,7 +22,14 @@ const USED_FOR_MS = 3_600_000;
 const CLOCKS_MS = 60_000;
 const CHALLENGE_PATH = '/matchmaker/captcha/challenge';
 
-export interface CaptchaDependencies extends Siteverify {
+interface CaptchaSettings extends SiteverifySettings {
+  shared_captcha_keys: rules.SharedKeys;
+  /** Whether requests pass while a provider is unavailable. */
+  captcha_is_open_when_down: boolean;
+  public_url: string;
+}
+
+export interface CaptchaDependencies extends CaptchaSettings, Siteverify {
   database: Database;
   clock: Clock;
   events: Events;
@@ -30,10 +37,6 @@ export interface CaptchaDependencies extends Siteverify {
   versions: Pick<Versions, 'captcha'>;
   /** Signs challenges. A secret stored in the database. */
   key: JWK;
-  shared_captcha_keys: rules.SharedKeys;
-  /** Whether requests pass while a provider is unavailable. */
-  captcha_is_open_when_down: boolean;
-  public_url: string;
 }
 
 /** A namespace and the version it is on. */
@@ -43,15 +46,15 @@ interface NamespaceVersion {
   version_id: string;
 }
 
-/** A client that asks for seats, with its captcha. */
-export interface Visitor {
+/** A request for seats, as far as the check of its captcha needs it. */
+export interface SeatRequest {
   /** The address of the client. */
   address: string;
   /** Returns the header Origin, which browsers send. */
   readOrigin(): string | undefined;
   captcha: Answer | undefined;
   /** Ends the check when the request ends. */
-  patience: Pick<Patience, 'signal'>;
+  deadline: Pick<RequestDeadline, 'signal'>;
 }
 
 export type Captcha = ReturnType<typeof createCaptcha>;
@@ -76,7 +79,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
    */
   async function checkWidget(
     widget: rules.Widget,
-    { namespace_id, client_response, address, patience }: Visit,
+    { namespace_id, client_response, address, deadline }: WidgetCheck,
   ): Promise<rules.Verdict> {
     const { secret_key } = widget;
     if (secret_key === undefined) return { is: 'refused', reasons: ['unknown-domain'] };
@@ -85,7 +88,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const is_reusable = rules.isTestKey(widget);
     const expire_ts = after(clock.now(), USED_FOR_MS);
     if (!is_reusable && !(await store.claimCaptcha(queries, captcha_id, expire_ts))) return USED;
-    const asked = { secret_key, client_response, captcha_id, namespace_id, address, signal: patience.signal };
+    const asked = { secret_key, client_response, captcha_id, namespace_id, address, signal: deadline.signal };
     const outcome = await askProvider(dependencies, widget, asked);
     if (outcome.is === 'unavailable') {
       reportUnchecked(widget.name, namespace_id, outcome);
@@ -122,10 +125,10 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function decideWith(
     config: CaptchaConfig,
     { connection, providers, metadata }: CaptchaContext,
-    visitor: Visitor & { captcha: Answer },
+    request: SeatRequest & { captcha: Answer },
   ): Promise<Decision> {
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
-    const chosen = rules.chooseAnswer(providers, visitor.captcha);
+    const chosen = rules.chooseAnswer(providers, request.captcha);
     if (!chosen) {
       const error = refuse(`this game accepts captchas of ${providers.map(({ name }) => name).join(', ')}`);
       return { decision: { decision: 'refused', reasons: ['other-provider'] }, error };
@@ -135,29 +138,29 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const verdict =
       provider.name === 'pow'
         ? await checkWork(namespace_id, client_response)
-        : await checkWidget(provider, { ...visitor, namespace_id, client_response });
+        : await checkWidget(provider, { ...request, namespace_id, client_response });
     if (verdict.is === 'solved') {
       const verify_ts = clock.now();
       const expire_ts = after(verify_ts, config.verification_ttl);
       await store.openWindow(queries, connection, { verify_ts, expire_ts });
       return { decision: { decision: 'solved', provider: provider.name } };
     }
-    const said = { provider: provider.name, reasons: verdict.reasons };
+    const checked = { provider: provider.name, reasons: verdict.reasons };
     if (verdict.is === 'refused') {
-      return { decision: { ...said, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
+      return { decision: { ...checked, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
     }
-    if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...said, decision: 'let_through' } };
-    return { decision: { ...said, decision: 'unavailable' }, error: providerUnavailable() };
+    if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...checked, decision: 'let_through' } };
+    return { decision: { ...checked, decision: 'unavailable' }, error: providerUnavailable() };
   }
 
   async function check(
     config: CaptchaConfig,
     { namespace_id }: NamespaceVersion,
-    visitor: Visitor,
+    request: SeatRequest,
     note: (decision: CaptchaDecision) => void,
   ): Promise<void> {
-    const { captcha, address } = visitor;
-    const providers = rules.providersOf(config, shared_captcha_keys, visitor.readOrigin());
+    const { captcha, address } = request;
+    const providers = rules.providersOf(config, shared_captcha_keys, request.readOrigin());
     const context = {
       connection: { namespace_id, connection: networkOf(address) },
       providers,
@@ -166,7 +169,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const { decision, error } =
       captcha === undefined
         ? await decideWithout(config, context)
-        : await decideWith(config, context, { ...visitor, captcha });
+        : await decideWith(config, context, { ...request, captcha });
     note(decision);
     if (error) throw error;
   }
@@ -177,9 +180,13 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
      * asks for no captcha.
      */
-    async admit(place: NamespaceVersion, visitor: Visitor, note: (decision: CaptchaDecision) => void): Promise<void> {
-      const config = await versions.captcha(place);
-      if (config) await check(config, place, visitor, note);
+    async admit(
+      namespace: NamespaceVersion,
+      request: SeatRequest,
+      note: (decision: CaptchaDecision) => void,
+    ): Promise<void> {
+      const config = await versions.captcha(namespace);
+      if (config) await check(config, namespace, request, note);
     },
     /** Returns a proof of work to solve. Throws NAMESPACE_NOT_FOUND or CAPTCHA_WORK_NOT_USED. */
     async challenge(namespace_id: string): Promise<Challenge> {
@@ -192,7 +199,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     },
     /** Starts the loop that deletes expired windows and captchas. */
     startForgetting(signal: AbortSignal): { stopped: Promise<void> } {
-      const forget = () => store.deleteOver(queries, clock.now());
+      const forget = () => store.deleteExpired(queries, clock.now());
       return startForgetting({ name: 'old-captchas', signal, events, forget });
     },
   };
@@ -211,7 +218,8 @@ interface Decision {
   error?: ServiceError;
 }
 
-interface Visit extends Visitor {
+/** The response of a client to check with its provider. */
+interface WidgetCheck extends SeatRequest {
   namespace_id: string;
   client_response: string;
 }
@@ -232,7 +240,7 @@ const EXPLANATIONS = new Map([
   ['other-sitekey', 'it belongs to another site'],
   ['other-namespace', 'its challenge belongs to another game'],
   ['unknown-domain', 'the game has no keys for the domain of the page that sent it'],
-  ['too-long', 'it is longer than any of its provider'],
+  ['too-long', 'it is longer than any captcha of its provider'],
   ['unreadable', 'it is not a solution in base64'],
   ['expired', 'its challenge has expired'],
 ]);

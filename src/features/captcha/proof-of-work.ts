@@ -3,7 +3,7 @@ import { deriveKey } from 'altcha-lib/algorithms/pbkdf2';
 import type { JWK } from 'jose';
 import { after, type Clock } from '../../platform/clock.ts';
 import { assert } from '../../platform/errors.ts';
-import { parseJson } from '../../platform/http/body.ts';
+import { parseJson } from '../../platform/http/json.ts';
 import { compileShape } from '../../platform/http/shapes.ts';
 import { type Challenge, SolvedChallenge } from './wire.ts';
 

@@ -140,9 +140,9 @@ export function siteverifyForm(
 /** Codes by which a provider reports its own failure. */
 const PROVIDER_FAULTS = ['internal-error'];
 
-/** Reads the answer of a provider. `said`: its body, if it is JSON. */
-export function readVerdict(widget: Widget, { status, said }: { status: number; said: unknown }): Verdict {
-  const answer = typeof said === 'object' && said !== null ? (said as Record<string, unknown>) : {};
+/** Reads the answer of a provider. `body`: undefined if it is not JSON. */
+export function readVerdict(widget: Widget, { status, body }: { status: number; body: unknown }): Verdict {
+  const answer = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
   const codes = readCodes(answer['error-codes']);
   if (answer.success === true && status >= 200 && status <= 299) return checkSite(widget, answer);
   if (answer.success === false && status < 500 && !codes.some((code) => PROVIDER_FAULTS.includes(code))) {
@@ -165,7 +165,7 @@ function checkSite(widget: Widget, { hostname, sitekey }: Record<string, unknown
   return is_right ? { is: 'solved' } : { is: 'refused', reasons: ['other-hostname'] };
 }
 
-/** Bounds the codes of a provider, which others wrote. */
+/** Returns the first well-formed codes of a provider's answer, which is not trusted. */
 function readCodes(codes: unknown): string[] {
   if (!Array.isArray(codes)) return [];
   return codes.filter((code): code is string => typeof code === 'string' && CODE.test(code)).slice(0, REASONS_MAX);

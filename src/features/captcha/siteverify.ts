@@ -1,4 +1,4 @@
-import { parseJson } from '../../platform/http/body.ts';
+import { parseJson } from '../../platform/http/json.ts';
 import { type Outbound, type OutboundAnswer, OutboundFailure } from '../../platform/outbound/outbound.ts';
 import { readVerdict, siteverifyForm, type Verdict, type Widget } from './rules.ts';
 
@@ -11,11 +11,14 @@ const TURNSTILE_RESPONSE_LENGTH_MAX = 2_048;
 const IDEMPOTENCY_NAMESPACE = '6f2e6c9e-52c4-4b0e-9d0a-6b0c4a0e3f57';
 
 /** The addresses of the providers, and the time limit of a check. */
-export interface Siteverify {
-  outbound: Pick<Outbound, 'post'>;
+export interface SiteverifySettings {
   hcaptcha_url: string;
   turnstile_url: string;
   captcha_timeout_ms: number;
+}
+
+export interface Siteverify extends SiteverifySettings {
+  outbound: Pick<Outbound, 'post'>;
 }
 
 interface Asked {
@@ -63,18 +66,18 @@ async function askOnce(deps: Siteverify, widget: Widget, asked: Asked, timeout_m
       trusts_target: true,
       account: namespace_id,
     });
-    return { ...readVerdict(widget, { status: answer.status, said: readSaid(answer) }), is_spent: true };
+    return { ...readVerdict(widget, { status: answer.status, body: readJson(answer) }), is_spent: true };
   } catch (cause) {
     if (!(cause instanceof OutboundFailure)) throw cause;
     const { kind } = cause;
-    const was_sent = kind !== 'too_busy' && kind !== 'resting' && kind !== 'bad_request';
+    const was_sent = kind !== 'too_busy' && kind !== 'paused' && kind !== 'bad_request';
     // Clients can cause these failures, so they do not count as down.
     const is_down = kind !== 'too_busy' && kind !== 'cancelled' && kind !== 'bad_request';
     return { is: 'unavailable', reasons: [kind], is_down, is_spent: was_sent, cause };
   }
 }
 
-function readSaid({ text }: OutboundAnswer): unknown {
+function readJson({ text }: OutboundAnswer): unknown {
   try {
     return parseJson(text);
   } catch {

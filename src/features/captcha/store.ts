@@ -5,7 +5,7 @@ import { captchaWindows, usedCaptchas } from './tables.ts';
 
 const DELETED_AT_ONCE_MAX = 5_000;
 
-/** A client of a namespace, as far as requests identify it. */
+/** A client of a namespace, identified by its address, or by its network for IPv6. */
 export interface Connection {
   namespace_id: string;
   connection: string;
@@ -57,7 +57,7 @@ export async function releaseCaptcha(queries: Queries, captcha_id: string): Prom
 }
 
 /** Deletes a batch of windows and captchas that expired before a moment. Returns how many; more may remain. */
-export async function deleteOver(queries: Queries, before: Date): Promise<number> {
+export async function deleteExpired(queries: Queries, before: Date): Promise<number> {
   const windows = await queries.execute(sql`
     delete from ${captchaWindows} where (namespace_id, connection) in (
       select namespace_id, connection from ${captchaWindows}

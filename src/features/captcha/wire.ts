@@ -6,17 +6,17 @@ const ClientResponse = Type.Object(
   {
     client_response: Type.String({
       maxLength: CLIENT_RESPONSE_LENGTH_MAX,
-      description: 'What the provider gave to the client for solving it.',
+      description: 'The response that the client got from the provider for solving the captcha.',
     }),
   },
   { title: 'CaptchaClientResponse' },
 );
 
-/** The providers, the one that clients are told of first. */
+/** The providers, in order of preference. */
 export const PROVIDERS = ['hcaptcha', 'turnstile', 'pow'] as const;
 export type ProviderName = (typeof PROVIDERS)[number];
 
-/** A captcha that was solved, as it comes with a request for seats. */
+/** A solved captcha, as a request for seats carries it. */
 export const Captcha = Type.Object(
   {
     hcaptcha: Type.Optional(ClientResponse),
@@ -27,31 +27,33 @@ export const Captcha = Type.Object(
 );
 export type Captcha = Static<typeof Captcha>;
 
-/** What a captcha came to, as a receipt says it. */
+/** The result of the captcha check, as receipts show it. */
 export const CaptchaDecision = Type.Object(
   {
     decision: Type.Union(
       [
-        Type.Literal('solved', { description: 'The provider accepts it.' }),
-        Type.Literal('solved_before', { description: 'One was solved from the same place, not too long ago.' }),
-        Type.Literal('let_through', { description: 'The provider could not be asked, and that is not to matter.' }),
-        Type.Literal('required', { description: 'None came, and one was needed.' }),
-        Type.Literal('refused', { description: 'The provider, or something that is checked here, says no.' }),
-        Type.Literal('unavailable', { description: 'The provider could not be asked.' }),
+        Type.Literal('solved', { description: 'The request had a captcha, and its provider accepted it.' }),
+        Type.Literal('solved_before', { description: 'A captcha was solved from this address recently.' }),
+        Type.Literal('let_through', {
+          description: 'The provider was unavailable, and the service is set to let requests pass then.',
+        }),
+        Type.Literal('required', { description: 'The request had no captcha and needed one.' }),
+        Type.Literal('refused', { description: 'The provider or the service rejected the captcha.' }),
+        Type.Literal('unavailable', { description: 'The provider was unavailable.' }),
       ],
-      { title: 'CaptchaOutcome', description: 'Why there was a seat, or none.' },
+      { title: 'CaptchaOutcome', description: 'Why the request passed the captcha check, or did not.' },
     ),
     provider: Type.Optional(oneOf('CaptchaProvider', PROVIDERS)),
-    reasons: Type.Optional(Type.Array(Type.String(), { description: "The provider's codes, or what was wrong here." })),
+    reasons: Type.Optional(Type.Array(Type.String(), { description: "The provider's codes, or the service's own." })),
   },
   {
     title: 'CaptchaDecision',
-    description: 'Not there when the version asks for no captcha, or another refusal came first.',
+    description: 'Absent if the version requires no captcha, or the request was refused before the check.',
   },
 );
 export type CaptchaDecision = Static<typeof CaptchaDecision>;
 
-/** A challenge as clients of ALTCHA's protocol (version 2) take it. */
+/** A challenge of ALTCHA's protocol, version 2. */
 export const Challenge = Type.Object(
   {
     parameters: Type.Object({
@@ -60,18 +62,18 @@ export const Challenge = Type.Object(
       data: Type.Object({ challenge_id: Type.String(), namespace_id: Type.String() }),
       expiresAt: Type.Integer({ description: 'Seconds since 1970.' }),
       keyLength: Type.Integer({ description: 'Bytes.' }),
-      keyPrefix: Type.String({ description: 'What the key of the right number begins with, in hexadecimal.' }),
+      keyPrefix: Type.String({ description: 'The first bytes of the key of the right number, in hexadecimal.' }),
       keySignature: Type.String(),
       nonce: Type.String(),
       salt: Type.String(),
     }),
     signature: Type.String(),
   },
-  { description: 'To be solved by a client of ALTCHA (proof of work, version 2), or as docs/captcha.md says.' },
+  { description: 'Solve it with a client of ALTCHA (proof of work, version 2), or as docs/captcha.md describes.' },
 );
 export type Challenge = Static<typeof Challenge>;
 
-/** What a client hands in, after decoding: the challenge as it was, and its solution. */
+/** A decoded response of a client: the unchanged challenge and its solution. */
 export const SolvedChallenge = Type.Object({
   challenge: Challenge,
   solution: Type.Object({ counter: Type.Integer({ minimum: 0 }), derivedKey: Type.String() }),

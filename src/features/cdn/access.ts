@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
-import type { Visit } from '../../platform/http/app.ts';
+import type { Visit } from '../../platform/http/site.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
 import { networkOf } from '../../platform/networks.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { createTurns } from './turns.ts';
 
 /**
- * bcrypt uses only this many bytes. Programs that make hashes truncate or hash a longer password, so longer ones are
- * not compared.
+ * bcrypt uses only this many bytes. Tools differ in what they do with a longer password (some truncate it, some hash it
+ * first), so longer ones are refused.
  */
 const PASSWORD_BYTES_MAX = 72;
 const REMEMBERED_MAX = 10_000;
@@ -42,7 +42,7 @@ export function createAccess(namespaces: Namespaces) {
     // A changed password or user has another key, so cached results stay correct.
     const key = Bun.SHA256.hash(JSON.stringify([namespace_id, given.user, given.password, hash]), 'base64');
     if (known && admitted.has(key)) return true;
-    const address = networkOf(visit.address());
+    const address = networkOf(visit.address);
     const is_same = await share(`${key} ${address}`, async () => {
       await visit.count(COMPARISONS, namespace_id);
       return await takeTurn({ site: namespace_id, address }, () => Bun.password.verify(given.password, hash));
@@ -78,8 +78,8 @@ function readCredentials(authorization: string | null): SiteUser | undefined {
 }
 
 /**
- * Returns the user whose hash an unknown user is compared with. It is the same one each time, so that the duration does
- * not reveal which users exist, even with hashes of different costs.
+ * Returns the user whose hash is compared in place of an unknown user's, so that the duration of an answer does not
+ * reveal which users exist. A name always gets the same one, because hashes differ in cost.
  */
 function chooseDecoy(user: string, users: SiteUser[]): SiteUser | undefined {
   return users[Number(Bun.hash(user) % BigInt(Math.max(1, users.length)))];

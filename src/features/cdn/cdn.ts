@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import parseRange from 'range-parser';
 import type { Events } from '../../platform/events.ts';
 import { addVary } from '../../platform/http/answers.ts';
-import type { Visit } from '../../platform/http/app.ts';
+import type { Site, Visit } from '../../platform/http/site.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { inOneMinute } from '../../platform/limits/limit.ts';
 import type { Games } from '../games/games.ts';
@@ -32,7 +32,11 @@ const COMPRESSED_BYTES_MAX = 1024 ** 3;
 /** At most half of the processors compress. */
 const COMPRESSED_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
 
-interface CdnDependencies {
+interface CdnSettings {
+  sites_domain: string;
+}
+
+interface CdnDependencies extends CdnSettings {
   events: Events;
   games: Games;
   namespaces: Namespaces;
@@ -40,14 +44,13 @@ interface CdnDependencies {
   sites: Sites;
   uploads: Uploads;
   transfers: Transfers;
-  sites_domain: string;
   /** Directory of compressed files; emptied at each start. */
   directory: string;
 }
 
 export type Cdn = Awaited<ReturnType<typeof openCdn>>;
 
-/** Opens the server of sites. Each has its own host names, so that no page of a site shares the API's origin. */
+/** Opens the CDN, which serves sites. Each site has its own host names, so that none shares the API's origin. */
 export async function openCdn(dependencies: CdnDependencies) {
   const { namespaces, versions, sites, uploads, transfers } = dependencies;
   const hosts = createHosts(dependencies);
@@ -56,7 +59,7 @@ export async function openCdn(dependencies: CdnDependencies) {
     ...{ bytes_max: COMPRESSED_BYTES_MAX, at_once: COMPRESSED_AT_ONCE },
   });
   const access = createAccess(namespaces);
-  // A version never changes.
+  // Entries stay correct, because a version never changes.
   const custom = new LRUCache<string, [string, string][]>({ max: REMEMBERED_HEADERS_MAX });
 
   /** Returns the custom headers of a file. Matches each path once, because globs can be costly. */
@@ -73,10 +76,10 @@ export async function openCdn(dependencies: CdnDependencies) {
     const { request } = visit;
     await visit.count(REQUESTS, namespace.namespace_id);
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return plain(405, 'A site is only read.', { allow: 'GET, HEAD' });
+      return plain(405, 'A site can only be read: send GET or HEAD.', { allow: 'GET, HEAD' });
     }
     if (!(await access.admits(namespace, visit))) {
-      return plain(401, 'This site asks for a user and password.', {
+      return plain(401, 'This site requires a user and password.', {
         'www-authenticate': 'Basic realm="site", charset="UTF-8"',
       });
     }
@@ -94,9 +97,10 @@ export async function openCdn(dependencies: CdnDependencies) {
   }
 
   async function send(
-    { request, address }: Visit,
+    visit: Visit,
     { path, file, upload_id, custom }: { path: string; file: SiteFile; upload_id: string; custom: [string, string][] },
   ): Promise<Response> {
+    const { request } = visit;
     const content_type = contentTypeOf(path, file.content_type);
     const { content_length, file_number } = file;
     // Files of a complete upload never change, so their location identifies their bytes.
@@ -141,27 +145,31 @@ export async function openCdn(dependencies: CdnDependencies) {
     if (range) headers.set('content-range', `bytes ${range.start}-${range.end}/${content_length}`);
     const status = range ? 206 : 200;
     if (request.method === 'HEAD') return new Response(null, { status, headers });
-    const content = await transfers.download(address(), request.signal, () => read(range));
+    const content = await transfers.download(visit.address, request.signal, () => read(range));
     return new Response(content, { status, headers });
   }
 
   return {
-    /** Answers a request to a site; undefined if its host is the API's. */
-    async respond(visit: Visit): Promise<Response | undefined> {
-      const { is_site, namespace_id } = await hosts.resolve(hostnameOf(visit.request.url));
+    /** Returns the site at the host of a URL; undefined if the host is the API's. */
+    async find(url: string): Promise<Site | undefined> {
+      const { is_site, namespace_id } = await hosts.resolve(hostnameOf(url));
       if (!is_site) return undefined;
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
-      return namespace ? await show(visit, namespace) : plain(404, 'There is no site under this name.');
+      if (!namespace) return { respond: async () => plain(404, 'There is no site under this name.') };
+      return { respond: (visit) => show(visit, namespace) };
     },
-    /** Returns the namespace whose pages need no token, by the origin of the page (specification: tokenless). */
+    /**
+     * Returns the namespace that requests from a page may use without a token, by the page's origin (specification:
+     * tokenless authentication).
+     */
     async findByOrigin(origin: string): Promise<string | undefined> {
       if (!URL.canParse(origin)) return undefined;
       const { namespace_id } = await hosts.resolve(hostnameOf(origin));
       const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
       return namespace?.enable_domain_public_auth ? namespace.namespace_id : undefined;
     },
-    /** Returns the topics on which that result depends. */
-    newsOf: (origin: string, namespace_id: string) => [
+    /** Returns the topics to watch for changes of the result of `findByOrigin`. */
+    topicsOf: (origin: string, namespace_id: string) => [
       topics.siteHost(hostnameOf(origin)),
       topics.namespace(namespace_id),
     ],

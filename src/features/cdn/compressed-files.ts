@@ -8,13 +8,13 @@ import { LRUCache } from 'lru-cache';
 import type { Events } from '../../platform/events.ts';
 import type { Encoding } from './rules.ts';
 
-/** Of 11 levels. About as fast as gzip, with smaller files. */
+/** Of 11 levels, the one that is about as fast as gzip. Its files are smaller. */
 const BROTLI_QUALITY = 4;
 const FILES_MAX = 10_000;
 /** A request waits for the compression of files up to this size; larger ones are sent uncompressed meanwhile. */
 const WAITED_FOR_BYTES_MAX = 4 * 1024 ** 2;
 
-/** Marks a file whose compressed form is not smaller, or exceeds the whole cache. */
+/** Marks a file to send uncompressed: compression does not make it smaller, or the result is larger than the cache. */
 const NOT_WORTH_IT = 'not worth it';
 
 /** A file of a complete upload, which never changes. */
@@ -36,7 +36,7 @@ interface CompressedFilesOptions {
   directory: string;
   /** Bytes of all files together; the least recently used are removed first. */
   bytes_max: number;
-  /** Maximum of concurrent compressions; each takes a thread and about 13 MB. */
+  /** Maximum number of concurrent compressions; each takes a thread and about 13 MB. */
   at_once: number;
   events: Events;
 }

@@ -38,7 +38,7 @@ export function createHosts({ games, namespaces, sites_domain }: HostsDependenci
       if (hostname.endsWith(suffix) && !reserved_hosts.isOwn(hostname)) {
         return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length)) };
       }
-      // Holds even if an older release gave the name to a namespace.
+      // A reserved host stays the API's, even if an earlier release let a namespace have it as its domain.
       const is_reserved = reserved_hosts.isReserved(hostname);
       const namespace_id = is_reserved ? undefined : await namespaces.cdn.findByDomain(hostname);
       return { is_site: namespace_id !== undefined, namespace_id };

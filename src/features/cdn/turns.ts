@@ -3,36 +3,36 @@ import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
 
 export interface TurnLimits {
-  /** Maximum of concurrent tasks. */
+  /** Maximum number of concurrent tasks. */
   at_once: number;
-  /** Maximum of waiting tasks of one visitor, of visitors of one site, and of sites. */
+  /** Maximum length of each queue: the tasks of a visitor, the visitors of a site, and the sites. */
   waiting_max: number;
   /** Time after which a waiting task is given up. */
   wait_ms: number;
 }
 
-/** Maximum of lanes; each takes a few hundred bytes. */
-const LANES_MAX = 10_000;
+/** Bulkheads of visitors and sites; each takes a few hundred bytes. */
+const BULKHEADS_MAX = 10_000;
 
-/** The address and the site of a task. */
+/** The site and the address of the visitor that a task belongs to. */
 interface Visitor {
   site: string;
   address: string;
 }
 
 /**
- * Runs tasks in fair turns: one task of each visitor waits among those of its site, and one of each site among all. So
- * neither a visitor nor a site with many tasks delays the others. Throws CDN_BUSY for a task that cannot wait or has
- * waited too long.
+ * Runs tasks in fair turns: each visitor has one task in the queue of the site, and each site one in the queue of all
+ * sites. So neither a visitor nor a site with many tasks delays the others. Throws CDN_BUSY for a task if a queue is full
+ * or the task has waited too long.
  */
 export function createTurns({ at_once, waiting_max, wait_ms }: TurnLimits) {
   const all = bulkhead(at_once, waiting_max);
-  const lanes = new LRUCache<string, IPolicy>({ max: LANES_MAX });
+  const bulkheads = new LRUCache<string, IPolicy>({ max: BULKHEADS_MAX });
 
-  function laneOf(name: string): IPolicy {
-    const lane = lanes.get(name) ?? bulkhead(1, waiting_max);
-    lanes.set(name, lane);
-    return lane;
+  function bulkheadOf(name: string): IPolicy {
+    const found = bulkheads.get(name) ?? bulkhead(1, waiting_max);
+    bulkheads.set(name, found);
+    return found;
   }
 
   return async function takeTurn<Result>({ site, address }: Visitor, work: () => Promise<Result>): Promise<Result> {
@@ -47,7 +47,7 @@ export function createTurns({ at_once, waiting_max, wait_ms }: TurnLimits) {
       return work();
     };
     try {
-      const turn = wrap(laneOf(`${site} ${address}`), laneOf(site), all).execute(begin, waiting.signal);
+      const turn = wrap(bulkheadOf(`${site} ${address}`), bulkheadOf(site), all).execute(begin, waiting.signal);
       return await Promise.race([turn, gaveUp]);
     } catch (error) {
       const is_refused = error instanceof BulkheadRejectedError || error instanceof TaskCancelledError;

@@ -13,7 +13,7 @@ export type Datacenter = DatacenterRow;
 /** Stands in for the id of a datacenter that no longer exists. */
 export const UNKNOWN_REGION = '00000000-0000-0000-0000-000000000000';
 
-interface DatacentersDependencies {
+export interface DatacentersDependencies {
   database: Database;
   clock: Clock;
   feed: Feed;

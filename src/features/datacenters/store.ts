@@ -7,7 +7,7 @@ import { type DatacenterRow, datacenters } from './tables.ts';
 
 const DATACENTERS_MAX = 1_000;
 
-/** Inserts or updates the row of a slug. Announces nothing if the row is unchanged. */
+/** Inserts or updates the row of a slug. Notifies watchers only if the row changed. */
 export async function upsertDatacenter(tx: Tx, row: DatacenterRow): Promise<DatacenterRow> {
   const { slug, name, latitude, longitude } = row;
   const [known] = await tx.select().from(datacenters).where(eq(datacenters.slug, slug));
@@ -19,7 +19,7 @@ export async function upsertDatacenter(tx: Tx, row: DatacenterRow): Promise<Data
     .values(row)
     .onConflictDoUpdate({ target: datacenters.slug, set: { name, latitude, longitude } })
     .returning();
-  assert(kept, 'an upsert gives its row');
+  assert(kept, 'an upsert returns its row');
   return kept;
 }
 

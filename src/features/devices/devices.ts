@@ -9,12 +9,15 @@ import { topics } from '../topics.ts';
 import { insertLink, selectLink } from './store.ts';
 import type { DeviceLink, PreparedLink } from './wire.ts';
 
-interface DevicesDependencies {
+interface DevicesSettings {
+  public_url: string;
+}
+
+export interface DevicesDependencies extends DevicesSettings {
   database: Database;
   clock: Clock;
   tokens: Tokens;
   games: Games;
-  public_url: string;
 }
 
 export type Devices = ReturnType<typeof createDevices>;
@@ -48,12 +51,13 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
       return { device_link_id, device_link_token, device_link_url };
     },
     /**
-     * Completes a link: grants its tool access to the game. Throws GAME_NOT_FOUND, TOKEN_ERROR or
+     * Completes a link, so that its tool gets a cloud token for the game. Throws GAME_NOT_FOUND, TOKEN_ERROR or
      * CLOUD_DEVICE_LINK_ALREADY_COMPLETE.
      */
     async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<void> {
       const { device_link_id } = await this.readToken(device_link_token);
       const { at } = await games.admitToken(caller, game_id);
+      // The tokens of earlier links have expired, so no tool asks for them.
       const expired = after(clock.now(), -LIFETIMES_MS.device_link);
       const row = { device_link_id, game_id, complete_ts: at };
       const is_new = await database.transact((tx) => insertLink(tx, row, expired));

@@ -13,7 +13,8 @@ export function deviceRoutes(devices: Devices) {
       '/cloud/devices/links',
       {
         operation: 'prepareDeviceLink',
-        summary: 'Prepares a link by which a tool gets a cloud token: open the URL, wait at GET.',
+        summary:
+          'Prepares a link by which a tool gets a cloud token: a person opens its URL, and the tool watches GET.',
         allow: 'anyone',
         body: Empty,
         response: PreparedLink,
@@ -24,7 +25,7 @@ export function deviceRoutes(devices: Devices) {
       '/cloud/devices/links',
       {
         operation: 'getDeviceLink',
-        summary: 'The cloud token of a link, once a person has completed it. The token in the query is the permission.',
+        summary: 'Returns the cloud token of a link once a person has completed it. Needs only the token in the query.',
         allow: 'anyone',
         query: LinkQuery,
         response: DeviceLink,

@@ -4,16 +4,19 @@ import { deleteTopics, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type DeviceLinkRow, deviceLinks } from './tables.ts';
 
-/** Completes a link once and deletes links whose tokens expired before a moment. Returns false if it was complete. */
-export async function insertLink(tx: Tx, row: DeviceLinkRow, forget_before: Date): Promise<boolean> {
+/**
+ * Inserts a completed link, and deletes links completed before `delete_before`. Returns false if the link was completed
+ * earlier.
+ */
+export async function insertLink(tx: Tx, row: DeviceLinkRow, delete_before: Date): Promise<boolean> {
   await touch(tx, [topics.deviceLink(row.device_link_id)]);
-  const forgotten = await tx
+  const deleted = await tx
     .delete(deviceLinks)
-    .where(lt(deviceLinks.complete_ts, forget_before))
+    .where(lt(deviceLinks.complete_ts, delete_before))
     .returning({ device_link_id: deviceLinks.device_link_id });
   await deleteTopics(
     tx,
-    forgotten.map(({ device_link_id }) => topics.deviceLink(device_link_id)),
+    deleted.map(({ device_link_id }) => topics.deviceLink(device_link_id)),
   );
   const rows = await tx.insert(deviceLinks).values(row).onConflictDoNothing().returning();
   return rows.length > 0;

@@ -11,7 +11,7 @@ export const PreparedLink = Type.Object({
 export type PreparedLink = Static<typeof PreparedLink>;
 
 export const DeviceLink = Type.Object({
-  cloud_token: Type.Optional(Type.String({ description: 'There when the link is complete.' })),
+  cloud_token: Type.Optional(Type.String({ description: 'Present once the link is complete.' })),
 });
 export type DeviceLink = Static<typeof DeviceLink>;
 

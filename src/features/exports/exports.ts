@@ -10,7 +10,7 @@ const LOGS_PATH = '/exports/lobby-logs.csv';
 
 type Stream = 'std_out' | 'std_err';
 
-interface ExportsDependencies {
+export interface ExportsDependencies {
   lobbies: Lobbies;
   servers: Servers;
   links: SignedLinks;
@@ -19,9 +19,9 @@ interface ExportsDependencies {
 export type Exports = ReturnType<typeof createExports>;
 
 /**
- * Creates the use cases of exports: tables as CSV (RFC 4180) with cells that a spreadsheet would run as formulas
- * disarmed. A token gets a link that lasts an hour. Rows are read while they are sent, so a million rows need the
- * memory of one page.
+ * Creates the use cases of exports: tables as CSV (RFC 4180), in which cells that a spreadsheet would run as formulas are
+ * escaped. A caller gets a link, which is valid for an hour. Rows are read while they are sent, so a million rows need
+ * the memory of one page.
  */
 export function createExports({ lobbies, servers, links }: ExportsDependencies) {
   return {
@@ -31,15 +31,16 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
       return links.sign(HISTORY_PATH, { game_id, start: String(start), end: String(end) });
     },
     /** Returns a link to the log of a lobby's server. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
-    async lobbyLogsLink(place: { game_id: string; lobby_id: string }, stream: Stream): Promise<string> {
-      return links.sign(LOGS_PATH, { server_id: await lobbies.serverOf(place), stream });
+    async lobbyLogsLink(lobby: { game_id: string; lobby_id: string }, stream: Stream): Promise<string> {
+      return links.sign(LOGS_PATH, { server_id: await lobbies.serverOf(lobby), stream });
     },
-    /** Returns the table of a link. Throws LINK_INVALID. */
+    /** Returns the lobby history that a link is for. Throws LINK_INVALID. */
     lobbyHistory(url: string): ReadableStream<Uint8Array> {
       const parameters = links.verify(url);
       const window = { start: Number(parameters.get('start')), end: Number(parameters.get('end')) };
       return toCsv([...HISTORY_COLUMNS], historyRows(parameters.get('game_id') ?? '', window));
     },
+    /** Returns the log that a link is for. Throws LINK_INVALID. */
     lobbyLogs(url: string): ReadableStream<Uint8Array> {
       const parameters = links.verify(url);
       const stream = parameters.get('stream') === 'std_err' ? 'std_err' : 'std_out';

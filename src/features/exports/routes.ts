@@ -7,19 +7,19 @@ import type { Exports } from './exports.ts';
 const LOBBIES = '/cloud/games/:game_id/matchmaker/lobbies';
 const HistoryBody = Type.Object({ query_start: ANY_U64, query_end: ANY_U64 });
 const LogsBody = Type.Object({ stream: LogStream });
-const LinkAnswer = Type.Object({ url: Type.String({ description: 'Of a CSV file; good for an hour.' }) });
+const LinkAnswer = Type.Object({ url: Type.String({ description: 'The address of a CSV file; valid for an hour.' }) });
 
 export function exportRoutes(exports: Exports) {
-  const asking = { allow: ['identity', 'cloud'], access: 'read', response: LinkAnswer } as const;
-  const fetching = { allow: 'anyone', is_page: true, errors: ['LINK_INVALID'] } as const;
+  const link_options = { allow: ['identity', 'cloud'], access: 'read', response: LinkAnswer } as const;
+  const file_options = { allow: 'anyone', is_page: true, errors: ['LINK_INVALID'] } as const;
   return [
     route(
       'POST',
       `${LOBBIES}/export-history`,
       {
         operation: 'exportLobbyHistory',
-        ...asking,
-        summary: 'A link to the history of the lobbies that ran in a window of time (Unix milliseconds).',
+        ...link_options,
+        summary: 'Returns a link to the history of the lobbies that ran in a window of time (Unix milliseconds).',
         body: HistoryBody,
         errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR'],
       },
@@ -32,17 +32,17 @@ export function exportRoutes(exports: Exports) {
       `${LOBBIES}/:lobby_id/logs/export`,
       {
         operation: 'exportLobbyLogs',
-        ...asking,
-        summary: "A link to the log of a lobby's server.",
+        ...link_options,
+        summary: "Returns a link to the log of a lobby's server.",
         body: LogsBody,
         errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
       async ({ params, body }) => ({ url: await exports.lobbyLogsLink(params, body.stream) }),
     ),
-    route('GET', '/exports/lobby-history.csv', { ...fetching, summary: 'A lobby history.' }, async ({ request }) =>
+    route('GET', '/exports/lobby-history.csv', { ...file_options, summary: 'A lobby history.' }, async ({ request }) =>
       csv(exports.lobbyHistory(request.url), 'lobby-history.csv'),
     ),
-    route('GET', '/exports/lobby-logs.csv', { ...fetching, summary: 'The log of a server.' }, async ({ request }) =>
+    route('GET', '/exports/lobby-logs.csv', { ...file_options, summary: 'The log of a server.' }, async ({ request }) =>
       csv(exports.lobbyLogs(request.url), 'lobby-logs.csv'),
     ),
   ];

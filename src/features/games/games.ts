@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Tenants } from '../../platform/http/pipeline.ts';
+import type { Tenants } from '../../platform/http/authorization.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { IssueOptions, Tokens } from '../../platform/tokens/tokens.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
@@ -26,7 +26,12 @@ import { toGame, toGameProfile, toGameSummary } from './wire.ts';
 const NAME_ID_ATTEMPTS = 8;
 const NAME_ID_TAKEN: ContentProblem = { path: ['name-id', 'not-unique'] };
 
-interface GamesDependencies {
+interface GamesSettings {
+  public_url: string;
+  sites_domain: string;
+}
+
+export interface GamesDependencies extends GamesSettings {
   database: Database;
   clock: Clock;
   tokens: Tokens;
@@ -36,8 +41,6 @@ interface GamesDependencies {
   namespaces: Namespaces;
   versions: Versions;
   datacenters: Datacenters;
-  public_url: string;
-  sites_domain: string;
 }
 
 /** The id and the time of a token that is about to be issued. */
@@ -52,7 +55,7 @@ interface WantedGame {
 
 export type Games = ReturnType<typeof createGames>;
 
-/** A watched game with its group, which never changes. */
+/** A game and its group, which never changes. */
 type OwnedGame = Pick<GameRow, 'game_id' | 'developer_group_id'>;
 
 const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
@@ -92,25 +95,25 @@ export function createGames(dependencies: GamesDependencies) {
      * Hides which games exist: throws GAME_NOT_FOUND for foreign and missing ones alike, and GAME_ENVIRONMENT_NOT_FOUND
      * for a namespace of another game.
      */
-    async admit(caller, { game_id, namespace_id }) {
+    async authorize(caller, { game_id, namespace_id }) {
       if (!(await hasAccess(caller, game_id, namespace_id))) throw new ServiceError('GAME_NOT_FOUND', {});
       if (namespace_id === undefined) return;
       const namespace = await namespaces.find(namespace_id);
       if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});
     },
-    authenticate: standing.authenticate,
-    newsOf: standing.newsOf,
+    requireNotRevoked: standing.requireNotRevoked,
+    topicsOf: standing.topicsOf,
   };
 
   /** Inserts a game with a first version and the namespaces prod and staging, in one transaction. */
   async function insert({ display_name, developer_group_id }: WantedGame, name_id: string): Promise<string> {
     return await database.transact(async (tx) => {
       const game_id = crypto.randomUUID();
-      const watchers = await groups.lockMembers(tx, developer_group_id);
+      const member_ids = await groups.lockMembers(tx, developer_group_id);
       const pictures = { logo_upload_id: null, banner_upload_id: null };
       const names = { game_id, name_id, display_name, developer_group_id };
       const row = { ...names, ...pictures, create_ts: clock.now(), tokens_not_before: null, player_count: 0 };
-      await store.insertGame(tx, row, watchers);
+      await store.insertGame(tx, row, member_ids);
       const { version_id } = await versions.createFirst(tx, game_id);
       await namespaces.createWith(tx, { game_id, version_id, name_id: 'prod', display_name: 'Production' });
       await namespaces.createWith(tx, { game_id, version_id, name_id: 'staging', display_name: 'Staging' });
@@ -216,14 +219,14 @@ export function createGames(dependencies: GamesDependencies) {
     async setPicture(
       tx: Tx,
       game_id: string,
-      place: 'logo_upload_id' | 'banner_upload_id',
+      column: 'logo_upload_id' | 'banner_upload_id',
       upload_id: string,
     ): Promise<string | null> {
       const { developer_group_id } = await get(game_id, tx);
-      const members = await groups.lockMembers(tx, developer_group_id);
+      const member_ids = await groups.lockMembers(tx, developer_group_id);
       const before = await get(game_id, tx);
-      await store.updateGame(tx, game_id, { [place]: upload_id }, members);
-      return before[place];
+      await store.updateGame(tx, game_id, { [column]: upload_id }, member_ids);
+      return before[column];
     },
     /** Issues a token for tools that deploy a game. `made` comes from `admitToken`. */
     createCloudToken: (game_id: string, made: MadeToken) => tokens.issue({ kind: 'cloud', game_id }, { made }),
@@ -241,7 +244,7 @@ export function createGames(dependencies: GamesDependencies) {
         if (caller.kind === 'cloud') requireIssuedSince(tokens_not_before, caller.issued_at);
         return tokens_not_before && tokens_not_before > now ? tokens_not_before : now;
       });
-      await tenants.admit(caller, { game_id }, 'write');
+      await tenants.authorize(caller, { game_id }, 'write');
       return { token_id: crypto.randomUUID(), at };
     },
     /** Revokes the cloud and service tokens of a group's games when the transaction commits. */

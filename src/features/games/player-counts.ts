@@ -4,7 +4,7 @@ import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { Groups } from '../groups/groups.ts';
 import * as store from './store.ts';
 
-/** Those who watch a game are woken by its players as often at most. */
+/** Minimum time between two changes of a game's count, each of which wakes the watchers of the game. */
 const EVERY_MS = 5_000;
 
 interface PlayerCountsDependencies {
@@ -16,18 +16,18 @@ interface PlayerCountsDependencies {
 }
 
 /**
- * Keeps `total_player_count` of games. It is a column that is brought up to date now and then, so that no seat waits for
- * its game's row, and each count that is shown has an index of its own.
+ * Starts the loop that updates `total_player_count`, a column of games. Seats do not update it themselves, because all
+ * seats of a game would wait for its row.
  */
 export function startPlayerCounts(dependencies: PlayerCountsDependencies, signal: AbortSignal): Loop {
   const { database, events, groups, countPlayers } = dependencies;
 
   async function update(developer_group_id: string, counts: ReadonlyMap<string, number>): Promise<void> {
     await database.transact(async (tx) => {
-      const watchers = await groups.lockMembers(tx, developer_group_id);
-      // Another process may have done it meanwhile.
+      const member_ids = await groups.lockMembers(tx, developer_group_id);
+      // Another process may have updated the counts meanwhile.
       const miscounted = await store.selectMiscounted(tx, counts, developer_group_id);
-      if (miscounted.length > 0) await store.updatePlayerCounts(tx, miscounted, watchers);
+      if (miscounted.length > 0) await store.updatePlayerCounts(tx, miscounted, member_ids);
     });
   }
 

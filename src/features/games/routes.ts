@@ -51,7 +51,7 @@ export function gameRoutes(games: Games) {
       '/cloud/games/:game_id',
       {
         operation: 'getGame',
-        summary: 'A game with its namespaces, versions and regions.',
+        summary: 'Returns a game with its namespaces, versions and regions.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: wire.GameAnswer,
@@ -96,7 +96,7 @@ export function gameRoutes(games: Games) {
       '/portal/games/:game_name_id/profile',
       {
         operation: 'getGameProfile',
-        summary: 'A game as players see it, by its name id.',
+        summary: 'Returns a game as players see it, by its name id.',
         allow: ['identity', 'public'],
         free_params: ['game_name_id'],
         response: wire.GameProfileAnswer,

@@ -57,7 +57,7 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
 
   return {
     /** Throws TOKEN_REVOKED. */
-    authenticate(caller: Caller): MaybePromise<void> {
+    requireNotRevoked(caller: Caller): MaybePromise<void> {
       switch (caller.kind) {
         case 'identity':
           return requireIdentity(caller.identity_id);
@@ -68,8 +68,8 @@ export function createStanding({ database, feed, identities, namespaces }: Stand
         default:
       }
     },
-    /** Returns the topics on which the result of `authenticate` and a person's memberships depend. */
-    newsOf(caller: Caller): MaybePromise<readonly string[]> {
+    /** Returns the topics on which the result of `requireNotRevoked` and a person's memberships depend. */
+    topicsOf(caller: Caller): MaybePromise<readonly string[]> {
       switch (caller.kind) {
         case 'identity':
           return [topics.gamesOf(caller.identity_id), topics.identity(caller.identity_id)];

@@ -7,40 +7,45 @@ import { type GameRow, games } from './tables.ts';
 
 const GAMES_MAX = 1_000;
 
-/** Inserts a game. `watchers`: the identities whose list of games shows it. */
-export async function insertGame(tx: Tx, row: GameRow, watchers: string[]): Promise<void> {
-  await touch(tx, [topics.game(row.game_id), ...watchers.map(topics.gamesOf)]);
+/** Inserts a game. `member_ids`: the members of its group, whose lists of games change. */
+export async function insertGame(tx: Tx, row: GameRow, member_ids: string[]): Promise<void> {
+  await touch(tx, [topics.game(row.game_id), ...member_ids.map(topics.gamesOf)]);
   await tx.insert(games).values(row);
 }
 
-/** Updates a game. `watchers`: the identities whose list of games shows it. */
-export async function updateGame(tx: Tx, game_id: string, values: Partial<GameRow>, watchers: string[]): Promise<void> {
-  await touch(tx, [topics.game(game_id), ...watchers.map(topics.gamesOf)]);
+/** Updates a game. `member_ids`: the members of its group, whose lists of games change. */
+export async function updateGame(
+  tx: Tx,
+  game_id: string,
+  values: Partial<GameRow>,
+  member_ids: string[],
+): Promise<void> {
+  await touch(tx, [topics.game(game_id), ...member_ids.map(topics.gamesOf)]);
   await tx.update(games).set(values).where(eq(games.game_id, game_id));
 }
 
-/** A game whose players are not as many as its row says. */
+/** A game whose row has an outdated number of players, with the current number. */
 export type Miscounted = Pick<GameRow, 'game_id' | 'developer_group_id' | 'player_count'>;
 
-/** Some of the games, of one group where one is named, whose number of players is another by now, with the new number. */
+/** Returns a batch of the games whose row has an outdated number of players; only those of a group if one is given. */
 export async function selectMiscounted(
   queries: Queries,
   counts: ReadonlyMap<string, number>,
   developer_group_id?: string,
 ): Promise<Miscounted[]> {
-  const are_meant = developer_group_id === undefined ? sql`true` : sql`g.developer_group_id = ${developer_group_id}`;
+  const is_in_group = developer_group_id === undefined ? sql`true` : sql`g.developer_group_id = ${developer_group_id}`;
   return await queries.execute<Miscounted & Record<string, unknown>>(sql`
     select game_id, g.developer_group_id, coalesce(counted.player_count, 0) as player_count
     from ${games} g
     left join unnest(${sql.param([...counts.keys()])}::uuid[], ${sql.param([...counts.values()])}::int[])
       as counted (game_id, player_count) using (game_id)
-    where g.player_count <> coalesce(counted.player_count, 0) and ${are_meant}
+    where g.player_count <> coalesce(counted.player_count, 0) and ${is_in_group}
     order by game_id limit ${GAMES_MAX}`);
 }
 
-/** `watchers`: the identities whose lists of games show them. */
-export async function updatePlayerCounts(tx: Tx, counted: Miscounted[], watchers: string[]): Promise<void> {
-  await touch(tx, [...counted.map(({ game_id }) => topics.game(game_id)), ...watchers.map(topics.gamesOf)]);
+/** Updates the player counts of games of one group. `member_ids`: the members of the group, whose lists change. */
+export async function updatePlayerCounts(tx: Tx, counted: Miscounted[], member_ids: string[]): Promise<void> {
+  await touch(tx, [...counted.map(({ game_id }) => topics.game(game_id)), ...member_ids.map(topics.gamesOf)]);
   const [ids, counts] = [counted.map(({ game_id }) => game_id), counted.map(({ player_count }) => player_count)];
   await tx.execute(sql`
     update ${games} set player_count = counted.player_count
@@ -53,7 +58,7 @@ export async function selectGame(queries: Queries, game_id: string): Promise<Gam
   return row;
 }
 
-/** Returns a game and locks it against changes until the transaction ends. */
+/** Returns a game and locks it against changes until the transaction ends. Others may lock it at the same time. */
 export async function shareGame(tx: Tx, game_id: string): Promise<GameRow | undefined> {
   const [row] = await tx.select().from(games).where(eq(games.game_id, game_id)).for('share');
   return row;
@@ -65,17 +70,17 @@ export async function revokeTokens(
   which: Pick<GameRow, 'game_id'> | Pick<GameRow, 'developer_group_id'>,
   clock: Clock,
 ): Promise<void> {
-  const are_meant =
+  const is_selected =
     'game_id' in which ? eq(games.game_id, which.game_id) : eq(games.developer_group_id, which.developer_group_id);
-  const names = sql`select 'game:' || ${games.game_id} from ${games} where ${are_meant} order by ${games.game_id}`;
+  const names = sql`select 'game:' || ${games.game_id} from ${games} where ${is_selected} order by ${games.game_id}`;
   await tx.execute(sql`with ${bumpSelected(names, 'bumped')} select count(*) from bumped`);
-  await tx.execute(sql`select from ${games} where ${are_meant} order by ${games.game_id} for no key update`);
+  await tx.execute(sql`select from ${games} where ${is_selected} order by ${games.game_id} for no key update`);
   // Covers tokens whose creation this transaction waited for; token times have a precision of one millisecond.
   const moment = after(clock.now(), 1);
   await tx
     .update(games)
     .set({ tokens_not_before: sql`greatest(${games.tokens_not_before}, ${moment.toISOString()}::timestamptz)` })
-    .where(are_meant);
+    .where(is_selected);
 }
 
 export async function selectGameByName(queries: Queries, name_id: string): Promise<GameRow | undefined> {

@@ -9,7 +9,7 @@ import type { GameRow } from './tables.ts';
 
 const PlayerCount = Type.Integer({
   ...U32,
-  description: 'Players who have a seat, in all namespaces; brought up to date every 5 s.',
+  description: 'Players who have a seat, in all namespaces; updated every 5 s.',
 });
 
 export const GameNames = Type.Object({ display_name: Text, name_id: Type.Optional(Text) });
@@ -17,7 +17,9 @@ export const GameNames = Type.Object({ display_name: Text, name_id: Type.Optiona
 export const CreateGameBody = Type.Object({
   display_name: Text,
   developer_group_id: Uuid,
-  name_id: Type.Optional(Type.String({ ...Text, description: 'Not used: the name id is made from the display name.' })),
+  name_id: Type.Optional(
+    Type.String({ ...Text, description: 'Ignored: the name id is derived from the display name.' }),
+  ),
 });
 export const CreateGameAnswer = Type.Object({ game_id: Uuid });
 
@@ -51,14 +53,17 @@ export const Game = Type.Object(
 );
 export const GameAnswer = Type.Object({ game: Game });
 
+const HandleMembers = {
+  game_id: Uuid,
+  name_id: Type.String(),
+  display_name: Type.String(),
+  logo_url: Type.Optional(Type.String()),
+  banner_url: Type.Optional(Type.String()),
+  url: Type.String(),
+};
 const GameSummary = Type.Object(
   {
-    game_id: Uuid,
-    name_id: Type.String(),
-    display_name: Type.String(),
-    logo_url: Type.Optional(Type.String()),
-    banner_url: Type.Optional(Type.String()),
-    url: Type.String(),
+    ...HandleMembers,
     developer: GroupHandle,
     total_player_count: PlayerCount,
   },
@@ -71,12 +76,7 @@ export const GamesAnswer = Type.Object({
 
 const GameProfile = Type.Object(
   {
-    game_id: Uuid,
-    name_id: Type.String(),
-    display_name: Type.String(),
-    logo_url: Type.Optional(Type.String()),
-    banner_url: Type.Optional(Type.String()),
-    url: Type.String(),
+    ...HandleMembers,
     developer: GroupSummary,
     tags: Type.Array(Type.String()),
     description: Type.String(),
@@ -98,20 +98,20 @@ export const InspectAnswer = Type.Object({
   ]),
 });
 
-/** Where the service and the sites of games are. */
+/** The base addresses of the service and of games' sites. */
 interface Addresses {
   public_url: string;
   sites_domain: string;
 }
 
-/** The address of a game's site, as its namespace prod shows it. */
+/** Returns the address of the site of a game's namespace prod. */
 function toSiteUrl(name_id: string, { public_url, sites_domain }: Addresses): string {
   const url = new URL(public_url);
   url.hostname = `${name_id}.${sites_domain}`;
   return url.origin;
 }
 
-/** What Rivet has a fixed value for has it here too (field-behaviour 8.2), but for the players. */
+/** Returns a game as its developers see it. Members that Muster does not have are constants (field-behaviour 8.2). */
 export function toGame(
   row: GameRow,
   parts: Pick<Static<typeof Game>, 'namespaces' | 'versions'> & {
@@ -146,19 +146,20 @@ export function toGameSummary(
   group: { group_id: string; display_name: string; avatar_upload_id: string | null },
   { public_url, sites_domain }: Addresses,
 ): Static<typeof GameSummary> {
-  const { game_id, name_id, display_name } = row;
   return {
-    game_id,
-    name_id,
-    display_name,
-    ...toPictures(row, public_url),
-    url: toSiteUrl(name_id, { public_url, sites_domain }),
+    ...toHandle(row, { public_url, sites_domain }),
     developer: toGroupHandle(group, public_url),
     total_player_count: row.player_count,
   };
 }
 
-/** Addresses of a game's logo and banner, as far as it has them. */
+function toHandle(row: GameRow, { public_url, sites_domain }: Addresses) {
+  const { game_id, name_id, display_name } = row;
+  const url = toSiteUrl(name_id, { public_url, sites_domain });
+  return { game_id, name_id, display_name, ...toPictures(row, public_url), url };
+}
+
+/** Returns the addresses of a game's logo and banner, if it has them. */
 export function toPictures({ logo_upload_id, banner_upload_id }: GameRow, public_url: string) {
   return {
     ...(logo_upload_id ? { logo_url: `${public_url}/media/game-logo/${logo_upload_id}` } : {}),
@@ -166,19 +167,14 @@ export function toPictures({ logo_upload_id, banner_upload_id }: GameRow, public
   };
 }
 
-/** A game for everybody to see. What the field once had of platforms and leaderboards there is nothing of. */
+/** Returns a game as players see it. Muster has no tags, platforms or leaderboards of games, so those lists are empty. */
 export function toGameProfile(
   row: GameRow,
   group: CountedGroup,
   { public_url, sites_domain }: Addresses,
 ): Static<typeof GameProfile> {
-  const { game_id, name_id, display_name } = row;
   return {
-    game_id,
-    name_id,
-    display_name,
-    ...toPictures(row, public_url),
-    url: toSiteUrl(name_id, { public_url, sites_domain }),
+    ...toHandle(row, { public_url, sites_domain }),
     developer: toGroupSummary(group, false, public_url),
     tags: [],
     description: '',

@@ -11,7 +11,7 @@ import { createMembership, MEMBERS_MAX, requireOwner } from './membership.ts';
 import { type GroupChange, groupProblems } from './rules.ts';
 import * as store from './store.ts';
 import type { CountedGroup, GroupRow } from './tables.ts';
-import { type GroupProfile, type PeoplePage, toGroupProfile, toPerson } from './wire.ts';
+import { type GroupProfile, type PeoplePage, toGroupHandle, toGroupProfile, toPerson } from './wire.ts';
 
 export type { CountedGroup } from './tables.ts';
 
@@ -22,11 +22,14 @@ const PAGE_MAX = 64;
 
 export type Groups = ReturnType<typeof createGroups>;
 
-interface GroupsDependencies {
+interface GroupsSettings {
+  public_url: string;
+}
+
+export interface GroupsDependencies extends GroupsSettings {
   database: Database;
   clock: Clock;
   identities: Identities;
-  public_url: string;
   /** Revokes the cloud and service tokens of the group's games when the transaction commits. */
   revokeTokensOf(tx: Tx, group_id: string): Promise<void>;
 }
@@ -81,11 +84,11 @@ export function createGroups(dependencies: GroupsDependencies) {
   /** A page of one of a group's lists. Watchable. */
   const people: Watchable<PeopleQuery, PeoplePage> = {
     topics: ({ group_id }) => [topics.group(group_id)],
-    async read(sight) {
-      const group = await get(sight.group_id);
-      await requireListAccess(group, sight);
-      const limit = Math.min(sight.count ?? PAGE_DEFAULT, PAGE_MAX);
-      const listed = await selectPeople(queries, sight.list, group.group_id, { after: sight.anchor, limit });
+    async read(query) {
+      const group = await get(query.group_id);
+      await requireListAccess(group, query);
+      const limit = Math.min(query.count ?? PAGE_DEFAULT, PAGE_MAX);
+      const listed = await selectPeople(queries, query.list, group.group_id, { after: query.anchor, limit });
       const anchor = listed.length === limit ? listed.at(-1)?.identity_id : undefined;
       return { people: await describePeople(listed), anchor };
     },
@@ -197,9 +200,14 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Deletes a batch of invites that ended 30 days ago. Returns how many; more may remain. */
     forgetInvites: () => store.deleteEndedInvites(queries, after(clock.now(), -INVITES_KEPT_MS)),
     listOf: (identity_id: string) => store.selectGroupsOf(queries, identity_id),
+    /** Returns the groups of an identity as others see them. */
+    async handlesOf(identity_id: string) {
+      const its_groups = await store.selectGroupsOf(queries, identity_id);
+      return its_groups.map((group) => toGroupHandle(group, public_url));
+    },
     /** Returns the group's members and locks the list until the transaction ends. */
     lockMembers,
-    /** Returns the groups that list an identity. */
+    /** Returns the groups that list an identity as a member, as asking to join, or as banned. */
     groupsListing: store.selectGroupsListing,
     listed: store.selectListed,
     /** Returns whether an identity has the rights of a member. */

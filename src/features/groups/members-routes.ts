@@ -10,12 +10,13 @@ const OWNER_ERRORS = ['GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS'] as co
 const ADMISSION_ERRORS = ['GROUP_ALREADY_MEMBER', 'GROUP_FULL', 'GROUP_MEMBER_BANNED'] as const;
 
 /**
- * Limits guesses of codes. Counts by address because new identities are free, and refuses while the limiter is down.
+ * Limits guesses of codes. Counts by address, because a client can create new identities at no cost. Refuses all while
+ * the store of the limiter is unavailable.
  */
 const CONSUMING = perMinute('invites-consume', 2, { by: 'address', when_store_is_lost: 'refuse' });
 
-/** Limits previews of invites, by address like consuming one: players look before they consume. */
-const LOOKING = perMinute('invites-look', 8, { by: 'address', when_store_is_lost: 'refuse' });
+/** Limits previews of invites, which also reveal whether a code is right. A player previews an invite before using it. */
+const PREVIEWING = perMinute('invites-look', 8, { by: 'address', when_store_is_lost: 'refuse' });
 
 /** Routes for members, join requests, bans and invites. */
 export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: string }) {
@@ -27,7 +28,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'listGroupMembers',
         ...reading,
-        summary: 'The members of a group, the longest member first.',
+        summary: 'Lists the members of a group, the longest member first.',
         response: wire.MembersAnswer,
         errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER'],
       },
@@ -46,7 +47,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'listJoinRequests',
         ...reading,
-        summary: 'The join requests of a group. For the owner.',
+        summary: 'Lists the join requests of a group. For the owner.',
         response: wire.JoinRequestsAnswer,
         errors: [...OWNER_ERRORS],
       },
@@ -62,7 +63,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'listGroupBans',
         ...reading,
-        summary: 'The banned people of a group. For the owner.',
+        summary: 'Lists the people banned from a group. For the owner.',
         response: wire.BansAnswer,
         errors: [...OWNER_ERRORS],
       },
@@ -172,7 +173,7 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       {
         operation: 'resolveJoinRequest',
         ...acting,
-        summary: 'Answers a join request: yes with resolution, no without. For the owner.',
+        summary: 'Accepts a join request if resolution is true, and deletes it. For the owner.',
         body: wire.ResolveBody,
         errors: [...OWNER_ERRORS, ...ADMISSION_ERRORS],
       },
@@ -201,9 +202,9 @@ export function groupMemberRoutes(groups: Groups, { public_url }: { public_url: 
       '/group/invites/:group_invite_code',
       {
         operation: 'getInvite',
-        summary: 'The group of an invite.',
+        summary: 'Returns the group of an invite.',
         allow: ['identity'],
-        limit: LOOKING,
+        limit: PREVIEWING,
         free_params: ['group_invite_code'],
         response: wire.InviteAnswer,
         errors: ['GROUP_INVITE_CODE_INVALID'],

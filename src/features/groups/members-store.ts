@@ -7,7 +7,7 @@ import { groupBans, groupInvites, groupJoinRequests, groupMembers, groups, type 
 /** The lists of people of a group. */
 export type PeopleList = 'members' | 'join_requests' | 'bans';
 
-/** A person on a list, and since when. */
+/** A person on a list. `ts`: when the person was added. */
 export interface Listed {
   identity_id: string;
   ts: Date;
@@ -21,7 +21,7 @@ export async function selectPeople(
   { after, limit }: { after?: string | undefined; limit: number },
 ): Promise<Listed[]> {
   const { table, ts } = tableOf(list);
-  const place = queries
+  const last = queries
     .select({ ts, identity_id: table.identity_id })
     .from(table)
     .where(and(eq(table.group_id, group_id), sql`${table.identity_id} = ${after ?? null}::uuid`));
@@ -31,7 +31,7 @@ export async function selectPeople(
     .where(
       and(
         eq(table.group_id, group_id),
-        after === undefined ? undefined : sql`(${ts}, ${table.identity_id}) > (${place})`,
+        after === undefined ? undefined : sql`(${ts}, ${table.identity_id}) > (${last})`,
       ),
     )
     .orderBy(asc(ts), asc(table.identity_id))
@@ -53,8 +53,8 @@ export async function isListed(
 }
 
 /**
- * Announces a change of a group and orders it after concurrent changes of that group. Bumps the profiles of `people`
- * and the lists of games of `members`.
+ * Bumps the versions of a group, of the profiles of `people` and of the lists of games of `members`. Concurrent changes
+ * of the group run one after another.
  */
 export async function touchGroup(
   tx: Tx,

@@ -30,7 +30,9 @@ interface GroupAction {
 interface Change {
   group_id: string;
   identity_id: string;
-  is_asking?: boolean;
+  /** Changes only the list of join requests, which no other answer shows. */
+  is_join_request?: boolean;
+  /** An identity that may become the owner. */
   heir?: string;
 }
 
@@ -42,12 +44,9 @@ interface MemberAction extends GroupAction {
  * Creates the use cases of membership. Each change locks the group, so that changes of one group run one after another.
  */
 export function createMembership({ database, clock, identities, revokeTokensOf }: MembershipDependencies) {
-  /**
-   * Runs a change of one person's place in a group. `is_asking`: only the join requests change. `heir` may become its
-   * owner.
-   */
+  /** Runs a change of one person's membership of a group, and bumps all that shows it. */
   async function change(
-    { group_id, identity_id, is_asking = false, heir }: Change,
+    { group_id, identity_id, is_join_request = false, heir }: Change,
     work: (tx: Tx, group: CountedGroup) => Promise<void>,
   ): Promise<void> {
     await database.transact(async (tx) => {
@@ -55,9 +54,9 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       // A concurrent change of the profile either ran before this lock, or sees the new membership and announces it.
       await identities.lock(tx, identity_id);
       // Each member's list of games shows the number of members and the owner.
-      const members = is_asking ? [] : await selectMemberIds(tx, group_id);
+      const members = is_join_request ? [] : await selectMemberIds(tx, group_id);
       await store.touchGroup(tx, group_id, {
-        people: is_asking ? [] : [identity_id, ...(heir ? [heir] : [])],
+        people: is_join_request ? [] : [identity_id, ...(heir ? [heir] : [])],
         members,
       });
       const group = await selectGroup(tx, group_id);
@@ -157,7 +156,7 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       }),
     /** Throws GROUP_CANNOT_REQUEST_JOIN, GROUP_MEMBER_BANNED, GROUP_ALREADY_MEMBER, GROUP_JOIN_REQUEST_ALREADY_EXISTS. */
     requestJoin: ({ group_id, actor_id }: GroupAction) =>
-      change({ group_id, identity_id: actor_id, is_asking: true }, async (tx, group) => {
+      change({ group_id, identity_id: actor_id, is_join_request: true }, async (tx, group) => {
         if (group.publicity !== 'open') throw new ServiceError('GROUP_CANNOT_REQUEST_JOIN', {});
         if (await store.isListed(tx, 'bans', group_id, actor_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
         if (await store.isListed(tx, 'members', group_id, actor_id)) {
@@ -167,11 +166,11 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
           throw new ServiceError('GROUP_JOIN_REQUEST_ALREADY_EXISTS', {});
         }
       }),
-    /** Answers a join request: yes admits the person, no deletes the request. Does nothing if there is none. */
-    resolveJoin: (act: MemberAction, is_welcome: boolean) =>
+    /** Deletes a join request, and admits the person if it is accepted. Does nothing if there is no request. */
+    resolveJoin: (act: MemberAction, is_accepted: boolean) =>
       changeAsOwner(act, async (tx, group) => {
         const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
-        if (is_waiting && is_welcome) await admit(tx, group, act.identity_id);
+        if (is_waiting && is_accepted) await admit(tx, group, act.identity_id);
       }),
     /** Creates an invite code, for members. Times are in milliseconds. Throws VALIDATION_ERROR. */
     async createInvite(

@@ -12,7 +12,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       '/group/groups',
       {
         operation: 'listGroups',
-        summary: 'Groups open to join requests.',
+        summary: 'Lists the groups that are open to join requests, newest first.',
         allow: ['identity'],
         response: wire.SuggestedAnswer,
       },
@@ -65,7 +65,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       `${GROUP}/profile`,
       {
         operation: 'getGroupProfile',
-        summary: 'A group as the caller sees it.',
+        summary: 'Returns a group as the caller sees it.',
         allow: ['identity'],
         response: wire.GroupProfileAnswer,
         errors: ['GROUP_NOT_FOUND'],
@@ -85,8 +85,8 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
         errors: ['GROUP_NOT_FOUND', 'GROUP_INSUFFICIENT_PERMISSIONS', 'VALIDATION_ERROR'],
       },
       async ({ caller, params, body: { display_name, bio, publicity } }) => {
-        const sight = { ...params, identity_id: caller.identity_id };
-        await groups.updateProfile(sight, { display_name, bio, publicity });
+        const viewer = { ...params, identity_id: caller.identity_id };
+        await groups.updateProfile(viewer, { display_name, bio, publicity });
         return {};
       },
     ),
@@ -95,7 +95,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       `${GROUP}/summary`,
       {
         operation: 'getGroupSummary',
-        summary: 'A group as others see it.',
+        summary: 'Returns a group as others see it.',
         allow: ['identity'],
         response: wire.GroupSummaryAnswer,
         errors: ['GROUP_NOT_FOUND'],

@@ -36,7 +36,7 @@ export async function selectMemberIds(tx: Tx, group_id: string): Promise<string[
   return rows.map(({ identity_id }) => identity_id);
 }
 
-/** Returns the groups that list an identity. */
+/** Returns the groups that list an identity as a member, as asking to join, or as banned. */
 export async function selectGroupsListing(queries: Queries, identity_id: string): Promise<string[]> {
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
     (list) => sql`select group_id from ${list} where identity_id = ${identity_id}`,
@@ -46,7 +46,7 @@ export async function selectGroupsListing(queries: Queries, identity_id: string)
   return rows.map(({ group_id }) => group_id);
 }
 
-/** Returns those of the identities that are on a list of any group. A group's owner is one of its members. */
+/** Returns which of the identities are on a list of any group. The owner of a group is one of its members. */
 export async function selectListed(queries: Queries, identity_ids: string[]): Promise<string[]> {
   const among = sql`identity_id = any(${sql.param(identity_ids)}::uuid[])`;
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
@@ -73,7 +73,7 @@ export async function selectGroupsOf(queries: Queries, identity_id: string): Pro
     .limit(GROUPS_MAX);
 }
 
-/** Changes a group. The caller announces the change. */
+/** Updates a group. The caller bumps its versions. */
 export async function updateGroup(tx: Tx, group_id: string, values: Partial<GroupRow>): Promise<void> {
   await tx
     .update(groups)

@@ -11,7 +11,7 @@ const External = Type.Object({ profile: Type.String() }, { title: 'GroupLinks' }
 
 const Publicity = oneOf('GroupPublicity', ['open', 'closed']);
 
-/** How others show a group. */
+/** A group as other objects show it. */
 export const GroupHandle = Type.Object(
   {
     group_id: Uuid,
@@ -75,7 +75,7 @@ export const GroupProfileBody = Type.Object({
 });
 
 export const PeopleQuery = Type.Object({
-  anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The anchor of the page before.' })),
+  anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The anchor of the previous page.' })),
   count: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
 });
 const PageMembers = { anchor: Type.Optional(Type.String()) };
@@ -85,7 +85,7 @@ export const BansAnswer = Type.Object({ banned_identities: Type.Array(Banned), .
 
 export const TransferBody = Type.Object({ new_owner_identity_id: Uuid });
 export const ResolveBody = Type.Object({ resolution: Type.Optional(Type.Boolean()) });
-/** Of any size that can be counted: which are too large, the door says by name. */
+/** Wider than `createInvite` allows, so that its error can name the member that is out of range. */
 const INVITE_LIMITS = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 export const CreateInviteBody = Type.Object({
   ttl: Type.Optional(Type.Number({ ...INVITE_LIMITS, description: 'Milliseconds.' })),
@@ -95,7 +95,7 @@ export const CreateInviteAnswer = Type.Object({ code: Type.String() });
 export const InviteAnswer = Type.Object({ group: GroupHandle });
 export const ConsumeInviteAnswer = Type.Object({ group_id: Type.Optional(Uuid) });
 
-/** Some of the people on one of a group's lists, and where the rest begins. */
+/** A page of one of a group's lists. `anchor`: where the next page begins; undefined on the last one. */
 export interface PeoplePage {
   people: Static<typeof JoinRequest>[];
   anchor: string | undefined;
@@ -107,7 +107,7 @@ export function toPerson(identity: IdentityRow, ts: Date, public_url: string): S
 
 export function toGroupProfile(
   group: CountedGroup,
-  sight: {
+  view: {
     is_member: boolean;
     is_requesting: boolean;
     members: PeoplePage['people'];
@@ -116,10 +116,10 @@ export function toGroupProfile(
   public_url: string,
 ): GroupProfile {
   return {
-    ...toGroupSummary(group, sight.is_member, public_url),
-    members: sight.members.map(({ identity }) => ({ identity })),
-    join_requests: sight.join_requests,
-    is_current_identity_requesting_join: sight.is_requesting,
+    ...toGroupSummary(group, view.is_member, public_url),
+    members: view.members.map(({ identity }) => ({ identity })),
+    join_requests: view.join_requests,
+    is_current_identity_requesting_join: view.is_requesting,
   };
 }
 

@@ -27,16 +27,16 @@ const DELETE_AFTER_MS = 30 * 24 * 3_600_000;
 const GUEST = { display_name: 'Guest', is_registered: false, is_admin: false };
 const CLEAN_UP_EVERY_MS = 10 * 60_000;
 
-interface IdentitiesDependencies {
+export interface IdentitiesDependencies {
   database: Database;
   clock: Clock;
   events: Events;
   tokens: Tokens;
   /** Derives the successors of refresh tokens. A secret (HMAC). */
   refresh_key: JWK;
-  /** Returns the groups that list an identity. */
+  /** Returns the groups that list an identity, as a member or otherwise. */
   groupsListing(tx: Tx, identity_id: string): Promise<string[]>;
-  /** Returns those of the identities that a group lists. */
+  /** Returns which of the identities a group lists. */
   listedInGroups(tx: Tx, identity_ids: string[]): Promise<string[]>;
   /** Discards a picture that an identity no longer uses. */
   discardPicture(tx: Tx, upload_id: string): Promise<void>;
@@ -46,7 +46,7 @@ interface IdentitiesDependencies {
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-/** Creates the use cases of identities. */
+/** Creates the use cases of identities: people, registered or guests. */
 export function createIdentities(dependencies: IdentitiesDependencies) {
   const { database, clock, events, tokens, groupsListing, listedInGroups, discardPicture, leaveGroups } = dependencies;
   const { queries } = database;
@@ -129,17 +129,17 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
       const topic = topics.identity(identity_id);
       return (await readVersions(queries, [topic])).get(topic) ?? 0;
     },
-    /** Creates a guest of no namespace. */
+    /** Creates a guest that belongs to no namespace. */
     createGuest: () => create(GUEST),
     /**
      * Continues as the identity of a token, or as a new guest of the namespace if the token is unusable or missing.
      */
     async setUp(namespace_id: string, existing_identity_token: string | undefined) {
       const bearer = existing_identity_token === undefined ? undefined : await findBearer(existing_identity_token);
-      // A token of minutes from a session must not become one of months by way of a game.
+      // A short token from a browser session must not be exchanged for one that is valid for months.
       const has_session = bearer?.namespace_id === null;
       const lifetime_ms = has_session ? LIFETIMES_MS.identity : GUEST_TOKEN_LIFETIME_MS;
-      // A guest that is removed concurrently is replaced too.
+      // A guest may be removed concurrently; then a new one replaces it.
       const is_kept = bearer && (await keep(bearer.identity_id, lifetime_ms));
       const { identity_id } = is_kept ? bearer : await create(GUEST, namespace_id);
       if (!is_kept) await keep(identity_id, lifetime_ms);
@@ -198,7 +198,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
     forgetRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
-    /** Starts the loop that deletes identities that asked for it. Their ids stay, because others refer to them. */
+    /** Starts the loop that deletes identities whose deletion is due. Their ids stay, because other rows refer to them. */
     startForgetting: (signal: AbortSignal) =>
       startLoop({
         name: 'forget-identities',

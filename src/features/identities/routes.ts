@@ -10,7 +10,7 @@ import * as wire from './wire.ts';
 const SELF = '/identity/identities/self';
 const MOMENTS_MAX = 10_000;
 
-interface IdentityRoutesDependencies extends wire.Addresses {
+export interface IdentityRoutesDependencies extends wire.Addresses {
   identities: Identities;
   /** Returns the groups of a profile as others see them. */
   groupsOf(identity_id: string): Promise<unknown[]>;
@@ -80,7 +80,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       `${SELF}/profile`,
       {
         operation: 'getSelfProfile',
-        summary: "The caller's own profile.",
+        summary: "Returns the caller's own profile.",
         allow: ['identity'],
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
@@ -150,7 +150,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/identities/batch/handle',
       {
         operation: 'listIdentityHandles',
-        summary: 'The public profiles of several people.',
+        summary: 'Returns the public profiles of several people.',
         allow: ['identity'],
         query: wire.BatchQuery,
         response: wire.HandlesAnswer,
@@ -164,7 +164,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/identities/batch/summary',
       {
         operation: 'listIdentitySummaries',
-        summary: 'The profiles of several people, with their relation to the caller.',
+        summary: 'Returns the profiles of several people, with their relation to the caller.',
         allow: ['identity'],
         query: wire.BatchQuery,
         response: wire.SummariesAnswer,
@@ -178,7 +178,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/identities/:identity_id/profile',
       {
         operation: 'getIdentityProfile',
-        summary: 'The profile of a person as others see it.',
+        summary: "Returns a person's profile as others see it.",
         allow: ['identity'],
         response: wire.ProfileAnswer,
         errors: ['IDENTITY_NOT_FOUND'],
@@ -189,7 +189,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
       '/identity/events/live',
       {
         operation: 'watchIdentityEvents',
-        summary: 'Events of the caller: waits for the next change of the profile.',
+        summary: "Returns the caller's events: the profile, after each change.",
         allow: ['identity'],
         response: wire.EventsAnswer,
         errors: ['IDENTITY_NOT_FOUND'],

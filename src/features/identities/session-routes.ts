@@ -23,7 +23,8 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
       '/auth/tokens/identity',
       {
         operation: 'refreshIdentityToken',
-        summary: 'A token for the identity of the cookie, or for a new guest without one or after a logout.',
+        summary:
+          'Returns a token for the identity of the cookie. Creates a guest if there is no cookie, or after a logout.',
         allow: 'anyone',
         body: RefreshBody,
         response: RefreshAnswer,
@@ -39,7 +40,7 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
           if (cookie && !body.logout) next = await identities.sessions.refresh(cookie);
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
-          // Deletes the refused cookie, which would be refused until it expires.
+          // Deletes the cookie, because it would be refused until it expires.
           const refusal = errorResponse(error, ray_id, public_url);
           refusal.headers.set('set-cookie', cookieOf('', 0));
           return refusal;

@@ -14,7 +14,7 @@ const GRACE_MS = 30_000;
 const REFRESH_BYTES = 32;
 const LABEL = 'usr_rf.';
 
-/** The access of an identity: a token for some minutes, and one to renew it. */
+/** A token that is valid for some minutes, and a refresh token to renew it. */
 export interface Session {
   identity_id: string;
   token: string;

@@ -45,7 +45,7 @@ export async function lockIdentity(tx: Tx, identity_id: string): Promise<Identit
   return row;
 }
 
-/** Changes an identity and announces it to the groups that show it. Returns undefined if it is deleted or missing. */
+/** Updates an identity and bumps the groups that show it. Returns undefined if it is deleted or missing. */
 export async function updateIdentity(
   tx: Tx,
   identity_id: string,

@@ -26,7 +26,7 @@ export const identities = pgTable(
     keep_until_ts: moment().notNull().default(sql`now() + interval '210 days'`),
     /** When the identity is due for deletion, if it asked for it. */
     delete_ts: moment(),
-    /** Deleted: only the id is left, because others refer to it. */
+    /** Only the id of a deleted identity is left, because other rows refer to it. */
     is_deleted: boolean().notNull().default(false),
   },
   (table) => [

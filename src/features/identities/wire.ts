@@ -30,7 +30,7 @@ const NO_FOLLOWING = { following: false, is_following_me: false, is_mutual_follo
 
 const IdentitySummary = Type.Object({ ...HandleMembers, ...FollowingMembers }, { title: 'IdentitySummary' });
 
-/** A group as a profile names it; its shape is the groups' business. */
+/** A group of a profile. `groups/` defines its shape; this feature may not import it. */
 const GroupOfProfile = Type.Object({ group: Type.Unknown() }, { title: 'IdentityGroup' });
 
 export const IdentityProfile = Type.Object(
@@ -70,7 +70,7 @@ export const ProfileAnswer = Type.Object({ identity: IdentityProfile });
 export const BatchQuery = Type.Object({
   identity_ids: QueryList({
     maxLength: 4_096,
-    description: 'Up to 64 ids, separated by commas or each as a parameter of its own.',
+    description: 'Up to 64 ids, separated by commas or as repeated parameters.',
   }),
 });
 export const HandlesAnswer = Type.Object({ identities: Type.Array(IdentityHandle) });
@@ -82,7 +82,7 @@ const IdentityEvent = Type.Object({
 export type IdentityEvent = Static<typeof IdentityEvent>;
 export const EventsAnswer = Type.Object({ events: Type.Array(IdentityEvent) });
 
-/** Where people's pictures are; `public_url` without a slash at the end. */
+/** The base address of pictures and profiles, without a slash at the end. */
 export interface Addresses {
   public_url: string;
 }

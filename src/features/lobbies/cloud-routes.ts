@@ -12,7 +12,7 @@ const GAME = '/cloud/games/:game_id';
 const NAMESPACE = `${GAME}/namespaces/:namespace_id` as const;
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
-/** What developers ask of their lobbies. */
+/** Routes for developers: the lobbies of their games, receipts and logs. */
 export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
   const { history, receipts } = lobbies;
   const reading = { allow: ['identity', 'cloud'], access: 'read' } as const;
@@ -22,7 +22,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'listLiveLobbies',
         ...reading,
-        summary: 'The running lobbies of a namespace.',
+        summary: 'Lists the running lobbies of a namespace.',
         response: wire.LiveAnswer,
         errors: NOT_FOUND,
       },
@@ -35,7 +35,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         operation: 'listReceipts',
         ...reading,
         summary:
-          'Why the latest 64 finds, joins and creates came out as they did; not each is kept, none longer than an hour.',
+          'Lists the receipts of the latest 64 finds, joins and creates. Receipts explain the outcome, are kept for an hour, and are not kept for every request.',
         query: wire.HistoryQuery,
         response: ReceiptsAnswer,
         errors: NOT_FOUND,
@@ -51,7 +51,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         operation: 'getReceipt',
         ...reading,
         summary:
-          'Why a find, join or create came out as it did, by the ray id that its answer has in the header rvt-ray-id.',
+          'Returns the receipt of a find, join or create, which explains the outcome. The ray id is in the header rvt-ray-id of the answer.',
         response: ReceiptAnswer,
         errors: [...NOT_FOUND, 'MATCHMAKER_RECEIPT_NOT_FOUND'],
       },
@@ -62,7 +62,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'listLobbyHistory',
         ...reading,
-        summary: 'The newest 64 lobbies of a namespace, running and ended.',
+        summary: 'Lists the newest 64 lobbies of a namespace, running and ended.',
         query: wire.HistoryQuery,
         response: wire.HistoryAnswer,
         errors: NOT_FOUND,
@@ -75,14 +75,14 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'getLobbyHistory',
         ...reading,
-        summary: 'A lobby of a namespace, running or ended.',
+        summary: 'Returns a lobby of a namespace, running or ended.',
         response: wire.PastLobbyAnswer,
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
       ({ params }) =>
         watchState(history.one, params, (lobby) => ({
           lobby,
-          // Logs are exported on demand (logs/export); nothing lies ready.
+          // Empty, because logs are exported on demand (logs/export).
           stdout_presigned_urls: [],
           stderr_presigned_urls: [],
           perf_lists: [],
@@ -93,7 +93,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       `${GAME}/matchmaker/lobbies/:lobby_id`,
       {
         operation: 'deleteLobby',
-        summary: 'Ends a lobby with its players. did_remove is false when no lobby of that id runs.',
+        summary: 'Ends a lobby and removes its players. did_remove is false if no lobby with that id is running.',
         allow: ['identity', 'cloud'],
         access: 'write',
         response: wire.RemoveAnswer,
@@ -106,7 +106,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'getLobbyLogs',
         ...reading,
-        summary: "What a lobby's server wrote: the last lines, or those after an index.",
+        summary: "Returns lines of the log of a lobby's server: the last ones, or those after an index.",
         query: LogsQuery,
         response: LogsAnswer,
         errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],

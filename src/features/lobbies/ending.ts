@@ -16,9 +16,9 @@ export interface EndingDependencies {
 
 export type Ending = ReturnType<typeof createEnding>;
 
-/** Ends lobbies, each with its players' visits and its server. */
+/** Creates the functions that end lobbies, with their players and servers. */
 export function createEnding({ database, clock, events, servers }: EndingDependencies) {
-  /** Returns false when it had ended before, or when it was to end as idle and has players again. */
+  /** Ends a lobby. Returns false if it has ended already, or was to end as idle and has players again. */
   async function stop(lobby: LobbyRow, reason: StopReason): Promise<boolean> {
     const { lobby_id, server_id } = lobby;
     const how = { reason, now: clock.now(), only_if_empty: reason === 'idle' };
@@ -34,8 +34,8 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
   return {
     stop,
     /**
-     * Ends each of the lobbies and returns how many ended. One that cannot be ended is reported and does not stop the
-     * others; several in a row are the database's failure, which is thrown.
+     * Ends lobbies and returns how many ended. A lobby that cannot be ended is reported and does not stop the others.
+     * Throws after several failures in a row, because then the database is the cause.
      */
     async stopAll(lobbies: LobbyRow[], reason: StopReason): Promise<number> {
       let stopped = 0;

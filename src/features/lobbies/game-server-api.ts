@@ -18,23 +18,23 @@ export interface GameServerApiDependencies {
   tokens: Tokens;
   servers: Servers;
   seat_timeout_ms: number;
-  /** Called when a player has left a lobby, which may be empty now. */
+  /** Called when a player has left a lobby, which may now be empty. */
   onLeft(): void;
 }
 
 type Lobby = CallerOf<'lobby'>;
 
-/** How many arrivals are noted together at the most, and how many may wait for that. */
+/** Limits of the rounds that record connected players. */
 const ARRIVALS = { round_max: 512, waiting_max: 10_000 };
-/** The same for what lobbies say of themselves: a state has up to 64 KiB. */
-const NEWS = { round_max: 128, waiting_max: 1_000 };
+/** Limits of the rounds that record states and closings. They are smaller, because a state has up to 64 KiB. */
+const LOBBY_UPDATES = { round_max: 128, waiting_max: 1_000 };
 
-/** What a lobby's server says: of the lobby, and of its players. */
+/** Creates the use cases of a lobby's server: it reports on the lobby and on its players. */
 export function createGameServerApi(dependencies: GameServerApiDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
   const arrivals_connection = database.openDedicatedConnection();
-  // A connection of their own: updates wait for locks on lists of lobbies, and arrivals must not wait with them.
-  const news_connection = database.openDedicatedConnection();
+  // Updates have another connection, because they wait for locks on lists of lobbies, and arrivals must not wait for that.
+  const updates_connection = database.openDedicatedConnection();
 
   async function get({ lobby_id }: Pick<Lobby, 'lobby_id'>): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
@@ -43,7 +43,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     return lobby;
   }
 
-  /** Notes that a player has connected; false when the player may not. */
+  /** Records that a player has connected. Returns false if the player may not connect. */
   const connect = createRounds<playersStore.Arrival, boolean>({
     ...ARRIVALS,
     async work(arrivals) {
@@ -55,22 +55,22 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
   });
 
-  /** Notes what a lobby says of itself; false when it does not run. */
+  /** Records a state or closing of a lobby. Returns false if the lobby is not running. */
   const update = createRounds<store.LobbyNews, boolean>({
-    ...NEWS,
-    async work(news) {
-      const running = await store.updateLobbies(news_connection, news);
-      return news.map(({ lobby_id }) => running.has(lobby_id));
+    ...LOBBY_UPDATES,
+    async work(updates) {
+      const running = await store.updateLobbies(updates_connection, updates);
+      return updates.map(({ lobby_id }) => running.has(lobby_id));
     },
   });
 
-  async function tell(news: store.LobbyNews): Promise<void> {
-    if (await update(news)) return;
-    await get(news);
+  async function requireUpdate(change: store.LobbyNews): Promise<void> {
+    if (await update(change)) return;
+    await get(change);
     throw lobbyStopped();
   }
 
-  /** Returns a player of the lobby by the id that a token names. */
+  /** Returns a player of the lobby. Throws TOKEN_ERROR or MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY. */
   async function getPlayer({ lobby_id }: Lobby, player_id: string): Promise<PlayerRow> {
     const player = await playersStore.selectPlayer(database.queries, player_id);
     if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'no player has this token' });
@@ -83,7 +83,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   }
 
   return {
-    /** Notes that the lobby takes players, which answers the requests that wait for it. Repeating it is harmless. */
+    /** Records that the lobby takes players, which answers the requests that wait for it. Repeating it is harmless. */
     async ready(caller: Lobby): Promise<void> {
       const lobby = await get(caller);
       if (lobby.ready_ts) return;
@@ -95,21 +95,21 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       const after_ms = now.getTime() - lobby.create_ts.getTime();
       if (ready) events.emit({ event: 'lobby_ready', lobby_id: lobby.lobby_id, after_ms });
     },
-    /** Whether find may give the lobby's places away. */
+    /** Closes the lobby to finds, or opens it again. */
     async setClosed({ lobby_id }: Lobby, is_closed: boolean): Promise<void> {
-      await tell({ lobby_id, is_closed });
+      await requireUpdate({ lobby_id, is_closed });
     },
-    /** What the lobby says of itself: the text of any JSON, an empty one for nothing. */
+    /** Sets the state of the lobby: any JSON as text. An empty text removes the state. */
     async setState({ lobby_id }: Lobby, state: string): Promise<void> {
-      await tell({ lobby_id, state });
+      await requireUpdate({ lobby_id, state });
     },
-    /** The state of a lobby of the same namespace; undefined when it has none. */
+    /** Returns the state of a lobby of the same namespace; undefined if it has none. */
     async getState(caller: Lobby, lobby_id: string): Promise<string | undefined> {
       const [own, lobby] = await Promise.all([get(caller), store.selectLobby(database.queries, lobby_id)]);
       if (lobby?.namespace_id !== own.namespace_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return lobby.state ?? undefined;
     },
-    /** Notes that a player has come with this token. Throws why the lobby must reject the player. */
+    /** Records that a player has connected with a token. Throws an error that says why the lobby must reject the player. */
     async connected(caller: Lobby, player_token: string): Promise<void> {
       const player_id = await verify(player_token);
       if (await connect({ player_id, lobby_id: caller.lobby_id })) return;
@@ -119,7 +119,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
       throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
     },
-    /** Notes that a player has left. Keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
+    /** Records that a player has left. Keeps the seat for `reconnect_within_ms`. Repeating it is harmless. */
     async disconnected(
       caller: Lobby,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },

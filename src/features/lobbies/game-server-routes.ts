@@ -1,4 +1,4 @@
-import { badBody, parseJson } from '../../platform/http/body.ts';
+import { badBody, parseJson } from '../../platform/http/json.ts';
 import { route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { LIMITS } from './limits.ts';
@@ -11,7 +11,7 @@ const STATE_BYTES_MAX = 65_536;
 const LOBBY_ERRORS = ['MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'] as const;
 const PLAYER_ERRORS = ['TOKEN_ERROR', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'] as const;
 
-/** What a lobby's server calls. */
+/** Routes that the server of a lobby calls. */
 export function lobbyGameServerRoutes(lobbies: Lobbies) {
   return PREFIXES.flatMap((prefix) => routesAt(prefix, lobbies));
 }
@@ -23,7 +23,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/lobbies/ready`,
       {
         operation: nameAt(prefix, 'setLobbyReady'),
-        summary: 'The lobby takes players from now on.',
+        summary: 'Reports that the lobby takes players. Waiting requests are answered now.',
         allow: ['lobby', 'development'],
         limit: LIMITS.ready,
         body: Empty,
@@ -40,7 +40,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/lobbies/closed`,
       {
         operation: nameAt(prefix, 'setLobbyClosed'),
-        summary: 'Whether find may give away places of the lobby.',
+        summary: 'Closes the lobby to find, or opens it again. Players can still join a closed lobby by its id.',
         allow: ['lobby', 'development'],
         limit: LIMITS.closing,
         body: wire.ClosedBody,
@@ -57,7 +57,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/lobbies/state`,
       {
         operation: nameAt(prefix, 'setLobbyState'),
-        summary: 'What the lobby says of itself: any JSON, or an empty body for nothing.',
+        summary: 'Sets the state of the lobby: any JSON. An empty body removes it.',
         allow: ['lobby', 'development'],
         limit: LIMITS.states,
         body_kind: 'text',
@@ -66,7 +66,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       },
       async ({ caller, text }) => {
         if (Buffer.byteLength(text) > STATE_BYTES_MAX) throw badBody(`a state has at most ${STATE_BYTES_MAX} bytes`);
-        // It is kept as it was written; it only has to be JSON.
+        // The text is stored as it is, so this only checks that it is JSON.
         parseJson(text);
         if (caller.kind === 'lobby') await lobbies.setState(caller, text);
         return {};
@@ -77,7 +77,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/lobbies/:lobby_id/state`,
       {
         operation: nameAt(prefix, 'getLobbyState'),
-        summary: 'What a lobby of the same namespace says of itself; null when it says nothing.',
+        summary: 'Returns the state of a lobby of the same namespace; null if it has none.',
         allow: ['lobby', 'development'],
         errors: LOBBY_ERRORS,
       },
@@ -91,7 +91,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/players/connected`,
       {
         operation: nameAt(prefix, 'connectPlayer'),
-        summary: 'A player has come with this token. On an error the lobby rejects the player.',
+        summary: 'Reports that a player connected with this token. If the answer is an error, reject the player.',
         allow: ['lobby', 'development'],
         limit: LIMITS.players,
         body: wire.PlayerBody,
@@ -114,7 +114,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/players/disconnected`,
       {
         operation: nameAt(prefix, 'disconnectPlayer'),
-        summary: 'A player has left the lobby, or lost the connection.',
+        summary: 'Reports that a player has left the lobby, or lost the connection.',
         allow: ['lobby', 'development'],
         limit: LIMITS.players,
         body: wire.LeftBody,

@@ -22,7 +22,7 @@ const LiveLobby = Type.Object(
     max_players_direct: Type.Integer(),
     max_players_party: Type.Integer(),
     total_player_count: Type.Integer({ description: 'Players who have a seat.' }),
-    registered_player_count: Type.Integer({ description: 'Those of them who have connected.' }),
+    registered_player_count: Type.Integer({ description: 'Players who have connected.' }),
   },
   { title: 'LiveLobby' },
 );
@@ -39,7 +39,10 @@ const PastLobbySummary = Type.Object(
     start_ts: Type.Optional(Timestamp),
     ready_ts: Type.Optional(Timestamp),
     status: Type.Object({
-      running: Type.Object({}, { description: 'Always there: the field has it so. Look whether it has stopped.' }),
+      running: Type.Object(
+        {},
+        { description: 'Always present, as in the reference API. See whether "stopped" is present.' },
+      ),
       stopped: Type.Optional(
         Type.Object({ stop_ts: Timestamp, failed: Type.Boolean(), exit_code: Type.Integer() }, { title: 'LobbyStop' }),
       ),
@@ -51,7 +54,7 @@ export type PastLobbySummary = Static<typeof PastLobbySummary>;
 
 export const HistoryQuery = Type.Object({
   before_create_ts: Type.Optional(
-    Type.String({ maxLength: 40, description: 'RFC 3339: only lobbies that were made before.' }),
+    Type.String({ maxLength: 40, description: 'RFC 3339. Returns only those created before.' }),
   ),
 });
 export const HistoryAnswer = Type.Object({ lobbies: Type.Array(PastLobbySummary) });
@@ -120,13 +123,13 @@ export function toPastLobby(
   };
 }
 
-/** A server that we ended did what it should, however it went; one that ended by itself had to say that all was well. */
+/** Returns whether a lobby failed. A server that Muster ended has not failed; one that ended by itself needs exit code 0. */
 function hasFailed({ stop_reason }: LobbyRow, outcome: Outcome | undefined): boolean {
   if (stop_reason === 'not_ready_in_time' || (outcome?.failure ?? null) !== null) return true;
   return stop_reason === 'server_ended' && exitCodeOf(outcome) !== 0;
 }
 
-/** As a shell has it: 128 and the number of the signal that ended the process. */
+/** Returns the exit code as a shell reports it: 128 + n after signal n. */
 function exitCodeOf(outcome: Outcome | undefined): number {
   const signal = outcome?.exit_signal;
   if (signal) return 128 + (Object.entries(constants.signals).find(([name]) => name === signal)?.[1] ?? 0);

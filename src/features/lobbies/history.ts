@@ -23,7 +23,7 @@ export interface HistoryDependencies {
   versions: Versions;
 }
 
-/** A lobby as it is exported, with the names of what it was of. */
+/** A lobby as it is exported, with the names of its namespace, region, tier, version and game mode. */
 export type ExportedLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'version_id' | 'create_ts' | 'stop_ts'> &
   Record<
     | 'namespace_name'
@@ -36,12 +36,12 @@ export type ExportedLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'versio
     string
   >;
 
-interface Place {
+interface HistoryScope {
   game_id: string;
   namespace_id: string;
 }
 
-/** What developers may know of their lobbies, running and ended (field-behaviour 8.3 and 8.8). */
+/** Creates the views that developers have of their lobbies, running and ended (field-behaviour 8.3 and 8.8). */
 export function createHistory(
   { database, namespaces, datacenters, servers, versions }: HistoryDependencies,
   ending: Ending,
@@ -58,7 +58,7 @@ export function createHistory(
     return new Map((await namespaces.list(game_id)).map(({ namespace_id, name_id }) => [namespace_id, name_id]));
   }
 
-  /** The versions of some lobbies of a game, each read once. */
+  /** Returns the versions of lobbies of a game. Reads each version once. */
   async function versionsOf(game_id: string, lobbies: LobbyRow[]) {
     const version_ids = [...new Set(lobbies.map(({ version_id }) => version_id))];
     const found = await Promise.all(
@@ -94,14 +94,14 @@ export function createHistory(
   }
 
   /** The running lobbies of a namespace. Watchable. */
-  const live: Watchable<Place, LiveLobby[]> = {
+  const live: Watchable<HistoryScope, LiveLobby[]> = {
     topics: ({ namespace_id }) => [
       topics.lobbiesOf(namespace_id),
       topics.playersOf(namespace_id),
       topics.namespace(namespace_id),
     ],
-    async read(place) {
-      const { namespace_id, version_id } = await namespaces.get(place);
+    async read(scope) {
+      const { namespace_id, version_id } = await namespaces.get(scope);
       const [regions, running] = await Promise.all([
         datacenters.idsBySlug(),
         store.selectCounted(queries, namespace_id),
@@ -110,21 +110,21 @@ export function createHistory(
     },
   };
 
-  /** The newest 64 that were made before a moment. Watchable. */
-  const list: Watchable<Place & { before: Date | undefined }, PastLobbySummary[]> = {
-    // When a lobby's server started, or how it ended, is told by the servers.
+  /** The newest 64 lobbies that were created before a moment. Watchable. */
+  const list: Watchable<HistoryScope & { before: Date | undefined }, PastLobbySummary[]> = {
+    // The topic of servers changes when a lobby's server starts or ends.
     topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.serversOf(namespace_id)],
-    async read({ before, ...place }) {
-      const { namespace_id } = await namespaces.get(place);
+    async read({ before, ...scope }) {
+      const { namespace_id } = await namespaces.get(scope);
       return await describe(await store.selectHistory(queries, namespace_id, before));
     },
   };
 
   /** A lobby, running or ended. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
-  const one: Watchable<Place & { lobby_id: string }, PastLobbySummary> = {
+  const one: Watchable<HistoryScope & { lobby_id: string }, PastLobbySummary> = {
     topics: ({ lobby_id, namespace_id }) => [topics.lobby(lobby_id), topics.serversOf(namespace_id)],
-    async read({ lobby_id, ...place }) {
-      const { namespace_id } = await namespaces.get(place);
+    async read({ lobby_id, ...scope }) {
+      const { namespace_id } = await namespaces.get(scope);
       const lobby = await selectLobby(queries, lobby_id);
       const [described] = lobby?.namespace_id === namespace_id ? await describe([lobby]) : [];
       if (!described) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
@@ -136,7 +136,7 @@ export function createHistory(
     live,
     list,
     one,
-    /** All lobbies of a game that ran within a window (Unix milliseconds), with the names of what they were of. */
+    /** Yields all lobbies of a game that ran within a window (Unix milliseconds), page by page. */
     async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };
       const [regions, namespace_names] = await Promise.all([datacenters.idsBySlug(), namespaceNames(game_id)]);
@@ -148,7 +148,7 @@ export function createHistory(
         last = page.at(-1);
       } while (last);
     },
-    /** Ends a lobby of a game with its players. Returns false when none of that id runs. */
+    /** Ends a lobby of a game and removes its players. Returns false if no lobby with that id is running. */
     async remove({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<boolean> {
       const lobby = await selectLobby(queries, lobby_id);
       if (lobby?.game_id !== game_id || lobby.stop_ts) return false;

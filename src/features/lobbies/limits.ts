@@ -1,12 +1,12 @@
 import { inOneMinute, perMinute } from '../../platform/limits/limit.ts';
 
-/** How often the matchmaker may be called: for each namespace and address, and for each lobby (docs/decisions/0018). */
+/** Rate limits of the matchmaker: for each namespace and address, and for each lobby (docs/decisions/0018). */
 export const LIMITS = {
-  /** Find and join: a seat whose player does not come stays taken for two minutes. */
+  /** Find and join. Low, because a seat stays taken for two minutes if its player does not connect. */
   seats: inOneMinute('seats', 16),
-  /** Each may start a game server. */
+  /** Low, because each may start a game server. */
   creates: perMinute('lobbies-create', 3),
-  /** A lobby browser asks every other second, and whole schools play behind one address; what it reads is small. */
+  /** High, because a lobby browser may poll every other second, and a whole school may play behind one address. */
   browsing: inOneMinute('lobbies-browse', 1_200),
   ready: perMinute('lobbies-ready', 512),
   closing: perMinute('lobbies-closed', 1_024),

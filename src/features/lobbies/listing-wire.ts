@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { parseJsonToPassOn } from '../../platform/http/body.ts';
+import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import { Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
 import type { SeenLobby } from './views-store.ts';
@@ -68,12 +68,12 @@ export type Statistics = Static<typeof Statistics>;
 /** The international mile of 1959. */
 const KILOMETERS_PER_MILE = 1.609344;
 
-/** A region as a client sees it. A place that is not known, and the distance to one, are zeros (field-behaviour 4.10). */
+/** Returns a region with its distance from a client. Unknown coordinates and distances are 0 (field-behaviour 4.10). */
 export function toRegion(
-  { slug, name, ...place }: Pick<Datacenter, 'slug' | 'name' | 'latitude' | 'longitude'>,
+  { slug, name, ...columns }: Pick<Datacenter, 'slug' | 'name' | 'latitude' | 'longitude'>,
   client: Coordinates | undefined,
 ): Static<typeof Region> {
-  const coordinates = coordinatesOf(place);
+  const coordinates = coordinatesOf(columns);
   const kilometers = client && coordinates ? kilometersBetween(client, coordinates) : 0;
   return {
     region_id: slug,
@@ -101,7 +101,7 @@ export function toListedLobby(
     max_players_direct,
     max_players_party,
     total_player_count: connected_count,
-    ...(include_state && state !== null ? { state: parseJsonToPassOn(state) } : {}),
+    ...(include_state && state !== null ? { state: parseJsonToSendOn(state) } : {}),
   };
 }
 

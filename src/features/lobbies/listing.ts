@@ -30,15 +30,15 @@ export interface ListingDependencies {
 interface ListKey {
   namespace_id: string;
   include_state: boolean;
-  /** Of the client, rounded: distances are part of what is seen. */
+  /** The rounded position of the client, because the list has the distances of regions. */
   coordinates: Coordinates | undefined;
 }
 
-/** What players may know of a namespace's lobbies (field-behaviour 4.10 and 4.11). All but the regions are watchable. */
+/** Creates the views that players have of a namespace's lobbies (field-behaviour 4.10 and 4.11). */
 export function createListing({ database, namespaces, versions, datacenters }: ListingDependencies) {
   const { queries } = database;
 
-  /** The public lobbies of the current version; closed ones too, empty ones only where a game mode has no other. */
+  /** The public lobbies of the current version. Shows closed ones, but an empty one only if its mode has no other. Watchable. */
   const list: Watchable<ListKey, Listing> = {
     topics: ({ namespace_id }) => [
       topics.lobbiesOf(namespace_id),
@@ -65,11 +65,11 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     },
   };
 
-  /** A running lobby of a namespace, also a private one: knowing its id is enough to join it. */
+  /** A running lobby of a namespace, even a private one, because a player who knows its id may join it. Watchable. */
   const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
     topics: ({ lobby_id }) => [topics.lobby(lobby_id), topics.seats(lobby_id)],
-    async read(place) {
-      const [view] = await readLobbies([place]);
+    async read(key) {
+      const [view] = await readLobbies([key]);
       if (!view || view instanceof Error) throw view ?? new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return view;
     },
@@ -77,21 +77,21 @@ export function createListing({ database, namespaces, versions, datacenters }: L
   };
 
   async function readLobbies(
-    places: { namespace_id: string; lobby_id: string }[],
+    keys: { namespace_id: string; lobby_id: string }[],
   ): Promise<(KnownLobby | ServiceError)[]> {
     const rows = await store.selectSeen(
       queries,
-      places.map(({ lobby_id }) => lobby_id),
+      keys.map(({ lobby_id }) => lobby_id),
     );
     const by_id = new Map(rows.map((row) => [row.lobby_id, row]));
-    return places.map(({ namespace_id, lobby_id }) => {
+    return keys.map(({ namespace_id, lobby_id }) => {
       const row = by_id.get(lobby_id);
       if (row?.namespace_id !== namespace_id) return new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       return row.is_stopped ? lobbyStopped() : toKnownLobby(row);
     });
   }
 
-  /** Players with a seat. Each game mode and region of the current version is there, with a zero if need be. */
+  /** Players with a seat, for each game mode and region of the current version, even if there are none. Watchable. */
   const statistics: Watchable<{ namespace_id: string; exclude_outdated: boolean }, Statistics> = {
     topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.namespace(namespace_id)],
     async read({ namespace_id, exclude_outdated }) {
@@ -100,13 +100,15 @@ export function createListing({ database, namespaces, versions, datacenters }: L
         versions.gameModes(namespace),
         store.selectPlayerCounts(queries, namespace_id),
       ]);
-      const seen = new Map([...modes].map(([name, { regions }]) => [name, new Map([...regions.keys()].map(nobodyIn))]));
+      const by_mode = new Map(
+        [...modes].map(([name, { regions }]) => [name, new Map([...regions.keys()].map((region) => [region, 0]))]),
+      );
       for (const { version_id, game_mode, region, player_count } of counts) {
         if (exclude_outdated && version_id !== namespace.version_id) continue;
-        const regions = seen.get(game_mode) ?? new Map<string, number>();
-        seen.set(game_mode, regions.set(region, (regions.get(region) ?? 0) + player_count));
+        const regions = by_mode.get(game_mode) ?? new Map<string, number>();
+        by_mode.set(game_mode, regions.set(region, (regions.get(region) ?? 0) + player_count));
       }
-      return toStatistics(seen);
+      return toStatistics(by_mode);
     },
   };
 
@@ -114,26 +116,24 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     list,
     lobby,
     statistics,
-    /** Returns the regions, with their distances from a client that says where it is. */
+    /** Returns the regions, with their distances from the client if its position is known. */
     async regions(coordinates: Coordinates | undefined): Promise<Regions> {
       return { regions: (await datacenters.list()).map((region) => toRegion(region, coordinates)) };
     },
-    /** The game modes as a development token sees them: a lobby of each. */
+    /** Returns the game modes of a namespace. */
     async modesOf({ namespace_id }: { namespace_id: string }): Promise<GameModeSettings[]> {
       return [...(await versions.gameModes(await requireNamespace(namespaces, namespace_id))).values()];
     },
   };
 }
 
-const nobodyIn = (region: string): [string, number] => [region, 0];
-
-/** Of the players of each game mode by region. */
-function toStatistics(seen: Map<string, Map<string, number>>): Statistics {
+/** Builds the statistics from the number of players by game mode and region. */
+function toStatistics(by_mode: Map<string, Map<string, number>>): Statistics {
   const sum = (counts: Iterable<number>) => [...counts].reduce((all, count) => all + count, 0);
-  const game_modes = [...seen].map(([name, regions]) => {
+  const game_modes = [...by_mode].map(([name, regions]) => {
     const counts = [...regions].map(([region, player_count]) => [region, { player_count }]);
     return [name, { player_count: sum(regions.values()), regions: Object.fromEntries(counts) }];
   });
-  const player_count = sum([...seen.values()].flatMap((regions) => [...regions.values()]));
+  const player_count = sum([...by_mode.values()].flatMap((regions) => [...regions.values()]));
   return { player_count, game_modes: Object.fromEntries(game_modes) };
 }

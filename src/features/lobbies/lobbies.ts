@@ -19,7 +19,7 @@ export type LobbiesDependencies = MatchmakerDependencies &
 
 export type Lobbies = ReturnType<typeof createLobbies>;
 
-/** Lobbies: players find, join and create them, game servers report on them, and developers look at them. */
+/** Creates the use cases of lobbies: players get seats, game servers report, developers read lists and history. */
 export function createLobbies(dependencies: LobbiesDependencies) {
   const listing = createListing(dependencies);
   return {
@@ -31,9 +31,9 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     development: createDevelopmentAnswers(dependencies.tokens, listing),
     /** Returns how many players have a seat, by game; games without any may be missing. */
     countPlayers: () => selectPlayersByGame(dependencies.database.queries),
-    /** Removes players that came, and lobbies that stopped, before a moment, in small steps. */
+    /** Removes players who came, and lobbies that stopped, before a moment, in small steps. */
     removeEnded: (before: Date) => removeEnded(dependencies.database, before),
-    /** A condition: there is a lobby, running or ended, on the server that a column names. */
+    /** Returns a condition: a lobby, running or ended, is on the server in a column. */
     isOn: isLobbyOn,
     /** Returns the server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
     async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {

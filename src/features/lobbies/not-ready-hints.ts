@@ -4,21 +4,21 @@ import type { Servers } from '../servers/servers.ts';
 import { READY_CALL } from './prefixes.ts';
 import type { LobbyRow } from './tables.ts';
 
-/** How long a server may run before its developer is told what it has not done. */
+/** Time that a server may run without calling ready before its developer gets a hint. */
 export const HINT_AFTER_MS = 10_000;
 const LAST_LINES = 5;
 
-const HINT = `it has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so its players still wait: call that with SERVICE_TOKEN as the bearer token when the server takes players`;
+const HINT = `it has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so its players are waiting: make this call with SERVICE_TOKEN as the bearer token once the server takes players`;
 
 interface HintingDependencies {
   clock: Clock;
   events: Events;
   servers: Servers;
-  /** This machine: each tells of the servers it runs. */
+  /** This machine. Each machine reports the servers that it runs. */
   node_id: string;
 }
 
-/** Tells operators and developers, once, of a server that runs but has not called ready. */
+/** Creates the hints for operators and developers about servers that run but have not called ready. */
 export function createHinting({ clock, events, servers, node_id }: HintingDependencies) {
   const hinted = new Set<string>();
 
@@ -30,7 +30,7 @@ export function createHinting({ clock, events, servers, node_id }: HintingDepend
   }
 
   return {
-    /** `unready`: all lobbies that are not ready after the time a hint takes. */
+    /** Reports each server once. `unready`: all lobbies that are older than `HINT_AFTER_MS` and not ready. */
     async hintAt(unready: LobbyRow[]): Promise<void> {
       const ids = new Set(unready.map(({ lobby_id }) => lobby_id));
       for (const lobby_id of hinted) if (!ids.has(lobby_id)) hinted.delete(lobby_id);

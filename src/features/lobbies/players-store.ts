@@ -3,11 +3,10 @@ import type { Queries } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
-import { bump, bumpSelected } from '../../platform/watch/versions.ts';
+import { bump, bumpMany, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { clientCounts, lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
-const NAMESPACES_MAX = 1_000;
 const CLIENTS_AT_ONCE_MAX = 5_000;
 
 const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =>
@@ -32,7 +31,7 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
       from unnest(${value('player_ids')}::uuid[], ${value('lobby_ids')}::uuid[]) as arrival (player_id, lobby_id)
       join ${players} using (player_id, lobby_id)
     ),
-    ${bumpSelected(
+    ${bumpMany(
       sql`
         select name from (
           select ${topics.playersOf('')}::text || namespace_id from arrivals
@@ -42,7 +41,7 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
     )}
     update ${players} set connect_ts = ${value('now')}::timestamptz from arrivals
     where ${players.player_id} = arrivals.player_id
-      -- One condition, so that the planner does not scan the index of all awaited players.
+      -- One condition, so that the planner does not scan the index of all seated players.
       and coalesce(connect_ts, remove_ts) is null and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)
       -- The count makes the versions the first rows that are locked, here as everywhere.
       and (select count(*) from bumped) > 0
@@ -69,19 +68,15 @@ export async function setConnected(
 export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<void> {
   const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
   await queries.execute(sql`
-    with ${bump(bumped)}
-    update ${players} set connect_ts = null, seat_deadline_ts = ${timestamptz(until)}
-    where player_id = ${player.player_id}::uuid and connect_ts is not null and remove_ts is null
-      and (select count(*) from bumped) > 0`);
-}
-
-/**
- * Returns the common table expression `bumped_seats`, which announces the seats of the lobbies that another expression has
- * changed. Its statement must bump the namespace's list first, so that all statements lock these topics in one order.
- */
-export function bumpSeats(changed: string): SQL {
-  const lobby_ids = sql`select distinct lobby_id from ${sql.identifier(changed)} order by lobby_id`;
-  return bumpSelected(sql`select ${topics.seats('')}::text || lobby_id from (${lobby_ids}) as changed`, 'bumped_seats');
+    with ${bump(bumped)},
+    -- Unlike the deadline of a new seat, this one may come before the lobby's next check.
+    checked as (
+      update ${lobbies} set seats_check_ts = least(seats_check_ts, ${timestamptz(until)})
+      where lobby_id = ${player.lobby_id}::uuid and (select count(*) from bumped) > 0
+      returning lobby_id
+    )
+    update ${players} set connect_ts = null, seat_deadline_ts = ${timestamptz(until)} from checked
+    where player_id = ${player.player_id}::uuid and connect_ts is not null and remove_ts is null`);
 }
 
 /**
@@ -100,7 +95,7 @@ export async function removePlayers(
       update ${players} set remove_ts = ${timestamptz(now)}, remove_reason = ${reason}
       where namespace_id = ${namespace_id}::uuid and remove_ts is null and ${condition}
         and (select count(*) from bumped) > 0
-      returning lobby_id, client
+      returning lobby_id, client, connect_ts is not null as was_connected
     ),
     uncounted as (${uncountClients(namespace_id)}),
     freed as (
@@ -112,7 +107,12 @@ export async function removePlayers(
       where ${lobbies.lobby_id} = left_by.lobby_id
       returning player_count, ${lobbies.lobby_id}
     ),
-    ${bumpSeats('freed')}
+    ${bumpSelected(
+      sql`
+        select ${topics.seats('')}::text || lobby_id
+        from (select distinct lobby_id from gone where was_connected order by lobby_id) as left_by_connected`,
+      'bumped_seats',
+    )}
     select
       (select count(*) from bumped_seats) as bumped,
       (select count(*) from gone) as removed,
@@ -141,16 +141,6 @@ export async function deleteAbsentClients(queries: Queries): Promise<number> {
 
 export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;
 
-/** The player did not connect before the seat's deadline. */
-export const isAwaitedInVain = (now: Date): SQL => sql`connect_ts is null and seat_deadline_ts <= ${timestamptz(now)}`;
-
-/** The player came so long ago that the lobby must have missed that the player left. */
-export const isOverdue = (created_before: Date): SQL => sql`create_ts <= ${timestamptz(created_before)}`;
-
-/** Returns the namespaces in which players meet a condition. */
-export async function selectNamespacesWith(queries: Queries, condition: SQL): Promise<string[]> {
-  const rows = await queries.execute<{ namespace_id: string }>(sql`
-    select distinct namespace_id from ${players} where remove_ts is null and ${condition}
-    order by namespace_id limit ${NAMESPACES_MAX}`);
-  return rows.map(({ namespace_id }) => namespace_id);
-}
+/** A condition: the player has a seat in one of the lobbies, and meets another condition. */
+export const isIn = (lobby_ids: string[], condition: SQL): SQL =>
+  sql`lobby_id = any(${sql.param(lobby_ids)}::uuid[]) and ${condition}`;

@@ -3,7 +3,7 @@ export const PREFIXES = ['/matchmaker', '/v1'] as const;
 
 export type Prefix = (typeof PREFIXES)[number];
 
-/** What a lobby's server calls when it takes players; named where that is missing. */
+/** The call by which a lobby's server reports that it takes players, as messages name it. */
 export const READY_CALL = 'POST /matchmaker/lobbies/ready';
 
 /** Returns the name of an operation at a prefix: `findLobby` below the base, `findLobbyV1` at the specification's. */

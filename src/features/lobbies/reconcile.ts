@@ -15,12 +15,13 @@ import { keepWarm } from './matchmaking/warm-pool.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
 import * as playersStore from './players-store.ts';
 import { isUntouched, surplusLobbies } from './rules.ts';
+import { checkSeats } from './seat-checks.ts';
 import * as store from './store.ts';
-import type { LobbyRow, RemoveReason } from './tables.ts';
+import type { LobbyRow } from './tables.ts';
 
 const EVERY_MS = 1_000;
 
-interface ReconcileDependencies {
+export interface ReconcileDependencies {
   database: Database;
   clock: Clock;
   events: Events;
@@ -32,43 +33,30 @@ interface ReconcileDependencies {
   /** This machine. */
   node_id: string;
   ready_timeout_ms: number;
+  seat_timeout_ms: number;
   player_timeout_ms: number;
 }
 
 /**
- * Ends what has outlived its time: seats, empty lobbies, lobbies whose server is gone or never got ready.
- * Makes the lobbies that are kept warm.
+ * Starts the loop that releases overdue seats, ends empty lobbies and lobbies whose server has ended or did not get ready in
+ * time, and creates the lobbies that are kept warm.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
   const { database, clock, events, feed, namespaces, versions } = dependencies;
-  const { ready_timeout_ms, player_timeout_ms } = dependencies;
+  const { ready_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
   const { hintAt } = createHinting(dependencies);
   const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
 
-  async function removeDue(
-    condition: ReturnType<typeof playersStore.isOverdue>,
-    reason: RemoveReason,
-  ): Promise<number> {
-    let total = 0;
-    for (const namespace_id of await playersStore.selectNamespacesWith(database.queries, condition)) {
-      const how = { reason, now: clock.now() };
-      const { removed } = await playersStore.removePlayers(database.queries, namespace_id, condition, how);
-      total += removed;
-    }
-    if (total > 0) events.emit({ event: 'seats_expired', reason, count: total });
-    return total;
-  }
-
-  /** Ends empty lobbies, but for as many as the game mode keeps. */
+  /** Ends empty lobbies, except as many as their game mode keeps. */
   async function trimIdle(): Promise<number> {
     const by_namespace = Map.groupBy(await store.selectIdle(database.queries), ({ namespace_id }) => namespace_id);
     let stopped = 0;
     for (const [namespace_id, idle] of by_namespace) {
       const namespace = await namespaces.find(namespace_id);
       const modes = namespace && (await versions.gameModes(namespace));
-      // Lobbies of another version, of a player's own, or closed after players came, are not kept. A lobby that closes
-      // before its first player came prepares itself.
+      // Does not keep lobbies of another version, those that a player created, and those that were closed after players
+      // came. A lobby that closes before its first player comes is still preparing.
       const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
         modes?.get(game_mode)?.regions.get(region)?.idle_lobbies.max ?? 0;
       const isKept = (lobby: LobbyRow) =>
@@ -89,8 +77,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     let ended = await stopAll(await store.selectAbandoned(queries), 'server_ended');
     ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
     await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
-    ended += await removeDue(playersStore.isAwaitedInVain(now), 'seat_expired');
-    ended += await removeDue(playersStore.isOverdue(after(now, -player_timeout_ms)), 'timed_out');
+    ended += await checkSeats(dependencies);
     return ended + (await trimIdle());
   }
 
@@ -100,7 +87,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     signal,
     events,
     async step() {
-      // Seats are in running lobbies only, so without one nothing is due.
+      // Seats exist only in running lobbies, so without one nothing is due.
       const ended = (await store.hasRunning(database.queries)) ? await endDue() : 0;
       await keepWarm({ ...dependencies, createLobbies });
       return ended;

@@ -9,9 +9,9 @@ const PLAYERS_AT_ONCE = 2_000;
 const LOBBIES_AT_ONCE = 500;
 
 /**
- * Deletes players without a seat that came before a moment: those among the next 2,000 after a player, in the order of their
- * ids. Ids begin with their time, so that is the order in which players came, and needs no index of its own. Returns the
- * last of these players; undefined when all that follow are younger.
+ * Deletes players without a seat who came before a moment. Checks the next 2,000 players after an id, in the order of their
+ * ids, which is the order in which they came, because ids begin with the time. Returns the last id; undefined if all
+ * later players came after the moment.
  */
 export async function deletePlayersBefore(tx: Tx, before: Date, after: string): Promise<string | undefined> {
   const [row] = await tx.execute<{ last: string | null }>(sql`
@@ -26,7 +26,7 @@ export async function deletePlayersBefore(tx: Tx, before: Date, after: string): 
   return row?.last ?? undefined;
 }
 
-/** Deletes some of the lobbies that stopped before a moment. Returns their namespaces; there are no more when it is empty. */
+/** Deletes a batch of lobbies that stopped before a moment. Returns their namespaces; none if no such lobby remains. */
 export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[]> {
   const deleted = await tx.execute<{ lobby_id: string; namespace_id: string }>(sql`
     delete from ${lobbies} where lobby_id = any(array(
@@ -38,7 +38,7 @@ export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[
   return [...new Set(deleted.map(({ namespace_id }) => namespace_id))];
 }
 
-/** A condition: there is a lobby, running or ended, on the server that a column names. */
+/** Returns a condition: a lobby, running or ended, is on the server in a column. */
 export function isLobbyOn(server_id: Column): SQL {
   return sql`exists (select from ${lobbies} where ${lobbies.server_id} = ${server_id})`;
 }

@@ -1,4 +1,4 @@
-import { badBody, mayHaveLongNumbers, parseJsonToPassOn } from '../../platform/http/body.ts';
+import { badBody, mayHaveLongNumbers, parseJsonToSendOn } from '../../platform/http/json.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
@@ -72,7 +72,7 @@ const clientOf = ({ headers }: Request) => ({
   readOrigin: () => headers.get('origin') ?? undefined,
 });
 
-/** Restores the numbers of the game's own JSON as they were written: it goes on to the game's servers. */
+/** Returns the body with the game's own JSON as it was written, because parsing changes long numbers. */
 function asWritten<Body extends { verification_data?: unknown; lobby_config?: unknown }>(
   body: Body,
   text: string,
@@ -80,7 +80,7 @@ function asWritten<Body extends { verification_data?: unknown; lobby_config?: un
   const { verification_data, lobby_config } = body;
   if (verification_data === undefined && lobby_config === undefined) return body;
   if (!mayHaveLongNumbers(text)) return body;
-  const written = parseJsonToPassOn(text) as Body;
+  const written = parseJsonToSendOn(text) as Body;
   return {
     ...body,
     ...(verification_data === undefined ? {} : { verification_data: written.verification_data }),
@@ -88,7 +88,7 @@ function asWritten<Body extends { verification_data?: unknown; lobby_config?: un
   };
 }
 
-/** What a game's clients call. */
+/** Routes by which a game's clients get seats. */
 function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
   return [
     route(
@@ -96,7 +96,7 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
       `${prefix}/lobbies/find`,
       {
         operation: nameAt(prefix, 'findLobby'),
-        summary: 'A seat in an open lobby, or in one made for it. Answers when the lobby is ready.',
+        summary: 'Finds a seat in an open lobby, or creates a lobby. Answers when the lobby is ready.',
         allow: ['public', 'development'],
         is_tokenless: true,
         limit: LIMITS.seats,
@@ -104,17 +104,17 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: FIND_ERRORS,
       },
-      ({ caller, body, text, address, ray_id, patience, request }) =>
+      ({ caller, body, text, address, ray_id, deadline, request }) =>
         caller.kind === 'development'
           ? lobbies.development.join(caller, body)
-          : lobbies.find(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
+          : lobbies.find(caller, asWritten(body, text), { address, ray_id, deadline, ...clientOf(request) }),
     ),
     route(
       'POST',
       `${prefix}/lobbies/create`,
       {
         operation: nameAt(prefix, 'createLobby'),
-        summary: "Creates a lobby of the player's own, with a seat in it. Answers when it is ready.",
+        summary: 'Creates a lobby with a seat for the player. Answers when the lobby is ready.',
         allow: ['public', 'development'],
         is_tokenless: true,
         limit: LIMITS.creates,
@@ -122,17 +122,17 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: CREATE_ERRORS,
       },
-      ({ caller, body, text, address, ray_id, patience, request }) =>
+      ({ caller, body, text, address, ray_id, deadline, request }) =>
         caller.kind === 'development'
           ? lobbies.development.join(caller, body)
-          : lobbies.create(caller, asWritten(body, text), { address, ray_id, patience, ...clientOf(request) }),
+          : lobbies.create(caller, asWritten(body, text), { address, ray_id, deadline, ...clientOf(request) }),
     ),
     route(
       'POST',
       `${prefix}/lobbies/join`,
       {
         operation: nameAt(prefix, 'joinLobby'),
-        summary: 'A seat in a lobby that the player knows.',
+        summary: 'Takes a seat in a given lobby, by its id or code. Answers when the lobby is ready.',
         allow: ['public', 'development'],
         is_tokenless: true,
         limit: LIMITS.seats,
@@ -140,18 +140,18 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: JOIN_ERRORS,
       },
-      async ({ caller, body, text, address, ray_id, patience, request }) => {
+      async ({ caller, body, text, address, ray_id, deadline, request }) => {
         const { code, lobby_id } = body;
         if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
         if (caller.kind === 'development') return await lobbies.development.join(caller, body);
         const wanted = { ...asWritten(body, text), lobby_id: lobby_id?.toLowerCase() };
-        return await lobbies.join(caller, wanted, { address, ray_id, patience, ...clientOf(request) });
+        return await lobbies.join(caller, wanted, { address, ray_id, deadline, ...clientOf(request) });
       },
     ),
   ];
 }
 
-/** What a game's clients may know. */
+/** Routes by which a game's clients see lobbies, regions and statistics. */
 function listingRoutes(prefix: Prefix, { listing, development }: Lobbies) {
   const listed = {
     allow: ['public', 'development'],
@@ -165,12 +165,12 @@ function listingRoutes(prefix: Prefix, { listing, development }: Lobbies) {
       {
         operation: nameAt(prefix, 'listLobbies'),
         ...listed,
-        summary: 'The public lobbies of the current version.',
+        summary: 'Lists the public lobbies of the current version.',
         query: listingWire.ListQuery,
         response: listingWire.Listing,
       },
-      ({ caller: { kind, namespace_id }, query: { include_state = false, ...place } }) => {
-        const coordinates = readCoordinates(place);
+      ({ caller: { kind, namespace_id }, query: { include_state = false, ...position } }) => {
+        const coordinates = readCoordinates(position);
         return kind === 'development'
           ? watchState(development.list, { namespace_id, include_state }, (list) => list)
           : watchState(listing.list, { namespace_id, include_state, coordinates }, (list) => list);
@@ -181,7 +181,7 @@ function listingRoutes(prefix: Prefix, { listing, development }: Lobbies) {
       {
         operation: nameAt(prefix, 'getLobby'),
         ...listed,
-        summary: 'A running lobby, with its state.',
+        summary: 'Returns a running lobby with its state.',
         response: listingWire.LobbyAnswer,
         errors: ['NAMESPACE_NOT_FOUND', ...LOBBY_ERRORS],
       },
@@ -196,7 +196,7 @@ function listingRoutes(prefix: Prefix, { listing, development }: Lobbies) {
       {
         operation: nameAt(prefix, 'listRegions'),
         ...listed,
-        summary: 'The regions in which lobbies can run.',
+        summary: 'Lists the regions in which lobbies can run.',
         query: CoordinatesQuery,
         response: listingWire.RegionsAnswer,
       },
@@ -211,7 +211,7 @@ function listingRoutes(prefix: Prefix, { listing, development }: Lobbies) {
         operation: nameAt(prefix, 'getPlayerStatistics'),
         ...listed,
         is_tokenless: false,
-        summary: 'How many players have a seat, by game mode and region.',
+        summary: 'Returns the number of players with a seat, by game mode and region.',
         query: listingWire.StatisticsQuery,
         response: listingWire.Statistics,
       },

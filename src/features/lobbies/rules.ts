@@ -2,12 +2,12 @@ import type { PoolKey } from './matchmaking/lobby-index.ts';
 
 const WARM_WAIT_MAX_MS = 60_000;
 
-/** Whether a lobby was created without players, and none has come to it yet. */
+/** Returns whether a lobby was created without players and has had none since. */
 export function isUntouched({ idle_ts, create_ts }: { idle_ts: Date | null; create_ts: Date }): boolean {
   return idle_ts?.getTime() === create_ts.getTime();
 }
 
-/** Returns the empty lobbies of a namespace that exceed what their game mode keeps in their region. */
+/** Returns the empty lobbies beyond those that their game mode keeps in their region. */
 export function surplusLobbies<Lobby extends { game_mode: string; region: string }>(
   longest_empty_first: Lobby[],
   idleMax: (pool: { game_mode: string; region: string }) => number,
@@ -24,12 +24,12 @@ interface NamespacePool extends PoolKey {
   namespace_id: string;
 }
 
-/** A pool in which a number of empty lobbies is kept. */
+/** A pool in which at least `min` empty lobbies are kept. */
 export interface WarmPool extends NamespacePool {
   min: number;
 }
 
-/** Returns how many lobbies each pool lacks. After lobbies ended by themselves the next ones wait 2 s, 4 s, … up to a minute. */
+/** Returns how many lobbies each pool lacks. After lobbies ended by themselves, waits 2 s, 4 s and so on, up to a minute. */
 export function missingLobbies<Pool extends WarmPool>(
   pools: Pool[],
   idle: (NamespacePool & { count: number })[],
@@ -49,11 +49,11 @@ export function missingLobbies<Pool extends WarmPool>(
   });
 }
 
-/** Returns the lobbies to list: empty ones only where their game mode has no other. */
+/** Returns the lobbies to list: those with players, or one empty lobby if the game mode has no other. */
 export function listedLobbies<Lobby extends { game_mode: string; player_count: number }>(lobbies: Lobby[]): Lobby[] {
   const groups = Map.groupBy(lobbies, ({ game_mode }) => game_mode);
   return [...groups.values()].flatMap((group) => {
-    const inhabited = group.filter(({ player_count }) => player_count > 0);
-    return inhabited.length > 0 ? inhabited : group.slice(0, 1);
+    const with_players = group.filter(({ player_count }) => player_count > 0);
+    return with_players.length > 0 ? with_players : group.slice(0, 1);
   });
 }

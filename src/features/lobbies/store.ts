@@ -4,7 +4,7 @@ import type { DedicatedConnection } from '../../platform/database/dedicated-conn
 import { isAnyOf } from '../../platform/database/lists.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
-import { bumpSelected, lockTopics, touch } from '../../platform/watch/versions.ts';
+import { bumpMany, lockTopics, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { uncountClients } from './players-store.ts';
@@ -126,7 +126,7 @@ export interface LobbyNews {
 
 const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)[]; state: (string | null)[] }>(
   (value) => sql`
-    with ${bumpSelected(
+    with ${bumpMany(
       sql`
         select name from (
           select distinct unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.lobby('')}::text || lobby_id])

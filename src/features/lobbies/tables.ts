@@ -66,6 +66,8 @@ export const lobbies = pgTable(
     ready_ts: moment(),
     /** Since when it has been empty. */
     idle_ts: moment(),
+    /** When its seats are checked next, no later than the first of them ends: see `checkSeats`. */
+    seats_check_ts: moment().notNull().defaultNow(),
     stop_ts: moment(),
     stop_reason: text({ enum: STOP_REASONS }),
     /** The version of the namespace's list of lobbies with which it last changed. */
@@ -84,6 +86,7 @@ export const lobbies = pgTable(
     uniqueIndex('lobbies_code').on(table.namespace_id, table.code).where(sql`stop_ts is null`),
     index('lobbies_of_server').on(table.server_id),
     index('lobbies_stopped').on(table.stop_ts).where(sql`stop_ts is not null`),
+    index('lobbies_seats_check').on(table.seats_check_ts).where(sql`stop_ts is null`),
     index('lobbies_idle').on(table.idle_ts).where(sql`idle_ts is not null and stop_ts is null`),
     check(
       'lobbies_seats',
@@ -115,11 +118,8 @@ export const players = pgTable(
     remove_ts: moment(),
     remove_reason: text({ enum: REMOVE_REASONS }),
   },
-  (table) => [
-    index('players_seated').on(table.lobby_id).where(sql`remove_ts is null`),
-    index('players_awaited').on(table.seat_deadline_ts).where(sql`connect_ts is null and remove_ts is null`),
-    index('players_by_age').on(table.create_ts).where(sql`remove_ts is null`),
-  ],
+  // No index on what changes when a player connects: the row then stays on its page, and needs no new entry in any index.
+  (table) => [index('players_seated').on(table.lobby_id).where(sql`remove_ts is null`)],
 );
 
 /** How many lobbies of a namespace run, so that its maximum holds on all processes. */

@@ -8,7 +8,7 @@ const LISTED_MAX = 10_000;
 const HISTORY_PAGE = 64;
 const EXPORT_PAGE = 1_000;
 
-/** A running lobby, with how many of its players have connected. */
+/** The columns of a lobby, and how many of its players are connected. */
 const counted = {
   ...getTableColumns(lobbies),
   connected_count: sql<number>`(
@@ -28,12 +28,12 @@ const COUNTED = createQuery<{ namespace_id: string }, CountedLobby[]>((queries, 
     .limit(LISTED_MAX),
 );
 
-/** The running lobbies of a namespace, the oldest first. */
+/** Returns the running lobbies of a namespace, the oldest first. */
 export async function selectCounted(queries: Queries, namespace_id: string): Promise<CountedLobby[]> {
   return await COUNTED(queries, { namespace_id });
 }
 
-/** What is seen of a lobby. */
+/** The columns of a lobby that players see. */
 export type SeenLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'region' | 'game_mode' | 'state' | 'is_closed'> &
   Pick<LobbyRow, 'max_players_normal' | 'max_players_direct' | 'max_players_party'> & {
     connected_count: number;
@@ -53,14 +53,14 @@ const SEEN = createStatement<{ lobby_ids: string[] }>(
 );
 
 /**
- * Returns lobbies by their ids, running or ended, of any namespace: the caller checks whose they are. It runs after every
- * watched change, so it reads only what is shown.
+ * Returns lobbies by their ids, running or ended, of any namespace; the caller checks the namespace. It runs after every
+ * watched change, so it reads only the columns that are shown.
  */
 export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<SeenLobby[]> {
   return await queries.execute<SeenLobby>(SEEN({ lobby_ids }));
 }
 
-/** Players with a seat, by version, game mode and region. */
+/** Returns the number of players with a seat, by version, game mode and region. */
 export async function selectPlayerCounts(queries: Queries, namespace_id: string) {
   return await queries
     .select({
@@ -74,7 +74,7 @@ export async function selectPlayerCounts(queries: Queries, namespace_id: string)
     .groupBy(lobbies.version_id, lobbies.game_mode, lobbies.region);
 }
 
-/** Lobbies of a namespace, running and ended, made before a moment; the newest 64. */
+/** Returns the newest 64 lobbies of a namespace, running and ended, that were created before a moment. */
 export async function selectHistory(
   queries: Queries,
   namespace_id: string,
@@ -88,7 +88,7 @@ export async function selectHistory(
     .limit(HISTORY_PAGE);
 }
 
-/** A page of a game's lobbies that ran within a window, the newest first; it goes on after the one the last page ended with. */
+/** Returns a page of a game's lobbies that ran within a window, newest first, after the last lobby of the previous page. */
 export async function selectWithin(
   queries: Queries,
   game_id: string,

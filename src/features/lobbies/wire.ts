@@ -7,20 +7,20 @@ import { PortRange } from '../ports.ts';
 import type { ServerPort } from '../servers/servers.ts';
 
 const NAME_LENGTH_MAX = 64;
-/** Far more than are allowed: how many these are is another question. */
+/** More than the rules allow, so that their error can name the limit. */
 const TAGS_SENT_MAX = 256;
 const LATENCIES_MAX = 256;
 const LATENCY_MAX_MS = 60_000;
 
 const PLAYERS_MAX = 256;
 
-/** What every request for seats may say. */
+/** Members of every request for seats. */
 const SeatMembers = {
   players: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: PLAYERS_MAX,
-      description: 'Seats in one lobby, for players who come together; one when it is left out.',
+      description: 'Number of seats in one lobby, for a party. The default is 1.',
     }),
   ),
   captcha: Type.Optional(Captcha),
@@ -30,26 +30,25 @@ const SeatMembers = {
 /** Longer than any request may take (MUSTER_REQUEST_TIMEOUT_MS). */
 const WAIT_MAX_MS = 240_000;
 
-/** What a find says that waits for its turn. */
-const PatienceMembers = {
+/** Members of a find that waits for its turn. */
+const WaitMembers = {
   wait_ms: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: WAIT_MAX_MS,
       description:
-        'Where the namespace has as many lobbies as it may and none has a place: how long to wait for one, in the order of arrival. Refused at once when it is left out.',
+        'How long to wait for a seat, in the order of arrival, if the namespace is at its limit of lobbies and all are full. If you leave it out, such a find is refused at once.',
     }),
   ),
   ticket: Type.Optional(
     Type.String({
       format: 'uuid',
-      description:
-        'A UUID that the client makes, by which it can watch its place (/matchmaker/queue/TICKET) meanwhile.',
+      description: 'A UUID that the client generates, to watch its position in the queue (/matchmaker/queue/TICKET).',
     }),
   ),
 };
 
-/** Where a client says it is: decides the region of a request that names none. */
+/** The position of a client, which decides the region of a request that names none. */
 const WhereaboutsMembers = {
   coordinates: Type.Optional(Coordinates),
   latencies: Type.Optional(
@@ -68,7 +67,7 @@ export const FindBody = Type.Object({
   prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
-  ...PatienceMembers,
+  ...WaitMembers,
   ...WhereaboutsMembers,
   ...SeatMembers,
 });
@@ -80,7 +79,9 @@ export const CreateBody = Type.Object({
   publicity: Type.Optional(oneOf('LobbyPublicity', ['public', 'private'])),
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
-  lobby_config: Type.Optional(Type.Unknown({ description: 'Any JSON; the lobby finds it as SERVICE_LOBBY_CONFIG.' })),
+  lobby_config: Type.Optional(
+    Type.Unknown({ description: 'Any JSON. The server of the lobby gets it in SERVICE_LOBBY_CONFIG.' }),
+  ),
   ...WhereaboutsMembers,
   ...SeatMembers,
 });
@@ -112,7 +113,7 @@ const Player = Type.Object({ token: Type.String() }, { title: 'JoinPlayer' });
 const JoinLobby = Type.Object(
   {
     lobby_id: Uuid,
-    code: Type.Optional(Type.String({ description: 'By which others who are told it can join.' })),
+    code: Type.Optional(Type.String({ description: 'A code by which other players can join.' })),
     region: Type.Object({ region_id: Type.String(), display_name: Type.String() }, { title: 'JoinRegion' }),
     ports: Ports,
     player: Player,
@@ -120,12 +121,12 @@ const JoinLobby = Type.Object(
   { title: 'JoinLobby' },
 );
 
-/** Specification: Lobby, player and ports. `lobby.ports` and `lobby.player` are what old clients read. */
+/** Specification: Lobby, player and ports. Old clients read `lobby.ports` and `lobby.player`. */
 export const JoinAnswer = Type.Object({
   lobby: JoinLobby,
   ports: Ports,
   player: Player,
-  players: Type.Optional(Type.Array(Player, { description: 'Of players who come together: a token for each.' })),
+  players: Type.Optional(Type.Array(Player, { description: 'For a party: the token of each player.' })),
 });
 export type JoinAnswer = Static<typeof JoinAnswer>;
 
@@ -138,7 +139,7 @@ export const LeftBody = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: RECONNECT_MAX_MS,
-      description: 'Keeps the seat for as long: the same token is good once more.',
+      description: 'How long to keep the seat, so that the player can connect again with the same token.',
     }),
   ),
 });
@@ -153,7 +154,7 @@ export function toJoinAnswer(
   return { lobby: { ...lobby, ports, player }, ports, player, ...(others.length > 0 ? { players } : {}) };
 }
 
-/** Ports as players reach them. Nothing of ours encrypts them until the gateway does. */
+/** Returns ports with the addresses that players connect to. They have no TLS, because there is no gateway. */
 export function toPorts(ports: Record<string, ServerPort>): Static<typeof Ports> {
   return Object.fromEntries(
     Object.entries(ports).map(([label, { public_hostname = '', public_port, port_range }]) => [
@@ -163,7 +164,7 @@ export function toPorts(ports: Record<string, ServerPort>): Static<typeof Ports>
   );
 }
 
-/** Ports as a development token lists them (field-behaviour 1.8). */
+/** Returns the ports that a development token lists (field-behaviour 1.8). */
 export function toDevelopmentPorts(hostname: string, ports: DevelopmentPort[]): Static<typeof Ports> {
   return Object.fromEntries(
     ports.map(({ label, protocol, port, port_range }) => [

@@ -1,5 +1,5 @@
 import type { Database, Tx } from '../../platform/database/database.ts';
-import { ServiceError } from '../../platform/errors.ts';
+import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Identities } from '../identities/identities.ts';
 import type { QuotaLimits, UploadRow, Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
@@ -10,15 +10,18 @@ export type { PictureKind } from './rules.ts';
 /** The owner of a picture: a game, or the identity that uploads it for itself or its group. */
 export type PictureOwner = { game_id: string } | { identity_id: string };
 
-interface MediaDependencies {
-  database: Database;
-  uploads: Uploads;
-  identities: Identities;
+interface MediaSettings {
   /** Limits for the pictures of a game, of a namespace's players, or of an identity. */
   picture_quota: QuotaLimits;
 }
 
-/** Makes a picture the shown one. Returns the replaced one. */
+export interface MediaDependencies extends MediaSettings {
+  database: Database;
+  uploads: Uploads;
+  identities: Identities;
+}
+
+/** Shows a picture in place of the current one, and returns the upload id of the replaced one. */
 export type ShowPicture = (tx: Tx) => Promise<string | null>;
 
 export type Media = ReturnType<typeof createMedia>;
@@ -40,7 +43,7 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
     });
   }
 
-  /** Returns the scope of a picture's quota. Guests are free to create, so those of one namespace share a quota. */
+  /** Returns the scope of a picture's quota. Guests cost nothing to create, so those of a namespace share a quota. */
   async function scopeOf(owner: PictureOwner): Promise<string> {
     if ('game_id' in owner) return `game:${owner.game_id}`;
     const { identity_id, namespace_id, is_registered } = await identities.get(owner.identity_id);
@@ -69,12 +72,12 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
       const quota = { scope: await scopeOf(owner), limits: picture_quota };
       const prepared = await database.transact((tx) => uploads.prepare(tx, upload, [{ ...file, content_type }], quota));
       const [presigned_request] = prepared.presigned_requests;
-      if (!presigned_request) throw new Error('a file has a request that sends it');
+      assert(presigned_request, 'each file of an upload has a presigned request');
       return { upload_id: prepared.upload_id, presigned_request };
     },
     /**
      * Completes a picture and shows it at once; discards the replaced one. Throws UPLOAD_NOT_FOUND if it belongs to
-     * another owner, or what the upload lacks.
+     * another owner, or another error of uploads.
      */
     async complete(kind: PictureKind, owner: PictureOwner, upload_id: string, show?: ShowPicture): Promise<void> {
       const upload = await uploads.get(upload_id);

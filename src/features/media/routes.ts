@@ -1,6 +1,7 @@
 import type { Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import { type Call, type Route, route } from '../../platform/http/route.ts';
+import type { Call } from '../../platform/http/call.ts';
+import { type Route, route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
@@ -19,7 +20,7 @@ const UPLOAD_ERRORS = [
 ] as const;
 const PREPARE_ERRORS = ['UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'UPLOAD_QUOTA_REACHED'] as const;
 
-/** Limits pictures by address too, because new identities are free. */
+/** Limits pictures by address too, because a client can create new identities at no cost. */
 const BY_ADDRESS = perMinute('pictures', 4, { by: 'address' });
 
 const HOUR_S = 3_600;
@@ -34,7 +35,7 @@ const KINDS_BY_PATH: Record<string, PictureKind> = {
   'custom-avatar': 'custom_avatar',
 };
 
-interface MediaRoutesDependencies {
+export interface MediaRoutesDependencies {
   media: Media;
   games: Games;
   groups: Groups;
@@ -50,7 +51,7 @@ export function mediaRoutes(dependencies: MediaRoutesDependencies) {
 /** The part of a call that a download needs. */
 type Downloading = Pick<Call<unknown, unknown, unknown, unknown>, 'address' | 'request'>;
 
-/** Routes that show pictures to browsers. A replaced picture has another address, and no content runs as a script. */
+/** Routes that show pictures to browsers. A new picture has a new address, so that each can be cached for long. */
 function showRoutes({ media, transfers }: MediaRoutesDependencies) {
   const options = {
     summary: 'A picture.',
@@ -71,18 +72,18 @@ function showRoutes({ media, transfers }: MediaRoutesDependencies) {
     return picture(content, type, `public, max-age=${max_age_s}, immutable`);
   }
   return [
-    route('GET', '/media/default-avatar.svg', { ...options, summary: 'The picture of people without one.' }, async () =>
-      picture(DEFAULT_AVATAR, 'image/svg+xml', 'public, max-age=86400'),
-    ),
-    route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async ({ params, ...call }) =>
-      show(KINDS_BY_PATH[params.kind], params.upload_id, call),
-    ),
-    // The reference API appends the name of the file.
     route(
       'GET',
-      '/media/:kind/:upload_id/:file',
-      { ...options, free_params: ['kind', 'file'] },
-      async ({ params, ...call }) => show(KINDS_BY_PATH[params.kind], params.upload_id, call),
+      '/media/default-avatar.svg',
+      { ...options, summary: 'The picture of people who have uploaded none.' },
+      async () => picture(DEFAULT_AVATAR, 'image/svg+xml', 'public, max-age=86400'),
+    ),
+    route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async (call) =>
+      show(KINDS_BY_PATH[call.params.kind], call.params.upload_id, call),
+    ),
+    // The reference API appends the name of the file.
+    route('GET', '/media/:kind/:upload_id/:file', { ...options, free_params: ['kind', 'file'] }, async (call) =>
+      show(KINDS_BY_PATH[call.params.kind], call.params.upload_id, call),
     ),
   ];
 }
@@ -164,7 +165,7 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
     ...pictures.map(({ kind, noun, prepare, what }) =>
       preparing({ kind, operation: `prepare${noun}`, path: prepare, what }),
     ),
-    // The path of the specification for avatars.
+    // The specification has another path for avatars.
     preparing({
       kind: 'custom_avatar',
       operation: 'prepareCustomAvatar',
@@ -177,7 +178,7 @@ function gameRoutes({ media, games, public_url }: MediaRoutesDependencies): Rout
       '/cloud/games/:game_id/avatars',
       {
         operation: 'listGameAvatars',
-        summary: "The avatars that a game's players may choose from, newest first.",
+        summary: "Lists the avatars that a game's players may choose from, newest first.",
         allow: ['identity', 'cloud'],
         access: 'read',
         response: wire.CustomAvatarsAnswer,

@@ -5,7 +5,7 @@ import { PresignedRequest } from '../uploads/wire.ts';
 
 export const PreparePictureBody = Type.Object({
   path: Type.String({ minLength: 1, maxLength: 1_024, description: 'Name of the file: .png, .jpg or .jpeg.' }),
-  mime: Type.Optional(Type.String({ maxLength: 255, description: 'Not used: the name tells the type.' })),
+  mime: Type.Optional(Type.String({ maxLength: 255, description: 'Ignored: the type is inferred from the name.' })),
   content_length: U64,
 });
 export const PreparePictureAnswer = Type.Object({ upload_id: Uuid, presigned_request: PresignedRequest });

@@ -2,7 +2,7 @@ import { and, asc, count, eq } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import type { NamespacePlace } from './store.ts';
+import type { NamespaceScope } from './store.ts';
 import { type DomainRow, type NamespaceRow, namespaceAuthUsers, namespaceDomains, namespaces } from './tables.ts';
 
 const DOMAINS_LIMIT = 100;
@@ -11,7 +11,7 @@ const USERS_LIMIT = 100;
 /** Updates settings of a namespace. Returns false if the game has no such namespace. */
 export async function updateSettings(
   tx: Tx,
-  { game_id, namespace_id }: NamespacePlace,
+  { game_id, namespace_id }: NamespaceScope,
   settings: Partial<NamespaceRow>,
 ): Promise<boolean> {
   await touchSettings(tx, { game_id, namespace_id });
@@ -34,7 +34,7 @@ export async function selectDomains(queries: Queries, namespace_id: string): Pro
 }
 
 /** Returns the namespace that has a domain. */
-export async function selectHolder(queries: Queries, domain: string): Promise<NamespacePlace | undefined> {
+export async function selectHolder(queries: Queries, domain: string): Promise<NamespaceScope | undefined> {
   const [row] = await queries
     .select({ game_id: namespaces.game_id, namespace_id: namespaces.namespace_id })
     .from(namespaceDomains)
@@ -46,20 +46,23 @@ export async function selectHolder(queries: Queries, domain: string): Promise<Na
 interface WantedDomain {
   row: DomainRow;
   /** The namespace that had the domain. */
-  from: NamespacePlace | undefined;
+  from: NamespaceScope | undefined;
   domains_max: number;
 }
 
-/** Adds a domain, up to the maximum, and returns the result. The caller has checked that the namespace may have it. */
+/**
+ * Adds a domain unless the namespace has the maximum. The caller has checked that the namespace has a right to it. Returns
+ * what happened: another namespace may have `taken` the domain since that check.
+ */
 export async function insertDomain(
   tx: Tx,
-  place: NamespacePlace,
+  scope: NamespaceScope,
   { row, from, domains_max }: WantedDomain,
-): Promise<'added' | 'there' | 'taken' | 'too_many'> {
+): Promise<'added' | 'exists' | 'taken' | 'too_many'> {
   // Locks the namespace, so that concurrent requests cannot exceed the maximum.
-  await touch(tx, [...settingsTopics(place, row.domain), ...(from ? settingsTopics(from) : [])]);
+  await touch(tx, [...settingsTopics(scope, row.domain), ...(from ? settingsTopics(from) : [])]);
   const holder = await selectHolder(tx, row.domain);
-  if (holder?.namespace_id === row.namespace_id) return 'there';
+  if (holder?.namespace_id === row.namespace_id) return 'exists';
   if (holder && holder.namespace_id !== from?.namespace_id) return 'taken';
   const [counted] = await tx
     .select({ domains: count() })
@@ -71,9 +74,9 @@ export async function insertDomain(
   return added.length > 0 ? 'added' : 'taken';
 }
 
-export async function deleteDomain(tx: Tx, place: NamespacePlace, domain: string): Promise<void> {
-  await touchSettings(tx, place, domain);
-  await removeRow(tx, place.namespace_id, domain);
+export async function deleteDomain(tx: Tx, scope: NamespaceScope, domain: string): Promise<void> {
+  await touchSettings(tx, scope, domain);
+  await removeRow(tx, scope.namespace_id, domain);
 }
 
 async function removeRow(tx: Tx, namespace_id: string, domain: string): Promise<void> {
@@ -82,7 +85,7 @@ async function removeRow(tx: Tx, namespace_id: string, domain: string): Promise<
     .where(and(eq(namespaceDomains.namespace_id, namespace_id), eq(namespaceDomains.domain, domain)));
 }
 
-/** Returns names and password hashes, ordered by name. */
+/** Returns the names and password hashes of a site's users, ordered by name. */
 export async function selectUsers(
   queries: Queries,
   namespace_id: string,
@@ -95,35 +98,35 @@ export async function selectUsers(
     .limit(USERS_LIMIT);
 }
 
-/** Adds a user or changes the password. Returns false at the maximum of users. */
+/** Adds a user or changes its password. Returns false if the namespace has the maximum of users. */
 export async function upsertUser(
   tx: Tx,
-  place: NamespacePlace,
+  scope: NamespaceScope,
   { user, password }: { user: string; password: string },
   users_max: number,
 ): Promise<boolean> {
-  await touchSettings(tx, place);
-  const users = await selectUsers(tx, place.namespace_id);
+  await touchSettings(tx, scope);
+  const users = await selectUsers(tx, scope.namespace_id);
   if (users.length >= users_max && !users.some((existing) => existing.user === user)) return false;
   await tx
     .insert(namespaceAuthUsers)
-    .values({ namespace_id: place.namespace_id, user, password })
+    .values({ namespace_id: scope.namespace_id, user, password })
     .onConflictDoUpdate({ target: [namespaceAuthUsers.namespace_id, namespaceAuthUsers.user], set: { password } });
   return true;
 }
 
-export async function deleteUser(tx: Tx, place: NamespacePlace, user: string): Promise<void> {
-  await touchSettings(tx, place);
+export async function deleteUser(tx: Tx, scope: NamespaceScope, user: string): Promise<void> {
+  await touchSettings(tx, scope);
   await tx
     .delete(namespaceAuthUsers)
-    .where(and(eq(namespaceAuthUsers.namespace_id, place.namespace_id), eq(namespaceAuthUsers.user, user)));
+    .where(and(eq(namespaceAuthUsers.namespace_id, scope.namespace_id), eq(namespaceAuthUsers.user, user)));
 }
 
-async function touchSettings(tx: Tx, place: NamespacePlace, domain?: string): Promise<void> {
-  await touch(tx, settingsTopics(place, domain));
+async function touchSettings(tx: Tx, scope: NamespaceScope, domain?: string): Promise<void> {
+  await touch(tx, settingsTopics(scope, domain));
 }
 
-function settingsTopics({ game_id, namespace_id }: NamespacePlace, domain?: string): string[] {
+function settingsTopics({ game_id, namespace_id }: NamespaceScope, domain?: string): string[] {
   const host = domain === undefined ? [] : [topics.siteHost(domain)];
   return [topics.game(game_id), topics.namespace(namespace_id), ...host];
 }

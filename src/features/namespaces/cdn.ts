@@ -8,7 +8,7 @@ import { topics } from '../topics.ts';
 import * as store from './cdn-store.ts';
 import { createReservedHosts, type DomainProof, type OwnNames, operatorRight, proofOf } from './domain-rules.ts';
 import { isDomain, isPasswordHash, isUserName } from './rules.ts';
-import type { NamespacePlace } from './store.ts';
+import type { NamespaceScope } from './store.ts';
 import type { NamespaceRow } from './tables.ts';
 
 const DOMAINS_MAX = 10;
@@ -28,9 +28,9 @@ interface CdnSettingsDependencies extends DomainSettings {
   clock: Clock;
   feed: Feed;
   /** Throws NAMESPACE_NOT_FOUND. */
-  get(place: NamespacePlace): Promise<NamespaceRow>;
+  get(scope: NamespaceScope): Promise<NamespaceRow>;
   /** Runs a change. Throws NAMESPACE_NOT_FOUND if it returns false. */
-  change(place: NamespacePlace, work: (tx: Tx) => Promise<boolean>): Promise<void>;
+  change(scope: NamespaceScope, work: (tx: Tx) => Promise<boolean>): Promise<void>;
 }
 
 /** Creates the use cases of a namespace's site: its domains and users (field-behaviour 8.3 and 8.4). */
@@ -38,7 +38,7 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
   const { database, clock, feed, domains_allow, name_servers, get, change } = dependencies;
   const reserved_hosts = createReservedHosts(dependencies);
   const lookUpTxt = createTxtLookup(name_servers);
-  // Every request to another host than the API's own looks up its domain.
+  // Every request to a host other than the API's looks up its domain.
   const remembered = createWatchedCache({
     feed,
     topic: topics.siteHost,
@@ -46,12 +46,12 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
     entries_max: REMEMBERED_DOMAINS_MAX,
   });
 
-  const update = (place: NamespacePlace, settings: Partial<NamespaceRow>) =>
-    change(place, (tx) => store.updateSettings(tx, place, settings));
+  const update = (scope: NamespaceScope, settings: Partial<NamespaceRow>) =>
+    change(scope, (tx) => store.updateSettings(tx, scope, settings));
 
   /**
-   * Requires the right to a domain. A domain of another namespace needs a proof, or the operator's entry for this
-   * namespace.
+   * Checks that a namespace may have a domain. If another one has it, this one needs a DNS record, or the operator's entry
+   * for this namespace.
    */
   async function assertMayHave(domain: string, namespace_id: string, is_taken: boolean): Promise<void> {
     const right = operatorRight(domains_allow, domain, namespace_id);
@@ -67,8 +67,8 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
 
   return {
     /** Returns domains and names of users, without passwords. */
-    async describe(place: NamespacePlace) {
-      const { namespace_id } = await get(place);
+    async describe(scope: NamespaceScope) {
+      const { namespace_id } = await get(scope);
       const [domains, users] = await Promise.all([
         store.selectDomains(database.queries, namespace_id),
         store.selectUsers(database.queries, namespace_id),
@@ -76,51 +76,51 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
       return { domains, user_names: users.map(({ user }) => user) };
     },
     /** Sets whether pages of the namespace's domains need no token. */
-    setDomainPublicAuth: (place: NamespacePlace, enabled: boolean) =>
-      update(place, { enable_domain_public_auth: enabled }),
-    setAuthType: (place: NamespacePlace, auth_type: NamespaceRow['auth_type']) => update(place, { auth_type }),
+    setDomainPublicAuth: (scope: NamespaceScope, enabled: boolean) =>
+      update(scope, { enable_domain_public_auth: enabled }),
+    setAuthType: (scope: NamespaceScope, auth_type: NamespaceRow['auth_type']) => update(scope, { auth_type }),
     /**
      * Adds a domain that the namespace has proven to own or that the operator allows. Repeating it is harmless. Throws
      * CDN_INVALID_DOMAIN, CDN_DOMAIN_NOT_PROVEN, CDN_DOMAIN_NOT_CHECKED, CDN_TOO_MANY_DOMAINS or CLOUD_HOSTNAME_TAKEN.
      */
-    async addDomain(place: NamespacePlace, text: string): Promise<void> {
+    async addDomain(scope: NamespaceScope, text: string): Promise<void> {
       const domain = text.toLowerCase();
       if (!isDomain(domain) || reserved_hosts.isReserved(domain)) throw new ServiceError('CDN_INVALID_DOMAIN', {});
-      const { namespace_id } = await get(place);
+      const { namespace_id } = await get(scope);
       const holder = await store.selectHolder(database.queries, domain);
       if (holder?.namespace_id === namespace_id) return;
       await assertMayHave(domain, namespace_id, holder !== undefined);
       const row = { domain, namespace_id, create_ts: clock.now() };
       const wanted = { row, from: holder, domains_max: DOMAINS_MAX };
-      const outcome = await database.transact((tx) => store.insertDomain(tx, place, wanted));
+      const outcome = await database.transact((tx) => store.insertDomain(tx, scope, wanted));
       remembered.forget(domain);
       if (outcome === 'taken') throw taken(proofOf(domain, namespace_id));
       if (outcome === 'too_many') throw new ServiceError('CDN_TOO_MANY_DOMAINS', { max: DOMAINS_MAX });
     },
-    async removeDomain(place: NamespacePlace, text: string): Promise<void> {
+    async removeDomain(scope: NamespaceScope, text: string): Promise<void> {
       const domain = text.toLowerCase();
-      await get(place);
-      await database.transact((tx) => store.deleteDomain(tx, place, domain));
+      await get(scope);
+      await database.transact((tx) => store.deleteDomain(tx, scope, domain));
       remembered.forget(domain);
     },
     /**
-     * Adds a user or changes the password. Throws CDN_INVALID_AUTH_USER_PASSWORD unless it is a bcrypt hash, or
+     * Adds a user or changes its password. Throws CDN_INVALID_AUTH_USER_PASSWORD unless the password is a bcrypt hash, or
      * CDN_TOO_MANY_AUTH_USERS.
      */
-    async setUser(place: NamespacePlace, user: { user: string; password: string }): Promise<void> {
+    async setUser(scope: NamespaceScope, user: { user: string; password: string }): Promise<void> {
       if (!isUserName(user.user)) throw new ServiceError('VALIDATION_ERROR', { error: 'user: invalid' });
       if (!isPasswordHash(user.password)) throw new ServiceError('CDN_INVALID_AUTH_USER_PASSWORD', {});
-      await get(place);
-      const is_set = await database.transact((tx) => store.upsertUser(tx, place, user, USERS_MAX));
+      await get(scope);
+      const is_set = await database.transact((tx) => store.upsertUser(tx, scope, user, USERS_MAX));
       if (!is_set) throw new ServiceError('CDN_TOO_MANY_AUTH_USERS', { max: USERS_MAX });
     },
-    async removeUser(place: NamespacePlace, user: string): Promise<void> {
-      await get(place);
-      await database.transact((tx) => store.deleteUser(tx, place, user));
+    async removeUser(scope: NamespaceScope, user: string): Promise<void> {
+      await get(scope);
+      await database.transact((tx) => store.deleteUser(tx, scope, user));
     },
     /** Returns names and password hashes of the users who may see the site. */
     users: (namespace_id: string) => store.selectUsers(database.queries, namespace_id),
-    /** Host names that no namespace can have, whatever is stored. */
+    /** Host names that no namespace can have, even if a row says so. */
     reserved_hosts,
     /** Returns the namespace of a domain. */
     findByDomain: (domain: string) => remembered.get(domain),

@@ -11,7 +11,7 @@ export function proofOf(domain: string, namespace_id: string): DomainProof {
   return { name: `_muster.${domain}`, type: 'TXT', value: `muster-namespace=${namespace_id}` };
 }
 
-/** The operator's permission for a domain: `given` to this namespace, or `allowed` to any. */
+/** The operator's permission for a domain: `given` to this namespace, or `allowed` to all. */
 export type OperatorRight = 'given' | 'allowed' | undefined;
 
 /** Finds the permission in entries like `play.example.com=NAMESPACE_ID`, `*.example.com` and `*`. */
@@ -37,7 +37,7 @@ export interface OwnNames {
   sites_domain: string;
 }
 
-/** Creates the check of host names that no namespace can have, whatever is stored. */
+/** Creates the check for host names that no namespace can have, even if a row says so. */
 export function createReservedHosts({ sites_domain, ...names }: OwnNames) {
   const urls = [names.public_url, names.local_url].map((url) => new URL(url).hostname);
   const own = new Set([...urls, names.host, names.server_host, hostname(), ...names.own_hosts].map(toName));

@@ -20,7 +20,7 @@ export type { NamespaceRow } from './tables.ts';
 const REMEMBERED_MAX = 10_000;
 const HISTORY_DEFAULT = 32;
 
-interface NamespacesDependencies extends DomainSettings {
+export interface NamespacesDependencies extends DomainSettings {
   database: Database;
   clock: Clock;
   feed: Feed;
@@ -48,7 +48,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     entries_max: REMEMBERED_MAX,
   });
 
-  async function get({ game_id, namespace_id }: store.NamespacePlace): Promise<NamespaceRow> {
+  async function get({ game_id, namespace_id }: store.NamespaceScope): Promise<NamespaceRow> {
     const namespace = await remembered.get(namespace_id);
     if (namespace?.game_id !== game_id) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
     return namespace;
@@ -64,9 +64,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
   }
 
   /** Runs a change of a namespace. Throws NAMESPACE_NOT_FOUND if it returns false. */
-  async function change(place: store.NamespacePlace, work: (tx: Tx) => Promise<boolean>): Promise<void> {
+  async function change(scope: store.NamespaceScope, work: (tx: Tx) => Promise<boolean>): Promise<void> {
     const is_changed = await database.transact(work);
-    remembered.forget(place.namespace_id);
+    remembered.forget(scope.namespace_id);
     if (!is_changed) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
   }
 
@@ -76,7 +76,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** Returns the namespace that a token names. */
     find: remembered.get,
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
-    /** Returns the namespaces of all games on one of the versions. */
+    /** Returns the namespaces that are on one of the versions. */
     onVersions: (version_ids: string[]) => store.selectOnVersions(database.queries, version_ids),
     async validate(game_id: string, wanted: { name_id: string; display_name: string }) {
       const existing = await store.selectNamespaces(database.queries, game_id);
@@ -92,14 +92,14 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** Creates a namespace in the transaction that creates its game. */
     createWith: insert,
     /** Moves a namespace to another version of its game. */
-    async setVersion(place: store.NamespacePlace, version_id: string): Promise<void> {
-      await versions.get({ game_id: place.game_id, version_id });
-      await change(place, (tx) => store.updateVersion(tx, place, version_id, clock));
+    async setVersion(scope: store.NamespaceScope, version_id: string): Promise<void> {
+      await versions.get({ game_id: scope.game_id, version_id });
+      await change(scope, (tx) => store.updateVersion(tx, scope, version_id, clock));
     },
     validateMatchmakerLimits: matchmakerLimitProblems,
     /** Sets the maximum of lobbies of a namespace and of players per client. Throws VALIDATION_ERROR. */
     async setMatchmakerLimits(
-      place: store.NamespacePlace,
+      scope: store.NamespaceScope,
       limits: { lobby_count_max: number; max_players: number },
     ): Promise<void> {
       refuseProblems(matchmakerLimitProblems(limits));
@@ -112,24 +112,24 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
         max_players_per_client_tor: max_players,
         max_players_per_client_hosting: max_players,
       };
-      await change(place, (tx) => updateSettings(tx, place, settings));
+      await change(scope, (tx) => updateSettings(tx, scope, settings));
     },
     /** Returns what is wrong with the ports of a development token. */
     validateDevelopmentToken: (wanted: Omit<DevelopmentTokenBody, 'hostname'>) =>
       developmentPortProblems(readDevelopmentPorts(wanted)),
     /** Returns the versions of a namespace, latest first. */
-    async versionHistory(place: store.NamespacePlace, limit = HISTORY_DEFAULT) {
-      const { namespace_id } = await get(place);
+    async versionHistory(scope: store.NamespaceScope, limit = HISTORY_DEFAULT) {
+      const { namespace_id } = await get(scope);
       return await store.selectDeployments(database.queries, namespace_id, limit);
     },
     /** Issues a token for a game's clients. It is not secret. */
-    async createPublicToken(place: store.NamespacePlace): Promise<string> {
-      const { namespace_id, name_id } = await get(place);
+    async createPublicToken(scope: store.NamespaceScope): Promise<string> {
+      const { namespace_id, name_id } = await get(scope);
       return await tokens.issue({ kind: 'public', namespace_id }, { suffix: name_id });
     },
     /** Issues a token with which the matchmaker answers as if a lobby ran at `hostname` (field-behaviour 1.8). */
-    async createDevelopmentToken(place: store.NamespacePlace, wanted: DevelopmentTokenBody): Promise<string> {
-      const { namespace_id, name_id } = await get(place);
+    async createDevelopmentToken(scope: store.NamespaceScope, wanted: DevelopmentTokenBody): Promise<string> {
+      const { namespace_id, name_id } = await get(scope);
       if (wanted.ports && wanted.lobby_ports) {
         throw new ServiceError('CLOUD_INVALID_CONFIG', { error: 'it has both ports and lobby_ports; use ports' });
       }
@@ -138,9 +138,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       const caller = { kind: 'development', namespace_id, hostname: wanted.hostname, ports } as const;
       return await tokens.issue(caller, { suffix: name_id });
     },
-    /** Issues a token for a developer's back end: servers and builds of this environment. */
-    async createServiceToken(place: store.NamespacePlace, made: NonNullable<IssueOptions['made']>): Promise<string> {
-      const { namespace_id } = await get(place);
+    /** Issues a token for a developer's back end, for the servers and builds of this environment. */
+    async createServiceToken(scope: store.NamespaceScope, made: NonNullable<IssueOptions['made']>): Promise<string> {
+      const { namespace_id } = await get(scope);
       return await tokens.issue({ kind: 'service', namespace_id }, { made });
     },
   };

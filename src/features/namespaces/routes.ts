@@ -8,7 +8,7 @@ import * as wire from './wire.ts';
 
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
 
-interface NamespaceRoutesDependencies {
+export interface NamespaceRoutesDependencies {
   namespaces: Namespaces;
   sites_domain: string;
   /** Authorizes a caller to issue a token of the game, and returns the token's id and time. */
@@ -53,7 +53,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/:namespace_id',
       {
         operation: 'getNamespace',
-        summary: 'A namespace with its settings.',
+        summary: 'Returns a namespace with its settings.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: wire.NamespaceAnswer,
@@ -86,7 +86,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/cloud/games/:game_id/namespaces/:namespace_id/version-history',
       {
         operation: 'listNamespaceVersions',
-        summary: 'The versions of a namespace, latest first.',
+        summary: 'Lists the versions that a namespace has had, latest first.',
         allow: ['identity', 'cloud'],
         access: 'read',
         query: wire.VersionHistoryQuery,
@@ -131,7 +131,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       '/games/:game_id/environments/:environment_id/tokens/service',
       {
         operation: 'createServiceToken',
-        summary: "Creates a token for a developer's back end: servers and builds of this environment.",
+        summary: "Creates a token for a developer's back end, for the servers and builds of this environment.",
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Type.Object({}),

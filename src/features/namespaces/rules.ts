@@ -11,7 +11,7 @@ import {
 const PORTS_MAX = 16;
 /** Limit of the reference API (field-behaviour 4.3). */
 const LOBBY_COUNT_MAX = 32_767;
-/** The maximum of the column. */
+/** The largest number that the column can hold. */
 const MAX_PLAYERS_MAX = 2_147_483_647;
 /** Each step doubles the time of a login; 12 takes a quarter of a second. */
 const BCRYPT_COST_MAX = 12;
@@ -52,7 +52,7 @@ function inRange(value: number, min: number, max: number): boolean {
   return value >= min && value <= max;
 }
 
-/** Returns what is wrong with a namespace's names; whether they are taken is checked elsewhere. */
+/** Returns what is wrong with a namespace's names. The caller checks whether the name id is taken. */
 export function namespaceProblems(wanted: { display_name: string; name_id: string }): ContentProblem[] {
   const display_name = displayNameProblem(wanted.display_name, LONG_DISPLAY_NAME_BYTES_MAX);
   const name_id = nameIdProblem(wanted.name_id);

@@ -45,7 +45,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setDomainPublicAuth',
         ...writing,
-        summary: "Sets whether pages of the namespace's domains need no token.",
+        summary: "Sets whether pages on the namespace's domains may call the matchmaker without a token.",
         body: wire.DomainPublicAuthBody,
         errors: NOT_FOUND,
       },
@@ -60,7 +60,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setCdnAuthType',
         ...writing,
-        summary: "Sets whether the namespace's site asks for a user and password.",
+        summary: "Sets whether the namespace's site requires a user and password.",
         body: wire.CdnAuthBody,
         errors: NOT_FOUND,
       },
@@ -75,7 +75,8 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
       {
         operation: 'setCdnAuthUser',
         ...writing,
-        summary: 'Adds a user of the site, or changes the password, given as a bcrypt hash of at most 72 bytes.',
+        summary:
+          'Adds a user of the site, or changes its password. Send the bcrypt hash of a password of at most 72 bytes.',
         body: wire.AuthUserBody,
         errors: [...NOT_FOUND, 'CDN_INVALID_AUTH_USER_PASSWORD', 'CDN_TOO_MANY_AUTH_USERS', 'VALIDATION_ERROR'],
       },
@@ -106,7 +107,7 @@ export function namespaceSettingsRoutes(namespaces: Namespaces) {
         operation: 'addDomain',
         ...writing,
         summary:
-          "Adds a domain of the namespace's site. A DNS record proves its ownership; the refusal names the record.",
+          "Adds a domain to the namespace's site. A DNS record must prove that you own it; the error names the record.",
         body: wire.DomainBody,
         errors: [
           ...NOT_FOUND,

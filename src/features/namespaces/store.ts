@@ -8,8 +8,8 @@ import { type NamespaceRow, type NamespaceVersionRow, namespaces, namespaceVersi
 const NAMESPACES_MAX = 1_000;
 const ALL_NAMESPACES_MAX = 100_000;
 
-/** A namespace within its game, which every query checks. */
-export interface NamespacePlace {
+/** A namespace and its game. Queries check both, so that no game reaches another's namespace. */
+export interface NamespaceScope {
   game_id: string;
   namespace_id: string;
 }
@@ -38,7 +38,7 @@ export async function selectNamespaces(queries: Queries, game_id: string): Promi
     .limit(NAMESPACES_MAX);
 }
 
-/** Returns the namespaces on one of the versions. */
+/** Returns the namespaces that are on one of the versions. */
 export async function selectOnVersions(queries: Queries, version_ids: string[]): Promise<NamespaceRow[]> {
   return await queries
     .select()
@@ -49,8 +49,8 @@ export async function selectOnVersions(queries: Queries, version_ids: string[]):
 }
 
 /** Moves a namespace to a version. Returns false if the game has no such namespace. */
-export async function updateVersion(tx: Tx, place: NamespacePlace, version_id: string, clock: Clock): Promise<boolean> {
-  const { game_id, namespace_id } = place;
+export async function updateVersion(tx: Tx, scope: NamespaceScope, version_id: string, clock: Clock): Promise<boolean> {
+  const { game_id, namespace_id } = scope;
   await touch(tx, [topics.game(game_id), topics.namespace(namespace_id)]);
   const rows = await tx
     .update(namespaces)

@@ -25,9 +25,9 @@ export const namespaces = pgTable(
     max_players_per_client_proxy: integer().notNull().default(2),
     max_players_per_client_tor: integer().notNull().default(2),
     max_players_per_client_hosting: integer().notNull().default(2),
-    /** Whether pages of the namespace's own domains need no token. */
+    /** Whether pages on the namespace's domains may call the matchmaker without a token. */
     enable_domain_public_auth: boolean().notNull().default(true),
-    /** Whether the site asks for a user and password. */
+    /** Whether the site requires a user and password. */
     auth_type: text({ enum: ['none', 'basic'] })
       .notNull()
       .default('none'),
@@ -67,7 +67,7 @@ export const namespaceDomains = pgTable(
   (table) => [index('namespace_domains_by_namespace').on(table.namespace_id)],
 );
 
-/** Users who may see a namespace's site if it asks for a password. */
+/** Users who may see a namespace's site if it requires a password. */
 export const namespaceAuthUsers = pgTable(
   'namespace_auth_users',
   {

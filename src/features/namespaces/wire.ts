@@ -68,8 +68,7 @@ export const NamespaceAnswer = Type.Object({
   namespace: Type.Object({ ...NamespaceSummary.properties, config: NamespaceConfig }, { title: 'Namespace' }),
 });
 
-/** Specification: u32 both. What is too much of one is content, which the rules say by its path. */
-/** `max_players`: kept in an integer of PostgreSQL, once for each kind of client. */
+/** Wider than the rules allow (specification: u32), so that their error can give the path of a number out of range. */
 export const MatchmakerLimitsBody = Type.Object({ lobby_count_max: U32, max_players: U32 });
 export const DomainPublicAuthBody = Type.Object({ enabled: Type.Boolean() });
 export const CdnAuthBody = Type.Object({ auth_type: AuthType });
@@ -87,7 +86,7 @@ export const VersionHistoryAnswer = Type.Object({
   ),
 });
 
-/** Above the limit of the rules, which say by name what is too many. */
+/** More than the rules allow, so that their error can name the problem. */
 const LISTED_PORTS_MAX = 256;
 
 const Port = Type.Integer({ minimum: 0, maximum: 65_535 });
@@ -102,7 +101,7 @@ const DevelopmentPortBody = Type.Object(
   { title: 'DevelopmentPort' },
 );
 
-/** The old way to list ports. */
+/** The list of ports that older clients send. */
 const LobbyPorts = Type.Array(
   Type.Object(
     {
@@ -133,7 +132,7 @@ export function toNamespaceSummary(row: NamespaceRow): Static<typeof NamespaceSu
   return { namespace_id, create_ts: create_ts.toISOString(), display_name, version_id, name_id };
 }
 
-/** Ports of a development token, in whichever way they were listed. */
+/** Returns the ports of a development token from either form of the request. */
 export function readDevelopmentPorts({
   ports,
   lobby_ports,
@@ -149,7 +148,7 @@ export function readDevelopmentPorts({
   }));
 }
 
-/** `cname`: the host name under which the service itself serves the site. */
+/** Returns a namespace with its settings. `cname`: the host name that a DNS record for a domain can point to. */
 export function toNamespace(
   row: NamespaceRow,
   cdn: { domains: DomainRow[]; user_names: string[] },
@@ -163,7 +162,7 @@ export function toNamespace(
         domains: cdn.domains.map(({ domain, create_ts }) => ({
           domain,
           create_ts: create_ts.toISOString(),
-          // None is added before it is proven.
+          // A domain is added only once it is proven.
           verification_status: 'active',
           verification_method: { http: { cname_record: cname } },
           verification_errors: [],

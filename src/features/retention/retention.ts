@@ -11,17 +11,20 @@ import { topics } from '../topics.ts';
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
-interface RetentionDependencies {
+interface RetentionSettings {
+  /** Days to keep the history. 0 keeps it for ever. */
+  history_days: number;
+}
+
+export interface RetentionDependencies extends RetentionSettings {
   database: Database;
   clock: Clock;
   events: Events;
   lobbies: Pick<Lobbies, 'removeEnded' | 'isOn'>;
   servers: Pick<Servers, 'removeEnded'>;
-  /** 0: for ever. */
-  history_days: number;
 }
 
-/** Removes players, lobbies and servers so many days after they ended, a little at a time. */
+/** Starts the loop that removes players, lobbies and servers `history_days` after they ended, in small steps. */
 export function startRetention(dependencies: RetentionDependencies, signal: AbortSignal): { stopped: Promise<void> } {
   const { database, clock, events, lobbies, servers, history_days } = dependencies;
 
@@ -32,11 +35,11 @@ export function startRetention(dependencies: RetentionDependencies, signal: Abor
     return 0;
   }
 
-  /** Rests after each step for as long as it took, so that a backlog leaves the database to players half of the time. */
+  /** Pauses after each step for as long as it took, so that a backlog uses the database for half of the time at most. */
   async function inSmallSteps(steps: AsyncGenerator<string[]>): Promise<void> {
     let started = performance.now();
     for await (const namespace_ids of steps) {
-      // One at a time and after the fact: creating a lobby waits for these rows.
+      // Bumps each topic in a transaction of its own, because creating a lobby waits for these rows.
       for (const namespace_id of namespace_ids) {
         await database.transact((tx) => touch(tx, [topics.serversOf(namespace_id)]));
       }

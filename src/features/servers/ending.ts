@@ -10,7 +10,7 @@ import type { Runtime, ServerHandle } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
 
-/** Maximum of servers whose output is read or whose files are removed concurrently. */
+/** Maximum number of servers whose output is read or whose files are removed concurrently. */
 const AT_ONCE_MAX = 8;
 
 interface EndingDependencies {
@@ -39,7 +39,7 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     try {
       const gone = await runtime.kill(servers.map(handleOf));
       for (const server of servers.filter(({ server_id }) => !gone.has(server_id))) {
-        fail(server, new Error('the server has processes that do not die'));
+        fail(server, new Error('the server has processes that survived SIGKILL'));
       }
       const ends = await describeEnds(servers.filter(({ server_id }) => gone.has(server_id)));
       await forEachAtOnce(ends, AT_ONCE_MAX, (end) => keepOutput(end).catch((cause: unknown) => fail(end, cause)));
@@ -56,25 +56,25 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     const observed = await runtime.observe(servers.map(handleOf));
     return servers.flatMap((server) => {
       const seen = observed.get(server.server_id);
-      const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true });
+      const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true, reported: undefined });
       return next?.do === 'finish' ? [{ ...server, ...next }] : [];
     });
   }
 
-  async function keepOutput({ server_id, failure }: store.ServerEnd): Promise<void> {
-    while (await collect({ server_id }));
+  async function keepOutput({ server_id, identity, failure }: store.ServerEnd): Promise<void> {
+    while (await collect({ server_id, identity }));
     if (failure !== null) await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${failure}`);
   }
 
-  /** Records each end, also after the failure of another. */
+  /** Records the ends in one statement. If it fails, records each end alone, so that one does not hold up the others. */
   async function recordEnds(ends: store.ServerEnd[], fail: (end: store.ServerEnd, cause: unknown) => void) {
     if (ends.length === 0) return;
-    const note = (some: store.ServerEnd[]) => store.setEnded(database.queries, some, clock.now());
+    const record = (some: store.ServerEnd[]) => store.setEnded(database.queries, some, clock.now());
     try {
-      await note(ends);
+      await record(ends);
     } catch (cause) {
       if (ends.length === 1 || toServiceError(cause)) throw cause;
-      for (const end of ends) await note([end]).catch((cause_of_one: unknown) => fail(end, cause_of_one));
+      for (const end of ends) await record([end]).catch((cause_of_one: unknown) => fail(end, cause_of_one));
     }
   }
 
@@ -86,10 +86,10 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     });
   }
 
-  /** Returns false, and says why, when the files of a server cannot be removed: that keeps no other from its end. */
+  /** Returns false and logs the cause if the files of a server cannot be removed, so that other servers still end. */
   async function removeFilesOf(server_id: string): Promise<boolean> {
     try {
-      await runtime.removeFiles(server_id);
+      await runtime.remove(server_id);
       return true;
     } catch (cause) {
       events.emit({ event: 'server_step_failed', server_id, step: 'remove', cause });
@@ -97,20 +97,25 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     }
   }
 
-  const outputsOf = ({ server_id }: Pick<ServerRow, 'server_id'>): LogSource[] =>
-    LOG_STREAMS.map((stream) => ({ name: { server_id, stream }, file: runtime.outputFile(server_id, stream) }));
+  function outputsOf(server: Pick<ServerRow, 'server_id' | 'identity'>): LogSource[] {
+    const { server_id } = server;
+    return LOG_STREAMS.map((stream) => ({
+      name: { server_id, stream },
+      read: (query) => runtime.readOutput(handleOf(server), stream, query),
+    }));
+  }
 
   /** Moves one piece of each stream into the database. Returns whether there may be more. */
-  async function collect(server: Pick<ServerRow, 'server_id'>): Promise<boolean> {
-    const collected = await Promise.all(outputsOf(server).map(({ name, file }) => logs.collect(name, file, true)));
+  async function collect(server: Pick<ServerRow, 'server_id' | 'identity'>): Promise<boolean> {
+    const collected = await Promise.all(outputsOf(server).map(({ name, read }) => logs.collect(name, read, true)));
     return collected.some(({ has_more }) => has_more);
   }
 
   return {
     end,
-    /** The output files of a server. */
+    /** Returns the output of a server, by log. */
     outputsOf,
-    /** Ends servers and removes files that the database does not know. */
+    /** Ends servers that the database does not know, and removes their files. */
     async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
       for (const server_id of await runtime.kill(leftovers)) {
         if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });

@@ -1,8 +1,8 @@
 import { ServiceError } from '../../platform/errors.ts';
 
 /**
- * Returns free ports of a range in random order: neither taken by our servers nor, by a test of binding them, by other
- * programs. Throws SERVERS_NO_PORTS if there are too few.
+ * Returns free ports of a range, from a random one on. Skips those in `taken`, and those that cannot be bound because
+ * another program uses them. Throws SERVERS_NO_PORTS if there are too few.
  */
 export async function findFreePorts(
   { min, max }: { min: number; max: number },
@@ -14,13 +14,13 @@ export async function findFreePorts(
   const start = Math.floor(Math.random() * size);
   for (let step = 0; step < size && found.length < count; step += 1) {
     const port = min + ((start + step) % size);
-    if (!taken.has(port) && (await canBeOpened(port))) found.push(port);
+    if (!taken.has(port) && (await canBind(port))) found.push(port);
   }
   if (found.length < count) throw new ServiceError('SERVERS_NO_PORTS', {});
   return found;
 }
 
-async function canBeOpened(port: number): Promise<boolean> {
+async function canBind(port: number): Promise<boolean> {
   try {
     Bun.listen({ hostname: '0.0.0.0', port, exclusive: true, socket: { data() {} } }).stop(true);
     (await Bun.udpSocket({ hostname: '0.0.0.0', port })).close();

@@ -1,42 +1,44 @@
+import { isDeepStrictEqual } from 'node:util';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { LogName } from './log-store.ts';
-import { type Collected, type Logs, PIECE_BYTES_MAX } from './logs.ts';
+import { type Collected, type Logs, PIECE_BYTES_MAX, type ReadOutput } from './logs.ts';
 
 /**
- * Bytes of one round, which takes a quarter of a second: the rate at which a machine's servers can write without loss.
+ * Bytes to move in one round. A round starts every quarter of a second, so all servers of a machine together can write
+ * four times as much per second without losing output.
  */
 export const ROUND_BYTES_MAX = 8 * PIECE_BYTES_MAX;
 const COLLECTED_AT_ONCE = 4;
 /** Logs to check between two turns of the event loop. */
 const LOGS_PER_TURN = 64;
 
-/** A log and the file that its server writes to. */
+/** A log and how to read the output for it. */
 export interface LogSource {
   name: LogName;
-  file: string;
+  read: ReadOutput;
 }
 
 /**
- * Returns a function that moves one round of output into the database: a piece of each log in turn, then more of those
- * with more, up to the bytes of a round. The next round starts with the first log not reached.
+ * Returns a function that moves one round of output into the database: a piece of each log in turn, then further pieces
+ * of the logs that have more, up to the bytes of a round. The next round starts with the first log that was not reached.
  */
 export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promise<void> {
-  let begin_at: string | undefined;
+  let begin_at: LogName | undefined;
 
   return async function collectRound(sources) {
     const start = Math.max(
-      sources.findIndex(({ file }) => file === begin_at),
+      sources.findIndex(({ name }) => isDeepStrictEqual(name, begin_at)),
       0,
     );
     const waiting = [...sources.slice(start), ...sources.slice(0, start)];
     let bytes_left = ROUND_BYTES_MAX;
-    let looked_at = 0;
+    let read_count = 0;
     const failures: unknown[] = [];
 
-    /** A log that cannot be read keeps no other from it; without the database none could be kept. */
-    async function collect({ name, file }: LogSource): Promise<Collected> {
+    /** Moves a piece of a log. If that fails, the others go on; but if the database fails, the round ends. */
+    async function collect({ name, read }: LogSource): Promise<Collected> {
       try {
-        return await logs.collect(name, file, false);
+        return await logs.collect(name, read, false);
       } catch (cause) {
         if (toServiceError(cause)) throw cause;
         failures.push(cause);
@@ -53,13 +55,13 @@ export function createLogCollector(logs: Logs): (sources: LogSource[]) => Promis
         const { bytes, has_more } = await collect(source);
         bytes_left += PIECE_BYTES_MAX - bytes;
         if (has_more) waiting.push(source);
-        looked_at += 1;
-        if (looked_at % LOGS_PER_TURN === 0) await new Promise(setImmediate);
+        read_count += 1;
+        if (read_count % LOGS_PER_TURN === 0) await new Promise(setImmediate);
       }
     }
 
     const ends = await Promise.allSettled(Array.from({ length: COLLECTED_AT_ONCE }, work));
-    begin_at = waiting[0]?.file;
+    begin_at = waiting[0]?.name;
     failures.push(...ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : [])));
     if (failures.length > 0) throw new AggregateError(failures, 'output of servers was not collected');
   };

@@ -15,38 +15,43 @@ const CHUNKS_MAX = 256;
 
 const LATEST = toMoment(Number.POSITIVE_INFINITY);
 
-/** How many lines of a piece are kept: of a mark only their number is left. */
+/** A piece of a log to insert. */
+export type NewChunk = Omit<LogChunkRow, 'end_offset'>;
+
+/** The number of lines that a piece still holds. A mark has lost its content, but not its line numbers. */
 const kept_count = sql`case when octet_length(${serverLogChunks.content}) = 0 then 0 else ${serverLogChunks.line_count} end`;
 
-/** Adds a piece and tells those who watch. A piece that is there already (we were killed after adding it) stays as it is. */
-export async function insertChunk(queries: Queries, chunk: LogChunkRow): Promise<void> {
+/** Inserts a piece and wakes watchers. Keeps a piece that exists: the service was killed right after inserting it. */
+export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<void> {
   await queries.execute(sql`
     with ${bump([topics.log(chunk.server_id, chunk.stream)])},
     added as (
-      insert into ${serverLogChunks} (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
+      insert into ${serverLogChunks} (server_id, stream, first_line, line_count, ts, resume_point, total_bytes, content)
       values (
         ${chunk.server_id}::uuid, ${chunk.stream}, ${chunk.first_line}, ${chunk.line_count},
-        ${timestamptz(chunk.ts)}, ${chunk.end_offset}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
+        ${timestamptz(chunk.ts)}, ${chunk.resume_point}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
       )
       on conflict do nothing
     )
     select topic from bumped`);
 }
 
-/** The last piece of a log. */
-export async function selectLastChunk(queries: Queries, name: LogName): Promise<LogChunkRow | undefined> {
+/** Returns the last piece of a log. */
+export async function selectLastChunk(queries: Queries, name: LogName): Promise<NewChunk | undefined> {
   const [row] = await queries
     .select()
     .from(serverLogChunks)
-    .where(of(name))
+    .where(isOf(name))
     .orderBy(desc(serverLogChunks.first_line))
     .limit(1);
-  return row;
+  if (!row) return undefined;
+  const { end_offset, ...chunk } = row;
+  return end_offset > 0 ? { ...chunk, resume_point: chunk.resume_point ?? String(end_offset) } : chunk;
 }
 
 /**
- * Pieces that hold the lines from a number on, in order, and marks between them: not more than hold about as many lines as
- * wanted.
+ * Returns the pieces that hold the lines from a number on, in order, with the marks between them; as many pieces as are
+ * needed for `lines_wanted`.
  */
 export async function selectChunksFrom(
   queries: Queries,
@@ -54,7 +59,7 @@ export async function selectChunksFrom(
   { line, lines_wanted }: { line: number; lines_wanted: number },
 ): Promise<LogChunkRow[]> {
   const { first_line, line_count } = serverLogChunks;
-  const follows = and(of(name), gt(sql`${first_line} + ${line_count}`, line));
+  const follows = and(isOf(name), gt(sql`${first_line} + ${line_count}`, line));
   const last = sql`(
     select max(first_line) from (
       select first_line, sum(${kept_count}) over (order by first_line) - ${kept_count} as lines_before
@@ -68,19 +73,19 @@ export async function selectChunksFrom(
     .orderBy(asc(first_line));
 }
 
-/** The last pieces, in order: not more than hold the lines wanted. */
+/** Returns the last pieces of a log, in order; as many as are needed for `lines_wanted`. */
 export async function selectLastChunks(queries: Queries, name: LogName, lines_wanted: number): Promise<LogChunkRow[]> {
   const { first_line } = serverLogChunks;
   const first = sql`(
     select min(first_line) from (
       select first_line, sum(${kept_count}) over (order by first_line desc) - ${kept_count} as lines_after
-      from ${serverLogChunks} where ${of(name)} order by first_line desc limit ${CHUNKS_MAX}
+      from ${serverLogChunks} where ${isOf(name)} order by first_line desc limit ${CHUNKS_MAX}
     ) as last where lines_after < ${lines_wanted}
   )`;
   return await queries
     .select()
     .from(serverLogChunks)
-    .where(and(of(name), gte(first_line, first)))
+    .where(and(isOf(name), gte(first_line, first)))
     .orderBy(asc(first_line));
 }
 
@@ -92,26 +97,26 @@ export async function deleteChunksUpTo(
   name: LogName,
   { total_bytes, limit }: { total_bytes: number; limit: number },
 ): Promise<number> {
-  // By the primary key: the sum of a log grows with its lines, so what is to be deleted stands at the beginning.
+  // `total_bytes` grows with `first_line`, so the pieces to delete are the first ones of the primary key.
   const oldest = queries
     .select({ first_line: serverLogChunks.first_line })
     .from(serverLogChunks)
-    .where(of(name))
+    .where(isOf(name))
     .orderBy(asc(serverLogChunks.first_line))
     .limit(limit);
   const deleted = await queries
     .delete(serverLogChunks)
     .where(
-      and(of(name), sql`${serverLogChunks.first_line} in ${oldest}`, lte(serverLogChunks.total_bytes, total_bytes)),
+      and(isOf(name), sql`${serverLogChunks.first_line} in ${oldest}`, lte(serverLogChunks.total_bytes, total_bytes)),
     )
     .returning({ first_line: serverLogChunks.first_line });
   return deleted.length;
 }
 
 /**
- * Forgets what is older than a moment, in all logs, at most `limit` pieces. The last piece of each log stays without its
- * lines, as a mark: it says which number comes next and, of a server that may still write, how far its output was read.
- * Returns how many pieces it forgot. Processes that do so at one time share the pieces: none waits for another's.
+ * Deletes up to `limit` pieces that are older than a moment, from all logs, and returns how many. The last piece of each
+ * log loses its content but stays as a mark: it has the next line number and, for a server that may still write, the
+ * position in its output. Concurrent processes delete different pieces, without waiting for each other.
  */
 export async function forgetChunksBefore(queries: Queries, moment: Date, limit: number): Promise<number> {
   const is_last = sql`not exists (
@@ -121,25 +126,25 @@ export async function forgetChunksBefore(queries: Queries, moment: Date, limit: 
   const has_ended = sql`exists (
     select from ${servers} as writer where writer.server_id = piece.server_id and writer.ended_at is not null
   )`;
-  // After the end of its server a mark is never old: it is not looked at again.
+  // The mark of a server that has ended gets the latest possible time, so that no later call selects it.
   const [row] = await queries.execute<{ forgotten: string }>(sql`
     with old as (
-      select piece.ctid as place, ${is_last} as is_last, ${has_ended} as has_ended from ${serverLogChunks} as piece
+      select piece.ctid as row_id, ${is_last} as is_last, ${has_ended} as has_ended from ${serverLogChunks} as piece
       where ts < ${timestamptz(moment)} and (octet_length(content) > 0 or ${has_ended} or not ${is_last})
       order by ts limit ${limit} for update of piece skip locked
     ),
     emptied as (
       update ${serverLogChunks} set content = '',
-        ts = case when ctid = any(array(select place from old where has_ended)) then ${timestamptz(LATEST)} else ts end
-      where ctid = any(array(select place from old where is_last)) returning 1
+        ts = case when ctid = any(array(select row_id from old where has_ended)) then ${timestamptz(LATEST)} else ts end
+      where ctid = any(array(select row_id from old where is_last)) returning 1
     ),
     deleted as (
-      delete from ${serverLogChunks} where ctid = any(array(select place from old where not is_last)) returning 1
+      delete from ${serverLogChunks} where ctid = any(array(select row_id from old where not is_last)) returning 1
     )
     select (select count(*) from emptied) + (select count(*) from deleted) as forgotten`);
   return Number(row?.forgotten ?? 0);
 }
 
-function of({ server_id, stream }: LogName) {
+function isOf({ server_id, stream }: LogName) {
   return and(eq(serverLogChunks.server_id, server_id), eq(serverLogChunks.stream, stream));
 }

@@ -15,7 +15,7 @@ interface MeteringDependencies {
   database: Database;
   clock: Clock;
   events: Events;
-  runtime: Pick<Runtime, 'readUsage'>;
+  readUsage: NonNullable<Runtime['readUsage']>;
   node: { node_id: string };
 }
 
@@ -24,12 +24,12 @@ interface MeteringDependencies {
  * intervals.
  */
 export function startMetering(
-  { database, clock, events, runtime, node }: MeteringDependencies,
+  { database, clock, events, readUsage, node }: MeteringDependencies,
   signal: AbortSignal,
 ): Loop {
   /**
-   * Usage recorded by an earlier process of the service and not visible in running processes any more, for servers that
-   * this process reads.
+   * Processor time that an earlier process of the service recorded, and that the running processes of a server no longer
+   * show; by server.
    */
   let earlier_ms = new Map<string, number>();
 
@@ -38,8 +38,8 @@ export function startMetering(
 
   async function step(): Promise<number> {
     const now = clock.now();
-    const running = (await selectOfNode(database.queries, node.node_id)).filter(({ process }) => process !== null);
-    const used = await runtime.readUsage(running.map(handleOf));
+    const running = (await selectOfNode(database.queries, node.node_id)).filter(({ identity }) => identity !== null);
+    const used = await readUsage(running.map(handleOf));
     await readEarlier(used);
     const readings = [...used].map(([server_id, cpu_ms]) => ({
       server_id,

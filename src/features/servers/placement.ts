@@ -5,34 +5,34 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { findFreePorts } from './free-ports.ts';
 import type { Logs } from './logs.ts';
-import { assignPorts, countPorts } from './rules.ts';
+import { assignPorts, countPorts, portsAt } from './rules.ts';
+import type { Runtime } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { ServerRow, WaitReason } from './tables.ts';
 import { describeWait, shareRoom } from './turns.ts';
-import { findFreeUserId } from './user-ids.ts';
 import * as waitingStore from './waiting-store.ts';
 
-/** Time before a released port is assigned again, because players of its last server may still connect. */
-const PORTS_REST_MS = 60_000;
+/** Time before a released port is assigned again, because players of its previous server may still connect to it. */
+const PORT_REUSED_AFTER_MS = 60_000;
 const TAKEN_AT_ONCE_MAX = 32;
-/** Time before the reason why a namespace's servers wait is reported again. */
-const TOLD_AGAIN_AFTER_MS = 10 * 60_000;
-const TOLD_MAX = 10_000;
+/** Time before it is reported again why a namespace's servers wait. */
+const REPORTED_AGAIN_AFTER_MS = 10 * 60_000;
+const REPORTED_MAX = 10_000;
 
-/** The machine of this process. */
-export interface Node {
-  node_id: string;
-  datacenter_id: string;
-  /** Host name or address at which players reach its ports. */
-  server_host: string;
+/** The settings of a machine that runs game servers. */
+interface NodeSettings {
   server_ports: { min: number; max: number };
   servers_max: number;
   /** Maximum of servers for the games of one developer group. */
   servers_per_group_max: number;
+}
+
+/** The machine of this process. */
+export interface Node extends NodeSettings {
+  node_id: string;
+  datacenter_id: string;
   /** Address at which servers reach the service. */
   api_url: string;
-  /** Whether servers can run as separate users. */
-  is_root: boolean;
 }
 
 export interface PlacementDependencies {
@@ -41,19 +41,20 @@ export interface PlacementDependencies {
   events: Events;
   logs: Logs;
   node: Node;
+  runtime: Pick<Runtime, 'host'>;
   /** Returns the developer groups of games, by game. */
   groupsOf(game_ids: string[]): Promise<Map<string, string>>;
 }
 
 /**
  * Creates the step that places waiting servers of this datacenter on this machine, in turns of their namespaces, and
- * assigns ports and a user to each. Machines place concurrently and take different servers. A machine counts only its
+ * assigns ports to each. Machines place concurrently and take different servers. A machine counts only its
  * own servers, so its quotas hold with any number of processes.
  */
-export function createPlacement({ database, clock, events, logs, node, groupsOf }: PlacementDependencies) {
-  const told = new LRUCache<string, WaitReason>({ max: TOLD_MAX, ttl: TOLD_AGAIN_AFTER_MS });
+export function createPlacement({ database, clock, events, logs, node, runtime, groupsOf }: PlacementDependencies) {
+  const reported = new LRUCache<string, WaitReason>({ max: REPORTED_MAX, ttl: REPORTED_AGAIN_AFTER_MS });
 
-  /** Takes as many waiting servers as there is room for. Returns how many. */
+  /** Takes waiting servers while the machine has room for them. Returns how many it took. */
   async function takeWaiting(running: ServerRow[]): Promise<number> {
     const [waiting, ending] = await Promise.all([
       waitingStore.selectWaiting(database.queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
@@ -61,7 +62,7 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
     ]);
     const { taken, held } = await share(waiting, running);
     await recordWaitReasons(waiting, held);
-    return taken.size === 0 && ending.length === 0 ? 0 : await take(taken, ending, running);
+    return taken.size === 0 && ending.length === 0 ? 0 : await take(taken, ending);
   }
 
   async function share(waiting: waitingStore.WaitingRow[], running: ServerRow[]) {
@@ -80,53 +81,47 @@ export function createPlacement({ database, clock, events, logs, node, groupsOf 
 
   /** Records why servers wait, and from time to time reports it to operators and developers. */
   async function recordWaitReasons(waiting: waitingStore.WaitingRow[], held: Map<string, WaitReason>): Promise<void> {
-    const noted = new Map<string, WaitReason>();
+    const changed = new Map<string, WaitReason>();
     for (const { namespace_id, server_id, wait_reason } of waiting) {
       const reason = held.get(namespace_id);
       if (!reason) continue;
-      if (reason !== wait_reason) noted.set(server_id, reason);
-      if (told.get(namespace_id) === reason) continue;
-      told.set(namespace_id, reason);
-      await logs.addLine({ server_id, stream: 'std_err' }, `[muster] it waits: ${describeWait(reason)}`);
+      if (reason !== wait_reason) changed.set(server_id, reason);
+      if (reported.get(namespace_id) === reason) continue;
+      reported.set(namespace_id, reason);
+      await logs.addLine({ server_id, stream: 'std_err' }, `[muster] this server waits: ${describeWait(reason)}`);
       events.emit({ event: 'server_waits', server_id, namespace_id, reason });
     }
-    if (noted.size > 0) await waitingStore.setWaitReasons(database.queries, noted);
+    if (changed.size > 0) await waitingStore.setWaitReasons(database.queries, changed);
   }
 
-  async function take(taken: Map<string, number>, ending: string[], running: ServerRow[]): Promise<number> {
+  async function take(taken: Map<string, number>, ending: string[]): Promise<number> {
     return await database.transact(async (tx) => {
       const chosen = await waitingStore.lockWaiting(tx, node.datacenter_id, taken);
       // Servers that end before they start need no room; they are taken only to be ended.
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
       if (waiting.length === 0) return 0;
       const now = clock.now();
-      const rested_since = after(now, -PORTS_REST_MS);
-      const taken_ports = await store.selectTakenPorts(tx, node.node_id, rested_since);
-      const taken_users = new Set(running.flatMap(({ user_id }) => user_id ?? []));
-      let count = 0;
+      const released_before = after(now, -PORT_REUSED_AFTER_MS);
+      const taken_ports = await store.selectTakenPorts(tx, node.node_id, released_before);
       for (const server of waiting) {
-        // Each gets its own user, so that servers cannot affect each other.
-        const user_id = node.is_root ? findFreeUserId(taken_users) : null;
-        // The remaining servers keep waiting, because they must not run as root.
-        if (user_id === undefined) break;
-        if (user_id !== null) taken_users.add(user_id);
-        const ports = await givePorts(tx, node, server, { now, rested_since, taken: taken_ports });
-        await store.assignServer(tx, server.server_id, { node_id: node.node_id, user_id, ports });
-        count += 1;
+        const reserved = await reservePorts(tx, node, server, { now, released_before, taken: taken_ports });
+        // A server may call the service before its start is recorded, and its lobby must have an address then.
+        const ports = runtime.host === undefined ? reserved : portsAt(runtime.host, reserved);
+        await store.assignServer(tx, server.server_id, { node_id: node.node_id, ports });
       }
-      return count;
+      return waiting.length;
     });
   }
 
   return { takeWaiting };
 }
 
-/** Assigns ports to a server. Without free ports the server ends with that reason. */
-async function givePorts(
+/** Reserves free ports for a server and returns its ports. If there are too few, the server ends with that reason. */
+async function reservePorts(
   tx: Tx,
-  { node_id, server_ports, server_host }: Node,
+  { node_id, server_ports }: Node,
   server: ServerRow,
-  { now, rested_since, taken }: { now: Date; rested_since: Date; taken: Set<number> },
+  { now, released_before, taken }: { now: Date; released_before: Date; taken: Set<number> },
 ): Promise<ServerRow['ports']> {
   const { server_id, ports, destroyed_at } = server;
   // A server that ends before it starts needs no ports.
@@ -134,9 +129,9 @@ async function givePorts(
   try {
     const free = await findFreePorts(server_ports, taken, countPorts(ports));
     for (const port of free) taken.add(port);
-    const are_ours = await store.takePorts(tx, { node_id, server_id }, free, rested_since);
-    assert(are_ours, 'ports of no server can be taken');
-    return assignPorts(ports, free, server_host);
+    const are_taken = await store.takePorts(tx, { node_id, server_id }, free, released_before);
+    assert(are_taken, 'ports that no server has can be taken');
+    return assignPorts(ports, free);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     await store.setFailed(tx, server, error.message, now);

@@ -6,53 +6,59 @@ import { topics } from '../topics.ts';
 import { createEnding } from './ending.ts';
 import { createLogCollector } from './log-collector.ts';
 import { createPlacement, type PlacementDependencies } from './placement.ts';
-import { handleOf, nextStep } from './rules.ts';
+import { handleOf, type Memory, nextStep } from './rules.ts';
 import type { Runtime } from './runtimes/runtime.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
+import { shareStarts } from './turns.ts';
 
 /**
  * Longest delay until a change without a notification is noticed, such as the end of a process that is not our child.
  */
 const EVERY_MS = 500;
-/** The time between steps while this machine has no server. A new server wakes the loop, so this bounds a lost notification. */
+/** Interval while this machine has no server. A new server wakes the loop, unless the notification is lost. */
 const EVERY_WITHOUT_SERVERS_MS = 5_000;
 const COLLECT_EVERY_MS = 250;
 const CLEAN_EVERY_MS = 60_000;
-/** Servers that are being started at one time; some of them wait for a large build to be unpacked. */
+/** Servers that start at one time, in turns of their namespaces; some wait for a large build to be unpacked. */
 const STARTS_AT_ONCE_MAX = 64;
-/** Servers that are ended in one round. */
+/** Maximum number of servers to end in one round. */
 const ENDS_AT_ONCE_MAX = 100;
-/** How long a server that could not be ended waits for the next round: it must not slow down those of others. */
+/** Time before a server that could not be ended is tried again. Until then it does not slow down the rounds of others. */
 const END_AGAIN_AFTER_MS = 2_000;
+
+const NOTHING: Memory = { was_asked: false, reported: undefined };
 
 export interface ReconcileDependencies extends PlacementDependencies {
   feed: Feed;
   tokens: Tokens;
-  builds: Builds;
+  builds: Pick<Builds, 'unpacked'>;
   runtime: Runtime;
 }
 
-/** Converges this machine's servers to their desired state: takes servers that wait, starts, stops, notes what has ended. */
+/**
+ * Converges this machine's servers to their desired state: takes waiting servers, starts and stops servers, and records
+ * how they ended.
+ */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal): { stopped: Promise<void> } {
   const { database, clock, events, feed, runtime, logs, node } = dependencies;
   const starting = createStarting(dependencies);
   const ending = createEnding(dependencies);
-  /** One step at a time for each server; a slow one (a large build to unpack) does not hold up the others. */
+  /** The current step of each server. A server has one at a time; a slow one (a large build to unpack) delays no other. */
   const in_flight = new Map<string, Promise<void>>();
-  let starts_under_way = 0;
+  const starts_under_way = new Set<ServerRow>();
   let ends_round: Promise<void> | undefined;
-  /** Servers that could not be ended, and when that is tried again, by `performance.now()`. */
+  /** When to try again to end the servers that could not be ended, in the time of `performance.now()`. */
   const end_again_at = new Map<string, number>();
-  /** Servers that were asked to stop since we started; after a restart they are asked once more. */
-  const asked_to_stop = new Set<string>();
+  /** The requests and reports that this process has made for servers. After a restart they are made once more. */
+  const memories = new Map<string, Memory>();
   let known: ServerRow[] = [];
   const collectRound = createLogCollector(logs);
   const { takeWaiting } = createPlacement(dependencies);
 
   async function step(): Promise<number> {
-    // What is under way while we read may be over when we decide: what was read of it is old then.
+    // A step that is under way now may end before the decision below. Then the row of its server is out of date.
     const busy = new Set(in_flight.keys());
     known = await store.selectOfNode(database.queries, node.node_id);
     const taken = await takeWaiting(known);
@@ -61,55 +67,81 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return taken + beginSteps(idle, await runtime.observe(idle.map(handleOf)));
   }
 
-  /** Begins the next step of each server. Gives how many. */
+  /** Begins the next step of each server. Returns how many steps it began. */
   function beginSteps(servers: ServerRow[], observed: Awaited<ReturnType<Runtime['observe']>>): number {
-    const over: ServerRow[] = [];
+    const to_end: ServerRow[] = [];
+    const starts = new Map<ServerRow, () => void>();
     let begun = 0;
     for (const server of servers) {
       const { server_id } = server;
       const seen = observed.get(server_id);
       if (!seen) continue;
-      const next = nextStep(server, seen, { now: clock.now(), was_asked: asked_to_stop.has(server_id) });
+      const memory = memories.get(server_id) ?? NOTHING;
+      const next = nextStep(server, seen, { now: clock.now(), ...memory });
       switch (next.do) {
         case 'wait':
           continue;
+        case 'report':
+          begin(server, next.do, async () => {
+            await starting.report(server, next.reason);
+            memories.set(server_id, { ...memory, reported: next.reason });
+          });
+          break;
         case 'stop':
-          if (!runtime.stop(handleOf(server))) continue;
-          asked_to_stop.add(server_id);
+          begin(server, next.do, async () => {
+            const was_asked = await runtime.stop(handleOf(server));
+            memories.set(server_id, { ...memory, was_asked });
+          });
           break;
         case 'start':
-        case 'adopt': {
-          if (starts_under_way >= STARTS_AT_ONCE_MAX) continue;
-          const { process } = next.do === 'adopt' ? next : { process: undefined };
-          beginStart(server, next.do, () => (process ? starting.adopt(server, process) : starting.start(server)));
-          break;
-        }
+        case 'adopt':
+          starts.set(server, () =>
+            beginStart(server, next.do, () =>
+              next.do === 'adopt' ? starting.adopt(server, next.started) : starting.start(server),
+            ),
+          );
+          continue;
         case 'kill':
         case 'finish':
           if ((end_again_at.get(server_id) ?? 0) > performance.now()) continue;
-          over.push(server);
+          to_end.push(server);
           continue;
       }
       begun += 1;
     }
-    return begun + beginEnds(over);
+    const places = { under_way: [...starts_under_way], starts_max: STARTS_AT_ONCE_MAX };
+    const to_start = shareStarts([...starts.keys()], places);
+    for (const server of to_start) starts.get(server)?.();
+    return begun + to_start.length + beginEnds(to_end);
   }
 
-  function beginStart({ server_id }: ServerRow, name: 'start' | 'adopt', work: () => Promise<void>): void {
-    starts_under_way += 1;
+  function beginStart(server: ServerRow, name: 'start' | 'adopt', work: () => Promise<void>): void {
+    starts_under_way.add(server);
+    const start = () =>
+      work().finally(() => {
+        starts_under_way.delete(server);
+      });
+    // Wakes the loop, which skipped this server meanwhile.
+    begin(server, name, start, loop.wake);
+  }
+
+  /** Begins a step. One that fails is repeated at the next interval. */
+  function begin({ server_id }: ServerRow, name: string, work: () => Promise<void>, onDone = () => {}): void {
     const done = work()
-      // What comes next for it was passed over meanwhile. A step that failed is taken again at the next interval.
-      .then(loop.wake, (cause: unknown) => events.emit({ event: 'server_step_failed', server_id, step: name, cause }))
-      .finally(() => {
-        starts_under_way -= 1;
+      .then(
+        () => onDone,
+        (cause: unknown) => events.emit({ event: 'server_step_failed', server_id, step: name, cause }),
+      )
+      .then((after) => {
         in_flight.delete(server_id);
+        after?.();
       });
     in_flight.set(server_id, done);
   }
 
-  /** Begins a round of ends, unless one is under way: then they are for the next. */
-  function beginEnds(over: ServerRow[]): number {
-    const round = over.slice(0, ENDS_AT_ONCE_MAX);
+  /** Begins a round of ends, unless one is under way. Then these servers wait for the next round. */
+  function beginEnds(to_end: ServerRow[]): number {
+    const round = to_end.slice(0, ENDS_AT_ONCE_MAX);
     if (ends_round || round.length === 0) return 0;
     ends_round = endAll(round).finally(() => {
       ends_round = undefined;
@@ -123,24 +155,28 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   async function endAll(round: ServerRow[]): Promise<void> {
     const again = await ending.end(round);
     for (const { server_id } of round) {
-      asked_to_stop.delete(server_id);
+      memories.delete(server_id);
       end_again_at.delete(server_id);
     }
     for (const { server_id } of again) end_again_at.set(server_id, performance.now() + END_AGAIN_AFTER_MS);
   }
 
   async function collectLogs(): Promise<number> {
-    // What is under way is read to its end there.
+    // Skips servers with a step under way, because the step that ends a server collects the rest of its output.
     await collectRound(known.filter(({ server_id }) => !in_flight.has(server_id)).flatMap(ending.outputsOf));
     return 0;
   }
 
-  /** Removes what is left of servers that have ended, or that the database does not know: we were killed in between. */
+  /** Removes what is left of servers that have ended or have no row, because the service was killed between two steps. */
   async function clean(): Promise<number> {
-    // Listed before the database is asked: a server has its row before it has anything else.
+    // Lists first: a server has a row before it has files, so a listed server without a row is a leftover.
     const listed = await runtime.list();
-    const going = new Set((await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id));
-    await ending.removeLeftovers(listed.filter(({ server_id }) => !going.has(server_id) && !in_flight.has(server_id)));
+    const known_ids = new Set(
+      (await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id),
+    );
+    await ending.removeLeftovers(
+      listed.filter(({ server_id }) => !known_ids.has(server_id) && !in_flight.has(server_id)),
+    );
     return 0;
   }
 

@@ -14,14 +14,14 @@ import {
   serverUsage,
 } from './tables.ts';
 
-/** A condition: rows of another feature refer to the server that a column names. */
+/** Returns a condition: rows of another feature refer to the server in this column. */
 export type InUse = (server_id: Column) => SQL;
 
 const PORTS_AT_ONCE = 1_000;
 const USAGE_ROWS_AT_ONCE = 2_000;
 const SERVERS_AT_ONCE = 500;
 
-/** Deletes some of the ports that were given back before a moment. Returns how many; there may be more. */
+/** Deletes a batch of ports that were released before a moment. Returns how many; more may remain. */
 export async function deletePortsBefore(tx: Tx, before: Date): Promise<number> {
   const rows = await tx.execute(sql`
     delete from ${serverPorts} where ctid = any(array(
@@ -31,15 +31,15 @@ export async function deletePortsBefore(tx: Tx, before: Date): Promise<number> {
 }
 
 /**
- * Replaces some rows of servers' usage, of intervals that began before a moment, by sums for each game, datacenter and
- * interval. A row may reach back into earlier intervals; each gets its share, as a bill would give it. Returns how many
- * rows it replaced; there may be more.
+ * Replaces a batch of the usage rows of servers by sums for each game, datacenter and interval. Takes rows of intervals
+ * that began before a moment. A row may reach back into earlier intervals; each of them gets its share, as in
+ * `selectUsage`. Returns how many rows it replaced; more may remain.
  */
 export async function foldUsageBefore(tx: Tx, before: Date): Promise<number> {
   const length = sql`${INTERVAL_MS} * interval '1 ms'`;
   const [row] = await tx.execute<{ folded: number }>(sql`
     with deleted as (
-      -- By their places: rows of past intervals never change, and the planner needs no statistics for it.
+      -- By ctid: rows of past intervals never change, and the planner needs no statistics for such a condition.
       delete from ${serverUsage} where ctid = any(array(
         select ctid from ${serverUsage} where interval_start < ${timestamptz(before)}
         order by interval_start limit ${USAGE_ROWS_AT_ONCE}
@@ -65,8 +65,8 @@ export async function foldUsageBefore(tx: Tx, before: Date): Promise<number> {
 }
 
 /**
- * Deletes some of the servers that ended before a moment and that nothing refers to any more, with what only says how far
- * they were read: marks of logs, and meters. Returns their namespaces; there are no more when it is empty.
+ * Deletes a batch of servers that ended before a moment and that no row refers to, except the marks of their logs and
+ * their meters, which it deletes too. Returns the namespaces of the servers; none if no such server remains.
  */
 export async function deleteServersBefore(tx: Tx, before: Date, isInUse: InUse): Promise<string[]> {
   const deleted = await tx.execute<{ server_id: string; namespace_id: string }>(sql`

@@ -3,8 +3,8 @@ import { transactInTurn } from '../../platform/database/turn.ts';
 import { deletePortsBefore, deleteServersBefore, foldUsageBefore, type InUse } from './retention-store.ts';
 
 /**
- * Removes servers that ended before a moment, with their ports, one small step at a time; yields after each the namespaces
- * whose servers it removed. What they used stays, summed up for each game. Ends early when another process is at it.
+ * Removes servers that ended before a moment, and their ports, in small steps. Yields after each step the namespaces whose
+ * servers it removed. Their usage is kept as sums for each game. Ends early if another process removes servers already.
  */
 export async function* removeEnded(database: Database, before: Date, isInUse: InUse): AsyncGenerator<string[]> {
   const take = <Result>(step: (tx: Tx) => Promise<Result>) => transactInTurn(database, LOCKS.retention, step);

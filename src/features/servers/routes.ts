@@ -63,7 +63,7 @@ export function serverRoutes(servers: Servers) {
       SERVERS,
       {
         operation: 'createServer',
-        summary: 'Creates a server of a build. It has started once started_at is set.',
+        summary: 'Creates a server that runs a build. It has started once started_at is set.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
         limit: LIMITS.creating,
@@ -85,7 +85,7 @@ export function serverRoutes(servers: Servers) {
       `${SERVERS}/:server_id`,
       {
         operation: 'getServer',
-        summary: 'A server.',
+        summary: 'Returns a server.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
         limit: LIMITS.reading,
@@ -100,7 +100,7 @@ export function serverRoutes(servers: Servers) {
       `${SERVERS}/:server_id`,
       {
         operation: 'destroyServer',
-        summary: 'Ends a server: SIGTERM, and SIGKILL when its kill_timeout is over.',
+        summary: 'Ends a server: with SIGTERM, and after its kill_timeout with SIGKILL.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
         limit: LIMITS.ending,
@@ -118,7 +118,7 @@ export function serverRoutes(servers: Servers) {
       {
         operation: 'getServerLogs',
         ...readingLogs,
-        summary: 'The log of a server: the last lines, or those after an index, in base64.',
+        summary: 'Returns lines of a server log in base64: the last ones, or those after an index.',
         response: wire.LogsAnswer,
       },
       async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLog),
@@ -128,7 +128,7 @@ export function serverRoutes(servers: Servers) {
       {
         operation: 'getServerLogLines',
         ...readingLogs,
-        summary: 'The log of a server: the last lines, or those after an index, as text.',
+        summary: 'Returns lines of a server log as text: the last ones, or those after an index.',
         response: wire.LogTextAnswer,
       },
       async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLogText),

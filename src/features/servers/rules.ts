@@ -1,45 +1,71 @@
 import { ServiceError } from '../../platform/errors.ts';
-import type { Observation, ServerHandle } from './runtimes/runtime.ts';
+import type { Observation, ServerHandle, Started } from './runtimes/runtime.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
 import type { CreateServer } from './wire.ts';
 
 /** Returns what a runtime needs to find a server. */
-export function handleOf({ server_id, process, user_id }: ServerRow): ServerHandle {
-  return { server_id, process: process ?? undefined, user_id: user_id ?? undefined };
+export function handleOf({ server_id, identity }: Pick<ServerRow, 'server_id' | 'identity'>): ServerHandle {
+  return { server_id, identity: identity ?? undefined };
 }
+
+/** Time until a server is given up whose place does not answer. */
+const UNREACHABLE_MAX_MS = 60_000;
 
 /** The next step for a server of this machine. */
 export type Step =
   | { do: 'start' }
   | { do: 'wait' }
-  /** Its process runs but was not recorded, because this service was killed in between. */
-  | { do: 'adopt'; process: NonNullable<ServerRow['process']> }
+  /** It is pending or runs without a record: it was pending before, or the service was killed after starting it. */
+  | { do: 'adopt'; started: Started }
+  /** It is pending, for a reason that its log does not have yet. */
+  | { do: 'report'; reason: string }
   | { do: 'stop' }
   | { do: 'kill' }
   | { do: 'finish'; exit_code: number | null; exit_signal: string | null; failure: string | null };
 
-/** Decides by the desired and the observed state. `was_asked`: this process has asked the server to stop. */
+/** What this process remembers of a server. After a restart it is empty. */
+export interface Memory {
+  /** Whether the server was asked to stop. */
+  was_asked: boolean;
+  /** The last reason reported for which it is pending. */
+  reported: string | undefined;
+}
+
+/** Decides by the desired and the observed state. */
 export function nextStep(
-  server: Pick<ServerRow, 'process' | 'destroyed_at' | 'kill_at' | 'failure'>,
+  server: Pick<ServerRow, 'identity' | 'started_at' | 'destroyed_at' | 'kill_at' | 'failure'>,
   observed: Observation,
-  { now, was_asked }: { now: Date; was_asked: boolean },
+  { now, was_asked, reported }: Memory & { now: Date },
 ): Step {
-  const { destroyed_at, kill_at, failure } = server;
+  const { identity, started_at, destroyed_at, kill_at, failure } = server;
+  // A failed server gets no time for its end.
+  const is_overdue = destroyed_at !== null && (!kill_at || kill_at <= now);
   switch (observed.is) {
-    case 'absent':
-      if (server.process) return { do: 'finish', exit_code: null, exit_signal: null, failure: failure ?? LOST };
-      return destroyed_at ? { do: 'finish', exit_code: null, exit_signal: null, failure } : { do: 'start' };
+    case 'absent': {
+      const has_run = started_at !== null;
+      if (!identity && !destroyed_at) return { do: 'start' };
+      const was_lost = identity && (has_run || !destroyed_at);
+      return { do: 'finish', exit_code: null, exit_signal: null, failure: failure ?? (was_lost ? LOST : null) };
+    }
+    case 'pending':
+      // It has nothing to lose yet.
+      if (destroyed_at) return { do: 'kill' };
+      if (!identity) return { do: 'adopt', started: observed };
+      return reported === observed.reason ? { do: 'wait' } : { do: 'report', reason: observed.reason };
     case 'running':
-      if (!server.process) return { do: 'adopt', process: observed.process };
+      if (!identity || !started_at) return { do: 'adopt', started: observed };
       if (!destroyed_at) return { do: 'wait' };
-      // A failed server has no time limit for its end.
-      if (!kill_at || kill_at <= now) return { do: 'kill' };
+      if (is_overdue) return { do: 'kill' };
       return was_asked ? { do: 'wait' } : { do: 'stop' };
+    case 'unreachable':
+      return is_overdue || now.getTime() - observed.since.getTime() >= UNREACHABLE_MAX_MS
+        ? { do: 'kill' }
+        : { do: 'wait' };
     case 'ended': {
       const { exit_code, exit_signal } = observed;
       const is_known = exit_code !== null || exit_signal !== null;
       // Its folder exists but perhaps no process: the service was killed in between.
-      if (!server.process && !is_known && !destroyed_at) return { do: 'start' };
+      if (!identity && !is_known && !destroyed_at) return { do: 'start' };
       // Killing the process group also kills the shim, which would report the exit.
       const was_killed = !is_known && kill_at !== null && kill_at <= now;
       return {
@@ -57,7 +83,7 @@ const LOST = 'the process was lost: the machine restarted, or another program en
 /** The largest tier (field-behaviour 7.6). */
 const RESOURCES_MAX = { cpu: 4_000, memory: 7_352 };
 
-/** Returns the ports of a server to create, as stored. Throws what is wrong with the server. */
+/** Returns the ports of a server to create, as stored. Throws an error that says what is wrong with the server. */
 export function checkServer({ network, resources }: CreateServer): Record<string, ServerPort> {
   if (resources.cpu > RESOURCES_MAX.cpu || resources.memory > RESOURCES_MAX.memory) {
     const { cpu, memory } = RESOURCES_MAX;
@@ -84,23 +110,24 @@ export function checkServer({ network, resources }: CreateServer): Record<string
 }
 
 /**
- * Returns the public ports, with a port of this machine for each that needs one. Without a gateway, a port's public
- * address is the process's own, and nothing is encrypted for it.
+ * Returns the ports of a server with a port of the machine for each that needs one. There is no gateway, so players connect
+ * to the server itself, without TLS.
  */
-export function assignPorts(
-  ports: Record<string, ServerPort>,
-  free_ports: number[],
-  public_hostname: string,
-): Record<string, ServerPort> {
+export function assignPorts(ports: Record<string, ServerPort>, free_ports: number[]): Record<string, ServerPort> {
   const left = [...free_ports];
   const assigned = Object.entries(ports).map(([label, port]): [string, ServerPort] => {
-    if (port.port_range) return [label, { ...port, public_hostname }];
+    if (port.port_range) return [label, port];
     const number = left.shift();
     if (number === undefined) throw new ServiceError('SERVERS_NO_PORTS', {});
     const wanted = port.internal_port === undefined ? {} : { wanted_port: port.internal_port };
-    return [label, { ...port, ...wanted, internal_port: number, public_hostname, public_port: number }];
+    return [label, { ...port, ...wanted, internal_port: number, public_port: number }];
   });
   return Object.fromEntries(assigned);
+}
+
+/** Returns the ports of a running server, at the host where players reach it. */
+export function portsAt(host: string, ports: Record<string, ServerPort>): Record<string, ServerPort> {
+  return Object.fromEntries(Object.entries(ports).map(([label, port]) => [label, { ...port, public_hostname: host }]));
 }
 
 /** Counts the ports that need a number of their own. */
@@ -136,7 +163,7 @@ export function describeMovedPorts(ports: Record<string, ServerPort>): string[] 
     wanted_port === undefined || wanted_port === internal_port
       ? []
       : [
-          `port "${label}": listen on ${internal_port}, which PORT_${label.replaceAll('-', '_')} says, not on ${wanted_port}: all servers of a machine share its ports`,
+          `port "${label}": listen on ${internal_port}, the value of PORT_${label.replaceAll('-', '_')}, not on ${wanted_port}, because all servers of a machine share its ports`,
         ],
   );
 }

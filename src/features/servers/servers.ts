@@ -46,7 +46,7 @@ export type WantedServer = Pick<
   | 'kill_timeout_ms'
 >;
 
-interface ServersDependencies {
+export interface ServersDependencies {
   database: Database;
   clock: Clock;
   builds: Builds;
@@ -66,8 +66,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       created_at: clock.now(),
       node_id: null,
       wait_reason: null,
-      user_id: null,
-      process: null,
+      identity: null,
       started_at: null,
       destroyed_at: null,
       kill_at: null,
@@ -131,7 +130,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
         }),
       );
     },
-    /** Requests the end of a server, which follows a little later. Repeating it is harmless. */
+    /** Requests the end of a server, which a machine carries out soon after. Repeating it is harmless. */
     async destroy(scope: store.ServerScope, server_id: string, override_kill_timeout_ms?: number): Promise<void> {
       const how = { now: clock.now(), override_kill_timeout_ms };
       const server = await database.transact((tx) => store.destroyServer(tx, scope, server_id, how));
@@ -145,9 +144,10 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     async stopAllOf(node_id: string): Promise<void> {
       const now = clock.now();
       await database.transact((tx) => store.destroyAllOf(tx, node_id, now, after(now, STOP_ALL_WITHIN_MS)));
-      const look = async () => ((await store.selectOfNode(database.queries, node_id)).length === 0 ? true : undefined);
+      const haveEnded = async () =>
+        (await store.selectOfNode(database.queries, node_id)).length === 0 ? true : undefined;
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
-      await watch.until(topics.serversEnding(), look, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
+      await watch.until(topics.serversEnding(), haveEnded, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
     },
     /** Returns whether a machine has servers that have not ended. */
     isAnyOn: (node_id: string): Promise<boolean> => store.hasServers(database.queries, node_id),
@@ -173,7 +173,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const reason = await selectWaitReason(database.queries, server_id);
       return reason && describeWait(reason);
     },
-    /** Returns the ids of those servers that this machine has run since a moment or longer. */
+    /** Returns which of the servers a machine has been running since before a moment. */
     async selectRunningHere(wanted: store.RunningHere): Promise<Set<string>> {
       return new Set(await store.selectRunningHere(database.queries, wanted));
     },
@@ -185,10 +185,10 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       });
       return (await Promise.all(of_streams)).flat();
     },
-    /** Adds a line of the service to the log of a server on this machine. */
+    /** Adds a line that the service writes to the log of a server on this machine. */
     addLogLine: (server_id: string, text: string): Promise<void> =>
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`),
-    /** The log of a server: an append-only log. */
+    /** One stream of a server's log. Watchable. */
     log: {
       topics: ({ server_id, stream }) => [topics.log(server_id, stream)],
       last: async (name) => toPage(await logs.lastLines(name)),

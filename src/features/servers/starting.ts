@@ -2,13 +2,12 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
-import type { ProcessIdentity } from '../../platform/processes.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Logs } from './logs.ts';
 import type { Node } from './placement.ts';
-import { describeMovedPorts, portVariables, serviceVariables } from './rules.ts';
-import type { Runtime } from './runtimes/runtime.ts';
+import { describeMovedPorts, portsAt, portVariables, serviceVariables } from './rules.ts';
+import type { Runtime, Started } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
 
@@ -28,14 +27,34 @@ export function createStarting(dependencies: StartingDependencies) {
   const { database, clock, events, tokens, builds, runtime, logs, node } = dependencies;
 
   async function start(server: ServerRow): Promise<void> {
+    const started = await launch(server);
+    // If this fails, the next step adopts the server.
+    if (started) await record(server, started, 'server_started');
+  }
+
+  /** Records that the runtime has accepted a server and, once it runs, where. */
+  async function record(
+    server: ServerRow,
+    started: Started,
+    event: 'server_started' | 'server_adopted',
+  ): Promise<void> {
     const { server_id } = server;
-    const process = await launch(server);
-    if (!process) return;
-    // If this fails, the next step adopts the process.
-    await database.transact((tx) => store.setStarted(tx, server, { process, started_at: clock.now() }));
+    const { identity } = started;
+    if (started.is === 'pending') return await store.setIdentity(database.queries, server_id, identity);
+    const running = {
+      identity,
+      started_at: server.started_at ?? clock.now(),
+      ports: portsAt(started.host, server.ports),
+    };
+    await database.transact((tx) => store.setStarted(tx, server, running));
     const ports = Object.values(server.ports).flatMap(({ public_port }) => public_port ?? []);
-    events.emit({ event: 'server_started', server_id, process_id: process.pid, ports });
-    // All servers of a version have the same ports; their developer learns of PORT_<label> from the documentation.
+    events.emit({ event, server_id, identity, host: started.host, ports });
+    if (!server.started_at) await reportMovedPorts(server);
+  }
+
+  async function reportMovedPorts(server: ServerRow): Promise<void> {
+    const { server_id } = server;
+    // Only for servers that a developer created. All lobbies of a version have the same ports, which the docs explain.
     if (!server.token_caller) {
       for (const text of describeMovedPorts(server.ports)) {
         await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
@@ -44,20 +63,19 @@ export function createStarting(dependencies: StartingDependencies) {
   }
 
   /**
-   * Starts the process of a server. Returns undefined and records the reason if it can never start; throws what may
-   * succeed later.
+   * Starts a server by its runtime. If it can never start, records the reason and returns undefined. Throws an error if it
+   * may start later.
    */
-  async function launch(server: ServerRow): Promise<ProcessIdentity | undefined> {
-    const { server_id, game_id, user_id, ports } = server;
+  async function launch(server: ServerRow): Promise<Started | undefined> {
+    const { server_id, game_id, ports } = server;
     try {
-      // Creating the server has already checked that it may run here.
+      // The build was checked against the environment when the server was created.
       const build = await builds.unpacked({ game_id }, server.build_id);
       return await runtime.start({
         server_id,
         build,
         arguments: server.arguments,
         environment: { ...server.environment, ...(await ownVariables(server)), ...portVariables(ports) },
-        user_id: user_id ?? undefined,
       });
     } catch (cause) {
       const { status, message } = toServiceError(cause) ?? { status: 500, message: sentenceOf(cause) };
@@ -82,19 +100,20 @@ export function createStarting(dependencies: StartingDependencies) {
 
   return {
     start,
-    /** Records the process of a server that was started without a record. */
-    async adopt(server: ServerRow, process: ProcessIdentity): Promise<void> {
-      const started_at = server.started_at ?? clock.now();
-      await database.transact((tx) => store.setStarted(tx, server, { process, started_at }));
-      events.emit({ event: 'server_adopted', server_id: server.server_id, process_id: process.pid });
-    },
+    /** Records a server that was started without a record, or that was pending. */
+    adopt: (server: ServerRow, started: Started): Promise<void> =>
+      record(server, started, server.identity ? 'server_started' : 'server_adopted'),
+    /** Reports to its developer why a server does not run yet. */
+    report: ({ server_id }: ServerRow, reason: string): Promise<void> =>
+      logs.addLine({ server_id, stream: 'std_err' }, `[muster] it waits: ${reason}`),
   };
 }
 
 /**
- * Returns why a server cannot run, for its developer. The full error may name our files, so it only goes to the log.
+ * Returns why a server cannot run, for its developer. The full error goes only to the service's log, because it may name
+ * files of the machine.
  */
 function sentenceOf(error: unknown): string {
   const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
-  return `the machine could not start it${reason}: tell its operator`;
+  return `the machine could not start the server${reason}: tell its operator`;
 }

@@ -1,12 +1,11 @@
 import { and, asc, type Column, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
-import type { ProcessIdentity } from '../../platform/processes.ts';
 import { bump, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type ServerRow, serverPorts, servers } from './tables.ts';
+import { type Identity, type ServerRow, serverPorts, servers } from './tables.ts';
 
-/** The environment a server is looked for in. */
+/** The scope of a query: an environment of a game. */
 export interface ServerScope {
   game_id: string;
   namespace_id: string;
@@ -15,20 +14,20 @@ export interface ServerScope {
 export interface ServerFilter {
   tags: Record<string, string>;
   include_destroyed: boolean;
-  /** The id of the last server of the page before. */
+  /** The id of the last server of the previous page. */
   cursor: string | undefined;
 }
 
 type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
 
-/** Where a change of a server is told. */
-const about = ({ server_id, namespace_id }: Named) => [topics.server(server_id), topics.serversOf(namespace_id)];
+/** Returns the topics that a change of a server bumps. */
+const topicsOf = ({ server_id, namespace_id }: Named) => [topics.server(server_id), topics.serversOf(namespace_id)];
 
 const PAGE = 10_000;
 const PAGE_WITH_DESTROYED = 64;
 
 export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
-  await touch(tx, [...about(row), topics.work(row.datacenter_id)]);
+  await touch(tx, [...topicsOf(row), topics.work(row.datacenter_id)]);
   await tx.insert(servers).values(row);
 }
 
@@ -49,7 +48,7 @@ export async function selectServerById(queries: Queries, server_id: string): Pro
   return row;
 }
 
-/** The newest first, after the cursor; an unknown cursor is after the end. */
+/** Returns a page of servers, newest first, after the cursor. An unknown cursor returns none. */
 export async function selectServers(queries: Queries, scope: ServerScope, filter: ServerFilter): Promise<ServerRow[]> {
   const cursor = queries
     .select({ created_at: servers.created_at, server_id: servers.server_id })
@@ -71,8 +70,8 @@ export async function selectServers(queries: Queries, scope: ServerScope, filter
 }
 
 /**
- * Decides that a server ends. `override_kill_timeout_ms` replaces its own; where that was decided before, it can only
- * shorten the time that is left. Gives the server as it is now; undefined when there is none.
+ * Marks a server to be ended. `override_kill_timeout_ms` replaces the timeout of the server; for a server that is marked
+ * already, it can only shorten the time that is left. Returns the server, or undefined if there is none.
  */
 export async function destroyServer(
   tx: Tx,
@@ -83,7 +82,7 @@ export async function destroyServer(
   const known = await selectServer(tx, scope, server_id);
   const is_decided = known?.destroyed_at && override_kill_timeout_ms === undefined;
   if (!known || known.ended_at || is_decided) return known;
-  await touch(tx, [...about(known), topics.serversEnding(), topics.work(known.datacenter_id)]);
+  await touch(tx, [...topicsOf(known), topics.serversEnding(), topics.work(known.datacenter_id)]);
   const kill_at = timestamptz(new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms)));
   const { destroyed_at } = servers;
   const [row] = await tx
@@ -92,17 +91,17 @@ export async function destroyServer(
       destroyed_at: sql`coalesce(${destroyed_at}, ${timestamptz(now)})`,
       kill_at: sql`case when ${destroyed_at} is null then ${kill_at} else least(${servers.kill_at}, ${kill_at}) end`,
     })
-    // One that failed has no time left.
+    // A server that failed has no `kill_at`, because it is ended without a timeout.
     .where(and(eq(servers.server_id, server_id), or(isNull(destroyed_at), isNotNull(servers.kill_at))))
     .returning();
   return row ?? known;
 }
 
-/** Decides that all servers of a machine end, by this moment at the latest. */
+/** Marks all servers of a machine to be ended, by `kill_at` at the latest. */
 export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: Date): Promise<void> {
-  const going = await selectOfNode(tx, node_id);
-  const works = going.map(({ datacenter_id }) => topics.work(datacenter_id));
-  await touch(tx, [...going.flatMap(about), topics.serversEnding(), ...works]);
+  const of_node = await selectOfNode(tx, node_id);
+  const work_topics = of_node.map(({ datacenter_id }) => topics.work(datacenter_id));
+  await touch(tx, [...of_node.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
   await tx
     .update(servers)
     .set({
@@ -112,14 +111,14 @@ export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: 
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)));
 }
 
-/** A condition: the server that a column of another table names is going, or gone. */
+/** Returns a condition: the server in a column of another table is ending or has ended. */
 export function isEnding(server_id: Column): SQL {
   return sql`exists (
     select from ${servers} where ${servers.server_id} = ${server_id} and ${servers.destroyed_at} is not null
   )`;
 }
 
-/** What a machine has to look after: everything it took that has not ended. */
+/** Returns the servers that a machine has taken and that have not ended. */
 export async function selectOfNode(queries: Queries, node_id: string): Promise<ServerRow[]> {
   return await queries
     .select()
@@ -134,7 +133,7 @@ export interface RunningHere {
   started_before: Date;
 }
 
-/** Of some servers, the ids of those that a machine has run since before a moment and that are not ending. */
+/** Returns which of the servers a machine has been running since before a moment and are not ending. */
 export async function selectRunningHere(
   queries: Queries,
   { node_id, server_ids, started_before }: RunningHere,
@@ -155,50 +154,55 @@ export async function selectRunningHere(
   return rows.map(({ server_id }) => server_id);
 }
 
-/** Whether a machine has servers that have not ended. */
+/** Returns whether a machine has servers that have not ended. */
 export async function hasServers(queries: Queries, node_id: string): Promise<boolean> {
-  const going = and(eq(servers.node_id, node_id), isNull(servers.ended_at));
-  return (await queries.select({ server_id: servers.server_id }).from(servers).where(going).limit(1)).length > 0;
+  const of_node = and(eq(servers.node_id, node_id), isNull(servers.ended_at));
+  return (await queries.select({ server_id: servers.server_id }).from(servers).where(of_node).limit(1)).length > 0;
 }
 
-/** Gives a server to a machine. */
+/** Assigns a server to a machine. */
 export async function assignServer(
   tx: Tx,
   server_id: string,
-  place: Pick<ServerRow, 'node_id' | 'user_id' | 'ports'>,
+  assignment: Pick<ServerRow, 'node_id' | 'ports'>,
 ): Promise<void> {
-  await tx.update(servers).set(place).where(eq(servers.server_id, server_id));
+  await tx.update(servers).set(assignment).where(eq(servers.server_id, server_id));
 }
 
 export async function setStarted(
   tx: Tx,
   { server_id, namespace_id }: Named,
-  { process, started_at }: { process: ProcessIdentity; started_at: Date },
+  running: Pick<ServerRow, 'identity' | 'started_at' | 'ports'>,
 ): Promise<void> {
-  await touch(tx, about({ server_id, namespace_id }));
-  await tx.update(servers).set({ process, started_at }).where(eq(servers.server_id, server_id));
+  await touch(tx, topicsOf({ server_id, namespace_id }));
+  await tx.update(servers).set(running).where(eq(servers.server_id, server_id));
 }
 
-/** Notes that a server cannot be started: it ends with this reason. */
+/** Records a server that its runtime has accepted and that does not run yet. */
+export async function setIdentity(queries: Queries, server_id: string, identity: Identity): Promise<void> {
+  await queries.update(servers).set({ identity }).where(eq(servers.server_id, server_id));
+}
+
+/** Records that a server cannot run. It ends with this reason. */
 export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, failure: string, now: Date): Promise<void> {
-  await touch(tx, [...about({ server_id, namespace_id }), topics.serversEnding()]);
+  await touch(tx, [...topicsOf({ server_id, namespace_id }), topics.serversEnding()]);
   await tx
     .update(servers)
     .set({ failure, destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})` })
     .where(eq(servers.server_id, server_id));
 }
 
-/** How a server ended. */
-export type ServerEnd = Named & Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'>;
+/** A server and how it ended. */
+export type ServerEnd = Named & Pick<ServerRow, 'identity' | 'exit_code' | 'exit_signal' | 'failure'>;
 
 /**
- * Notes that nothing of these servers is left, and gives their ports back. In one statement, because everyone who creates
- * or destroys a server waits for the rows of these topics.
+ * Records the ends of servers and releases their ports. Uses one statement, because every request that creates or destroys
+ * a server waits for the rows of these topics.
  */
 export async function setEnded(queries: Queries, ends: readonly ServerEnd[], now: Date): Promise<void> {
   const column = (key: keyof ServerEnd) => sql.param(ends.map((end) => end[key]));
   await queries.execute(sql`
-    with ${bump([...ends.flatMap(about), topics.serversEnding()])},
+    with ${bump([...ends.flatMap(topicsOf), topics.serversEnding()])},
     ended as (
       update ${servers} set
         exit_code = ended.exit_code, exit_signal = ended.exit_signal, failure = ended.failure,
@@ -208,40 +212,40 @@ export async function setEnded(queries: Queries, ends: readonly ServerEnd[], now
         ${column('failure')}::text[]
       ) as ended (server_id, exit_code, exit_signal, failure)
       where ${servers.server_id} = ended.server_id and ${servers.ended_at} is null
-        -- The count makes the topics the first rows that are locked.
+        -- The count makes the statement lock the topics first.
         and (select count(*) from bumped) > 0
     )
     update ${serverPorts} set release_ts = ${timestamptz(now)}
     where server_id = any(${column('server_id')}::uuid[]) and (select count(*) from bumped) > 0`);
 }
 
-/** Ports of a machine that are in use, or were until this moment. */
-export async function selectTakenPorts(queries: Queries, node_id: string, since: Date): Promise<Set<number>> {
+/** Returns the ports of a machine that are in use, or were released after `released_before`. */
+export async function selectTakenPorts(queries: Queries, node_id: string, released_before: Date): Promise<Set<number>> {
   const rows = await queries
     .select({ port: serverPorts.port })
     .from(serverPorts)
     .where(
       and(
         eq(serverPorts.node_id, node_id),
-        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${timestamptz(since)}`),
+        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${timestamptz(released_before)}`),
       ),
     );
   return new Set(rows.map(({ port }) => port));
 }
 
-/** Takes ports for a server; false, and some of them taken, when one is not free. */
+/** Takes ports for a server. Returns false, after taking some of them, if one is not free; the caller rolls back. */
 export async function takePorts(
   tx: Tx,
   owner: { node_id: string; server_id: string },
   ports: number[],
-  rested_since: Date,
+  released_before: Date,
 ): Promise<boolean> {
   if (ports.length === 0) return true;
   const taken = await tx.execute(sql`
     insert into ${serverPorts} (node_id, port, server_id)
     select ${owner.node_id}::uuid, port, ${owner.server_id}::uuid from unnest(${sql.param(ports)}::int[]) as port
     on conflict (node_id, port) do update set server_id = excluded.server_id, release_ts = null
-      where ${serverPorts.release_ts} <= ${timestamptz(rested_since)}
+      where ${serverPorts.release_ts} <= ${timestamptz(released_before)}
     returning port`);
   return taken.length === ports.length;
 }
@@ -250,7 +254,7 @@ function within({ game_id, namespace_id }: ServerScope) {
   return and(eq(servers.game_id, game_id), eq(servers.namespace_id, namespace_id));
 }
 
-/** How servers came out: when each was started, and how it ended, as far as it has. */
+/** Returns when servers were started and how they ended. */
 export async function selectOutcomes(queries: Queries, server_ids: string[]) {
   return await queries
     .select({

@@ -12,34 +12,36 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { ProcessIdentity } from '../../platform/processes.ts';
 import type { CallerOf, PortProtocol } from '../../platform/tokens/caller.ts';
 import { namespaces } from '../namespaces/tables.ts';
 
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 const bytes = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 
-/** How a port is reached. `host`: a range or port of the machine itself; `game_guard`: through the gateway. */
+/** A port of a server. Its routing is `host` (a port or range of the machine) or `game_guard` (through the gateway). */
 export interface ServerPort {
   protocol: PortProtocol;
   routing: 'game_guard' | 'host';
-  /** The port that the process binds; until a machine takes the server, the one its developer asked for. */
+  /** The port to listen on. Until a machine takes the server, the port that its developer asked for. */
   internal_port?: number;
-  /** The one its developer asked for, once a machine has taken the server. */
+  /** The port that its developer asked for, once a machine has taken the server. */
   wanted_port?: number;
-  /** Ports that the developer chose, on the machine's own network. */
+  /** Ports of the machine that the developer chose. */
   port_range?: { min: number; max: number };
   public_hostname?: string;
   public_port?: number;
 }
 
-/** Why a machine does not take a server: the quota of its group, or its own. */
+/** Identifies a server to its runtime. Only the runtime interprets it. */
+export type Identity = Readonly<Record<string, unknown>>;
+
+/** Why no machine takes a server: its group has reached its quota on each, or each is full. */
 export const WAIT_REASONS = ['group_quota', 'machine_full'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /**
- * Game servers: what is wanted of them, and what was seen of them. A server without a node waits for one; one whose
- * `destroyed_at` is set is going; one whose `ended_at` is set is gone, its process with all descendants.
+ * Game servers: their desired and their observed state. A server without `node_id` waits for a machine. With
+ * `destroyed_at` it is ending. With `ended_at` it has ended, and none of its processes is left.
  */
 export const servers = pgTable(
   'servers',
@@ -54,9 +56,9 @@ export const servers = pgTable(
     tags: jsonb().$type<Record<string, string>>().notNull(),
     arguments: jsonb().$type<string[]>().notNull(),
     environment: jsonb().$type<Record<string, string>>().notNull(),
-    /** What SERVICE_ and RIVET_ variables it gets, without the prefix, besides its token. */
+    /** The SERVICE_ and RIVET_ variables of the server, without the prefix, except its token. */
     service_environment: jsonb().$type<Record<string, string>>().notNull(),
-    /** Whose token it gets; made when it starts, so that none lies in the database. */
+    /** The caller of the server's token. The token is issued at the start, so that the database has none. */
     token_caller: jsonb().$type<CallerOf<'lobby'>>(),
     network_mode: text({ enum: ['bridge', 'host'] }).notNull(),
     ports: jsonb().$type<Record<string, ServerPort>>().notNull(),
@@ -66,21 +68,20 @@ export const servers = pgTable(
     created_at: moment().notNull(),
     /** The machine that runs it. */
     node_id: uuid(),
-    /** Why no machine has taken it; noted of the one that has waited longest in its namespace. */
+    /** Why no machine has taken it. Set only for the server that has waited longest in its namespace. */
     wait_reason: text({ enum: WAIT_REASONS }),
-    /** The user it runs as, on a machine where we are root. */
-    user_id: integer(),
-    process: jsonb().$type<ProcessIdentity>(),
-    /** When its process was started and its ports were known. */
+    /** Null until its runtime has accepted it. The column keeps its old name for earlier releases that run beside this one. */
+    identity: jsonb('process').$type<Identity>(),
+    /** When it began to run and its ports were known. */
     started_at: moment(),
-    /** When it was decided, or seen, that it ends. */
+    /** When its end was requested, or observed. */
     destroyed_at: moment(),
-    /** From when on it is not asked but killed. */
+    /** When to kill it if it has not ended by itself. */
     kill_at: moment(),
     ended_at: moment(),
     exit_code: integer(),
     exit_signal: text(),
-    /** In words, when it never ran or was lost. */
+    /** A sentence for its developer, if it never ran or was lost. */
     failure: text(),
   },
   (table) => [
@@ -96,7 +97,7 @@ export const servers = pgTable(
   ],
 );
 
-/** Which port of which machine belongs to whom. One that was given back rests for a while before it is given out again. */
+/** Ports of machines that servers have or had. A released port is not assigned again for a while. */
 export const serverPorts = pgTable(
   'server_ports',
   {
@@ -116,7 +117,7 @@ export const serverPorts = pgTable(
 export const LOG_STREAMS = ['std_out', 'std_err'] as const;
 export type LogStream = (typeof LOG_STREAMS)[number];
 
-/** What servers wrote, in pieces as it was read: whole lines, each piece with the time it was read at. */
+/** The output of servers, in pieces of whole lines. `ts`: when a piece was read. */
 export const serverLogChunks = pgTable(
   'server_log_chunks',
   {
@@ -124,13 +125,15 @@ export const serverLogChunks = pgTable(
       .notNull()
       .references(() => servers.server_id),
     stream: text({ enum: LOG_STREAMS }).notNull(),
-    /** The number of its first line; the log's first line has number 0. */
+    /** The number of its first line, counted from 0 over the whole log. */
     first_line: bigint({ mode: 'number' }).notNull(),
     line_count: integer().notNull(),
     ts: moment().notNull(),
-    /** How much of the process's output had been read with this piece: where to go on after a restart. */
-    end_offset: bigint({ mode: 'number' }).notNull(),
-    /** Bytes kept of this log, this piece included, since its beginning. */
+    /** Where to continue reading the server's output, or null for its beginning. Only the runtime interprets it. */
+    resume_point: text(),
+    /** The resume point of a piece that an earlier release inserted: an offset in a file. That release may still be running. */
+    end_offset: bigint({ mode: 'number' }).notNull().default(0),
+    /** Bytes of all pieces of the log up to this one, including those that have been deleted. */
     total_bytes: bigint({ mode: 'number' }).notNull(),
     /** The lines, each ended by a newline. */
     content: bytes().notNull(),
@@ -141,10 +144,10 @@ export const serverLogChunks = pgTable(
   ],
 );
 
-/** A row of usage for each server and this much time. */
+/** Length of an interval of usage. */
 export const INTERVAL_MS = 10 * 60_000;
 
-/** Processor time that servers used, by intervals of time: what adds up to a bill. */
+/** Processor time that servers used, by interval. Bills are sums of it. */
 export const serverUsage = pgTable(
   'server_usage',
   {
@@ -155,7 +158,7 @@ export const serverUsage = pgTable(
     game_id: uuid().notNull(),
     datacenter_id: uuid().notNull(),
     cpu_ms: bigint({ mode: 'number' }).notNull(),
-    /** The time in which it was used; null, of a row of an early release, for the whole interval. */
+    /** The time in which it was used. Null in rows of early releases, which stand for the whole interval. */
     from_ts: moment(),
     until_ts: moment(),
   },
@@ -166,26 +169,26 @@ export const serverUsage = pgTable(
   ],
 );
 
-/** Usage of a whole game, for intervals whose rows of single servers have been removed. */
+/** Processor time of whole games, for old intervals. It replaces the rows of single servers. */
 export const gameUsage = pgTable(
   'game_usage',
   {
     game_id: uuid().notNull(),
     datacenter_id: uuid().notNull(),
     interval_start: moment().notNull(),
-    /** Not whole: of a row that reached into two intervals, each has its share. */
+    /** Fractional, because a row of a server that spanned two intervals was divided between them. */
     cpu_ms: doublePrecision().notNull(),
   },
   (table) => [primaryKey({ columns: [table.game_id, table.interval_start, table.datacenter_id] })],
 );
 
-/** How much a server had used when it was last looked at. */
+/** The latest readings of the processor time of servers. */
 export const serverMeters = pgTable('server_meters', {
   server_id: uuid()
     .primaryKey()
     .references(() => servers.server_id),
   cpu_ms: bigint({ mode: 'number' }).notNull(),
-  /** When that was; null of a row of an early release. */
+  /** Null in rows of early releases. */
   read_ts: moment(),
 });
 

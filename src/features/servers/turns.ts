@@ -27,8 +27,8 @@ interface Turns {
 }
 
 /**
- * Shares the room of a machine. Each place goes to the namespace with the fewest servers there, and among equals to the
- * one that has waited longest. No developer group exceeds its quota.
+ * Shares the room of a machine between namespaces. Each server to take is one of the namespace with the fewest servers
+ * there, and among equals of the one that has waited longest. No developer group exceeds its quota.
  */
 export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns {
   const { running, servers_max, servers_per_group_max, taken_at_once_max } = machine;
@@ -61,6 +61,28 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
   return { taken: taken.all, held: new Map(held) };
 }
 
+/**
+ * Chooses the servers to start now, in turns of their namespaces. A namespace gets a place only while it has fewer starts
+ * under way than places are free, so slow starts of some always leave places to the others.
+ */
+export function shareStarts<Server extends { namespace_id: string }>(
+  waiting: Server[],
+  { under_way, starts_max }: { under_way: { namespace_id: string }[]; starts_max: number },
+): Server[] {
+  const queues = Map.groupBy(waiting, ({ namespace_id }) => namespace_id);
+  const counts = new Counts(under_way.map(({ namespace_id }) => namespace_id));
+  const chosen: Server[] = [];
+  for (;;) {
+    const free = starts_max - counts.sum;
+    const [first, ...others] = [...queues].filter(([name, queue]) => queue.length > 0 && counts.get(name) < free);
+    if (!first) return chosen;
+    const next = others.reduce((least, one) => (counts.get(one[0]) < counts.get(least[0]) ? one : least), first);
+    const [namespace_id, queue] = next;
+    chosen.push(...queue.splice(0, 1));
+    counts.add(namespace_id);
+  }
+}
+
 class Counts {
   readonly all = new Map<string, number>();
   sum = 0;
@@ -79,12 +101,12 @@ class Counts {
   }
 }
 
-/** Describes for its developer why a server waits. */
+/** Explains to the developer of a server why it waits. */
 export function describeWait(reason: WaitReason): string {
   switch (reason) {
     case 'group_quota':
-      return "each machine of this region runs as many servers of your group's games as it may (MUSTER_SERVERS_PER_GROUP_MAX): end some, or ask the operator for more";
+      return "each machine of this region runs the maximum of servers for your group's games (MUSTER_SERVERS_PER_GROUP_MAX): end some, or ask the operator for more";
     case 'machine_full':
-      return 'every machine of this region runs as many servers as it may (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
+      return 'each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
   }
 }

@@ -3,23 +3,24 @@ import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { gameUsage, INTERVAL_MS, serverMeters, servers, serverUsage } from './tables.ts';
 
-/** What a server has used since it was started. */
+/** The processor time that a server has used since its start. */
 export interface Reading {
   server_id: string;
   cpu_ms: number;
 }
 
-/** When servers were looked at, and the interval that counts it. */
+/** When servers were read, and the interval that the readings belong to. */
 interface ReadAt {
   now: Date;
-  /** When this process looked at all of them before; undefined the first time. */
+  /** When this process took its previous reading; undefined if it is the first. */
   before: Date | undefined;
   interval_start: Date;
 }
 
 /**
- * Adds to an interval what servers used since they were last looked at, and in which time, in one statement: a reading that
- * is told twice adds nothing. A server that used nothing writes nothing, so the time before counts by `before`.
+ * Adds to an interval what servers have used since their previous reading, and the time in which they used it. It is one
+ * statement, so a repeated reading adds nothing. A server that used nothing has no new row in `server_meters`; `before`
+ * gives the time of its previous reading then.
  */
 export async function addReadings(
   queries: Queries,
@@ -51,7 +52,7 @@ export async function addReadings(
       until_ts = excluded.until_ts`);
 }
 
-/** What each of these servers had used when it was last read. */
+/** Returns the latest readings of servers. */
 export async function selectMeters(queries: Queries, server_ids: string[]): Promise<Map<string, number>> {
   const rows = await queries
     .select()
@@ -61,13 +62,13 @@ export async function selectMeters(queries: Queries, server_ids: string[]): Prom
 }
 
 /**
- * By game and datacenter: of each interval the share that lies in a window, as if its time was used evenly. Of servers that
- * have been removed there is only the sum of an interval.
+ * Returns usage within a window by game and datacenter. A row that lies partly in the window counts by its share, as if
+ * the time had been used evenly. Removed servers count by the sums of their games.
  */
 export async function selectUsage(queries: Queries, game_ids: string[], { start, end }: { start: Date; end: Date }) {
   const length = sql`${INTERVAL_MS} * interval '1 ms'`;
   const inside = sql`extract(epoch from least(until_ts, ${timestamptz(end)}) - greatest(from_ts, ${timestamptz(start)}))`;
-  // For the indexes: no time reaches beyond its interval.
+  // Lets the indexes find the rows: a row does not reach beyond its interval.
   const of_games = sql`game_id = any(${sql.param(game_ids)}::uuid[]) and interval_start > ${timestamptz(start)} - ${length}`;
   const rows = await queries.execute<{ game_id: string; datacenter_id: string; cpu_ms: number }>(sql`
     with used as (

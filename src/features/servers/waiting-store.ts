@@ -4,7 +4,7 @@ import { type ServerRow, servers, type WaitReason } from './tables.ts';
 
 const NAMESPACES_MAX = 10_000;
 
-/** The servers of a namespace in a datacenter that wait for a machine, the oldest first: the index `servers_waiting`. */
+/** Selects a namespace's servers that wait for a machine of a datacenter, the oldest first, by index `servers_waiting`. */
 const queueOf = (datacenter_id: string, namespace_id: SQL) => sql`
   from ${servers} as waiter
   where waiter.datacenter_id = ${datacenter_id} and waiter.namespace_id = ${namespace_id}
@@ -23,7 +23,7 @@ export interface WaitingRow {
   waiting: number;
 }
 
-/** The namespaces whose servers wait. Steps from one to the next by the index, however many servers each of them has. */
+/** Returns the namespaces with waiting servers. Steps through the index by namespace, however many servers each has. */
 export async function selectWaiting(
   queries: Queries,
   datacenter_id: string,
@@ -54,7 +54,7 @@ export async function selectWaiting(
   return rows.map(({ since_ms, ...row }) => ({ ...row, since: new Date(since_ms) }));
 }
 
-/** Servers of a datacenter that are to end and that no machine has taken. */
+/** Returns servers of a datacenter that are ending and that no machine has taken. */
 export async function selectEndingUnplaced(queries: Queries, datacenter_id: string, limit: number): Promise<string[]> {
   const rows = await queries
     .select({ server_id: servers.server_id })
@@ -72,7 +72,7 @@ export async function selectEndingUnplaced(queries: Queries, datacenter_id: stri
   return rows.map(({ server_id }) => server_id);
 }
 
-/** Locks so many servers of each namespace, those that have waited longest; what another machine has locked is left out. */
+/** Locks the given number of servers of each namespace, those that have waited longest. Skips those locked by others. */
 export async function lockWaiting(
   tx: Tx,
   datacenter_id: string,
@@ -88,7 +88,7 @@ export async function lockWaiting(
   return rows.map(({ server_id }) => server_id);
 }
 
-/** Locks those of some servers that no machine has taken, the oldest first. */
+/** Locks those of the servers that no machine has taken, the oldest first. Skips those locked by others. */
 export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<ServerRow[]> {
   return await tx
     .select()
@@ -104,15 +104,15 @@ export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<Server
     .for('update', { skipLocked: true });
 }
 
-/** Notes why servers wait. */
+/** Records why servers wait. */
 export async function setWaitReasons(queries: Queries, reasons: ReadonlyMap<string, WaitReason>): Promise<void> {
   await queries.execute(sql`
-    update ${servers} as waiter set wait_reason = noted.reason
-    from unnest(${sql.param([...reasons.keys()])}::uuid[], ${sql.param([...reasons.values()])}::text[]) as noted (server_id, reason)
-    where waiter.server_id = noted.server_id and waiter.node_id is null and waiter.destroyed_at is null`);
+    update ${servers} as waiter set wait_reason = changed.reason
+    from unnest(${sql.param([...reasons.keys()])}::uuid[], ${sql.param([...reasons.values()])}::text[]) as changed (server_id, reason)
+    where waiter.server_id = changed.server_id and waiter.node_id is null and waiter.destroyed_at is null`);
 }
 
-/** Why a server waits for a machine: what is noted of the one of its namespace that has waited longest. */
+/** Returns why a server waits for a machine. The reason is in the row of the oldest waiting server of its namespace. */
 export async function selectWaitReason(queries: Queries, server_id: string): Promise<WaitReason | undefined> {
   const [row] = await queries.execute<{ wait_reason: WaitReason | null }>(sql`
     select first.wait_reason from ${servers} as own

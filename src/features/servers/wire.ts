@@ -19,7 +19,7 @@ const Resources = Type.Object(
   },
   { title: 'Resources' },
 );
-/** Two hours, the field's limit. */
+/** At most two hours, the limit of the reference API. */
 const KillTimeout = Type.Integer({ minimum: 0, maximum: 7_199_999, description: 'Milliseconds.' });
 
 export const CreateServerBody = Type.Object({
@@ -53,7 +53,7 @@ export const CreateServerBody = Type.Object({
               Type.Integer({
                 ...PORT_LIMITS,
                 description:
-                  'The port that the program would like to listen on. All servers of a machine share its ports, so each listens on the one that PORT_<label> says, and answers have that one.',
+                  'The port that the program asks for. All servers of a machine share its ports, so the program must listen on the port in PORT_<label>, which answers show.',
               }),
             ),
             routing: Type.Optional(Routing),
@@ -94,7 +94,8 @@ const Server = Type.Object(
               internal_port: Type.Optional(
                 Type.Integer({
                   ...PORT_LIMITS,
-                  description: 'The port that it listens on, as PORT_<label> says; from its start.',
+                  description:
+                    'The port in PORT_<label>, on which the program must listen. Present once it has started.',
                 }),
               ),
               public_hostname: Type.Optional(Type.String()),
@@ -125,7 +126,7 @@ export const ServersAnswer = Type.Object({ servers: Type.Array(Server) });
 export const ListServersQuery = Type.Object({
   ...TagsQuery.properties,
   include_destroyed: Type.Optional(Type.Boolean()),
-  cursor: Type.Optional(Type.String({ format: 'uuid', description: 'The last id of the page before.' })),
+  cursor: Type.Optional(Type.String({ format: 'uuid', description: 'The last id of the previous page.' })),
 });
 
 export const DestroyServerQuery = Type.Object({ override_kill_timeout: Type.Optional(KillTimeout) });
@@ -137,10 +138,12 @@ export const LogsAnswer = Type.Object({
   timestamps: Type.Array(Timestamp),
 });
 export const LogTextAnswer = Type.Object({
-  lines: Type.Array(Type.Object({ ts: Timestamp, text: Type.String({ description: 'What is no UTF-8 is U+FFFD.' }) })),
+  lines: Type.Array(
+    Type.Object({ ts: Timestamp, text: Type.String({ description: 'Invalid UTF-8 is replaced by U+FFFD.' }) }),
+  ),
 });
 
-/** Lines as the specification has them, old to new. */
+/** Returns lines in the form of the specification, oldest first. */
 export function toLog(lines: LogLines['lines']): Static<typeof LogsAnswer> {
   return {
     lines: lines.map(({ bytes }) => Buffer.from(bytes).toString('base64')),
@@ -148,7 +151,7 @@ export function toLog(lines: LogLines['lines']): Static<typeof LogsAnswer> {
   };
 }
 
-/** Lines to be read by people. */
+/** Returns lines as text for people. */
 export function toLogText(lines: LogLines['lines']): Static<typeof LogTextAnswer> {
   return { lines: lines.map(({ bytes, ts }) => ({ ts: ts.toISOString(), text: Buffer.from(bytes).toString() })) };
 }
@@ -174,7 +177,7 @@ export function toServer(row: ServerRow): Static<typeof Server> {
   };
 }
 
-/** Addresses appear with the start: nothing listens before, and the port that a caller asked for is not the one it gets. */
+/** Returns a port, with its address once the server has started. Before that, `internal_port` is only a wish. */
 function toPort(port: ServerPort, has_started: boolean) {
   const { protocol, routing, internal_port, public_hostname, public_port } = port;
   return {

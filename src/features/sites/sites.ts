@@ -20,7 +20,7 @@ export interface SiteFile {
   content_length: number;
 }
 
-interface SitesDependencies {
+export interface SitesDependencies {
   database: Database;
   clock: Clock;
   uploads: Uploads;
@@ -28,9 +28,9 @@ interface SitesDependencies {
 
 export type Sites = ReturnType<typeof createSites>;
 
-/** Creates the use cases of static sites: uploading them. `cdn` shows them. */
+/** Creates the use cases of static sites, which developers upload. The feature `cdn` serves them. */
 export function createSites({ database, clock, uploads }: SitesDependencies) {
-  // A complete site never changes.
+  // Entries stay correct, because a complete site never changes.
   const remembered = new LRUCache<string, ReadonlyMap<string, SiteFile>>({ max: REMEMBERED_MAX });
 
   uploads.setPurpose('site', {

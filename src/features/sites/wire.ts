@@ -17,7 +17,7 @@ const SiteSummary = Type.Object(
 );
 export const SitesAnswer = Type.Object({ sites: Type.Array(SiteSummary) });
 
-/** Above the limit of the rules, which say what is too many. */
+/** More than the rules allow, so that their error can name the limit. */
 const LISTED_FILES_MAX = 16_384;
 
 export const CreateSiteBody = Type.Object({

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import type { Tenants } from '../../platform/http/pipeline.ts';
+import type { Tenants } from '../../platform/http/authorization.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
@@ -14,15 +14,22 @@ import { UploadAnswer } from './wire.ts';
  */
 const SENDING = perMinute('uploads', 8_000, { counted: 'here' });
 
-export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Transfers) {
+export interface UploadRoutesDependencies {
+  uploads: Uploads;
+  transfers: Transfers;
+  /** Authorizes a caller of a game. Throws GAME_NOT_FOUND. */
+  authorize: Tenants['authorize'];
+}
+
+export function uploadRoutes({ uploads, transfers, authorize }: UploadRoutesDependencies) {
   return [
     route(
       'PUT',
       '/uploads/:upload_id',
       {
         operation: 'sendUpload',
-        summary: 'Receives a file, or a part of it. Preparing the upload returns this address.',
-        // The signature in the URL is the permission.
+        summary: 'Uploads a file, or a part of it. The address comes from the request that prepared the upload.',
+        // The signature in the URL authorizes the request.
         allow: 'anyone',
         body_kind: 'stream',
         limit: SENDING,
@@ -52,7 +59,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
       '/cloud/games/:game_id/uploads/:upload_id',
       {
         operation: 'getUpload',
-        summary: 'An upload and its progress.',
+        summary: 'Returns an upload and its progress.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: UploadAnswer,
@@ -74,7 +81,7 @@ export function uploadRoutes(uploads: Uploads, tenants: Tenants, transfers: Tran
         const { game_id } = await uploads.get(params.upload_id);
         // Uploads of identities have their own route.
         if (game_id === null) throw new ServiceError('UPLOAD_NOT_FOUND', {});
-        await tenants.admit(caller, { game_id }, 'write').catch((error: unknown) => {
+        await authorize(caller, { game_id }, 'write').catch((error: unknown) => {
           const is_foreign = error instanceof ServiceError && error.code === 'GAME_NOT_FOUND';
           throw is_foreign ? new ServiceError('UPLOAD_NOT_FOUND', {}) : error;
         });

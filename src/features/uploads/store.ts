@@ -61,11 +61,11 @@ export async function recordReceipt(
   receipt: string,
   now: Date,
 ): Promise<{ is_recorded: boolean; previous: string | null }> {
-  const place = sql`${part_number + 1}::int`;
+  const index = sql`${part_number + 1}::int`;
   const rows = await queries.execute<{ previous: string | null }>(sql`
     with ${bump([topics.upload(upload_id)])},
     before as (
-      select file.upload_id, file.file_number, file.receipts[${place}] as previous
+      select file.upload_id, file.file_number, file.receipts[${index}] as previous
       from ${uploads} join ${uploadFiles} file on file.upload_id = ${uploads.upload_id}
       where ${uploads.upload_id} = ${upload_id} and file.file_number = ${file_number} and ${isClaimable(now)}
         and (select count(*) from bumped) > 0
@@ -75,7 +75,7 @@ export async function recordReceipt(
       update ${uploads} as upload set received_length = upload.received_length + ${content_length}
       from before where upload.upload_id = before.upload_id and before.previous is null
     )
-    update ${uploadFiles} as file set receipts[${place}] = ${receipt}::uuid
+    update ${uploadFiles} as file set receipts[${index}] = ${receipt}::uuid
     from before where file.upload_id = before.upload_id and file.file_number = before.file_number
     returning before.previous`);
   return { is_recorded: rows.length > 0, previous: rows[0]?.previous ?? null };
@@ -144,7 +144,7 @@ export async function deleteUpload(tx: Tx, upload_id: string): Promise<UploadRow
   return row;
 }
 
-/** Discards a complete upload: it is not found any more when the transaction commits. */
+/** Discards a complete upload. It is no longer found once the transaction commits. */
 export async function markDiscarded(tx: Tx, upload_id: string, now: Date): Promise<void> {
   await touch(tx, [topics.upload(upload_id)]);
   await tx

@@ -47,7 +47,7 @@ export const uploads = pgTable(
     /** Until when one request has the exclusive right to complete it. */
     completing_until: moment(),
     complete_ts: moment(),
-    /** When it was discarded: it is not served any more and its objects are being removed. */
+    /** When it was discarded. It is no longer served, and its objects are being removed. */
     discard_ts: moment(),
   },
   (table) => [

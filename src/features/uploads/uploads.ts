@@ -35,7 +35,7 @@ const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** What happens with a complete upload of a kind. */
+/** What the feature that uses a kind of upload does when one is completed or removed. */
 export interface UploadPurpose {
   /** Inspects the files before the upload counts as complete. Throws to refuse it. May run twice. */
   inspect(upload_id: string): Promise<void>;
@@ -52,7 +52,7 @@ export interface Quota {
   limits: QuotaLimits;
 }
 
-interface UploadsDependencies {
+export interface UploadsDependencies {
   database: Database;
   clock: Clock;
   events: Events;
@@ -211,7 +211,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
     /**
      * Completes an upload: checks that all parts have their announced lengths and that its purpose accepts it. `show`
      * runs in the completing transaction. Returns false if the upload was complete before, so repeating it is harmless.
-     * Throws UPLOAD_INCOMPLETE, or what the purpose or `show` throws.
+     * Throws UPLOAD_INCOMPLETE, or an error of the purpose or of `show`.
      */
     async complete(upload_id: string, show?: (tx: Tx) => Promise<void>): Promise<boolean> {
       const upload = await get(upload_id);
@@ -227,7 +227,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           await purpose.complete(tx, upload_id, clock.now());
           await show?.(tx);
           await store.markComplete(tx, upload_id, clock.now());
-          // A request that lost the right during long work must not complete files that it has not inspected.
+          // A request that lost its lease during long work must not complete files that it has not inspected.
           const is_same = isDeepStrictEqual(await store.selectFiles(tx, upload_id), files);
           if (!is_same) throw new ServiceError('UPLOAD_BUSY', {});
         });
@@ -255,8 +255,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       return others.length === 0 ? content : streamOf(concatenate(content, others));
     },
     /**
-     * Discards a complete upload: it is not found any more when the transaction commits, and its files are removed
-     * later.
+     * Discards a complete upload. It is no longer found once the transaction commits, and its files are removed later.
      */
     discard: (tx: Tx, upload_id: string) => store.markDiscarded(tx, upload_id, clock.now()),
     /** Starts the loop that removes uploads not completed within a day, and discarded ones. */

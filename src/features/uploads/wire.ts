@@ -13,7 +13,7 @@ export const PrepareFile = Type.Object(
 );
 export type PrepareFile = Static<typeof PrepareFile>;
 
-/** A request that sends the file, or this part of it: PUT to `url`. */
+/** A request that uploads a file, or a part of it: PUT the bytes to `url`. */
 export const PresignedRequest = Type.Object(
   {
     path: Type.String(),
@@ -31,7 +31,7 @@ const Upload = Type.Object(
     kind: oneOf('UploadKind', UPLOAD_KINDS),
     create_ts: Timestamp,
     content_length: Type.Integer({ minimum: 0, description: 'Bytes of all files together.' }),
-    received_length: Type.Integer({ minimum: 0, description: 'Bytes of the parts that have come.' }),
+    received_length: Type.Integer({ minimum: 0, description: 'Bytes of the parts that have arrived.' }),
     complete: Type.Boolean(),
   },
   { title: 'Upload' },

@@ -8,12 +8,15 @@ import { type AskedSeats, toPayload } from './wire.ts';
 
 export type { AskedSeats, SeenLobby } from './wire.ts';
 
-export interface VerificationDependencies {
+interface VerificationSettings {
+  /** Time limit of a request, including its answer. */
+  verification_timeout_ms: number;
+}
+
+export interface VerificationDependencies extends VerificationSettings {
   clock: Clock;
   outbound: Outbound;
   ip_database: IpDatabase;
-  /** Time limit of a request, including its answer. */
-  verification_timeout_ms: number;
 }
 
 /** A verification to request, and the caller it is for. */

@@ -1,4 +1,4 @@
-import { parseJsonToPassOn } from '../../platform/http/body.ts';
+import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import type { Coordinates } from '../coordinates.ts';
 
 /** A lobby as the verification server sees it. */
@@ -35,7 +35,7 @@ export interface AskedSeats {
   client: { address: string; user_agent: string | null; coordinates: Coordinates | undefined };
 }
 
-/** The body that is sent (specification: Events). */
+/** The body of a verification request (specification: Events). */
 export interface VerificationPayload {
   verification_data: unknown;
   game: {
@@ -55,13 +55,13 @@ export interface VerificationPayload {
     tags: Record<string, string>;
     dynamic_max_players: number | null;
   };
-  /** By address. All players of a request share one. */
+  /** The client by its address. All players of a request have the same one. */
   clients: Record<string, { user_agent: string | null; latitude: number | null; longitude: number | null }>;
   join_kind: 'normal' | 'party';
   kind: AskedSeats['kind'];
 }
 
-/** Builds the body. */
+/** Builds the body of a verification request. */
 export function toPayload(asked: AskedSeats): VerificationPayload {
   const { kind, namespace_id, game_mode, lobby, lobby_config, tags, client } = asked;
   const { address, user_agent, coordinates } = client;
@@ -100,5 +100,5 @@ function toLobby({
 }
 
 function parse(json: string | undefined): unknown {
-  return json === undefined ? null : parseJsonToPassOn(json);
+  return json === undefined ? null : parseJsonToSendOn(json);
 }

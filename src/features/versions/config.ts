@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Empty, I32, named, oneOf, U32, Uuid } from '../../platform/http/shapes.ts';
 import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 
-/** Above every limit of the rules, which name the excess; longer lists are refused unread. */
+/** More than the rules allow, so that their errors can name the limits. Longer lists are refused unread. */
 const ENTRIES_MAX = 256;
 const TEXT_LENGTH_MAX = 4_096;
 
@@ -30,7 +30,7 @@ const Port = Type.Object(
 );
 export type PortConfig = Static<typeof Port>;
 
-/** The build to run and how. `docker` is the contract's name; `image_id` names a build of any kind. */
+/** The build to run and how. `docker` is the name in the reference API; `image_id` is a build of any kind. */
 const Docker = Type.Object(
   {
     dockerfile: optional(Text),
@@ -53,7 +53,7 @@ const Verification = Type.Object(
     secret: optional(
       Type.String({
         maxLength: TEXT_LENGTH_MAX,
-        description: 'Signs the requests, as Standard Webhooks say: "whsec_" and 24 to 64 bytes in base64.',
+        description: 'Signs the requests by Standard Webhooks: "whsec_" and 24 to 64 bytes in base64.',
       }),
     ),
   },
@@ -64,7 +64,7 @@ export type VerificationConfig = Static<typeof Verification>;
 const ActionMembers = {
   enabled: Type.Boolean(),
   identity_requirement: optional(oneOf('IdentityRequirement', ['none', 'guest', 'registered'])),
-  // The name in the specification, and the one in the contract.
+  // The first name is the specification's, the second the reference API's.
   verification_config: optional(Verification),
   verification: optional(Verification),
 };
@@ -116,7 +116,7 @@ export type GameModeConfig = Static<typeof GameMode>;
 const Hostnames = Type.Array(Type.String({ maxLength: 253 }), {
   maxItems: 32,
   description:
-    'Where a captcha may have been solved: hosts and what is below them. Wherever the provider allows if it says nothing.',
+    'Hosts on which a captcha may be solved, with their subdomains. If you leave it out, the provider decides.',
 });
 const Captcha = Type.Object(
   {
@@ -125,7 +125,7 @@ const Captcha = Type.Object(
     hcaptcha: optional(
       Type.Object(
         {
-          // Older: the keys of the provider, which the service has itself.
+          // Only in older configurations, which use the service's own keys.
           level: optional(Text),
           site_key: optional(Text),
           secret_key: optional(Text),
@@ -139,7 +139,7 @@ const Captcha = Type.Object(
         {
           site_key: optional(Text),
           secret_key: optional(Text),
-          // Older: a key for each domain of the game.
+          // Only in older configurations, which have a key for each domain of the game.
           domains: optional(record(Type.Object({ secret_key: Text }, { title: 'TurnstileDomain' }))),
           hostnames: optional(Hostnames),
         },
@@ -151,7 +151,7 @@ const Captcha = Type.Object(
         {
           difficulty: optional({
             ...U32,
-            description: 'Keys of PBKDF2 with 5,000 rounds that a client derives on average; 500 if it says nothing.',
+            description: 'How many keys a client derives on average (PBKDF2 with 5,000 rounds). The default is 500.',
           }),
         },
         { title: 'ProofOfWorkConfig' },

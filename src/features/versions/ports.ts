@@ -13,7 +13,7 @@ type NetworkMode = 'bridge' | 'host';
 export function portProblems(
   ports: Record<string, PortConfig>,
   network_mode: NetworkMode,
-  marked: (label: string) => string,
+  toPathPart: (label: string) => string,
 ): Path[] {
   const entries = Object.entries(ports);
   const seen = new Set<string>();
@@ -27,7 +27,7 @@ export function portProblems(
         ...rangeProblems(port, before),
         ...(isSeen(port, seen) ? [['port-protocol-not-unique']] : []),
       ];
-      return paths.map((path) => ['ports', marked(label), ...path]);
+      return paths.map((path) => ['ports', toPathPart(label), ...path]);
     }),
   ];
 }

@@ -11,7 +11,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/region-tiers',
       {
         operation: 'listRegionTiers',
-        summary: 'The resources of each tier.',
+        summary: 'Lists the tiers with their resources.',
         allow: 'anyone',
         response: wire.TiersAnswer,
       },
@@ -67,7 +67,7 @@ export function versionRoutes(versions: Versions) {
       '/cloud/games/:game_id/versions/:version_id',
       {
         operation: 'getVersion',
-        summary: 'A version with its configuration.',
+        summary: 'Returns a version with its configuration.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: wire.VersionAnswer,

@@ -16,7 +16,7 @@ import { portProblems } from './ports.ts';
 import { resolveGameMode, verificationOf } from './settings.ts';
 import { TIERS } from './tiers.ts';
 
-/** What a configuration may refer to. */
+/** The facts outside a configuration that its rules depend on. */
 export interface VersionContext {
   /** Slugs of all datacenters. */
   region_slugs: readonly string[];
@@ -50,14 +50,14 @@ const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;
 /** Returns what is wrong with a version, with the paths of field-behaviour 4.2. */
 export function versionProblems(
   version: { display_name: string; config: VersionConfig },
-  surroundings: VersionContext,
+  context: VersionContext,
 ): ContentProblem[] {
   const name = displayNameProblem(version.display_name, LONG_DISPLAY_NAME_BYTES_MAX);
   const { matchmaker, cdn } = version.config;
   const paths = [
     ...(name ? [['display-name', name]] : []),
-    ...(cdn ? below(['config', 'cdn'], cdnProblems(cdn, surroundings.is_site)) : []),
-    ...(matchmaker ? below(['config', 'matchmaker'], matchmakerProblems(matchmaker, surroundings)) : []),
+    ...(cdn ? below(['config', 'cdn'], cdnProblems(cdn, context.is_site)) : []),
+    ...(matchmaker ? below(['config', 'matchmaker'], matchmakerProblems(matchmaker, context)) : []),
   ];
   return paths.map((path) => ({ path }));
 }
@@ -65,19 +65,19 @@ export function versionProblems(
 type Path = string[];
 
 const below = (prefix: Path, paths: Path[]): Path[] => paths.map((path) => [...prefix, ...path]);
-/** Shortens a label, which is repeated for each problem below it. */
-const marked = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
+/** Returns a label as a part of a path, shortened because it is repeated for each problem below it. */
+const toPathPart = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
 
-function matchmakerProblems(matchmaker: MatchmakerConfig, surroundings: VersionContext): Path[] {
+function matchmakerProblems(matchmaker: MatchmakerConfig, context: VersionContext): Path[] {
   const modes = Object.entries(matchmaker.game_modes ?? {});
   return [
-    ...(matchmaker.captcha ? captchaProblems(matchmaker.captcha, surroundings.shared_captchas) : []),
+    ...(matchmaker.captcha ? captchaProblems(matchmaker.captcha, context.shared_captchas) : []),
     ...(modes.length === 0 ? [['game-modes-meta', 'too-few']] : []),
     ...(modes.length > GAME_MODES_MAX ? [['game-modes-meta', 'too-many']] : []),
     ...modes
       .slice(0, GAME_MODES_MAX)
       .flatMap(([name, mode]) =>
-        below(['game-modes', marked(name)], gameModeProblems(name, mode, matchmaker, surroundings)),
+        below(['game-modes', toPathPart(name)], gameModeProblems(name, mode, matchmaker, context)),
       ),
   ];
 }
@@ -86,9 +86,9 @@ function gameModeProblems(
   name: string,
   mode: GameModeConfig,
   matchmaker: MatchmakerConfig,
-  surroundings: VersionContext,
+  context: VersionContext,
 ): Path[] {
-  const settings = resolveGameMode(name, mode, matchmaker, surroundings.region_slugs);
+  const settings = resolveGameMode(name, mode, matchmaker, context.region_slugs);
   const docker = mode.docker ?? matchmaker.docker;
   const counts: [string, number][] = [
     ['max-players-normal', settings.max_players_normal],
@@ -99,13 +99,13 @@ function gameModeProblems(
     ...(isLenientNameId(name) ? [] : [['name-id-invalid']]),
     ...counts.flatMap(([which, count]) => below(['player-counts', which], rangeProblems(count, 1, PLAYERS_MAX))),
     ...Object.keys(mode.regions ?? matchmaker.regions ?? {}).flatMap((slug, index) =>
-      surroundings.region_slugs.includes(slug) ? [] : [['regions', String(index), 'invalid']],
+      context.region_slugs.includes(slug) ? [] : [['regions', String(index), 'invalid']],
     ),
-    ...[...settings.regions].flatMap(([slug, region]) => below(['regions', marked(slug)], regionProblems(region))),
-    ...(docker ? dockerProblems(docker, matchmaker.docker?.env, surroundings) : [['no-runtime']]),
+    ...[...settings.regions].flatMap(([slug, region]) => below(['regions', toPathPart(slug)], regionProblems(region))),
+    ...(docker ? dockerProblems(docker, matchmaker.docker?.env, context) : [['no-runtime']]),
     ...ACTIONS.flatMap((action) =>
       // The reference API reports the create action's problems under join-config too.
-      below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(mode.actions?.[action], surroundings)),
+      below([action === 'find' ? 'find-config' : 'join-config'], actionProblems(mode.actions?.[action], context)),
     ),
   ];
 }
@@ -146,8 +146,8 @@ function dockerProblems(docker: DockerConfig, general_env: DockerConfig['env'], 
     ...(variables.length > VARIABLES_MAX ? [['env-vars-too-many']] : []),
     ...variables
       .slice(0, VARIABLES_MAX)
-      .flatMap(([key, value]) => below(['env-vars', marked(key)], variableProblems(key, value))),
-    ...portProblems(docker.ports ?? {}, docker.network_mode ?? 'bridge', marked),
+      .flatMap(([key, value]) => below(['env-vars', toPathPart(key)], variableProblems(key, value))),
+    ...portProblems(docker.ports ?? {}, docker.network_mode ?? 'bridge', toPathPart),
   ];
 }
 
@@ -179,7 +179,7 @@ function actionProblems(action: ActionConfig | undefined, { allowed_targets }: V
     ...(headers.length > HEADERS_MAX ? [['headers-meta', 'too-many']] : []),
     ...headers
       .slice(0, HEADERS_MAX)
-      .flatMap(([name, value]) => below(['headers', marked(name)], headerProblems(name, value))),
+      .flatMap(([name, value]) => below(['headers', toPathPart(name)], headerProblems(name, value))),
   ];
   return below(['verification-config'], paths);
 }

@@ -108,7 +108,7 @@ function resolveRegions(mode: GameModeConfig, matchmaker: MatchmakerConfig, regi
   );
 }
 
-/** A mode's own object replaces the general one; only the environments are merged. */
+/** Returns the program of a mode. Its own settings replace the general ones; only the environments are merged. */
 function resolveRuntime(mode: GameModeConfig, matchmaker: MatchmakerConfig): RuntimeSettings | undefined {
   const docker = mode.docker ?? matchmaker.docker;
   if (docker?.image_id === undefined) return undefined;

@@ -14,15 +14,15 @@ export async function insertVersion(tx: Tx, row: VersionRow): Promise<void> {
   await tx.insert(versions).values(row);
 }
 
-/** A version within its game. */
-export interface VersionPlace {
+/** A version and its game. */
+export interface VersionKey {
   game_id: string;
   version_id: string;
 }
 
 export async function selectVersion(
   queries: Queries,
-  { game_id, version_id }: VersionPlace,
+  { game_id, version_id }: VersionKey,
 ): Promise<VersionRow | undefined> {
   const [row] = await queries
     .select()

@@ -14,7 +14,7 @@ import {
 import { games } from '../games/tables.ts';
 import type { VersionConfig } from './config.ts';
 
-/** Versions: configurations of how a game is hosted. A version never changes, so going back to one is safe. */
+/** Versions: configurations of how a game is hosted. A version never changes, so a rollback is safe. */
 export const versions = pgTable(
   'versions',
   {

@@ -23,19 +23,22 @@ export { verificationOf } from './settings.ts';
 export { DEFAULT_TIER, TIERS, type Tier } from './tiers.ts';
 
 const REMEMBERED_MAX = 1_000;
-/** Time a reserved name is remembered, beyond the end of its day on clocks that differ. */
+/** Time to keep the reserved numbers of a day; long enough for machines whose clocks differ. */
 const RESERVED_MS = 7 * 24 * 3_600_000;
 
-interface VersionsDependencies {
+interface VersionsSettings {
+  /** Keys of the service, by captcha provider. */
+  shared_captcha_keys: object;
+  /** Targets that the operator allows although they are not on the Internet. */
+  outbound_allow: readonly string[];
+}
+
+export interface VersionsDependencies extends VersionsSettings {
   database: Database;
   clock: Clock;
   builds: Builds;
   sites: Sites;
   datacenters: Datacenters;
-  /** Keys of the service, by captcha provider. */
-  shared_captcha_keys: object;
-  /** Targets that the operator allows although they are not on the Internet. */
-  outbound_allow: readonly string[];
 }
 
 interface WantedVersion {
@@ -65,20 +68,20 @@ export function createVersions(dependencies: VersionsDependencies) {
       cdn?.site_id === undefined ? false : sites.isComplete(game_id, cdn.site_id),
       store.isNameTaken(database.queries, game_id, version.display_name),
     ]);
-    const surroundings = { region_slugs, build_ids, is_site, shared_captchas, allowed_targets };
-    const problems = versionProblems(version, surroundings);
+    const context = { region_slugs, build_ids, is_site, shared_captchas, allowed_targets };
+    const problems = versionProblems(version, context);
     return is_taken ? [...problems, NAME_TAKEN] : problems;
   }
 
-  function get(place: store.VersionPlace): MaybePromise<VersionRow> {
-    const known = remembered.get(place.version_id);
-    return known?.game_id === place.game_id ? known : load(place);
+  function get(key: store.VersionKey): MaybePromise<VersionRow> {
+    const known = remembered.get(key.version_id);
+    return known?.game_id === key.game_id ? known : load(key);
   }
 
-  async function load(place: store.VersionPlace): Promise<VersionRow> {
-    const version = await store.selectVersion(database.queries, place);
+  async function load(key: store.VersionKey): Promise<VersionRow> {
+    const version = await store.selectVersion(database.queries, key);
     if (!version) throw new ServiceError('VERSION_NOT_FOUND', {});
-    remembered.set(place.version_id, version);
+    remembered.set(key.version_id, version);
     return version;
   }
 
@@ -97,7 +100,7 @@ export function createVersions(dependencies: VersionsDependencies) {
     listKeptWarm: () => store.selectKeptWarm(database.queries),
     /** Returns what is wrong with a version to create. */
     validate: problemsOf,
-    /** Creates a version. Throws VALIDATION_ERROR with all places. */
+    /** Creates a version. Throws FEATURE_DISABLED, or VALIDATION_ERROR with all problems. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
       refuseUnsupported(wanted.config);
       refuseProblems(await problemsOf(game_id, wanted));
@@ -116,12 +119,12 @@ export function createVersions(dependencies: VersionsDependencies) {
       return `${day}-${number}`;
     },
     /** Returns the game modes of a version with defaults filled in. */
-    async gameModes(place: store.VersionPlace): Promise<ReadonlyMap<string, GameModeSettings>> {
-      return resolve(await get(place), await datacenters.list());
+    async gameModes(key: store.VersionKey): Promise<ReadonlyMap<string, GameModeSettings>> {
+      return resolve(await get(key), await datacenters.list());
     },
-    /** Returns the captcha settings of a version; undefined if it asks for none. */
-    async captcha(place: store.VersionPlace): Promise<CaptchaConfig | undefined> {
-      const { config } = await get(place);
+    /** Returns the captcha settings of a version; undefined if it requires none. */
+    async captcha(key: store.VersionKey): Promise<CaptchaConfig | undefined> {
+      const { config } = await get(key);
       return config.matchmaker?.captcha;
     },
   };
@@ -168,7 +171,7 @@ function refuseUnsupported({ matchmaker }: VersionConfig): void {
   const unavailable: [boolean, string][] = [
     [matchmaker?.lobby_groups !== undefined, 'config.matchmaker.lobby_groups; use game_modes instead'],
   ];
-  for (const [is_asked_for, feature] of unavailable) {
-    if (is_asked_for) throw new ServiceError('FEATURE_DISABLED', { feature });
+  for (const [is_used, feature] of unavailable) {
+    if (is_used) throw new ServiceError('FEATURE_DISABLED', { feature });
   }
 }

@@ -27,10 +27,10 @@ export const VersionSummary = Type.Object(
 
 /** Shows secrets as empty texts, so that a version sent back unchanged is refused for its missing secrets. */
 export function toVersion({ version_id, create_ts, display_name, config }: VersionRow) {
-  return { version_id, create_ts: create_ts.toISOString(), display_name, config: blotSecrets(config) };
+  return { version_id, create_ts: create_ts.toISOString(), display_name, config: hideSecrets(config) };
 }
 
-function blotSecrets({ matchmaker: kept, ...config }: VersionConfig): VersionConfig {
+function hideSecrets({ matchmaker: kept, ...config }: VersionConfig): VersionConfig {
   if (!kept) return config;
   const matchmaker = structuredClone(kept);
   const { captcha, game_modes = {} } = matchmaker;

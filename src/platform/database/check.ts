@@ -18,12 +18,12 @@ const CHECK = sql`
       limit 1
     ), false) as is_read_only`;
 
-/** Returns why the database cannot do its work, in words; undefined when it can. */
+/** Returns why the database cannot do its work, as a sentence for operators; undefined if it can. */
 export async function checkDatabase({ queries, isFull }: Database): Promise<string | undefined> {
   try {
-    const [seen] = await queries.execute<{ is_standby: boolean; is_read_only: boolean }>(CHECK);
-    if (seen?.is_standby) return 'the database is a standby, which takes no writes';
-    if (seen?.is_read_only) return 'the database is read-only (default_transaction_read_only is on)';
+    const [state] = await queries.execute<{ is_standby: boolean; is_read_only: boolean }>(CHECK);
+    if (state?.is_standby) return 'the database is a standby, which takes no writes';
+    if (state?.is_read_only) return 'the database is read-only (default_transaction_read_only is on)';
     if (await isFull()) return 'the disk of the database is full';
     return undefined;
   } catch {

@@ -6,9 +6,9 @@ import { type Database, type DatabaseAddress, openDatabase } from './database.ts
 import { type EmbeddedOptions, openEmbeddedPostgres } from './embedded.ts';
 import { describeAbsence, rootCodeOf, rootMessageOf } from './failures.ts';
 
-/** PostgreSQL 15, as its server_version_num has it. */
+/** The server_version_num of PostgreSQL 15. */
 const VERSION_MIN = 150_000;
-/** A little longer than the driver takes to give up on a connection. */
+/** A little longer than the time after which the driver gives up on a connection. */
 const ANSWERS_WITHIN_MS = 6_000;
 
 interface ConfiguredDatabase {
@@ -17,8 +17,8 @@ interface ConfiguredDatabase {
 }
 
 /**
- * Opens the database that the configuration names, or the embedded one. Throws as {@link connectDatabase} and
- * {@link connectEmbedded} do.
+ * Opens the database at DATABASE_URL, or else the embedded one. Throws the errors of `connectDatabase` and
+ * `connectEmbedded`.
  */
 export async function openConfiguredDatabase(
   { database_url, database_pool }: ConfiguredDatabase,
@@ -33,8 +33,8 @@ export async function openConfiguredDatabase(
 const addressOf = (url: string | undefined) => (url === undefined ? undefined : { url });
 
 /**
- * Connects to a PostgreSQL server. Throws {@link StartError} when only an operator can mend what is wrong, and the failure
- * itself when the server is away: `describeAbsence` knows it.
+ * Connects to a PostgreSQL server. Throws StartError for a problem that only an operator can fix. If the server is
+ * unavailable, throws the failure itself, which `describeAbsence` recognizes.
  */
 export async function connectDatabase(
   address: DatabaseAddress,
@@ -48,7 +48,7 @@ export async function connectDatabase(
   return database;
 }
 
-/** Starts the embedded PostgreSQL and connects to it. Throws {@link StartError} if it does not start. */
+/** Starts the embedded PostgreSQL and connects to it. Throws StartError if it does not start. */
 export async function connectEmbedded(options: EmbeddedOptions, pool_max: number): Promise<Database> {
   await using opened = new AsyncDisposableStack();
   const server = opened.use(await openEmbedded(options));
@@ -61,7 +61,7 @@ function openAt(address: DatabaseAddress, pool_max: number): Database {
   try {
     return openDatabase(address, pool_max);
   } catch {
-    // The failure quotes the address with its password, so it must not be the cause.
+    // Without the cause, which quotes the address with its password.
     throw new StartError(
       'DATABASE_URL cannot be read: write it as postgres://user:password@host:port/database, with %40 for @ and %2F for / in the password.',
     );
@@ -75,7 +75,7 @@ async function openEmbedded(options: EmbeddedOptions) {
     if (cause instanceof StartError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new StartError(
-      `The embedded PostgreSQL does not run here: set DATABASE_URL to a PostgreSQL of your own, or mend what it says.\n${reason}`,
+      `The embedded PostgreSQL does not run here: correct the problem below, or set DATABASE_URL to your own PostgreSQL.\n${reason}`,
       { cause },
     );
   }
@@ -87,22 +87,25 @@ async function assertUsable({ queries }: Database, signal: AbortSignal | undefin
   );
   const [row] = await answerInTime(reading, signal).catch((cause: unknown) => {
     if (signal?.aborted) throw signal.reason;
-    const told = `${rootCodeOf(cause)} ${rootMessageOf(cause)}`;
-    const [, sentence] = REFUSALS.find(([refusal]) => refusal.test(told)) ?? [];
+    const failure = `${rootCodeOf(cause)} ${rootMessageOf(cause)}`;
+    const [, sentence] = REFUSALS.find(([refusal]) => refusal.test(failure)) ?? [];
     if (sentence === undefined && describeAbsence(cause) !== undefined) throw cause;
     const reason = rootCodeOf(cause) || rootMessageOf(cause);
-    throw new StartError(sentence ?? `DATABASE_URL leads to no PostgreSQL that can be used (${reason}): correct it.`, {
-      cause,
-    });
+    throw new StartError(
+      sentence ?? `The PostgreSQL at DATABASE_URL cannot be used (${reason}): correct the address.`,
+      {
+        cause,
+      },
+    );
   });
   if ((row?.version ?? 0) < VERSION_MIN) {
     throw new StartError(
-      'The PostgreSQL at DATABASE_URL is older than 15: use a newer one, or none for the embedded one.',
+      'The PostgreSQL at DATABASE_URL is older than version 15: use a newer one, or unset DATABASE_URL to use the embedded one.',
     );
   }
 }
 
-/** Fails with DATABASE_BUSY when there is no answer in time: some failures make the driver connect again and again. */
+/** Throws DATABASE_BUSY if there is no answer in time. After some failures the driver keeps connecting for ever. */
 async function answerInTime<Answer>(answer: PromiseLike<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new ServiceError('DATABASE_BUSY', {})), ANSWERS_WITHIN_MS);
@@ -117,26 +120,26 @@ async function answerInTime<Answer>(answer: PromiseLike<Answer>, signal: AbortSi
   }
 }
 
-/** What only an operator can mend, by the code and the message of PostgreSQL or TLS. */
+/** Problems that only an operator can fix, by the code and the message of PostgreSQL or TLS. */
 const REFUSALS: [refusal: RegExp, sentence: string][] = [
   [/^28P01/, 'PostgreSQL refuses the user or the password of DATABASE_URL: correct them.'],
   [
     /^28000/,
-    'PostgreSQL does not let the user of DATABASE_URL in from this machine: correct the user, change pg_hba.conf, or add ?sslmode=require where only TLS is let in.',
+    'PostgreSQL does not let the user of DATABASE_URL connect from this machine: correct the user, change pg_hba.conf, or add ?sslmode=require if it only accepts TLS.',
   ],
   [/^3D000/, 'The database that DATABASE_URL names does not exist: create it, or correct the name.'],
   [/^42501/, 'The user of DATABASE_URL may not connect to its database: grant CONNECT, or correct the user.'],
   [
     /^TLS_REFUSED/,
-    'DATABASE_URL asks for TLS, which the PostgreSQL there does not have: set ssl = on there, or leave sslmode out.',
+    'DATABASE_URL asks for TLS, which its PostgreSQL does not support: set ssl = on there, or remove sslmode.',
   ],
   [
     /^(\S*CERT|\S*LEAF_SIGNATURE|ERR_(TLS|SSL))/,
-    'The certificate of the PostgreSQL at DATABASE_URL is not one to trust for that host: install another, or write sslmode=require, which does not check it.',
+    'The certificate of the PostgreSQL at DATABASE_URL is not trusted for that host: install another one, or set sslmode=require, which does not check it.',
   ],
 ];
 
-/** An absence of the database, as a {@link StartError} for those who do not wait for it; any other failure as it is. */
+/** Turns a failure that means "the database is unavailable" into a StartError, for commands that do not wait for it. */
 export function asStartError(cause: unknown): unknown {
   const reason = describeAbsence(cause);
   if (reason === undefined) return cause;

@@ -10,14 +10,19 @@ import { openSocket } from './socket.ts';
 const STATEMENT_TIMEOUT_MS = 10_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_S = 5;
-/** Statements end before the database is closed; only abandoned ones and lost connections may still be open. */
+/** Short: statements have ended by then, and only abandoned ones and lost connections may still be open. */
 const CLOSE_WITHIN_S = 1;
 const ATTEMPTS_MAX = 5;
-/** The time that the migration of the largest table may take; other processes wait for it. */
+/** Long enough to migrate the largest table. Other processes wait for it. */
 const EXCLUSIVE_TIMEOUT = '15min';
 
-/** postgres.js renews each connection after half an hour or more, and a statement would wait for that. */
-const DEDICATED_LIFETIME = { max_lifetime: null };
+type ClientOptions = postgres.Options<Record<string, never>>;
+
+/**
+ * postgres.js would renew the connection after half an hour or more, and a statement would wait for that. The plan of a
+ * statement is made once, perhaps while its tables are still empty: it must not scan them when they are not any more.
+ */
+const DEDICATED: ClientOptions = { max_lifetime: null, connection: { enable_seqscan: 'off' } };
 
 const SEVERAL_HOSTS = /^\w+:\/\/[^/?]*,/;
 
@@ -27,24 +32,24 @@ export type Queries = Pick<PostgresJsDatabase, 'select' | 'insert' | 'update' | 
 /** Inside a transaction. Functions that must join their caller's transaction take it first. */
 export type Tx = Queries & { readonly is_transaction?: true };
 
-/** Where the database is: a URL, or the embedded server's socket. */
+/** The address of a database: a URL, or the socket of the embedded server. */
 export type DatabaseAddress = { url: string } | EmbeddedPostgres['connection'];
 
 export interface Database extends AsyncDisposable {
   /** Runs single statements, each in a transaction of its own. */
   queries: Queries;
   /**
-   * Runs statements over a connection of their own, for those that follow one another all day: they wait for no others,
-   * and the connection keeps what PostgreSQL has prepared for them, unlike the pool's connections, which take turns.
+   * Opens a connection for one kind of frequent statements. They wait for no other statements, and PostgreSQL keeps their
+   * plans in one process. In the pool they would run on each connection in turn.
    */
   openDedicatedConnection(): DedicatedConnection;
-  /** Runs a transaction. Repeats it when PostgreSQL asks for that (deadlock, serialisation failure). */
+  /** Runs a transaction. Repeats it after a deadlock or a serialization failure. */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
   /** Returns whether PostgreSQL refused a write because its disk was full, and still does. */
   isFull(): Promise<boolean>;
   /**
-   * Listens for notifications on a channel, over a connection of its own. `onConnected` is called at the first connection
-   * and after each lost one, when notifications may have been missed.
+   * Listens for notifications on a channel, over a connection of its own. Calls `onConnected` after it has connected, and
+   * after it has reconnected, when notifications may have been missed.
    */
   listen(channel: string, onNotification: (payload: string) => void, onConnected: () => void): Promise<void>;
   /**
@@ -54,12 +59,10 @@ export interface Database extends AsyncDisposable {
   exclusively<Result>(lock: number, work: (connection: PostgresJsDatabase) => Promise<Result>): Promise<Result>;
 }
 
-type ClientOptions = postgres.Options<Record<string, never>>;
-
 /** The advisory locks. Their numbers are arbitrary, but the same in every release. */
 export const LOCKS = { migration: 7_263_401, first_start: 7_263_402, retention: 7_263_404 };
 
-/** Connects lazily: the first query finds out whether the server answers. */
+/** Opens a database. It connects at the first query. */
 export function openDatabase(address: DatabaseAddress, pool_max: number, deadlines = DEADLINES): Database {
   const client = connect(address, pool_max);
   let was_full = false;
@@ -71,11 +74,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   return {
     queries: db,
     openDedicatedConnection() {
-      const { connection, end } = openDedicatedConnection(
-        () => connect(address, 1, DEDICATED_LIFETIME),
-        deadlines,
-        onFailure,
-      );
+      const { connection, end } = openDedicatedConnection(() => connect(address, 1, DEDICATED), deadlines, onFailure);
       opened.push({ end });
       return connection;
     },
@@ -104,7 +103,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
         await connection.execute(sql`select pg_advisory_lock(${lock})`);
         return await work(connection);
       } finally {
-        // Without a wait: the work is done, and a lost connection would never end by itself.
+        // Does not wait: the work is done, and a lost connection would never end by itself.
         await client_of_lock.end({ timeout: 0 });
       }
     },
@@ -119,7 +118,7 @@ async function probeDisk(tx: Tx): Promise<void> {
   await tx.execute(sql`create temporary table room on commit drop as select generate_series(1, 100000)`);
 }
 
-function connect(address: DatabaseAddress, max: number, more: ClientOptions = {}): postgres.Sql {
+function connect(address: DatabaseAddress, max: number, { connection, ...more }: ClientOptions = {}): postgres.Sql {
   const options: ClientOptions = {
     max,
     ...more,
@@ -132,10 +131,11 @@ function connect(address: DatabaseAddress, max: number, more: ClientOptions = {}
       application_name: 'muster',
       statement_timeout: STATEMENT_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+      ...connection,
     },
   };
   if (!('url' in address)) return postgres({ ...address, ...options });
-  // With several hosts postgres.js has to choose the socket's host.
+  // With several hosts, postgres.js must open the sockets, because it chooses the host.
   const own_socket = SEVERAL_HOSTS.test(address.url) ? {} : { socket: openSocket };
   return postgres(address.url, { ...options, ...own_socket });
 }

@@ -2,9 +2,9 @@ import type postgres from 'postgres';
 import { ServiceError } from '../errors.ts';
 
 export interface Deadlines {
-  /** Includes the wait for a connection and for a silent server, unlike PostgreSQL's own statement timeout. */
+  /** Includes the wait for a connection, and for a server that does not answer, unlike PostgreSQL's statement timeout. */
   query_ms: number;
-  /** How long a transaction may wait for a connection of its own. */
+  /** How long a transaction may wait for a connection. */
   pool_wait_ms: number;
   transaction_ms: number;
 }
@@ -22,10 +22,10 @@ type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
 
 /**
  * Returns the client with deadlines, after which a call fails with DATABASE_BUSY; postgres.js itself waits for a
- * connection without limit. The caller cannot know what a failed call did, as after a lost connection.
+ * connection without limit. As after a lost connection, a failed call may have changed the database or not.
  *
  * Statements are prepared once for each connection, because an unprepared one with parameters costs postgres.js a second
- * round trip to learn their types. So there must be few texts: lists travel as one array parameter.
+ * round trip to learn their types. So there must be few different texts, and a list is sent as one array parameter.
  */
 export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, listeners: Listeners = {}): postgres.Sql {
   return replace(client, {
@@ -35,7 +35,7 @@ export function withDeadlines(client: postgres.Sql, deadlines: Deadlines, listen
   });
 }
 
-/** Limits both ways in which Drizzle runs a query: awaiting it, and awaiting its `values()`. */
+/** Limits the two ways in which Drizzle runs a query: it awaits the query, or its `values()`. */
 function limitQuery(
   query: postgres.PendingQuery<postgres.Row[]>,
   { query_ms }: Deadlines,
@@ -67,14 +67,14 @@ async function limitTransaction({ client, work, deadlines, listeners }: Transact
   const begun = Promise.withResolvers<void>();
   let is_given_up = false;
   const transaction = client.begin((tx) => {
-    // The caller has its failure already, so the transaction must do nothing.
+    // The caller already got an error, so the transaction must do nothing.
     if (is_given_up) throw busy();
     begun.resolve();
     return work(
       replace(tx, { unsafe: (text: string, parameters: never[]) => tx.unsafe(text, parameters, { prepare: true }) }),
     );
   });
-  // A transaction that fails before it begins ends the wait too.
+  // Ends the wait if the transaction fails before it begins.
   transaction.catch(begun.reject);
   const giveUp = () => {
     is_given_up = true;

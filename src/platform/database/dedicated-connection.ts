@@ -7,8 +7,8 @@ import { type Deadlines, withDeadlines } from './deadlines.ts';
 export type DedicatedConnection = Pick<Queries, 'execute'>;
 
 /**
- * Runs statements over a connection of their own, which opens with the first one. If a statement misses its deadline,
- * the connection is replaced: it may be dead, and all later statements would wait behind the first.
+ * Opens a connection for some statements only. It connects at the first one. If a statement misses its deadline, a new
+ * connection replaces this one, which may be dead: all later statements would wait behind the late one.
  */
 export function openDedicatedConnection(
   connect: () => postgres.Sql,

@@ -12,11 +12,11 @@ import { becomesReady, findPostmaster, lastLines, type Postmaster, readLines, ty
 
 const USER = 'muster';
 const SOCKET_NAME = '.s.PGSQL.5432';
-/** The longest start without a sign of progress. A recovery after a crash may take any time. */
+/** Maximum time without a sign of progress. A recovery after a crash may take any time. */
 const STARTS_WITHIN_MS = 60_000;
 const PROGRESS_EVERY_MS = 10_000;
 const STOPPED_WITHIN_MS = 20_000;
-/** A unix socket's path must fit into 108 bytes with its final zero; the file is called .s.PGSQL.5432. */
+/** The path of a unix socket has at most 108 bytes, with its final zero and the name .s.PGSQL.5432. */
 const SOCKET_DIRECTORY_BYTES_MAX = 90;
 
 /** PostgreSQL refuses to run as root, so it runs as `nobody`, which every Linux has. */
@@ -33,19 +33,19 @@ export interface EmbeddedOptions {
   /** Holds the cluster and, without a `files_directory`, the programs. */
   directory: string;
   files_directory?: string;
-  /** False only in tests: without fsync, ten times as fast, lost when the machine stops. */
+  /** False only in tests: without fsync it is ten times as fast, but data is lost if the machine stops. */
   is_durable: boolean;
   events: Events;
-  /** How often an event says that a recovery goes on. */
+  /** Interval of the events that report a recovery. */
   progress_every_ms?: number;
   /** Time until the server reports that it starts or is ready. */
   starts_within_ms?: number;
 }
 
 /**
- * Starts the embedded PostgreSQL, or finds it again if it outlived an earlier process, and keeps it running until disposed.
- * Only this file knows that the database is embedded; other code gets an address. Throws with the last lines of the log if
- * it does not start, and {@link StartError} if the directory belongs to another version of PostgreSQL.
+ * Starts the embedded PostgreSQL, or finds one that outlived an earlier process, and keeps it running until disposed. Other
+ * code gets only an address. Throws an error with the last lines of its log if it does not start, and StartError if the
+ * directory belongs to another version of PostgreSQL.
  */
 export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const { is_durable, events, starts_within_ms = STARTS_WITHIN_MS, progress_every_ms = PROGRESS_EVERY_MS } = options;
@@ -89,13 +89,13 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
   };
 }
 
-/** A major version cannot read the files of another. */
+/** Throws StartError if the cluster belongs to another major version, whose files this PostgreSQL cannot read. */
 function assertSameMajor(cluster: string): void {
   const [made_by = ''] = readLines(join(cluster, 'PG_VERSION'));
   const [carried] = POSTGRES_FILES_VERSION.split('.');
   if (made_by === '' || made_by === carried) return;
   throw new StartError(
-    `The database in ${cluster} was made by PostgreSQL ${made_by}, and this Muster carries ${carried}: start the Muster that made it, or set MUSTER_DATA to another directory.`,
+    `The database in ${cluster} was created by PostgreSQL ${made_by}, but this Muster contains ${carried}: start the Muster that created it, or set MUSTER_DATA to another directory.`,
   );
 }
 
@@ -108,7 +108,7 @@ async function ensureRunning(
   const found = findPostmaster(place.cluster);
   if (found && isUsable(found, place.programs) && (await becomesReady(place, found.pid, signal))) return found;
   signal?.throwIfAborted();
-  // A postmaster of an earlier release, without its socket, or that is stopping cannot be used.
+  // Stops a postmaster that cannot be used: of an earlier release, without its socket, or stopping already.
   await stop(place.cluster);
   await endStrays(place.cluster);
   const socket = known?.socket_directory ?? (await makeSocketDirectory(directory));
@@ -135,7 +135,7 @@ interface Cluster {
   waiting: Waiting;
 }
 
-/** Creates the cluster beside its final path and renames it when complete, so that a crash in between does no harm. */
+/** Creates the cluster under another name and renames it once it is complete, so that a crash does no harm. */
 async function initialise({ programs, cluster, log, is_durable }: Cluster): Promise<void> {
   const unfinished = `${cluster}.unfinished`;
   await endStrays(unfinished);
@@ -182,7 +182,7 @@ function start({ programs, cluster, log, is_durable }: Cluster, socket_directory
   const command = [join(programs, 'bin/postgres'), '-D', cluster];
   for (const [name, value] of Object.entries(settings)) command.push('-c', `${name}=${value}`);
   const output = openSync(log, 'a', 0o600);
-  // In a session of its own, so that a ctrl-C in the terminal does not reach it: the database stops last.
+  // In its own session, so that a ctrl-C in the terminal does not reach it. The database stops last.
   const child = Bun.spawn(command, {
     ...spawnOptions(programs, cluster),
     detached: true,
@@ -193,13 +193,13 @@ function start({ programs, cluster, log, is_durable }: Cluster, socket_directory
   return child.pid;
 }
 
-/** PGDATA repeats the command line; it marks processes of an earlier start that was killed before it noted them. */
+/** PGDATA marks the processes: a start that is killed may leave some without a pid file, which the next start ends. */
 function spawnOptions(programs: string, directory: string) {
   const env = { PGDATA: directory, LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C', PATH: '/usr/bin:/bin' };
   return process.getuid?.() === 0 ? { env, ...POSTGRES_USER } : { env };
 }
 
-/** Ends the initdb of an earlier start that was killed: it would go on, and remove the new cluster. */
+/** Ends processes that a killed start left. Its initdb, for example, would go on and remove the new cluster. */
 async function endStrays(directory: string): Promise<void> {
   const deadline = performance.now() + STOPPED_WITHIN_MS;
   let strays = findProcessesByEnvironment(`PGDATA=${directory}`);
@@ -215,14 +215,17 @@ function isUsable({ pid, socket_directory }: Postmaster, programs: string): bool
   return is_this_release && existsSync(join(socket_directory, SOCKET_NAME));
 }
 
-/** Stops the postmaster by a fast shutdown (SIGINT); after a while by an immediate one, which costs a recovery later. */
+/**
+ * Stops the postmaster by a fast shutdown (SIGINT). If that takes too long, by an immediate one, after which the next start
+ * needs a recovery.
+ */
 async function stop(cluster: string): Promise<void> {
   const running = findPostmaster(cluster);
   const postmaster = running && identifyProcess(running.pid);
   if (!postmaster) return;
   signalProcess(postmaster.pid, 'SIGINT');
   const deadline = performance.now() + STOPPED_WITHIN_MS;
-  // It removes its pid file shortly before it ends.
+  // Waits for the process, because it removes its pid file shortly before it ends.
   while (isRunning(postmaster) && performance.now() < deadline) await Bun.sleep(5);
   if (isRunning(postmaster)) signalProcess(postmaster.pid, 'SIGQUIT');
 }

@@ -2,8 +2,8 @@ import { storageFull } from '../disk-space.ts';
 import { ServiceError, StartError } from '../errors.ts';
 
 /**
- * The server is stopped, stopping, starting, or out of connections or disk: SQLSTATE classes 08 and 53, shutdown codes,
- * failed input or output; postgres.js's own codes.
+ * The server is stopped, stopping, starting, or out of connections or disk: SQLSTATE classes 08 and 53, the codes of
+ * shutdowns, of failed input or output and of read-only databases, and postgres.js's own codes.
  */
 const UNAVAILABLE = /^(08...|53...|57P0[1-5]|25006|58030|CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT)$/;
 /** Codes of a socket that lost its connection. */
@@ -12,13 +12,13 @@ const UNREACHABLE = /^E(CONN(REFUSED|RESET|ABORTED)|HOSTUNREACH|NETUNREACH|TIMED
 const DISK_FULL = /^(53100|ENOSPC|EDQUOT)$/;
 /** The statement or a lock took too long. */
 const BUSY = /^(57014|55P03|25P03)$/;
-/** PostgreSQL asks to repeat the transaction: serialisation failure, deadlock. */
+/** The transaction should be repeated: serialization failure, deadlock. */
 const RETRY = /^(40001|40P01)$/;
-/** What an operator reads for each failure. */
+/** Descriptions of failures for operators. Each continues "the database …". */
 const ABSENCES: [codes: RegExp, what: string][] = [
   [/^ECONNREFUSED$/, 'refuses connections'],
   [/^E(NOTFOUND|AI_AGAIN)$/, 'has a host name that cannot be resolved'],
-  [/^ENOENT$/, 'has no socket where DATABASE_URL says'],
+  [/^ENOENT$/, 'has no socket at the path in DATABASE_URL'],
   [/^57P03$/, 'is starting up or shutting down'],
   [/^57P0[125]$/, 'is shutting down'],
   [/^53300$/, 'has no connection left'],
@@ -91,7 +91,7 @@ function violates(error: unknown, code: string, constraint: string): boolean {
   );
 }
 
-/** Tells failures of the database from those of files and other requests, which have the same codes and a path. */
+/** Returns whether a connection to the database failed. Failures of files have the same codes, but also a path. */
 function isUnreachable(error: unknown): boolean {
   return UNREACHABLE.test(codeOf(error)) && error instanceof Error && !('path' in error);
 }

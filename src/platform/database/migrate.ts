@@ -17,9 +17,9 @@ interface Migrations {
 }
 
 /**
- * Migrates the database to this release. Several processes may call it at once: the first migrates under a lock (Drizzle's
- * migrator takes none), the others wait. Throws StartError when the database's user lacks the privileges, and when a newer
- * release has migrated the database already.
+ * Migrates the database to this release. Several processes may call it at the same time: the first one migrates under a
+ * lock (Drizzle's migrator takes none), and the others wait. Throws StartError if the user lacks the privileges, or a newer
+ * release has migrated the database.
  */
 export async function migrateDatabase(
   database: Database,
@@ -35,7 +35,7 @@ export async function migrateDatabase(
   } catch (cause) {
     if (!isForbidden(cause)) throw cause;
     const what =
-      'The user of DATABASE_URL may not make tables in its database: let it own the database, or grant it all.';
+      'The user of DATABASE_URL may not create tables in its database: make it the owner, or grant it all privileges.';
     throw new StartError(what, { cause });
   }
 }
@@ -50,11 +50,11 @@ async function assertNotNewer(connection: PostgresJsDatabase, { version, folder 
   if (!newer) return;
   const release = newer.release ?? 'of a later release';
   throw new StartError(
-    `The database was changed by Muster ${release}, and this is the older Muster ${version}: start ${release} or a later one, or restore a backup from before.`,
+    `The database was migrated by Muster ${release}, and this is the older Muster ${version}: start ${release} or a later release, or restore an older backup.`,
   );
 }
 
-/** Notes the release of each new migration; migrations without a note count as this release's. */
+/** Records this release for each migration that has no release yet. */
 async function recordRelease(connection: PostgresJsDatabase, version: string): Promise<void> {
   if (!(await hasReleases(connection))) await connection.execute(sql`alter table migrations add column release text`);
   await connection.execute(sql`update migrations set release = ${version} where release is null`);

@@ -5,7 +5,7 @@ export function timestamptz(moment: Date): SQL {
   return sql`${moment.toISOString()}::timestamptz`;
 }
 
-/** The end of the year 9999: up to then PostgreSQL reads what Date writes. */
+/** The end of the year 9999. Date writes later years in a form that PostgreSQL does not read. */
 const LATEST_MS = 253_402_300_799_999;
 
 /** Returns the moment of a Unix time in milliseconds, limited to what the database can hold. */

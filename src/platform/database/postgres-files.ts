@@ -15,12 +15,12 @@ export const POSTGRES_ARCHIVE = `dist/postgres-${POSTGRES_FILES_VERSION}.tar.zst
 
 const PROGRAMS = ['bin/initdb', 'bin/postgres'];
 
-/** Files that the server does not need: static libraries, build files, embedded SQL for C, the tool that stops it. */
+/** Files that the server does not need: static libraries, build files, embedded SQL for C, pg_ctl. */
 const LEFT_OUT = /\.a$|pkgconfig|pgxs|libecpg|libpgtypes|pg-symlinks\.json|bin\/pg_ctl/;
 
 /**
- * Provides the programs of PostgreSQL under `parent/<version>` and returns that directory: unpacked from the executable,
- * or copied from node_modules when run from source. Done once; an incomplete directory is never used.
+ * Provides the programs of PostgreSQL in `parent/<version>` and returns that directory. Unpacks them from the executable, or
+ * copies them from node_modules when run from source. An incomplete directory is never used.
  */
 export async function unpackPostgres(parent: string): Promise<string> {
   const directory = join(parent, POSTGRES_FILES_VERSION);

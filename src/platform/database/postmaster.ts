@@ -35,8 +35,8 @@ export async function becomesReady(
 ): Promise<boolean> {
   const { events, starts_within_ms, progress_every_ms } = waiting;
   const begun = performance.now();
-  let heard_at = begun;
-  let told_at = begun;
+  let progress_at = begun;
+  let reported_at = begun;
   while (!signal?.aborted) {
     const now = performance.now();
     // The eighth line is the postmaster's status.
@@ -44,10 +44,10 @@ export async function becomesReady(
     const status = Number(lines[0]) === pid ? lines[7]?.trim() : undefined;
     if (status === 'ready') return true;
     // A recovery may report "standby" before "ready".
-    if (status === 'starting' || status === 'standby') heard_at = now;
-    if (now - heard_at > starts_within_ms || !identifyProcess(pid)) return false;
-    if (now - told_at >= progress_every_ms) {
-      told_at = now;
+    if (status === 'starting' || status === 'standby') progress_at = now;
+    if (now - progress_at > starts_within_ms || !identifyProcess(pid)) return false;
+    if (now - reported_at >= progress_every_ms) {
+      reported_at = now;
       events.emit({ event: 'database_recovering', for_ms: Math.round(now - begun), last_line: lastLine(log) });
     }
     await Bun.sleep(5);

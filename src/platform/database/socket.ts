@@ -4,23 +4,22 @@ import { Socket } from 'node:net';
 interface Target {
   host: string[];
   port: number[];
-  /** Of a unix socket; false for TCP. */
+  /** The path of a unix socket; false for TCP. */
   path: string | false;
-  /** The sslmode; false where none is asked for. */
+  /** The sslmode; false if none is set. */
   ssl: unknown;
 }
 
-/** PostgreSQL's whole answer to a client that asks for TLS where it has none. */
+/** The whole answer of a PostgreSQL without TLS to a client that requests it. */
 const NO_TLS = 'N';
-/** Only the eight bytes that ask for TLS are a shorter first message (PostgreSQL documentation, 54.7). */
+/** Length of a request to cancel. Of all first messages only the request for TLS is shorter (PostgreSQL docs, 54.7). */
 const CANCEL_REQUEST_BYTES = 16;
 
 /**
- * Connects as postgres.js does, but a connection that is closed without a byte fails its queries. postgres.js would connect
- * again at once, for ever, hundreds of times a second, and leave the query waiting
- * (github.com/porsager/postgres/issues/1193). Load balancers and published ports of containers close like this when the
- * server behind them is down. A server without TLS fails it too, where TLS is asked for: postgres.js would go
- * on, and report a lost connection.
+ * Opens a socket as postgres.js does, but reports two failures. If the connection is closed without a byte, postgres.js
+ * would reconnect hundreds of times a second for ever, while the query waits (github.com/porsager/postgres/issues/1193).
+ * Load balancers and published ports of containers do that when the server behind them is down. If TLS is required and the
+ * server has none, postgres.js would report a lost connection.
  */
 export function openSocket({ host: [host = 'localhost'], port: [port = 5432], path, ssl }: Target): Socket {
   const socket = new Socket();
@@ -30,7 +29,7 @@ export function openSocket({ host: [host = 'localhost'], port: [port = 5432], pa
     });
   }
   socket.on('close', (had_error) => {
-    // The driver does not listen to a socket that it gave up, and PostgreSQL answers a request to cancel by closing.
+    // Not for a socket that the driver gave up, and not for a request to cancel, which PostgreSQL answers by closing.
     const is_awaited = socket.listenerCount('error') > 0 && socket.bytesWritten !== CANCEL_REQUEST_BYTES;
     if (!had_error && is_awaited && socket.bytesRead === 0)
       socket.emit('error', new ClosedError('the server closed the connection'));

@@ -22,8 +22,8 @@ class WrittenStatement extends SQL {
 }
 
 /**
- * Returns a function that makes a statement of its values. Its text is built once: for long statements of frequent
- * requests, building the text costs more than everything else in this process.
+ * Returns a function that fills values into a statement. The text is built once, because building a long text costs more
+ * than anything else that this process does for a frequent request.
  */
 export function createStatement<Values extends object>(write: (value: Value<Values>) => SQL): (values: Values) => SQL {
   let written: { text: string; parameters: ((values: Values) => unknown)[] } | undefined;
@@ -45,12 +45,12 @@ export function createStatement<Values extends object>(write: (value: Value<Valu
   };
 }
 
-/** Escapes of JSON that PostgreSQL's arrays do not have; both escape quotes and backslashes alike. */
+/** Escapes in JSON that PostgreSQL's arrays do not have. Both escape quotes and backslashes in the same way. */
 const ESCAPE_OF_JSON = /\\[^"\\]/;
 
 /**
- * Writes a list as PostgreSQL writes arrays: like JSON, but for the brackets and control characters. A list with control
- * characters is left to the driver, which takes several times as long.
+ * Writes a list in PostgreSQL's syntax of arrays, which is JSON except for the brackets and control characters. Leaves a
+ * list with control characters to the driver, which takes several times as long.
  */
 function toParameter(value: unknown): unknown {
   if (!Array.isArray(value)) return value;
@@ -63,7 +63,7 @@ interface Preparable<Rows> {
   prepare(name: string): { execute(values: Record<string, unknown>): Promise<Rows> };
 }
 
-/** Returns a function that runs a query of Drizzle's builder, which decodes rows as their table says. Builds it once. */
+/** Returns a function that runs a query of Drizzle's builder, which decodes the rows. Builds the query once. */
 export function createQuery<Values extends Record<string, unknown>, Rows>(
   build: (queries: Queries, value: Value<Values>) => Preparable<Rows>,
 ): (queries: Queries, values: Values) => Promise<Rows> {

@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Database, Tx } from './database.ts';
 
 /**
- * Does work in a transaction, unless another transaction on the database is at work under the same lock: then it does
- * nothing and returns undefined. For background work that one process at a time should do.
+ * Runs work in a transaction under a lock. Returns undefined without running it if another transaction holds the lock. For
+ * background work that only one process should do at a time.
  */
 export async function transactInTurn<Result>(
   { transact }: Pick<Database, 'transact'>,

@@ -3,38 +3,38 @@ import { networkInterfaces } from 'node:os';
 import { StartError } from '../errors.ts';
 import { type Address, isWithin, type Network, parseAddress, parseNetwork } from '../networks.ts';
 
-/** Above what any chain of proxies is long: whoever trusts everybody does not read forever. */
+/** Longer than any chain of proxies, so that a long header costs little even if every proxy is trusted. */
 const HOPS_MAX = 64;
-/** Some proxies write the port too. */
+/** Some proxies add the port. */
 const WITH_PORT = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[\d.]+))(?::\d{1,5})?$/;
 
-/** What knows who has connected: Bun's server. */
+/** The part of Bun's server that knows the client of a connection. */
 export interface PeerServer {
   requestIP(request: Request): { address: string; port: number } | null;
 }
 
-/** Where requests come from. Nothing else in the service asks a connection or a header for it. */
+/** Returns where requests come from. No other code reads that from a connection or a header. */
 export interface Addresses {
   /**
-   * The client's address: the connection's; or, when that is a trusted proxy's, what it says in X-Forwarded-For, and so on
-   * from right to left up to the first that is not trusted. Empty without a connection.
+   * Returns the client's address: that of the connection or, behind trusted proxies, the last address in X-Forwarded-For that
+   * is no trusted proxy. Empty without a connection.
    */
   of(request: Request, server: PeerServer | null): string;
-  /** Whether a request looks as if a proxy had sent it that is not trusted: all who come by it have one address. */
+  /** Returns whether a request seems to come from a proxy that is not trusted. All clients of that have one address. */
   isOfUnknownProxy(request: Request, server: PeerServer | null): boolean;
 }
 
-/** `secret`: what trusted proxies send in the header Muster-Proxy-Secret; undefined where their address is enough. */
+/** `secret`: what trusted proxies send in the header Muster-Proxy-Secret; undefined if their address is enough. */
 export function createAddresses(trusted: readonly Network[], secret?: string): Addresses {
   const isTrusted = (address: Address) => trusted.some((network) => isWithin(address, network));
-  /** Whether a request that a trusted address sent comes from the proxy there, and not from a game server beside it. */
+  /** Returns whether a request from a trusted address comes from the proxy there, and not from a game server beside it. */
   const isOfProxy = ({ headers }: Request) =>
     secret === undefined || isSame(headers.get('muster-proxy-secret') ?? '', secret);
 
   return {
     of(request, server) {
       const connected = server?.requestIP(request)?.address ?? '';
-      // As it is: most connections are of IPv4, and most services have no proxy.
+      // The common case: an IPv4 connection and no proxy.
       if (trusted.length === 0 && !connected.includes(':')) return connected;
       let client = parseAddress(connected);
       if (!client) return connected;
@@ -43,7 +43,7 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
       if (forwarded === null) return client.toString();
       for (const hop of hopsOf(forwarded)) {
         const address = parseHop(hop);
-        // What cannot be read was not written by a proxy of ours: the last one that was is as far as we know.
+        // A trusted proxy would not write this, so the address before it is the last one that is known.
         if (!address) break;
         client = address;
         if (!isTrusted(address)) break;
@@ -60,7 +60,7 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
   };
 }
 
-/** Reads `10.0.0.0/8, fd00::1`: addresses and networks; undefined is none. Throws {@link StartError} for anything else, and for everybody. */
+/** Parses `10.0.0.0/8, fd00::1`: addresses and networks; undefined is none. Throws {@link StartError} for other texts, and for a network of all addresses. */
 export function readTrustedProxies(text: string | undefined): Network[] {
   if (text === undefined) return [];
   return text.split(',').map((part) => {
@@ -79,8 +79,8 @@ export function readTrustedProxies(text: string | undefined): Network[] {
 }
 
 /**
- * Throws {@link StartError} when a trusted network has an address of this machine: game servers connect from there too, and
- * could say that they have any address.
+ * Throws {@link StartError} if a trusted network has an address of this machine: its game servers connect from there too, and
+ * could claim any address.
  */
 export function assertProxiesTold(trusted: readonly Network[]): void {
   const own = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
@@ -98,13 +98,13 @@ function isSame(given: string, secret: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** From right to left. */
+/** Yields the hops of X-Forwarded-For from right to left. */
 function* hopsOf(forwarded: string): Generator<string> {
   let end = forwarded.length;
   for (let hops = 0; hops < HOPS_MAX && end >= 0; hops += 1) {
     const comma = end === 0 ? -1 : forwarded.lastIndexOf(',', end - 1);
     const hop = forwarded.slice(comma + 1, end).trim();
-    // Elements of a list may be empty (RFC 9110, 5.6.1): of a header that was sent with nothing in it, for one.
+    // Elements of a list may be empty (RFC 9110, 5.6.1), for instance those of an empty header.
     if (hop !== '') yield hop;
     end = comma;
   }

@@ -1,13 +1,13 @@
 import { dlopen, FFIType, ptr } from 'bun:ffi';
 import { parseAddress } from '../networks.ts';
 
-/** A filter has one or three steps for each network; the kernel takes 4,096. */
+/** A filter has one or three steps for each network; the kernel accepts 4,096. */
 const NETWORKS_MAX = 256;
 
 /**
- * Lets the kernel drop what these networks send to a listening socket, so that they open no connection there. Connections
- * that are open stay. Without a network all may connect again. Nothing happens where the kernel does not allow it: newer ones
- * ask for CAP_NET_ADMIN.
+ * Makes the kernel drop the packets that these networks send to a listening socket, so that they open no connection there.
+ * Open connections stay. An empty list lets every network connect again. Has no effect if the kernel refuses: newer ones
+ * require CAP_NET_ADMIN.
  */
 export function refuseNetworks(listener: number, networks: readonly string[]): void {
   const addresses = networks
@@ -18,7 +18,7 @@ export function refuseNetworks(listener: number, networks: readonly string[]): v
     return;
   }
   const steps = compileFilter(addresses.map((address) => Buffer.from(address.toByteArray())));
-  // struct sock_fprog: their number, and where they are.
+  // struct sock_fprog: the number of steps, and their address.
   const program = new DataView(new ArrayBuffer(16));
   program.setUint16(0, steps.length / STEP_BYTES, true);
   program.setBigUint64(8, BigInt(ptr(steps)), true);
@@ -59,11 +59,11 @@ function compileFilter(addresses: Buffer[]): Uint8Array {
   return new Uint8Array(bytes.buffer);
 }
 
-/** What it does, where it goes on if that is so and if not, counted from the next step, and its value. */
+/** An instruction, how many steps it skips if its condition holds and if not, and its operand. */
 type Step = [code: number, if_true: number, if_false: number, value: number];
 const STEP_BYTES = 8;
 const [LOAD_WORD, LOAD_BYTE, AND, JUMP, JUMP_IF_EQUAL, RETURN] = [0x20, 0x30, 0x54, 0x05, 0x15, 0x06];
-/** SKF_NET_OFF: from here on offsets are those in the header of IP. */
+/** SKF_NET_OFF: offsets from here on are offsets in the IP header. */
 const IP_HEADER = 0xfff00000;
 const [IPV4_SOURCE, IPV6_SOURCE] = [12, 8];
 const [DROP, PASS] = [0, 0xffffffff];

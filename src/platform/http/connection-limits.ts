@@ -12,35 +12,35 @@ import {
   shutConnection,
 } from './open-connections.ts';
 
-/** As many players as may sit behind one address: a school, or the hall of a tournament. */
+/** Enough for all players behind one address, such as a school or the hall of a tournament. */
 const PER_ADDRESS_DEFAULT = 2_048;
-/** Part of all descriptors that is kept free, for files, processes and new clients; no more than the next. */
+/** The share of all descriptors that stays free for files, processes and new clients; at most `RESERVE_MAX`. */
 const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
-/** A look takes time with each connection: it may take a hundredth of all time, or a tenth while there is something to close. */
+/** Counting takes time for each connection: at most a hundredth of all time, or a tenth while there is something to close. */
 const LOOK_EVERY_MS = 100;
 const LOOK_SHARE = 1 / 100;
 const AGAIN_AFTER_MS = 10;
 const AGAIN_SHARE = 1 / 10;
-/** For how long a network whose connections were closed can open no new ones: it could open them faster than we close them. */
+/** How long a network whose connections were closed can open no new ones: otherwise it could open them faster than they are closed. */
 const REFUSED_MS = 2_000;
 const TELL_EVERY_MS = 10_000;
 const TOLD_NETWORKS_MAX = 8;
 
 interface ConnectionLimitsOptions {
   port: number;
-  /** Undefined: {@link PER_ADDRESS_DEFAULT}, or half of all descriptors where that is less. */
+  /** By default {@link PER_ADDRESS_DEFAULT}, or half of all descriptors if that is less. */
   connections_per_address_max: number | undefined;
-  /** Any number may come from these. */
+  /** These may open any number. */
   trusted_proxies: readonly Network[];
   events: Events;
   signal: AbortSignal;
 }
 
 /**
- * Closes connections of an address that has more than it may, and of those that have most when descriptors run out. Bun
- * accepts whatever comes, and tries again and again to accept when no descriptor is left: new clients would wait until
- * somebody leaves.
+ * Closes connections of addresses over their limit, and of the addresses with most connections when descriptors run out.
+ * Bun accepts every connection, and retries in a loop when no descriptor is left, so new clients would wait until another
+ * one leaves.
  */
 export function startLimitingConnections(options: ConnectionLimitsOptions): Loop {
   const { port, trusted_proxies, events, signal } = options;
@@ -50,7 +50,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
   const {
     connections_per_address_max: per_address_max = Math.min(PER_ADDRESS_DEFAULT, Math.floor(descriptors_max / 2)),
   } = options;
-  const tell = createTeller(events, { descriptors_max, per_address_max });
+  const report = createReporter(events, { descriptors_max, per_address_max });
   const isOfProxy = ({ address }: Connection) => {
     const parsed = parseAddress(address);
     return parsed !== undefined && trusted_proxies.some((network) => isWithin(parsed, network));
@@ -58,7 +58,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
   const refusals = createRefusals();
   let next_look_at = 0;
 
-  /** Closes what is too much. Returns whether there was something. */
+  /** Closes excess connections. Returns whether there were any. */
   async function look(): Promise<boolean> {
     const { count, connections, listeners } = await table.read();
     refusals.expire(listeners);
@@ -78,7 +78,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     for (const connection of closed) shutConnection(connection);
     const refused = closed.filter((connection) => !isOfProxy(connection)).map(({ network }) => network);
     refusals.add(refused, listeners);
-    tell({ above_limit, for_reserve });
+    report({ above_limit, for_reserve });
     return closed.length > 0;
   }
 
@@ -95,7 +95,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
         const took_ms = performance.now() - started;
         next_look_at = started + took_ms / LOOK_SHARE;
         if (!has_closed || signal.aborted) return 0;
-        // More may have waited to be accepted.
+        // More may be waiting to be accepted.
         await Bun.sleep(Math.max(AGAIN_AFTER_MS, took_ms / AGAIN_SHARE));
       }
     },
@@ -107,10 +107,10 @@ function groupByNetwork(connections: Iterable<Connection>): Connection[][] {
   return [...Map.groupBy(connections, ({ network }) => network).values()];
 }
 
-/** Takes so many connections from the networks that have most, so that none of these is left with fewer than another. */
+/** Returns `count` connections of the networks with most connections, so that these keep equally many. */
 function takeFromLargest(of_networks: Connection[][], count: number, rankOf: Ranking): Connection[] {
   const countAbove = (level: number) => of_networks.reduce((sum, { length }) => sum + Math.max(0, length - level), 0);
-  // The highest level above which there are as many.
+  // The highest level that has at least `count` connections above it.
   let level = 0;
   let too_high = Math.max(0, ...of_networks.map(({ length }) => length));
   while (too_high - level > 1) {
@@ -122,7 +122,7 @@ function takeFromLargest(of_networks: Connection[][], count: number, rankOf: Ran
   return takeLeastUsed(above, count, rankOf);
 }
 
-/** Takes so many connections, first those of the lowest rank. Of equal ones first that on which we were silent longest. */
+/** Returns `count` connections: those of the lowest rank, and among equals those that nothing was sent on for longest. */
 function takeLeastUsed(connections: Connection[], count: number, rankOf: Ranking): Connection[] {
   if (count <= 0) return [];
   if (count >= connections.length) return connections;
@@ -134,10 +134,10 @@ function takeLeastUsed(connections: Connection[], count: number, rankOf: Ranking
   return ranked.slice(0, count).map(({ connection }) => connection);
 }
 
-/** How much a connection would be missed. */
+/** Returns how useful a connection is. */
 type Ranking = (connection: Connection, activity: Activity | undefined) => number;
 
-/** Ranks connections by what they are used for now: closed ones, silent ones, idle ones, then requests and WebSockets. */
+/** Ranks connections by their present use: closed ones, silent ones, idle ones, then requests and WebSockets. */
 function readRanking(): Ranking {
   const isInUse = readConnectionsInUse();
   return (connection, activity) => {
@@ -147,7 +147,7 @@ function readRanking(): Ranking {
   };
 }
 
-/** Networks that may open no connection for a while. */
+/** Creates the list of networks that may open no connection for a while. */
 function createRefusals() {
   const refused_until = new Map<string, number>();
   const apply = (listeners: number[]) => {
@@ -159,7 +159,7 @@ function createRefusals() {
       for (const network of networks) refused_until.set(network, performance.now() + REFUSED_MS);
       if (refused_until.size > before) apply(listeners);
     },
-    /** Lets those in again whose time is over. */
+    /** Admits networks again whose time is over. */
     expire(listeners: number[]): void {
       const before = refused_until.size;
       for (const [network, until] of refused_until) if (performance.now() >= until) refused_until.delete(network);
@@ -173,12 +173,12 @@ interface Closed {
   for_reserve: Connection[];
 }
 
-/** Makes what tells operators of closed connections: at once, then together for some time. */
-function createTeller(
+/** Creates the function that reports closed connections to operators: the first at once, later ones together. */
+function createReporter(
   events: Events,
   limits: { descriptors_max: number; per_address_max: number },
 ): (closed: Closed) => void {
-  let told_at = Number.NEGATIVE_INFINITY;
+  let reported_at = Number.NEGATIVE_INFINITY;
   let [above_limit, for_reserve] = [0, 0];
   const networks = new Set<string>();
   return (closed) => {
@@ -187,9 +187,9 @@ function createTeller(
     for (const { network } of [...closed.above_limit, ...closed.for_reserve]) {
       if (networks.size < TOLD_NETWORKS_MAX) networks.add(network);
     }
-    if (above_limit + for_reserve === 0 || performance.now() - told_at < TELL_EVERY_MS) return;
+    if (above_limit + for_reserve === 0 || performance.now() - reported_at < TELL_EVERY_MS) return;
     events.emit({ event: 'connections_closed', above_limit, for_reserve, networks: [...networks], ...limits });
-    told_at = performance.now();
+    reported_at = performance.now();
     [above_limit, for_reserve] = [0, 0];
     networks.clear();
   };

@@ -10,16 +10,16 @@ interface Connected {
   requestIP(request: Request): Peer | null;
 }
 
-/** Of this process, as descriptors are. A connection is looked up only when one has to be closed, since that takes time. */
+/** Belongs to the process, like its descriptors. A connection is looked up only when one must be closed, because that takes time. */
 const requests = new Map<Request, Connected | null>();
 const sockets = new Map<object, string>();
 
-/** Notes that a request is under way, until {@link noteEnd}. */
+/** Notes that a request is in progress, until {@link noteEnd}. */
 export function noteRequest(request: Request, server: Connected | null): void {
   requests.set(request, server);
 }
 
-/** Notes that the connection of a request becomes a WebSocket, until {@link noteEnd} of what stands for it. */
+/** Notes that the connection of a request becomes a WebSocket, until {@link noteEnd} of its socket. */
 export function noteSocket(socket: object, request: Request, server: Connected): void {
   const peer = server.requestIP(request);
   if (peer) sockets.set(socket, nameOf(peer));
@@ -30,7 +30,7 @@ export function noteEnd(user: object): void {
   else sockets.delete(user);
 }
 
-/** Returns a function that says whether a request or a WebSocket uses a connection now. */
+/** Returns a function that tells whether a request or a WebSocket uses a connection now. */
 export function readConnectionsInUse(): (peer: Peer) => boolean {
   const names = new Set(sockets.values());
   for (const [request, server] of requests) {

@@ -17,7 +17,7 @@ interface DocumentsDependencies {
   public_url: string;
 }
 
-/** What the service says about itself: the API document, a page to read and try it, and the errors. Works offline. */
+/** Routes that describe the service: the API document, a page to read and try it, and the errors. They work offline. */
 export function documentRoutes({ describe, version, examples, public_url }: DocumentsDependencies): Route[] {
   let document: ReturnType<typeof describeApi> | undefined;
   const page = { allow: 'anyone', is_page: true } as const;

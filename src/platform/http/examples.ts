@@ -2,19 +2,19 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
 const TIMESTAMP = '2026-01-01T12:00:00.000Z';
-/** The name space of ids in examples (RFC 9562, UUIDv5). */
+/** The namespace of ids in examples (RFC 9562, UUIDv5). */
 const IDS = '00000000-0000-4000-8000-000000000000';
 
 export interface Examples {
-  /** What a field looks like, by its name. */
+  /** Values of fields, by name. */
   values: Record<string, unknown>;
-  /** What stands in front of the colon, by the name of the map. */
+  /** Keys of maps, by the name of the map. */
   keys: Record<string, string>;
 }
 
 /**
- * A value of a shape, as one might meet it. Fields are filled by their names; what a name does not say, or not for this
- * shape, is filled by the shape. What a client may leave out is left out of what he sends.
+ * Returns a realistic value of a shape. A field gets the example for its name if that has its shape, else one made from the
+ * shape. Optional fields are left out of requests.
  */
 export function exampleOf(
   shape: TSchema,

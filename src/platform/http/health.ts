@@ -5,8 +5,8 @@ import { type Route, route } from './route.ts';
 
 const Status = Type.Object({ status: Type.String() });
 
-/** Whoever looks after the service may stand where all its clients seem to: he must not be refused for them. */
-const LOOKS = inOneMinute('health', 60_000, { counted: 'here' });
+/** A monitor may have the same address as all clients, and must not be refused because of them. */
+const HEALTH_CHECKS = inOneMinute('health', 60_000, { counted: 'here' });
 
 const Readiness = Type.Object({
   status: Type.String(),
@@ -15,16 +15,16 @@ const Readiness = Type.Object({
   ),
 });
 
-/** Something the service cannot work without. Gives what is wrong with it, in words; undefined when nothing is. */
+/** Checks something that the service needs. Returns what is wrong with it, in words; undefined if nothing is. */
 export type HealthCheck = () => Promise<string | undefined>;
 
 interface HealthOptions {
   checks: HealthCheck[];
-  /** What an operator should mend although the service does its work. */
+  /** What an operator should fix although the service works. */
   warnings: string[];
 }
 
-/** Whether the process lives, and whether it can do its work. */
+/** Routes that tell whether the process runs, and whether it can do its work. */
 export function healthRoutes({ checks, warnings }: HealthOptions): Route[] {
   return [
     route(
@@ -34,7 +34,7 @@ export function healthRoutes({ checks, warnings }: HealthOptions): Route[] {
         operation: 'checkLive',
         summary: 'Whether the process answers.',
         allow: 'anyone',
-        limit: LOOKS,
+        limit: HEALTH_CHECKS,
         response: Status,
       },
       async () => ({ status: 'ok' }),
@@ -46,7 +46,7 @@ export function healthRoutes({ checks, warnings }: HealthOptions): Route[] {
         operation: 'checkReady',
         summary: 'Whether the service can do its work; if not, metadata.reasons says why.',
         allow: 'anyone',
-        limit: LOOKS,
+        limit: HEALTH_CHECKS,
         response: Readiness,
         errors: ['SERVICE_NOT_READY'],
       },

@@ -5,21 +5,21 @@ import { isErrno } from '../processes.ts';
 import type { Sockets } from '../socket/sockets.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
 
-/** A game server that takes the port again and again is ended each time, but not for ever. */
+/** How often a game server that takes the port is ended before the start fails. */
 const ATTEMPTS_MAX = 10;
 const ATTEMPT_PAUSE_MS = 50;
-/** How long requests that are under way may take when the service stops. */
+/** How long requests in progress may take when the service stops. */
 const DRAIN_MS = 10_000;
 /**
- * A connection that is silent for as long is closed, at the earliest. Proxies keep one that nobody uses for less (nginx: 60 s):
- * a request that they sent when it was just being closed would be lost.
+ * The shortest idle timeout of a connection. Longer than that of proxies (nginx: 60 s), because a request that a proxy sends
+ * while its connection is being closed would be lost.
  */
 const IDLE_TIMEOUT_S = 75;
-/** Bun knows no more. */
+/** Bun's maximum. */
 const IDLE_TIMEOUT_MAX_S = 255;
-/** Until the answer is there when a request has waited for as long as it may. */
+/** Time for the answer to a request that was over its deadline. */
 const ANSWER_WITHIN_S = 5;
-/** Uploads are streamed to disk and know their own limits; JSON bodies have a much smaller one. */
+/** For uploads, which are streamed to disk and have limits of their own. JSON bodies have a much smaller one. */
 const REQUEST_BYTES_MAX = 128 * 1024 ** 3;
 
 interface PortOptions {
@@ -27,33 +27,33 @@ interface PortOptions {
   port: number;
   /** How long a request may wait for its answer. */
   request_timeout_ms: number;
-  /** Where a held port is noted; undefined where game servers run as our own user, who can take whatever is ours. */
+  /** The file that names the holder of the port; undefined if game servers run as the service's user, which makes holding useless. */
   hold_file: string | undefined;
 }
 
-/** What answers at the port. */
+/** Answers requests at the port. */
 export interface Answering {
   fetch(request: Request, server: Server<unknown>): Response | Promise<Response>;
-  /** Undefined where no WebSockets are taken. */
+  /** Undefined while WebSockets are not accepted. */
   websocket?: Sockets['handlers'];
-  /** Ends those of our game servers that have the port. Returns how many. */
+  /** Ends the game servers that have the port. Returns how many. */
   evict(port: number): Promise<number>;
 }
 
 /** The service's port. */
 export interface Port {
   /**
-   * Has all requests answered by this from now on. The first call opens the port, and ends a game server that took it while
-   * the service was away; later calls keep it open, connections too. Throws {@link StartError} when it cannot listen.
+   * Sets what answers requests from now on. The first call opens the port, and ends a game server that took it while the
+   * service was stopped; later calls keep the port and its connections open. Throws {@link StartError} if it cannot listen.
    */
   answerBy(answering: Answering): Promise<void>;
-  /** Takes no more connections. Idle ones are closed at once, those at work when they are done or out of time. */
+  /** Accepts no more connections. Closes idle ones at once, and the others when their request is done or out of time. */
   stop(): Promise<void>;
-  /** Lets other programs have the port while the service is away. */
+  /** Lets other programs have the port while the service is stopped. */
   release(): void;
 }
 
-/** Prepares the port; nothing listens there yet. */
+/** Creates the port, which does not listen yet. */
 export function createPort(options: PortOptions): Port {
   let opened: { servers: Server<unknown>[]; hold: PortHold | undefined } | undefined;
   return {
@@ -90,7 +90,7 @@ async function open(options: PortOptions, answering: Answering) {
   }
 }
 
-/** The addresses that belong to a host: who listens at one loopback address must not leave the other to anyone else. */
+/** Returns the addresses of a host: with one loopback address also the other one, which no other program may have. */
 export function listenAddresses(host: string): string[] {
   if (host === 'localhost') return ['127.0.0.1', '::1'];
   if (host === '127.0.0.1' || host === '0.0.0.0') return [host, '::1'];
@@ -98,9 +98,9 @@ export function listenAddresses(host: string): string[] {
   return [host];
 }
 
-/** What Bun's server allows each connection, where a request may wait this long for its answer. */
+/** Returns the limits of Bun's server for a request timeout. */
 export function serverLimits(request_timeout_ms: number) {
-  // Whoever waits for an answer is silent meanwhile.
+  // A connection is silent while its request waits for the answer.
   const waits_s = Math.ceil(request_timeout_ms / 1_000) + ANSWER_WITHIN_S;
   const idleTimeout = Math.min(IDLE_TIMEOUT_MAX_S, Math.max(IDLE_TIMEOUT_S, waits_s));
   return { idleTimeout, maxRequestBodySize: REQUEST_BYTES_MAX };
@@ -109,7 +109,7 @@ export function serverLimits(request_timeout_ms: number) {
 function openAll({ host, port, request_timeout_ms, hold_file }: PortOptions, answering: Answering) {
   const addresses = listenAddresses(host);
   let hold: PortHold | undefined;
-  // A name has no address that can be held.
+  // Only addresses can be held, not names.
   if (hold_file !== undefined && addresses.every(parseAddress)) {
     hold = holdPort({ addresses, port, file: hold_file });
     if (!hold) throw Object.assign(new Error('the port is taken'), { code: 'EADDRINUSE' });
@@ -135,7 +135,7 @@ function handlersOf({ fetch, websocket }: Answering): Serve.Options<unknown> {
   return { fetch, ...(websocket && { websocket }) } as Serve.Options<unknown>;
 }
 
-/** One more address of the same service; undefined where the machine has no such address (no IPv6). */
+/** Listens at one more address; undefined if the machine does not have it (no IPv6). */
 function serveBeside(serve: Serve.Options<unknown>): Server<unknown> | undefined {
   try {
     return Bun.serve(serve);

@@ -3,44 +3,44 @@ import { assert } from '../errors.ts';
 import { libc } from '../libc.ts';
 import { createPacer } from '../pacing.ts';
 
-/** A connection that a client opened to our port. */
+/** A connection that a client opened to the service's port. */
 export interface Connection {
   descriptor: number;
   address: string;
-  /** The client's. */
+  /** The client's address. */
   port: number;
-  /** The address, or the /64 of an IPv6 address: it belongs to one client. */
+  /** The address, or the /64 of an IPv6 address, which belongs to one client. */
   network: string;
 }
 
-/** What this process has open. */
+/** The open descriptors of this process. */
 export interface OpenDescriptors {
-  /** Of connections and of everything else. */
+  /** The number of all descriptors, of connections and of everything else. */
   count: number;
   connections: Connection[];
-  /** Descriptors of the sockets that listen at our port. */
+  /** Descriptors of the sockets that listen at the port. */
   listeners: number[];
 }
 
-/** The descriptors of this process. It can be read when no descriptor is left. */
+/** The table of this process's descriptors. It can be read even if no descriptor is free. */
 export interface DescriptorTable extends Disposable {
-  /** Reads all of them: about a microsecond for each. Others are served meanwhile, so a connection may have gone since. */
+  /** Reads all of them, in about a microsecond each. Requests are served meanwhile, so a connection may be gone afterwards. */
   read(): Promise<OpenDescriptors>;
 }
 
-/** What the kernel knows of a connection's past. */
+/** What the kernel knows about a connection's past. */
 export interface Activity {
   /** Whether neither side has closed it. */
   is_open: boolean;
   /** Whether the client has sent anything. */
   was_asked: boolean;
-  /** Whether the client has everything that was written to it. */
+  /** Whether the client has received everything that was written to it. */
   is_sent: boolean;
-  /** Milliseconds since we last sent something, or since it was opened. */
+  /** Milliseconds since the service last sent something, or since the connection was opened. */
   since_sent_ms: number;
 }
 
-/** How many descriptors this process may have. Bun raises the soft limit to the hard one at its start. */
+/** Returns how many descriptors this process may have. Bun raises the soft limit to the hard one when it starts. */
 export function readDescriptorsMax(): number {
   const [, max] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
   assert(max !== undefined, 'the kernel tells how many files may be open');
@@ -52,7 +52,7 @@ export function openDescriptorTable(port: number): DescriptorTable {
   const status = openSync('/proc/self/status', 'r');
   const text = Buffer.alloc(STATUS_BYTES_MAX);
 
-  /** No descriptor is as high: the kernel's own table of them has this size. */
+  /** All descriptors are lower: the kernel's own table has this size. */
   function readTableSize(): number {
     const bytes = readSync(status, text, 0, text.length, 0);
     const [, size] = /^FDSize:\t(\d+)/m.exec(text.toString('latin1', 0, bytes)) ?? [];
@@ -84,7 +84,7 @@ export function openDescriptorTable(port: number): DescriptorTable {
   };
 }
 
-/** Reads what happened on a connection; undefined when the descriptor has none. */
+/** Returns the activity of a connection; undefined if the descriptor has none. */
 export function readActivity(descriptor: number): Activity | undefined {
   length[0] = info.length;
   if (libc.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, info, length) !== 0) return undefined;
@@ -96,7 +96,7 @@ export function readActivity(descriptor: number): Activity | undefined {
   };
 }
 
-/** Closes a connection for both sides, if it is still there. Bun frees the descriptor as if the client had gone. */
+/** Closes a connection for both sides if it still exists. Bun frees the descriptor as if the client had left. */
 export function shutConnection({ descriptor, address, port }: Connection): void {
   if (!readName(libc.getpeername, descriptor)) return;
   const client = describePeer();
@@ -106,7 +106,7 @@ export function shutConnection({ descriptor, address, port }: Connection): void 
 const STATUS_BYTES_MAX = 4_096;
 const PACE_EVERY = 256;
 const [F_GETFD, SHUT_RDWR, IPPROTO_TCP, TCP_INFO, TCP_ESTABLISHED] = [1, 2, 6, 11, 1];
-/** Where fields stand in struct tcp_info (linux/tcp.h). */
+/** Offsets of fields in struct tcp_info (linux/tcp.h). */
 const INFO = {
   state: 0,
   unacknowledged: 24,
@@ -119,7 +119,7 @@ const info = new Uint8Array(INFO_BYTES);
 const info_view = new DataView(info.buffer);
 
 const [AF_INET, AF_INET6] = [2, 10];
-/** struct sockaddr_in6, the longer one. */
+/** The size of struct sockaddr_in6, the longer one. */
 const NAME_BYTES = 28;
 const name = new Uint8Array(NAME_BYTES);
 const name_view = new DataView(name.buffer);
@@ -135,7 +135,7 @@ function readPort(): number {
   return name_view.getUint16(2);
 }
 
-/** The client in the name that was read last; without an address when it is not of the Internet. IPv4 inside IPv6 is IPv4. */
+/** Returns the client in the name that was read last; without an address if that is no IP address. IPv4 in IPv6 is IPv4. */
 function describePeer(): Omit<Connection, 'descriptor'> {
   const family = name_view.getUint16(0, true);
   if (family === AF_INET) return describeIpv4(4);

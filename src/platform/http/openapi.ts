@@ -9,10 +9,10 @@ import { namesEnvironment, type Route } from './route.ts';
 import { registerFormats, Uuid } from './shapes.ts';
 import { NamedShapes, type Part, writePlainly } from './shared-parts.ts';
 
-// The generator brings formats of zod's: its UUIDs are fewer than ours, and take fifty times as long to check.
+// The generator registers zod's formats, whose UUIDs are fewer and take fifty times as long to check.
 registerFormats();
 
-/** Codes that every route may answer with. */
+/** Error codes of every route. */
 const EVERYWHERE: ErrorCode[] = [
   'API_RATE_LIMIT',
   'API_REQUEST_TIMEOUT',
@@ -31,7 +31,7 @@ const WITH_TOKEN: ErrorCode[] = [
 ];
 
 const COUNT = { type: 'integer', minimum: 0 };
-/** Of every answer to a request that was counted; `Retry-After` of those that were one too many. */
+/** Headers of answers to counted requests. `Retry-After` is for those over the limit. */
 const HEADERS = {
   'RateLimit-Limit': { description: 'How many requests there may be in a window.', schema: COUNT },
   'RateLimit-Remaining': { description: 'How many more there may be in this one.', schema: COUNT },
@@ -45,8 +45,8 @@ const LIMIT_HEADERS = Object.fromEntries(
 const RAY_ID = '01a1fd6d-75cb-736c-a6d1-baa2f5588951';
 
 /**
- * The API document (OpenAPI 3.1). Elysia's generator makes it from the app; since requests are checked by our own
- * pipeline, the shapes reach it as references beside the routes.
+ * Returns the API document (OpenAPI 3.1). Elysia's generator makes it from the app. Elysia does not know the shapes, because
+ * the pipeline checks requests, so the generator gets them as references beside the routes.
  */
 export function describeApi(app: AnyElysia, routes: Route[], version: string, examples: Examples) {
   const references: Record<string, Record<string, ReturnType<typeof shapesOf>>> = {};
@@ -77,7 +77,7 @@ export function describeApi(app: AnyElysia, routes: Route[], version: string, ex
   };
 }
 
-/** What the document says of a route besides its shapes. */
+/** Returns the description of a route in the document, without its shapes. */
 export function describeRoute(route: Route): DocumentDecoration {
   return {
     summary: route.summary,
@@ -129,7 +129,7 @@ function responsesOf(route: Route): Record<number, TSchema> {
   return responses;
 }
 
-/** The codes that a route may answer with, by status. */
+/** Returns the error codes of a route, by status. */
 function errorsOf(route: Route): Map<number, ErrorCode[]> {
   const codes: ErrorCode[] = [...EVERYWHERE, ...(route.allow === 'anyone' ? [] : WITH_TOKEN), ...route.errors];
   if (route.allow !== 'anyone' && !route.allow.includes('service') && namesEnvironment(route.path)) {
@@ -146,7 +146,7 @@ interface Content {
   example?: unknown;
 }
 
-/** The parts of an operation that examples stand in. */
+/** The parts of an operation that have examples. */
 interface Operation {
   parameters?: { name: string; schema?: Part; example?: unknown }[];
   requestBody?: { content: Record<string, Content> };
@@ -155,7 +155,7 @@ interface Operation {
 
 const JSON_TYPE = 'application/json';
 
-/** Shows what is sent and answered, and each error that may be met. */
+/** Adds examples of the request, the answer and each error. */
 function addExamples(
   paths: Record<string, Record<string, Operation>>,
   routes: Route[],
@@ -173,7 +173,7 @@ function addExamples(
       if (parameter.schema) parameter.schema = named.moveTitled(parameter.schema);
     }
     const sent = operation.requestBody?.content[JSON_TYPE];
-    // Both addresses of the matchmaker take and give the same.
+    // Both addresses of the matchmaker have equal shapes.
     const name = route.operation.charAt(0).toUpperCase() + route.operation.slice(1).replace(/V1$/, '');
     if (sent) {
       sent.example = exampleOf(shapes.body, examples, { is_sent: true });
@@ -190,7 +190,7 @@ function addExamples(
   }
 }
 
-/** Names of the answers with an error, by their status. */
+/** Names of error responses, by status. */
 const RESPONSE_NAMES: Record<number, string> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -205,7 +205,7 @@ const RESPONSE_NAMES: Record<number, string> = {
   507: 'InsufficientStorage',
 };
 
-/** One answer for each status of an error, with all codes that have it. */
+/** Returns one response for each error status, with all codes that have it. */
 function sharedResponses() {
   const codes_of = Map.groupBy(Object.keys(CATALOGUE) as ErrorCode[], (code) => CATALOGUE[code].status);
   const entries = [...codes_of].map(([status, codes]) => {
@@ -222,7 +222,7 @@ function sharedResponses() {
   return Object.fromEntries(entries);
 }
 
-/** Every error's body, by its code. What is filled in stands in braces. */
+/** Returns the body of every error, by its code. Placeholders are in braces. */
 function errorExamples() {
   const entries = Object.entries(CATALOGUE).map(([code, { message }]) => {
     const documentation = `https://play.example.com/docs/errors#${documentationAnchor(code as ErrorCode)}`;
@@ -231,7 +231,7 @@ function errorExamples() {
   return Object.fromEntries(entries);
 }
 
-/** Bodies are JSON only; the generator also lists the forms that Elysia could parse. */
+/** Drops the content types that Elysia could parse, which the generator lists: bodies are JSON only. */
 function dropOtherContent<Paths>(paths: Paths): Paths {
   return JSON.parse(JSON.stringify(paths), (name, value) =>
     name === 'application/x-www-form-urlencoded' || name === 'multipart/form-data' || name === '$id'

@@ -13,9 +13,9 @@ import {
   signalProcess,
 } from '../processes.ts';
 
-/** A port that stays ours while the service is away. */
+/** A port that stays the service's while the service is stopped. */
 export interface PortHold {
-  /** Gives it up. */
+  /** Releases the port. */
   release(): void;
 }
 
@@ -28,14 +28,14 @@ interface Held {
 interface HoldOptions {
   addresses: string[];
   port: number;
-  /** Where the holder is noted. */
+  /** The file that names the holder. */
   file: string;
 }
 
 /**
- * Holds a port for our user beyond the end of this process: a small process has it bound, without listening. Any other
- * program that binds or listens there, on these addresses, is refused; a server of the same user may listen beside it with SO_REUSEPORT.
- * Undefined when another program has the port. Of use only where game servers run as other users.
+ * Holds a port for the service's user beyond the end of this process: a small process binds it, without listening. The kernel
+ * refuses it to every other user; a server of the same user may listen beside it with SO_REUSEPORT. Returns undefined if another
+ * program has the port. Useful only if game servers run as other users.
  */
 export function holdPort({ addresses, port, file }: HoldOptions): PortHold | undefined {
   const held = readHeld(file);
@@ -60,19 +60,19 @@ export function holdPort({ addresses, port, file }: HoldOptions): PortHold | und
   }
 }
 
-/** The holder that was noted, if it runs. */
+/** Returns the holder that the file names, if it runs. */
 function readHeld(file: string): Held | undefined {
   if (!existsSync(file)) return undefined;
   try {
     const held: Held = JSON.parse(readFileSync(file, 'utf8'));
     return isRunning(held.process) ? held : undefined;
   } catch {
-    // Cut off by a power failure, which ended the holder too.
+    // A power failure truncated the file, and ended the holder too.
     return undefined;
   }
 }
 
-/** The holders of a file, also one that was never noted: the service was killed before, or the disk was full. */
+/** Returns the holders of a file, also one that it does not name: the service was killed before, or the disk was full. */
 function findHolders(file: string): ProcessIdentity[] {
   const own_id = process.getuid?.();
   return listProcesses()
@@ -80,19 +80,19 @@ function findHolders(file: string): ProcessIdentity[] {
     .flatMap((pid) => identifyProcess(pid) ?? []);
 }
 
-/** Waits for its end: until then the port is taken. */
+/** Kills a holder and waits for its end: until then the port is taken. */
 function endHolder(holder: ProcessIdentity): void {
   signalProcess(holder.pid, 'SIGKILL');
   for (let look = 0; look < ENDING_LOOKS_MAX && isRunning(holder); look += 1) Bun.sleepSync(1);
 }
 
 const ENDING_LOOKS_MAX = 1_000;
-/** The variable by which a holder is found again, by us and by those who look who has the port. */
+/** The variable that marks a holder, for the service and for operators who look which process has the port. */
 const HOLD_MARK = 'MUSTER_PORT_HOLD';
-/** As long as there can be: 68 years. */
+/** The longest sleep there is: 68 years. */
 const SLEEP = 'exec sleep 2147483647';
 
-/** Starts a process that has the sockets and does nothing. */
+/** Starts a process that inherits the sockets and does nothing. */
 function startHolder(sockets: number[], file: string): ProcessIdentity {
   const child = Bun.spawn(['/bin/sh', '-c', SLEEP], {
     cwd: '/',
@@ -110,12 +110,12 @@ const [AF_INET, AF_INET6, SOCK_STREAM, SOCK_CLOEXEC] = [2, 10, 1, 0o2000000];
 const [SOL_SOCKET, SO_REUSEADDR, SO_REUSEPORT] = [1, 2, 15];
 const EADDRINUSE = 98;
 
-/** A socket that is bound and does not listen; only sockets of our user can listen beside it. */
+/** Binds a socket that does not listen. Only sockets of the same user can listen beside it. */
 function bindSocket(address: string, port: number): number | 'taken' | 'no such address' {
   const name = nameOf(address, port);
   const socket = libc.socket(name.length === IPV4_NAME_BYTES ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return 'no such address';
-  // Connections of before that the kernel still remembers are no reason against it.
+  // Earlier connections that the kernel still remembers must not prevent it.
   setOption(socket, SO_REUSEADDR, 1);
   if (libc.bind(socket, ptr(name), name.length) !== 0) {
     const location = libc.__errno_location();
@@ -123,7 +123,7 @@ function bindSocket(address: string, port: number): number | 'taken' | 'no such 
     libc.close(socket);
     return error === EADDRINUSE ? 'taken' : 'no such address';
   }
-  // Not before it is bound: so a second one, of another Muster, is refused.
+  // Only after it is bound, so that the socket of a second Muster is refused.
   setOption(socket, SO_REUSEADDR, 0);
   setOption(socket, SO_REUSEPORT, 1);
   return socket;
@@ -136,14 +136,14 @@ function setOption(socket: number, option: number, value: number): void {
 const IPV4_NAME_BYTES = 16;
 const IPV6_NAME_BYTES = 28;
 
-/** A socket's name as bind(2) takes it: struct sockaddr_in or sockaddr_in6. */
+/** Returns an address as bind(2) takes it: struct sockaddr_in or sockaddr_in6. */
 function nameOf(address: string, port: number): Uint8Array {
   const parsed = parseAddress(address);
   assert(parsed !== undefined, 'what is held is an address');
   const is_ipv4 = parsed.kind() === 'ipv4';
   const name = new Uint8Array(is_ipv4 ? IPV4_NAME_BYTES : IPV6_NAME_BYTES);
   const view = new DataView(name.buffer);
-  // In the order of the machine, which is little-endian on x64 and arm64.
+  // In the byte order of the machine, which is little-endian on x64 and arm64.
   view.setUint16(0, is_ipv4 ? AF_INET : AF_INET6, true);
   view.setUint16(2, port);
   name.set(parsed.toByteArray(), is_ipv4 ? 4 : 8);

@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../errors.ts';
-import { isKept } from './body.ts';
+import { isStorable } from './json.ts';
 import { compileShape, isList } from './shapes.ts';
 
 const NUMBERS = new Map([
@@ -9,14 +9,35 @@ const NUMBERS = new Map([
   ['number', { pattern: /^-?\d+(\.\d+)?$/, error: 'expected a number' }],
 ]);
 
-/** Makes the function that reads a query of a shape. Throws API_BAD_QUERY_PARAMETER. */
-export function createQueryReader(shape: TObject): (search: URLSearchParams) => object {
+/** The query of a URL, split into its parameters. */
+export interface Search {
+  params: URLSearchParams;
+  /** The position of a poll: the number of the answer that it has seen. */
+  position: number | undefined;
+}
+
+/** Creates the function that splits the query of a URL. `readIndex` reads the position from the parameter `watch_index`. */
+export function createSearchReader(
+  readIndex: (index: string | undefined) => number | undefined,
+): (url: string) => Search {
+  const read = rememberLast((text: string) => {
+    const params = new URLSearchParams(text);
+    return { params, position: readIndex(params.get('watch_index') ?? undefined) };
+  });
+  return (url) => {
+    const start = url.indexOf('?');
+    return read(start < 0 ? '' : url.slice(start));
+  };
+}
+
+/** Creates the function that checks a query against its shape. It throws API_BAD_QUERY_PARAMETER. */
+export function createQueryReader(shape: TObject): (params: URLSearchParams) => object {
   const compiled = compileShape(shape);
   const is_all_text = Object.values(shape.properties).every(({ type }) => type === 'string');
-  return rememberLast((search) => {
-    const given = Object.fromEntries(search);
+  return rememberLast((params) => {
+    const given = Object.fromEntries(params);
     for (const [name, property] of Object.entries(shape.properties)) {
-      const values = search.getAll(name);
+      const values = params.getAll(name);
       if (values.length > 1) given[name] = joinRepeated(name, values, property);
     }
     for (const [name, text] of Object.entries(given)) {
@@ -24,10 +45,10 @@ export function createQueryReader(shape: TObject): (search: URLSearchParams) => 
       const number = NUMBERS.get(shape.properties[name]?.type);
       const is_wrong = number !== undefined && !number.pattern.test(text);
       const error = is_wrong ? number.error : 'expected a text without the character zero';
-      if (is_wrong || !isKept(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
+      if (is_wrong || !isStorable(text)) throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
     }
     const query = is_all_text ? given : Value.Convert(shape, given);
-    if (compiled.accepts(query)) return query;
+    if (compiled.accepts(query)) return withoutPosition(query);
     const [problem] = compiled.problems(query);
     throw new ServiceError('API_BAD_QUERY_PARAMETER', {
       parameter: problem?.path[0] ?? '',
@@ -36,15 +57,20 @@ export function createQueryReader(shape: TObject): (search: URLSearchParams) => 
   });
 }
 
-/** A list's values, separated by commas. Throws API_BAD_QUERY_PARAMETER for a parameter that has one value only. */
+/** The position of a watcher does not change what it watches. */
+function withoutPosition({ watch_index: _position, ...query }: { watch_index?: unknown }): object {
+  return query;
+}
+
+/** Joins the values of a list. Throws API_BAD_QUERY_PARAMETER for a parameter that takes one value. */
 function joinRepeated(name: string, values: string[], shape: TSchema): string {
   if (isList(shape)) return values.join(',');
   const error = `it was given ${values.length} times; give it once`;
   throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: name, error });
 }
 
-/** Returns a function that does not read again what it read last: requests that watch one thing have the same query. */
-export function rememberLast<Key, Value>(read: (key: Key) => Value): (key: Key) => Value {
+/** Returns a function that repeats its last result for the same key: requests that watch one thing have the same query. */
+function rememberLast<Key, Value>(read: (key: Key) => Value): (key: Key) => Value {
   let last: { key: Key; value: Value } | undefined;
   return (key) => {
     if (last?.key !== key) last = { key, value: read(key) };

@@ -15,13 +15,13 @@ export interface Ray {
   /** Milliseconds since 1970. */
   finished_at: number;
   duration_ms: number;
-  /** The caller, if the request had one that was known. */
+  /** Undefined if the request was not authenticated. */
   caller: Caller | undefined;
 }
 
 export type Rays = ReturnType<typeof createRays>;
 
-/** The latest requests, by the ray id of their answers. Noted far more often than read. */
+/** Creates the memory of the latest requests, by the ray ids of their answers. Written far more often than read. */
 export function createRays() {
   const latest: Ray[] = [];
   let noted = 0;
@@ -57,7 +57,7 @@ export function rayRoutes(rays: Rays): Route[] {
       },
       async ({ caller, params }) => {
         const ray = rays.find(params.ray_id);
-        // A request of another caller looks like one that never was.
+        // A request of another caller looks like one that does not exist.
         if (!ray?.caller || nameCaller(ray.caller) !== nameCaller(caller)) return { perf_lists: [] };
         const start_ts = new Date(ray.finished_at - ray.duration_ms).toISOString();
         const finish_ts = new Date(ray.finished_at).toISOString();

@@ -1,11 +1,11 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import type { ErrorCode } from '../errors.ts';
 import { defaultLimit, type Limit } from '../limits/limit.ts';
-import type { Soon } from '../soon.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { CallerKind, CallerOf } from '../tokens/caller.ts';
 import type { View } from '../watch/views.ts';
+import type { AnyCall, AnyInput, Call, RouteInput } from './call.ts';
 import { WatchIndex, WatchQuery } from './shapes.ts';
-import type { Patience } from './time-limits.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -16,62 +16,38 @@ export type PathParameters<Path extends string> = Path extends `${string}:${infe
     ? Record<Name, string>
     : unknown;
 
-/** What somebody asks to see. */
-export interface Question<Caller, Parameters, Query> {
-  /** Who asks; of one of the kinds that the route allows. Undefined where anyone may. */
-  caller: Caller;
-  /** From the path. UUIDs, lower case, unless the route says otherwise. */
-  params: Parameters;
-  query: Query;
-}
-
-/** What a handler is given: the request, parsed and admitted. */
-export interface Call<Caller, Parameters, Query, Body> extends Question<Caller, Parameters, Query> {
-  /** Of the route's shape; members that the shape does not name may be there and mean nothing. */
-  body: Body;
-  /** The body as it came, on routes that take text. */
-  text: string;
-  /** The client's address. */
-  address: string;
-  ray_id: string;
-  /** How long its answer is waited for. */
-  patience: Patience;
-  /** The request itself, for bodies that are not JSON. */
-  request: Request;
-}
-
-/** A handler's answer: a value sent as JSON, or a response as it is. */
+/** A handler's answer: a value to send as JSON, or a response. */
 type Answer<Shape extends TSchema> = Promise<Static<Shape> | Response>;
 
 interface RouteOptions<Kinds extends CallerKind, Query extends TObject, Body extends TSchema, Shape extends TSchema> {
-  /** What a generated client calls it: a verb and a noun, `findLobby`. By its method and path if it says nothing. */
+  /** Its name in generated clients: a verb and a noun, `findLobby`. By default made from method and path. */
   operation?: string;
   /** One sentence for the documentation. */
   summary: string;
-  /** The kinds of token that are let in. A route that names none does not exist. */
+  /** The kinds of token that may call it. There is no default. */
   allow: readonly Kinds[] | 'anyone';
-  /** Whether pages of a namespace's own may call it without a token, as its public callers. */
+  /** Whether pages on a namespace's own domains may call it without a token, as its public callers. */
   is_tokenless?: boolean;
-  /** What the route does with the game (and the namespace or environment) that its path names. Required if it names one. */
+  /** How it uses the game (and the namespace or environment) that its path names. Required if it names one. */
   access?: 'read' | 'write';
-  /** How often one may call it; a generous limit by its method if it says nothing. */
+  /** How often a caller may call it. By default a generous limit that depends on the method. */
   limit?: Limit;
-  /** Counted besides: how often one may call it from one address, with whatever token. */
+  /** How often all callers at one address may call it together; counted besides `limit`. */
   address_limit?: Limit;
   query?: Query;
   body?: Body;
-  /** `json` (at most 1 MiB, an empty one is `{}`), `text` (the same, unparsed) or `stream`: the handler reads it. */
+  /** `json`: at most 1 MiB, and an empty one is `{}`. `text`: as long, and unparsed. `stream`: the handler reads it. */
   body_kind?: 'json' | 'text' | 'stream';
   /** Path parameters that are not UUIDs. */
   free_params?: readonly string[];
   response?: Shape;
-  /** Codes a caller may meet here, besides those that every route has. */
+  /** Error codes of this route, besides those of every route. */
   errors?: readonly ErrorCode[];
-  /** Not in the API document: pages for people. */
+  /** A page for people, which the API document leaves out. */
   is_page?: boolean;
 }
 
-interface RouteLine {
+interface RouteEntry {
   /** Unique among all routes. */
   operation: string;
   summary: string;
@@ -91,17 +67,17 @@ interface RouteLine {
   is_page: boolean;
 }
 
-export type HandledRoute = RouteLine & { handle(call: Call<unknown, never, never, never>): Promise<unknown> };
+export type HandledRoute = RouteEntry & { handle(call: AnyCall): Promise<unknown> };
 
-/** One whose answer can be watched: it says what is to be seen. */
-export type WatchedRoute = RouteLine & { look(question: Question<unknown, never, never>): Soon<View> };
+/** A route whose answer can be watched: the content of a view. */
+export type WatchedRoute = RouteEntry & { toView(input: AnyInput): MaybePromise<View> };
 
-/** A line of the route table. What stands in it is all there is to know of a route before its handler runs. */
+/** An entry of the route table: everything that is known of a route before its handler runs. */
 export type Route = HandledRoute | WatchedRoute;
 
 /**
  * Describes one route: `route('GET', '/games/:game_id', { allow: ['cloud'], … }, ({ params }) => …)`. The handler's
- * argument is typed by the description. Handlers only map: who asks and what he sent, one call of a use case, its answer.
+ * argument is typed by the description. A handler only maps: the request, one call of a use case, and its answer.
  */
 export function route<
   const Path extends string,
@@ -115,18 +91,18 @@ export function route<
   options: RouteOptions<Kinds, Query, Body, Shape>,
   handle: (call: Call<CallerOf<Kinds>, PathParameters<Path>, Static<Query>, Static<Body>>) => Answer<Shape>,
 ): HandledRoute {
-  return { ...lineOf(method, path, options), handle: handle as HandledRoute['handle'] };
+  return { ...entryOf(method, path, options), handle: handle as HandledRoute['handle'] };
 }
 
 interface WatchedOptions<Kinds extends CallerKind, Query extends TObject, Shape extends TObject>
   extends Omit<RouteOptions<Kinds, Query, TSchema, Shape>, 'body' | 'body_kind' | 'is_page' | 'response'> {
-  /** Without its `watch`. */
+  /** Of the answer without its `watch`. */
   response: Shape;
 }
 
 /**
- * Describes a GET whose answer can be watched: at once, by the long poll (`watch_index`) and over the WebSocket. `look`
- * says what there is to be seen, and throws when there is nothing; the answer has the shape, and `watch` besides.
+ * Describes a GET whose answer can be read at once, by long polls (`watch_index`) and over the WebSocket. `toView` returns
+ * the view, or throws if there is none. The answer has the shape, and `watch` besides.
  */
 export function watched<
   const Path extends string,
@@ -136,57 +112,34 @@ export function watched<
 >(
   path: Path,
   options: WatchedOptions<Kinds, Query, Shape>,
-  look: (question: Question<CallerOf<Kinds>, PathParameters<Path>, Static<Query>>) => Soon<View<Static<Shape>>>,
+  toView: (
+    input: RouteInput<CallerOf<Kinds>, PathParameters<Path>, Static<Query>>,
+  ) => MaybePromise<View<Static<Shape>>>,
 ): WatchedRoute {
   const { query, response, errors = [], ...others } = options;
-  const line = lineOf('GET', path, {
+  const entry = entryOf('GET', path, {
     ...others,
     query: Type.Object({ ...query?.properties, ...WatchQuery.properties }),
     response: Type.Object({ ...response.properties, watch: WatchIndex }),
     errors: [...errors, 'TOO_MANY_WATCHERS'],
   });
-  return { ...line, look: look as WatchedRoute['look'] };
+  return { ...entry, toView: toView as WatchedRoute['toView'] };
 }
 
-/** Whether a path is of the part of the API that service tokens are made for. */
+/** Returns whether a path belongs to the part of the API for service tokens. */
 export function namesEnvironment(path: string): boolean {
   return path.includes('/:environment_id');
 }
 
 export function isWatched(route: Route): route is WatchedRoute {
-  return 'look' in route;
+  return 'toView' in route;
 }
 
-/** Reads the parts of a path: what stands where the pattern has a name; undefined when they do not fit. */
-export type PathReader = (parts: readonly string[]) => Record<string, string> | undefined;
-
-export function createPathReader(pattern: string): PathReader {
-  const expected = pattern.split('/');
-  return (parts) => {
-    if (expected.length !== parts.length) return undefined;
-    const params: Record<string, string> = {};
-    for (const [index, part] of expected.entries()) {
-      const text = parts[index] ?? '';
-      if (part.startsWith(':')) params[part.slice(1)] = decode(text);
-      else if (part !== text) return undefined;
-    }
-    return params;
-  };
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-function lineOf<Kinds extends CallerKind, Query extends TObject, Body extends TSchema, Shape extends TSchema>(
+function entryOf<Kinds extends CallerKind, Query extends TObject, Body extends TSchema, Shape extends TSchema>(
   method: Method,
   path: string,
   options: RouteOptions<Kinds, Query, Body, Shape>,
-): RouteLine {
+): RouteEntry {
   return {
     method,
     path,
@@ -207,7 +160,7 @@ function lineOf<Kinds extends CallerKind, Query extends TObject, Body extends TS
   };
 }
 
-/** `getThingsThingId` for GET /things/:thing_id. */
+/** Returns `getThingsThingId` for GET /things/:thing_id. */
 export function nameByPath(method: Method, path: string): string {
   const words = path.split(/[^a-z0-9]+/i).filter((word) => word !== '');
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');

@@ -4,7 +4,7 @@ import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from '@
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const isUuid = (text: string): boolean => UUID.test(text);
 
-/** The formats of shapes. Other modules may put theirs in the place of ours: who loads one registers again. */
+/** Registers the formats of shapes. Call it again after loading a module that replaces them. */
 export function registerFormats(): void {
   FormatRegistry.Set('uuid', isUuid);
 }
@@ -16,11 +16,11 @@ export const Uuid = Type.String({ format: 'uuid' });
 export const Timestamp = Type.String({ description: 'RFC 3339, UTC, with milliseconds.' });
 /** A u64 that a JSON number can hold. */
 export const U64 = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-/** Any u64; beyond 2^53 the nearest one that a JSON number is read as. For what is compared, not kept. */
+/** Any u64; beyond 2^53 the nearest one that JavaScript has. For values that are compared, not stored. */
 export const ANY_U64 = Type.Integer({ minimum: 0, maximum: 2 ** 64 });
 export const U32 = Type.Integer({ minimum: 0, maximum: 4_294_967_295 });
 export const I32 = Type.Integer({ minimum: -2_147_483_648, maximum: 2_147_483_647 });
-/** A text whose feature has rules for it. Above every limit of those, which say by name what is too long. */
+/** A text with rules of its own. Longer than those allow, so that their errors name what is too long. */
 export const Text = Type.String({ maxLength: 1_024 });
 export const Empty = Type.Object({});
 export const WatchIndex = Type.Object({ index: Type.String() }, { title: 'WatchIndex' });
@@ -30,11 +30,11 @@ export const WatchQuery = Type.Object({
   ),
 });
 const LIST = 'x-list';
-/** A list in a query: its values are separated by commas, or the parameter is repeated. Read as one text with commas. */
+/** A list in a query: values separated by commas, or a repeated parameter. Handlers get one text with commas. */
 export const QueryList = (options: { maxLength: number; description: string }) =>
   Type.String({ ...options, [LIST]: true });
 export const isList = (shape: TSchema): boolean => shape[LIST] === true;
-/** One of some texts, by a name of its own in the API document. */
+/** One of several texts, with a name of its own in the API document. */
 export const oneOf = <const Value extends string>(title: string, values: readonly Value[], options?: SchemaOptions) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
@@ -46,22 +46,22 @@ export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) 
     maxProperties: entries_max,
     additionalProperties: false,
   });
-/** Where in a request the content is wrong (specification: Validation error). */
+/** The places in a request's content that are wrong (specification: Validation error). */
 export const ValidationErrors = Type.Object(
   { errors: Type.Array(Type.Object({ path: Type.Array(Type.String()) }, { title: 'ValidationError' })) },
   { title: 'ValidationErrors' },
 );
 
-/** What is wrong with a value, and where in it. */
+/** A problem of a value, and its place. */
 export interface ShapeProblem {
   path: string[];
   message: string;
 }
 
-/** A shape made ready for checking many values. */
+/** A shape that is compiled to check many values. */
 export interface CompiledShape<Shape extends TSchema> {
   accepts(value: unknown): value is Static<Shape>;
-  /** The first things wrong with a value that was not accepted: one for each place, at most eight. */
+  /** Returns the first problems of a value that was not accepted: one for each place, at most eight. */
   problems(value: unknown): ShapeProblem[];
 }
 
@@ -85,7 +85,7 @@ export function compileShape<Shape extends TSchema>(shape: Shape): CompiledShape
 
 const ANY_OF = new Intl.ListFormat('en', { type: 'disjunction' });
 
-/** Returns what is wrong with a value; of a union, by the shape of the value's own type, else by all that it may be. */
+/** Returns the message of a problem; of a union, for the choice of the value's own type, else for all choices. */
 function messageOf({ type, schema, value, errors, message }: ValueError): string {
   if (type !== ValueErrorType.Union) return message;
   const choices: TSchema[] = schema.anyOf;
@@ -94,7 +94,7 @@ function messageOf({ type, schema, value, errors, message }: ValueError): string
   return errors[place]?.First()?.message ?? `Expected ${ANY_OF.format(names)}`;
 }
 
-/** `lobby.tags[0]: expected a string` as part of a sentence. */
+/** Returns `"lobby.tags.0": expected a string`, as part of a sentence. */
 export function describeProblem({ path, message }: ShapeProblem): string {
   const text = message.charAt(0).toLowerCase() + message.slice(1);
   return path.length === 0 ? text : `"${path.join('.')}": ${text}`;

@@ -8,14 +8,14 @@ export type Part = { [name: string]: unknown };
 export class NamedShapes {
   readonly schemas: Record<string, Part> = {};
 
-  /** Moves a shape and every one inside it that has a title to `schemas`. Returns it with references in their places. */
+  /** Moves a shape, and every titled one inside it, to `schemas`. Returns it with references in their places. */
   move(shape: Part, name: string): Part {
     const { title = name, ...rest } = shape;
     const moved = this.#moveInside(rest);
     return shape.type === 'object' ? this.#add(String(title), moved) : moved;
   }
 
-  /** Returns a shape with a reference in the place of every one that has a title, itself too. */
+  /** Returns a shape with a reference in the place of every titled one, itself included. */
   moveTitled({ title, ...shape }: Part): Part {
     const moved = this.#moveInside(shape);
     return typeof title === 'string' ? this.#add(title, moved) : moved;
@@ -30,7 +30,7 @@ export class NamedShapes {
     if (Array.isArray(value)) return value.map((item) => this.#moveValue(item));
     if (!isPart(value)) return value;
     const { title } = value;
-    // A member that is called "title" is a shape, not a text.
+    // A member named "title" is a shape, not a text.
     return typeof title === 'string' ? this.moveTitled(value) : this.#moveInside(value);
   }
 
@@ -42,12 +42,12 @@ export class NamedShapes {
   }
 }
 
-/** The pattern that TypeBox gives to maps whose keys may be any texts. */
+/** TypeBox's pattern for maps with any keys. */
 const ANY_KEY = '^(.*)$';
 
 /**
- * Writes shapes as generators of clients understand them: unions of texts as lists of texts (`enum`), maps by the shape of
- * their values (`additionalProperties`). Elysia's generator writes some unions so, and drops their titles.
+ * Returns a shape as generators of clients understand it: unions of texts as lists of texts (`enum`), maps by the shape of
+ * their values (`additionalProperties`). Elysia's generator does so for some unions, but drops their titles.
  */
 export function writePlainly<Shape>(shape: Shape): Shape;
 export function writePlainly(shape: unknown): unknown {
@@ -62,7 +62,7 @@ export function writePlainly(shape: unknown): unknown {
   return mapMembers(shape, writePlainly);
 }
 
-/** Keeps the symbols by which TypeBox knows its shapes. */
+/** Keeps the symbols by which TypeBox recognizes its shapes. */
 const mapMembers = (shape: Part, map: (value: unknown) => unknown): Part => ({
   ...shape,
   ...Object.fromEntries(Object.entries(shape).map(([name, value]) => [name, map(value)])),

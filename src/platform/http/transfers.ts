@@ -2,30 +2,30 @@ import { ServiceError } from '../errors.ts';
 import { networkOf } from '../networks.ts';
 import { CallerSlots } from '../watch/caller-slots.ts';
 
-/** Of one address; IPv6 by /64. Many may play behind it, and a browser has a few for each. */
+/** The limit of one address, or of an IPv6 /64. Many players may share it, and a browser has a few transfers for each. */
 const PER_ADDRESS_MAX = 256;
 
 interface TransferSettings {
   transfers_max: number;
-  /** Undefined: files lie on the disk. */
+  /** Undefined if files are on disk. */
   s3: object | undefined;
   limits: { is_on: boolean; scale: number };
 }
 
-/** Ends a transfer. Calling it again is harmless. */
+/** Ends a transfer. Repeating it is harmless. */
 type EndTransfer = () => void;
 
 /**
- * Limits the downloads and uploads that are under way. A client that does not read, or sends slowly, keeps a request to
- * the object storage or a file open for as long, so clients of one address must not have them all.
+ * Limits concurrent downloads and uploads. A client that reads or sends slowly keeps a request to the object storage, or a
+ * file, open for as long, so the clients of one address must not have all of them.
  */
 export interface Transfers {
   /**
-   * Begins a transfer. It also ends when its client goes away. Throws TOO_MANY_TRANSFERS for an address that has as many
-   * as it may, and TRANSFERS_BUSY when all together do.
+   * Begins a transfer. It also ends when its client disconnects. Throws TOO_MANY_TRANSFERS if the address is at its limit,
+   * and TRANSFERS_BUSY if the service is.
    */
   begin(address: string, client: AbortSignal): EndTransfer;
-  /** Gives what `open` gives, as one transfer that ends with it: when it has been read, failed, or is not read any more. */
+  /** Returns the content that `open` does, as a transfer that ends when the content was read, failed or was cancelled. */
   download(
     address: string,
     client: AbortSignal,
@@ -61,7 +61,7 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
   return {
     begin,
     async download(address, client, open) {
-      // A file on the disk takes no fetch, and Bun sends it with its length only as the stream that it made itself.
+      // A file on disk needs no request, and Bun sends its length only with the stream that it made itself.
       if (!s3) return await open();
       const end = begin(address, client);
       try {
@@ -74,7 +74,7 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
   };
 }
 
-/** The same content, which calls `end` when it has been read, failed, or is not read any more. */
+/** Returns a copy of the content that calls `end` when it was read, failed or was cancelled. */
 function endWith(content: ReadableStream<Uint8Array>, end: EndTransfer): ReadableStream<Uint8Array> {
   const reader = content.getReader();
   return new ReadableStream(

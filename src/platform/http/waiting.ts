@@ -1,45 +1,50 @@
 import { ServiceError } from '../errors.ts';
-import { complete, errorResponse } from './answers.ts';
+import type { Absence } from '../waiting.ts';
+import { errorResponse, toResponse } from './answers.ts';
 import { hasBody } from './body.ts';
 import type { Cors } from './cors.ts';
 
-/** When clients ask again: the service does not know how long it will wait. */
+/** When clients should try again: the service does not know how long it will wait. */
 const RETRY_AFTER_MS = 2_000;
 
 interface WaitingOptions {
   cors: Cors;
   public_url: string;
-  /** Why the service is not ready, in words. */
-  reason(): string;
+  /** Returns what the service waits for. */
+  absence(): Absence;
 }
 
-/** Makes the function that answers every request while the service waits for its database: it lives, and is not ready. */
-export function createWaitingAnswers({ cors, public_url, reason }: WaitingOptions) {
-  function answer(request: Request, path: string): Response {
-    const reasons = [reason()];
-    if (path === '/health/live') return Response.json({ status: 'ok' });
+/** Creates the function that answers every request while the service waits for its database or storage: it lives, and is not ready. */
+export function createWaitingAnswers({ cors, public_url, absence }: WaitingOptions) {
+  function answer({ method }: Request, origin: string | null, path: string): Response {
+    if (path === '/health/live') return toResponse({ status: 'ok' });
     if (path === '/health/ready') {
+      const reasons = [absence().reason];
       throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
     }
-    if (request.method === 'OPTIONS')
-      return new Response(null, { status: 204, headers: cors.preflightHeaders(request, path) });
-    throw new ServiceError('DATABASE_UNAVAILABLE', {}, { retry_after_ms: RETRY_AFTER_MS });
+    if (method === 'OPTIONS') {
+      return toResponse(new Response(null, { status: 204, headers: cors.preflightHeaders(origin, path) }));
+    }
+    throw new ServiceError(absence().code, {}, { retry_after_ms: RETRY_AFTER_MS });
   }
 
   return (request: Request): Response => {
     const ray_id = Bun.randomUUIDv7();
     const path = URL.parse(request.url)?.pathname ?? '/';
-    let headers: Record<string, string> = { vary: 'Origin' };
+    const origin = request.headers.get('origin');
+    let headers: Record<string, string> = {};
     let response: Response;
     try {
-      headers = cors.headersFor(request, path);
-      response = answer(request, path);
+      headers = cors.headersFor(origin, path);
+      response = answer(request, origin, path);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       response = errorResponse(error, ray_id, public_url);
     }
-    // Nothing reads the body: a client could hold the connection with it.
-    if (hasBody(request)) headers.connection = 'close';
-    return complete(response, ray_id, headers);
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+    response.headers.set('rvt-ray-id', ray_id);
+    // Nothing reads the body, so a client could hold the connection with it.
+    if (hasBody(request)) response.headers.set('connection', 'close');
+    return response;
   };
 }

@@ -25,12 +25,12 @@ interface Count {
 }
 
 /**
- * About 20 MB when full. The least recently used counts are dropped first: a client with so many addresses evades its
- * limits anyway, and affects no other client.
+ * About 20 MB when full. The least recently used counts are dropped first. A client with enough addresses to fill it
+ * evades its limits anyway, and does not affect the counts of active clients.
  */
 export const COUNTS_MAX = 100_000;
 
-/** Creates counters with the time of `now`, in Unix milliseconds. They use no promise and no timer. */
+/** Creates counters. `now`: the time in Unix milliseconds. Counting uses no promise and no timer. */
 export function createCounters(now: () => number): Counters {
   const counts = new LRUCache<string, Count>({ max: COUNTS_MAX });
 
@@ -40,7 +40,7 @@ export function createCounters(now: () => number): Counters {
       const moment = now();
       const reset_at = (Math.floor(moment / window_ms) + 1) * window_ms;
       let count = counts.get(key);
-      // The count is of another window: an earlier one, or a later one if the clock was set back.
+      // Starts over in a new window. A count of a later window remains if the clock was set back.
       if (count?.reset_at !== reset_at) {
         count = { used: 0, reset_at };
         counts.set(key, count);

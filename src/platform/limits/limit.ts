@@ -2,19 +2,19 @@ const MINUTE_MS = 60_000;
 const WINDOW_MINUTES = 15;
 export const WINDOW_MS = WINDOW_MINUTES * MINUTE_MS;
 
-/** How often a caller or an address may make a request. Each has a count of its own (`by`). */
+/** How many requests a caller or an address (`by`) may send within a window. */
 export interface Limit {
-  /** Routes whose limits have one name share one count. */
+  /** Routes whose limits have the same name share a count. */
   name: string;
   requests: number;
-  /** Windows begin at multiples of this since 1970, for all counts. */
+  /** Windows begin at multiples of this duration since 1970. */
   window_ms: number;
   /**
-   * `caller`: by the token's bearer; by the address too where all players share a token, or there is none.
-   * `address`: by the address, whatever the token.
+   * `caller`: counts each caller, by its token. Counts each address too if players share the token, or there is none.
+   * `address`: counts each address, whatever the token.
    */
   by: 'caller' | 'address';
-  /** `everywhere`: by all processes together, if they share a store. `here`: by this process, which the limit protects. */
+  /** `everywhere`: in all processes that share a store. `here`: in this process, which the limit protects. */
   counted: 'everywhere' | 'here';
   /** Whether a request is counted by this process alone, or refused, while the store is unavailable. */
   when_store_is_lost: 'count_here' | 'refuse';
@@ -22,7 +22,7 @@ export interface Limit {
 
 type LimitOptions = Partial<Pick<Limit, 'window_ms' | 'by' | 'counted' | 'when_store_is_lost'>>;
 
-/** Returns a limit of so many requests a minute; those of 15 minutes may come at once (field-behaviour 3.4). */
+/** Returns a limit per minute that applies to windows of 15 minutes, so bursts may be larger (field-behaviour 3.4). */
 export function perMinute(name: string, requests_per_minute: number, options: LimitOptions = {}): Limit {
   const { window_ms = WINDOW_MS } = options;
   return {
@@ -36,7 +36,7 @@ export function perMinute(name: string, requests_per_minute: number, options: Li
   };
 }
 
-/** Returns a limit whose window is one minute, so that a caller over its limit waits less. */
+/** Returns a limit with windows of one minute, so that a caller over its limit waits for less time. */
 export function inOneMinute(name: string, requests: number, options: LimitOptions = {}): Limit {
   return perMinute(name, requests, { ...options, window_ms: MINUTE_MS });
 }

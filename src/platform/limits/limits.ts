@@ -13,9 +13,9 @@ export interface LimitsOptions {
   is_on: boolean;
   /** Multiplies every limit. */
   scale: number;
-  /** The store that processes share; undefined if each counts alone. */
+  /** The store that processes share; undefined if each process counts for itself. */
   store: StoreSettings | undefined;
-  /** Names the database whose processes count together. */
+  /** Identifies the database. All processes on it count together. */
   epoch: string;
   /** A store that takes longer to answer counts as lost. */
   answer_within_ms?: number;
@@ -24,15 +24,15 @@ export interface LimitsOptions {
 /** Counts requests against limits (docs/decisions/0018). */
 export interface Limits extends Disposable {
   /**
-   * Counts one more request under a key. Undefined when limits are off; without a promise where this process counts alone.
-   * Throws LIMITS_UNAVAILABLE if the store is lost and the limit refuses requests then.
+   * Counts one more request under a key. Returns undefined if limits are off, and no promise if this process counts for
+   * itself. Throws LIMITS_UNAVAILABLE if the store is unavailable and the limit refuses requests then.
    */
   count(limit: Limit, who: string): MaybePromise<Verdict> | undefined;
 }
 
 const ANSWER_WITHIN_MS = 300;
 
-/** Counted once at the start, so that an unusable store is reported before the first request. */
+/** A limit that is counted once at the start, so that an unusable store is reported before the first request. */
 const START = inOneMinute('start', 1_000_000);
 
 /** Opens the limits. A store that does not answer is reported, and does not prevent the start. */

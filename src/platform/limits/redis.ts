@@ -3,11 +3,11 @@ import { RedisClient } from 'bun';
 
 /** Connecting with TLS takes several times as long as an answer. */
 const CONNECT_WITHIN_MS = 3_000;
-/** The first line of the library's scripts: Upstash knows its flag, Redis and Valkey refuse it. */
+/** The first line of the library's scripts. It has a flag that only Upstash accepts. */
 const FIRST_LINE = /^\s*#!lua[^\n]*\n/;
 const SCRIPTS_MAX = 100;
 
-/** A Redis with the interface of the library for limits. */
+/** A connection to Redis with the interface that the library for limits expects. */
 export interface RedisStore {
   redis: Redis;
   /**
@@ -19,8 +19,8 @@ export interface RedisStore {
 }
 
 /**
- * Opens Redis or Valkey at `redis://` or `rediss://` with Bun's client. Connects when needed; without a connection commands
- * fail at once and are not queued, because this process counts the request instead.
+ * Opens Redis or Valkey at `redis://` or `rediss://` with Bun's client. Connects when needed. Without a connection,
+ * commands fail at once instead of waiting, and this process counts the request.
  */
 export function openRedis(url: string): RedisStore {
   let connection: Promise<RedisClient> | undefined;
@@ -60,7 +60,7 @@ export function openRedis(url: string): RedisStore {
 
   function plainOf(script: string): string {
     const plain = script.replace(FIRST_LINE, '');
-    // The library has a handful of scripts; the limit guards against a change of that.
+    // The library has a handful of scripts. The maximum guards against a version of it with many.
     if (hashes.size < SCRIPTS_MAX) hashes.set(hashOf(script), hashOf(plain));
     return plain;
   }

@@ -6,7 +6,7 @@ import type { Limit } from './limit.ts';
 import { openRedis } from './redis.ts';
 import type { StoreSettings } from './store-settings.ts';
 
-/** While the store is lost, one request in this time tries it; the others do not wait for it. */
+/** Time between attempts to reach a lost store. One request tries it, and the others do not wait. */
 const ASK_AGAIN_AFTER_MS = 1_000;
 
 /** Counts requests of several processes together, in a store. */
@@ -17,9 +17,9 @@ export interface SharedCounters extends Disposable {
 
 export interface SharedCountersOptions {
   store: StoreSettings;
-  /** Names the database whose processes count together: a store may serve several databases. */
+  /** Identifies the database whose processes count together, because a store may serve several databases. */
   epoch: string;
-  /** A slower store counts as lost, because players wait for its answer. */
+  /** A store that answers more slowly counts as lost, because players wait for its answer. */
   answer_within_ms: number;
   onLost(cause: unknown): void;
   onFound(): void;
@@ -30,11 +30,11 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
   const { store, epoch, answer_within_ms, onLost, onFound } = options;
   const { redis, renew, close } = openStore(store, answer_within_ms);
   const limiters = new Map<string, Ratelimit>();
-  /** Keys over their limit, and until when: the store need not be asked about them. */
+  /** When the windows of keys over their limit end. Until then, the store is not asked about them. */
   const refused = new LRUCache<string, number>({ max: COUNTS_MAX });
   let ask_again_at: number | undefined;
 
-  /** One limiter for each limit. */
+  /** Returns the limiter of a limit. */
   function limiterOf({ name, requests, window_ms }: Limit): Ratelimit {
     const known = limiters.get(name);
     if (known) return known;

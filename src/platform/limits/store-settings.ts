@@ -9,7 +9,8 @@ export const STORE_SHAPES = {
   REDIS_URL: Type.Optional(
     Type.String({
       pattern: '^rediss?://',
-      description: 'Redis or Valkey that holds the rate limits of several processes, like redis://10.0.0.7:6379/1.',
+      description:
+        'Redis or Valkey in which several processes count their rate limits together, like redis://10.0.0.7:6379/1.',
     }),
   ),
   UPSTASH_REDIS_REST_URL: Type.Optional(
@@ -25,18 +26,18 @@ export const STORE_SHAPES = {
 
 const Shape = Type.Object(STORE_SHAPES);
 
-/** Reads the store's settings; undefined for none. Throws {@link StartError} for incomplete settings, and for two stores. */
+/** Reads the settings of the store; undefined if none is set. Throws StartError if they are incomplete or name two stores. */
 export function readStoreSettings(settings: Static<typeof Shape>): StoreSettings | undefined {
   const { REDIS_URL, UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = settings;
   if ((url === undefined) !== (token === undefined)) {
     const missing = url === undefined ? 'UPSTASH_REDIS_REST_URL' : 'UPSTASH_REDIS_REST_TOKEN';
-    throw new StartError(`Upstash is set up in part: set ${missing} too, or neither.`);
+    throw new StartError(`The settings of Upstash are incomplete: set ${missing} too, or neither of the two.`);
   }
   if (REDIS_URL !== undefined && url !== undefined) {
     throw new StartError('REDIS_URL and UPSTASH_REDIS_REST_URL are both set: set only one of them.');
   }
   for (const [name, address] of Object.entries({ REDIS_URL, UPSTASH_REDIS_REST_URL: url })) {
-    // The address may hold a password, so the message does not repeat it.
+    // The address may contain a password, so the message does not repeat it.
     if (address !== undefined && !URL.canParse(address))
       throw new StartError(`${name} is not a valid address: write it like the example in "muster --help".`);
   }

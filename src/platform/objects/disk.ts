@@ -86,7 +86,7 @@ async function namesIn(path: string): Promise<string[]> {
   return entries.flatMap((entry) => (entry.isFile() ? [entry.name] : []));
 }
 
-/** Returns undefined instead of failing when the file or directory does not exist. */
+/** Returns undefined if the file or directory does not exist. */
 async function ifThere<Found>(found: Promise<Found>): Promise<Found | undefined> {
   try {
     return await found;

@@ -1,9 +1,9 @@
-/** Aborts a transfer when the other side is silent for too long while it is that side's turn. */
+/** Aborts a transfer if the other side is silent for too long while it is that side's turn to send or receive. */
 export interface IdleTimeout {
   signal: AbortSignal;
-  /** Starts the timeout, or starts it over. */
+  /** Starts or restarts the timeout. */
   start(): void;
-  /** Stops the timeout: it is our turn, or the transfer is over. */
+  /** Stops the timeout, when it is our turn or the transfer is over. */
   stop(): void;
 }
 

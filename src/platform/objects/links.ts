@@ -5,11 +5,11 @@ import { createSignedAddresses } from './signed-addresses.ts';
 
 const LIFETIME_MS = 3_600_000;
 
-/** Addresses that allow one GET for an hour without a token, for files whose address was requested with one. */
+/** Addresses that allow GET for an hour without a token. Callers request them with a token. */
 export interface SignedLinks {
   /** Returns `path` with the parameters, an expiry and a signature. */
   sign(path: string, parameters: Record<string, string>): string;
-  /** Returns the parameters of such an address. Throws LINK_INVALID if it was changed or has expired. */
+  /** Returns the parameters of a signed address. Throws LINK_INVALID if it was changed or has expired. */
   verify(url: string): URLSearchParams;
 }
 

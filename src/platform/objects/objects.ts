@@ -11,8 +11,8 @@ export interface Objects {
   /** The largest object that can be stored. */
   object_bytes_max: number;
   /**
-   * Stores exactly `length_bytes` bytes under a key, replacing an earlier object, or nothing at all. Throws
-   * UPLOAD_LENGTH_MISMATCH when the content is shorter or longer.
+   * Stores exactly `length_bytes` bytes under a key, or nothing at all. Replaces an earlier object. Throws
+   * UPLOAD_LENGTH_MISMATCH if the content is shorter or longer.
    */
   put(key: string, content: AsyncIterable<Uint8Array>, length_bytes: number): Promise<void>;
   /** Lists the keys of the objects directly in a folder, with their sizes in bytes. */
@@ -23,7 +23,7 @@ export interface Objects {
   remove(keys: string[]): Promise<void>;
   /** Removes all objects of a folder. */
   removeFolder(folder: string): Promise<void>;
-  /** Removes what killed processes left of a `put` that began before a moment. */
+  /** Removes unfinished objects that killed processes began to write before a moment. */
   removeUnfinished(before: Date): Promise<void>;
 }
 
@@ -36,8 +36,8 @@ export function checkedKey(key: string): string {
 }
 
 /**
- * Yields the content, and throws UPLOAD_LENGTH_MISMATCH unless it has exactly so many bytes. Holds one chunk back until
- * the next one or the end has come, so that the last chunk is only yielded if the length was right.
+ * Yields the content. Throws UPLOAD_LENGTH_MISMATCH unless it has exactly `length_bytes` bytes. Holds each chunk back
+ * until the next one or the end has come, so that the last chunk is yielded only if the length is right.
  */
 export async function* exactly(
   content: AsyncIterable<Uint8Array>,

@@ -7,7 +7,7 @@ const SINGLE_LIFETIME_MS = 3_600_000;
 const MULTIPART_LIFETIME_MS = 6 * SINGLE_LIFETIME_MS;
 const UPLOADS = '/uploads/';
 
-/** The PUT of one part of one file, which an address allows. */
+/** A part of a file to upload. An address allows the PUT of one part. */
 export interface UploadPart {
   upload_id: string;
   /** The file's index in the upload's list. */

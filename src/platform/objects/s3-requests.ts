@@ -4,22 +4,22 @@ import { ServiceError } from '../errors.ts';
 import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
 import type { S3Settings } from './s3-settings.ts';
 
-/** Attempts of a repeatable request while the storage is busy or cannot be reached. */
+/** Maximum number of attempts of a repeatable request, if the storage is busy or cannot be reached. */
 const TRIES_MAX = 3;
 const PAUSE_MS = 200;
-/** Validity of a presigned address, which is used at once. */
+/** Lifetime of a presigned address, which is used at once. */
 const ADDRESS_LIFETIME_S = 300;
 
 interface S3Request extends Pick<RequestInit, 'headers' | 'body'> {
   /** The statuses that are not a failure. */
   wanted: number[];
-  /** Limits the wait for the answer; the caller may go on to limit its body. */
+  /** Limits the wait for the answer. The caller may use it further, for the body. */
   idle: IdleTimeout;
 }
 
 export interface S3Requests {
   send(method: 'GET' | 'PUT' | 'DELETE', key: string, request: S3Request): Promise<Response>;
-  /** Lists one page of the objects with a prefix, and how to go on. */
+  /** Lists a page of the objects with a prefix. */
   list(options: { prefix: string; maxKeys: number; continuationToken?: string }): ReturnType<S3Client['list']>;
 }
 
@@ -79,7 +79,7 @@ function createClient({ bucket, region, ...settings }: S3Settings, accessKeyId: 
   });
 }
 
-/** The storage's error, or why it could not be reached. */
+/** An error of the storage, or the reason why it could not be reached. */
 export class S3Failure extends Error {
   /** Whether a repetition may succeed. */
   readonly is_passing: boolean;
@@ -90,14 +90,14 @@ export class S3Failure extends Error {
   }
 }
 
-/** Wraps a failure. Errors of `fetch` hold the signed address, so only their code is taken over. */
+/** Wraps a failure. Takes only the code of `fetch`'s errors, because they contain the signed address. */
 export function unavailable(request: string, error: unknown): ServiceError {
   const { message, is_passing } =
     error instanceof S3Failure ? error : new S3Failure(reasonOf(error), !isTimeout(error));
   return new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: new S3Failure(`${request}: ${message}`, is_passing) });
 }
 
-/** A storage that was silent for so long is not asked again. */
+/** Returns whether a request timed out. Such a request is not repeated, because it has taken long enough. */
 function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }
@@ -107,7 +107,7 @@ function reasonOf(error: unknown): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }
 
-/** Repeats work that failed with a passing failure. */
+/** Repeats work after a temporary failure. */
 export async function repeat<Value>(work: () => Promise<Value>): Promise<Value> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -15,7 +15,7 @@ export interface S3Settings {
   is_virtual_hosted: boolean;
 }
 
-/** Where a bucket's objects are, for operators; nothing secret. */
+/** Returns the location of a bucket's objects for operators, without secrets. */
 export function placeOfBucket({ endpoint, bucket, prefix }: S3Settings): string {
   return `${endpoint}/${bucket}/${prefix}`;
 }
@@ -52,18 +52,19 @@ export const S3_SHAPES = {
   S3_PREFIX: Type.Optional(
     Type.String({
       pattern: `^${FOLDER}(/${FOLDER})*/?$`,
-      description: 'Folder in the bucket, for a bucket with other contents.',
+      description: 'Folder in the bucket to store all objects in.',
     }),
   ),
   S3_ADDRESSING: Type.Union([Type.Literal('path'), Type.Literal('host')], {
     default: 'path',
-    description: 'How addresses name the bucket: path, or host (virtual-hosted style).',
+    description:
+      'Whether the name of the bucket is in the path or in the host (virtual-hosted style) of addresses: path or host.',
   }),
 };
 
 const Shape = Type.Object(S3_SHAPES);
 
-/** Reads the settings of the object storage; undefined if none is set. Throws {@link StartError} if only some are. */
+/** Reads the settings of the object storage; undefined if none is set. Throws StartError if only some are set. */
 export function readS3Settings(
   settings: Static<typeof Shape>,
   environment: Record<string, string | undefined>,
@@ -74,7 +75,7 @@ export function readS3Settings(
   if (missing.length === Object.keys(needed).length) return undefined;
   if (!S3_ENDPOINT || !S3_BUCKET || !S3_ACCESS_KEY_ID || !S3_SECRET_ACCESS_KEY) {
     throw new StartError(
-      `The object storage is set up in part: set ${missing.join(' and ')} too, or none of S3_ENDPOINT, S3_BUCKET and the keys.`,
+      `The settings of the object storage are incomplete: set ${missing.join(' and ')} too, or none of S3_ENDPOINT, S3_BUCKET and the keys.`,
     );
   }
   if (!URL.canParse(S3_ENDPOINT)) {
@@ -86,7 +87,7 @@ export function readS3Settings(
   const token = ['S3_SESSION_TOKEN', 'AWS_SESSION_TOKEN'].find((name) => environment[name]);
   if (token) {
     throw new StartError(
-      `${token} is set, but a key that is good for a session ends before the service does: unset it, and use a lasting key.`,
+      `${token} is set, but a temporary key would expire while the service runs: unset it, and use a permanent key.`,
     );
   }
   return {

@@ -6,14 +6,17 @@ import type { S3Settings } from './s3-settings.ts';
 
 /** S3's maximum for one PUT. */
 const OBJECT_BYTES_MAX = 5 * 1024 ** 3;
-/** How long the storage may be silent while it is its turn. */
+/** How long the storage may be silent while it is its turn to send or receive. */
 const IDLE_MS = 30_000;
 /** S3's maximum for one page of a list. */
 const PAGE_MAX = 1_000;
 const LISTED_MAX = 100_000;
 const REMOVED_AT_ONCE = 16;
 
-/** Opens the objects of a bucket. Throws {@link StartError} unless the bucket answers. */
+/** Failures of a storage that is away for now. Only an operator can fix others. */
+const AWAY = /^(Connection\w*|FailedToOpenSocket|E[A-Z_]+|TimeoutError|SlowDown|InternalError|ServiceUnavailable)$/;
+
+/** Opens the objects of a bucket. Throws OBJECTS_UNAVAILABLE while it is away, and StartError if it cannot be used. */
 export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Promise<Objects> {
   const { endpoint, bucket, prefix } = settings;
   const requests = createS3Requests(settings, idle_ms);
@@ -22,16 +25,20 @@ export async function openS3Objects(settings: S3Settings, idle_ms = IDLE_MS): Pr
   } catch (error) {
     const cause = error instanceof ServiceError ? error.cause : error;
     const reason = cause instanceof Error ? cause.message.split(': ').at(-1) : cause;
+    if (AWAY.test(String(reason))) {
+      const away = new Error(`the bucket "${bucket}" at ${endpoint} does not answer (${reason})`);
+      throw new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: away });
+    }
     throw new StartError(
-      `The bucket "${bucket}" at ${endpoint} cannot be used (${reason}): start the storage, make the bucket, or correct the settings S3_….`,
+      `The bucket "${bucket}" at ${endpoint} cannot be used (${reason}): create the bucket, or correct the settings S3_….`,
     );
   }
   return createS3Objects(requests, prefix, idle_ms);
 }
 
 /**
- * Stores objects under the names that they have on disk. Each is one PUT with its length, so S3 stores all of it or
- * nothing. Content is streamed: only a few chunks are in memory.
+ * Stores objects in a bucket, by their keys. Each is one PUT with its length, so S3 stores all of it or nothing. Content
+ * is streamed: only a few chunks are in memory.
  */
 function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number): Objects {
   const nameOf = (key: string) => `${prefix}${checkedKey(key)}`;
@@ -81,7 +88,7 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
       }
     },
     list,
-    // A bucket keeps nothing of an incomplete object.
+    // Nothing to do: a bucket keeps nothing of an incomplete object.
     async removeUnfinished() {},
     async read(key, range) {
       const name = nameOf(key);
@@ -124,7 +131,7 @@ async function* offer(sending: Sending, idle: IdleTimeout): AsyncGenerator<Uint8
   }
 }
 
-/** Yields the bytes of an answer. Fails if it was cut. */
+/** Yields the bytes of an answer. Throws if the answer ends early. */
 async function* receive(
   { body }: Response,
   { name, length_bytes, idle }: { name: string; length_bytes: number; idle: IdleTimeout },

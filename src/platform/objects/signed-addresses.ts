@@ -19,13 +19,13 @@ interface SignedAddressesOptions {
 export interface SignedAddresses {
   /** Returns `path` with the parameters, an expiry and a signature. */
   sign(path: string, parameters: Record<string, string>, lifetime_ms: number): string;
-  /** Returns the path and parameters of such an address; undefined if it was changed or has expired. */
+  /** Returns the path and parameters of a signed address; undefined if it was changed or has expired. */
   verify(url: string): { path: string; parameters: URLSearchParams } | undefined;
 }
 
 /**
- * The signature is an HMAC-SHA256 over the method and the address as it is written, up to the signature itself, so that
- * no second spelling of an address is valid.
+ * Creates the signer of addresses. A signature is an HMAC-SHA256 over the method and the exact text of the address up to
+ * the signature, so that no other spelling of an address is valid.
  */
 export function createSignedAddresses({ method, key, clock, public_url }: SignedAddressesOptions): SignedAddresses {
   const secret = Buffer.from(key.k ?? '', 'base64url');

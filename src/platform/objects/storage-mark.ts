@@ -4,29 +4,29 @@ import type { Events } from '../events.ts';
 import type { Objects } from './objects.ts';
 import { objectStorage } from './tables.ts';
 
-/** Its objects are named by marks. A copy of all objects is the same storage. */
+/** The folder of marks: a mark is the name of an object. Copies of all objects count as the same storage. */
 const FOLDER = 'storage-marks';
 
 interface StorageOptions {
   queries: Queries;
   objects: Objects;
-  /** Where the objects are, for operators. */
+  /** The location of the objects, for operators. */
   place: string;
   events: Events;
 }
 
 const STORAGE_FAILURES: ErrorCode[] = ['STORAGE_FULL', 'OBJECTS_UNAVAILABLE'];
-const WARNING = 'uploaded files are not kept where the other processes of the database keep them';
+const WARNING = 'this process does not store uploaded files where the other processes on its database do';
 
 /**
- * Compares the storage of this process with the one that the first process on the database had, since all of them must share
- * their uploaded files. Tells operators when it is another, and returns a warning for them. The first process marks its storage.
+ * Compares the storage of this process with the one that the first process on the database marked, because all of them must
+ * share their uploaded files. If it is another one, reports it to operators and returns a warning.
  */
 export async function compareStorage({ queries, objects, place, events }: StorageOptions): Promise<string | undefined> {
   try {
     const [own_mark = await addMark(objects)] = await readMarks(objects);
     const known = await claim(queries, { mark: own_mark, place });
-    // Two processes may have marked a new storage at once. A mark is in its storage before it is in the database.
+    // Two processes may have marked a new storage at the same time. A mark is in the storage before it is in the database.
     const is_same = known.mark === own_mark || (await readMarks(objects)).includes(known.mark);
     if (is_same) {
       if (known.place !== place) await queries.update(objectStorage).set({ place });
@@ -37,7 +37,7 @@ export async function compareStorage({ queries, objects, place, events }: Storag
     events.emit({ event: 'storage_differs', place, mark: own_mark, ...of_database, advice });
     return WARNING;
   } catch (cause) {
-    // A start must succeed on a full disk too, since players need no uploads.
+    // The service must start on a full disk too, because players need no uploads.
     if (!(cause instanceof ServiceError) || !STORAGE_FAILURES.includes(cause.code)) throw cause;
     events.emit({ event: 'storage_not_compared', place, cause });
     return undefined;
@@ -60,7 +60,7 @@ async function* streamOf(content: Uint8Array) {
   yield content;
 }
 
-/** Returns the storage of the database: this one, if none was known. */
+/** Returns the storage recorded in the database. Records this one if there was none. */
 async function claim(queries: Queries, own: { mark: string; place: string }) {
   await queries.insert(objectStorage).values(own).onConflictDoNothing();
   const [known] = await queries.select().from(objectStorage);

@@ -3,17 +3,17 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { isWithin, type Network, parseNetwork } from '../networks.ts';
 
-/** Where a request connects to: the host as it was named, and one of its addresses. */
+/** The target of a connection: a host and one of its addresses. */
 export interface Endpoint {
-  /** As `new URL().hostname` has it, without brackets and without a trailing dot. */
+  /** The `hostname` of `new URL()`, without brackets and without a trailing dot. */
   host: string;
   port: number;
   address: string;
 }
 
-/** All IPv6 addresses of the Internet (RFC 4291 2.4); the rest is not assigned. */
+/** All IPv6 addresses of the Internet (RFC 4291, 2.4). The others are not assigned. */
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
-/** Azure's metadata service, which hands out secrets: the only such address that looks public. */
+/** Azure's metadata service, which returns secrets. It is the only metadata service with a public address. */
 const AZURE_WIRE_SERVER = '168.63.129.16';
 const PORT_MAX = 65_535;
 const UNPRIVILEGED_PORT_MIN = 1_024;
@@ -39,16 +39,16 @@ function isSame(one: string, other: string): boolean {
   return ipaddr.process(one).toNormalizedString() === ipaddr.process(other).toNormalizedString();
 }
 
-/** Returns whether a port is that of http or https, or unprivileged: keeps requests from mail servers and the like. */
+/** Returns whether a port is that of http or https, or unprivileged. Others may belong to mail servers and the like. */
 export function isUsualPort(port: number): boolean {
   return port === 80 || port === 443 || port >= UNPRIVILEGED_PORT_MIN;
 }
 
 /** Targets that the operator allows even though they are private. */
 export interface AllowList {
-  /** Returns whether the operator named the host itself, at this port. */
+  /** Returns whether the list has the host itself, at this port. */
   names(host: string, port: number): boolean;
-  /** Returns whether the operator named the host, its address, or a network of it. */
+  /** Returns whether the list has the host, its address, or a network of the address. */
   allows(endpoint: Endpoint): boolean;
 }
 
@@ -56,11 +56,14 @@ interface Entry {
   /** In lower case; undefined for a network. */
   host: string | undefined;
   network: Network | undefined;
-  /** Undefined: all ports. */
+  /** Undefined for all ports. */
   port: number | undefined;
 }
 
-/** Reads entries like `10.1.0.0/16`, `10.1.2.3:8080`, `[fd00::1]:8080`, `verify.internal:8080`. Throws RangeError for others. */
+/**
+ * Parses entries like `10.1.0.0/16`, `10.1.2.3:8080`, `[fd00::1]:8080` and `verify.internal:8080`. Throws RangeError for
+ * others.
+ */
 export function parseAllowList(entries: readonly string[]): AllowList {
   const parsed = entries.map(parseEntry);
   const isPort = (entry: Entry, port: number) => entry.port === undefined || entry.port === port;
@@ -85,7 +88,7 @@ function parseEntry(text: string): Entry {
   if (!is_port || !URL.canParse(`http://${host}`)) throw new RangeError(text);
   const address = parseNetwork(bare);
   if (address) return { host: undefined, network: address, port: number };
-  // Targets go by the name that `new URL()` gives them, so a text that it reads differently (`10.1.2` is 10.1.0.2) is no name.
+  // Targets are compared by `new URL().hostname`, so a text that it changes (`10.1.2` becomes 10.1.0.2) is not a name.
   const is_name = /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(bare) && new URL(`http://${bare}`).hostname === bare;
   if (!is_name) throw new RangeError(text);
   return { host: bare, network: undefined, port: number };

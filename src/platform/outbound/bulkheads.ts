@@ -12,12 +12,12 @@ import {
 import { LRUCache } from 'lru-cache';
 import { type FailureKind, OutboundFailure } from './failure.ts';
 
-/** Requests that may be under way at one time; four times as many may wait for their turn. */
+/** Maximum numbers of concurrent requests. Four times as many may wait for their turn. */
 export interface BulkheadLimits {
   in_all: number;
-  /** Of one account, whatever its targets. */
+  /** For one account, whatever its targets. */
   of_account: number;
-  /** To one target of one account. */
+  /** For one target of one account. */
   to_target: number;
   /** How long a failing target gets no requests. */
   break_ms: number;
@@ -26,7 +26,7 @@ export interface BulkheadLimits {
 const LIMITS: BulkheadLimits = { in_all: 256, of_account: 64, to_target: 32, break_ms: 5_000 };
 const WAITING_FACTOR = 4;
 const REMEMBERED_MAX = 4_096;
-/** Breaks when more than half of at least eight requests within 10 s failed; then one request tries the target. */
+/** Breaks if more than half of at least eight requests within 10 s failed. After `break_ms`, one request tries again. */
 const BREAKER = { threshold: 0.5, duration: 10_000, minimumRps: 0.8 };
 /** The failures that are the target's fault. */
 const BLAMED: readonly FailureKind[] = ['unreachable', 'broken_answer', 'timeout'];
@@ -39,8 +39,8 @@ export interface Destination {
 }
 
 /**
- * Limits the requests under way, so that a slow target does not delay other targets or accounts, and sends none to a
- * target that fails. Each account has targets of its own, so that no account can break a target for another.
+ * Returns a function that limits concurrent requests, so that a slow target does not delay other targets or accounts, and
+ * sends none to a failing target for a while. Accounts do not share targets, so none can break a target for another.
  */
 export function createBulkheads(
   limits: BulkheadLimits = LIMITS,
@@ -63,7 +63,7 @@ export function createBulkheads(
     return wrap(breaker, openBulkhead(limits.to_target));
   }
 
-  /** Runs the work when it is its turn. Throws OutboundFailure `too_busy`, `resting`, and what the work throws. */
+  /** Runs the work when it is its turn. Throws OutboundFailure `too_busy` or `paused`, or an error of the work. */
   return async function pass<Result>(
     destination: Destination,
     work: () => Promise<Result>,
@@ -78,7 +78,7 @@ export function createBulkheads(
       if (error instanceof BulkheadRejectedError)
         throw new OutboundFailure('too_busy', 'too many requests wait', error);
       if (error instanceof BrokenCircuitError)
-        throw new OutboundFailure('resting', 'the target failed too often', error);
+        throw new OutboundFailure('paused', 'the target failed too often', error);
       throw error;
     }
   };

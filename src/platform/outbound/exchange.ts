@@ -19,7 +19,7 @@ export interface Exchange {
   body: string;
   /** With 0 the answer's body is not read. */
   answer_bytes_max: number;
-  /** In PEM; the system's if left out. */
+  /** In PEM. Default: those of the system. */
   certificate_authorities?: string | undefined;
   signal: AbortSignal;
 }
@@ -31,7 +31,7 @@ export interface OutboundAnswer {
 
 /**
  * Sends a POST on a new connection and returns its answer. Follows no redirect, decompresses nothing, and uses no resolver
- * and no proxy. Throws OutboundFailure; after the signal was aborted, any error.
+ * and no proxy. Throws OutboundFailure, or any error after the signal was aborted.
  */
 export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
   const { url, headers, body, addresses, signal } = wanted;
@@ -39,14 +39,14 @@ export async function exchange(wanted: Exchange): Promise<OutboundAnswer> {
   const host = toBareHost(url.hostname);
   const { promise, resolve, reject } = Promise.withResolvers<OutboundAnswer>();
   let is_answered = false;
-  // After the head of the answer, `readAnswer` reports failures.
+  // Once the headers of the answer have arrived, `readAnswer` reports failures.
   const fail = (kind: 'unreachable' | 'broken_answer', message: string, cause?: unknown) => {
     if (!is_answered) reject(new OutboundFailure(kind, message, cause));
   };
   const is_tls = url.protocol === 'https:';
   const request = (is_tls ? requestHttps : requestHttp)({
     method: 'POST',
-    // A reused connection would bypass the check of a later name.
+    // Connections are not reused, because a later request may have a name that resolves to a forbidden address.
     agent: false,
     host,
     port: portOf(url),

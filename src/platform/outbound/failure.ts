@@ -1,26 +1,26 @@
 /**
  * Why an outbound request got no answer.
  *
- * - `bad_request`: the request must not be sent (its address is not http or https or holds a password, or a header is invalid).
+ * - `bad_request`: the request is invalid (its address is not http or https or contains a password, or a header is invalid).
  * - `forbidden_address`: the target is, or resolves to, an address that is not on the Internet or is this machine's.
- * - `too_busy`: too many requests to the target, of the account, or in all are under way or wait.
- * - `resting`: the target failed too often and gets no requests for a few seconds.
- * - `unreachable`: the name has no address, the target does not answer, its certificate is not the name's, or the connection was lost.
+ * - `too_busy`: too many requests are under way or waiting, to the target, of the account or in all.
+ * - `paused`: the target failed too often and gets no requests for a few seconds.
+ * - `unreachable`: the name has no address, the target does not answer, its certificate is invalid, or the connection was lost.
  * - `broken_answer`: the answer is not HTTP, has too many headers, or is too long.
  * - `timeout`: the request took too long.
- * - `cancelled`: its caller has gone.
+ * - `cancelled`: its caller has disconnected.
  */
 export type FailureKind =
   | 'bad_request'
   | 'forbidden_address'
   | 'too_busy'
-  | 'resting'
+  | 'paused'
   | 'unreachable'
   | 'broken_answer'
   | 'timeout'
   | 'cancelled';
 
-/** An outbound request without an answer. Its message has nothing of the address, which may hold secrets. */
+/** An outbound request without an answer. The message does not contain the address, which may contain secrets. */
 export class OutboundFailure extends Error {
   readonly kind: FailureKind;
 

@@ -17,33 +17,33 @@ export type { Destination } from './bulkheads.ts';
 export type { OutboundAnswer } from './exchange.ts';
 export { type FailureKind, OutboundFailure } from './failure.ts';
 
-/** Share of a request's time: if its turn came later than that, a timeout is not the target's fault. */
+/** If the turn of a request comes after this share of its time, a timeout is not the target's fault. */
 const LATE_TURN = 0.5;
 
 export interface OutboundOptions {
-  /** Targets that may be private: networks (`10.1.0.0/16`), addresses and hosts, with a port or without. Throws RangeError. */
+  /** Private targets that are allowed: networks (`10.1.0.0/16`), addresses and hosts, with or without a port. */
   allowed_private: readonly string[];
-  /** Resolves a host name; by the operating system if left out. */
+  /** Resolves a host name. Default: the resolver of the operating system. */
   resolve?: (host: string) => Promise<string[]>;
-  /** Whether an address belongs to this machine; by the operating system if left out. */
+  /** Returns whether an address belongs to this machine. Default: asks the operating system. */
   isOwn?: (address: string) => boolean;
-  /** In PEM; the system's certificate authorities if left out. */
+  /** In PEM. Default: the certificate authorities of the system. */
   certificate_authorities?: string;
   bulkhead_limits?: BulkheadLimits;
   /** Called when a target failed too often and gets no requests for a while. */
-  onBreak?: (lane: Destination) => void;
+  onBreak?: (destination: Destination) => void;
 }
 
 export interface OutboundRequest {
-  /** Must not include headers of the connection, such as Host. No Content-Type is added. */
+  /** Without headers of the connection, such as Host. No Content-Type is added. */
   headers: Record<string, string>;
   body: string;
   /** For the whole request: waiting for a turn, resolving, connecting, TLS, and reading the answer. */
   timeout_ms: number;
-  /** A longer body is a broken answer. With 0 the body is not read, and `text` is empty. */
+  /** An answer with a longer body is broken. With 0 the body is not read, and `text` is empty. */
   answer_bytes_max: number;
   signal?: AbortSignal;
-  /** The address comes from the operator's own settings: it may be private. */
+  /** Set if the address comes from the operator's settings. Then it may be private. */
   trusts_target?: boolean;
   /** The account whose share of the connections the request uses. */
   account?: string;
@@ -52,9 +52,10 @@ export interface OutboundRequest {
 export type Outbound = ReturnType<typeof createOutbound>;
 
 /**
- * Sends requests to addresses that developers have chosen, possibly to reach what only this machine reaches, or to keep
- * it busy. Each request resolves its name anew; all addresses of the name must be on the Internet; the connection goes to
- * the checked addresses and is not reused; redirects are not followed and answers are not decompressed.
+ * Creates the sender of requests to addresses that developers have chosen, possibly to attack services that only this
+ * machine can reach, or to keep it busy. Each request resolves its name again, all addresses of the name must be on the
+ * Internet, and the connection goes to one of them and is not reused. Redirects are not followed, and answers are not
+ * decompressed. Throws RangeError for an invalid `allowed_private`.
  */
 export function createOutbound(options: OutboundOptions) {
   const { resolve = resolveBySystem, isOwn = isOwnAddress, certificate_authorities } = options;
@@ -73,10 +74,7 @@ export function createOutbound(options: OutboundOptions) {
     const addresses = isIP(host) === 0 ? await resolveName(host) : [host];
     const isAllowed = (address: string) => trusts_target || mayConnect({ host, port: portOf(url), address });
     if (!addresses.every(isAllowed)) {
-      throw new OutboundFailure(
-        'forbidden_address',
-        'the target is not on the Internet, or its port is not a usual one',
-      );
+      throw new OutboundFailure('forbidden_address', 'the target is not on the Internet, or its port is not allowed');
     }
     return addresses;
   }
@@ -90,7 +88,7 @@ export function createOutbound(options: OutboundOptions) {
   }
 
   return {
-    /** Sends a POST; the answer may have any status. Throws OutboundFailure, and nothing else, within the time. */
+    /** Sends a POST and returns its answer, of any status. Throws only OutboundFailure, within `timeout_ms`. */
     async post(address: string, request: OutboundRequest): Promise<OutboundAnswer> {
       const { trusts_target = false, account = '', timeout_ms } = request;
       const url = parseTarget(address);
@@ -101,7 +99,7 @@ export function createOutbound(options: OutboundOptions) {
       let turn_came = Number.POSITIVE_INFINITY;
       const late = performance.now() + timeout_ms * LATE_TURN;
       const giveUp = () => {
-        if (!deadline.signal.aborted) return new OutboundFailure('cancelled', 'the caller has gone');
+        if (!deadline.signal.aborted) return new OutboundFailure('cancelled', 'the caller has disconnected');
         if (turn_came > late) return new OutboundFailure('too_busy', 'the turn of the request did not come in time');
         return new OutboundFailure('timeout', `no answer within ${timeout_ms} ms`);
       };
@@ -130,7 +128,7 @@ export function createOutbound(options: OutboundOptions) {
   };
 }
 
-/** Returns what the work does, or throws the failure as soon as the signal is aborted. */
+/** Waits for the work. Throws the failure as soon as the signal is aborted. */
 async function orAborted<Result>(
   work: Promise<Result>,
   signal: AbortSignal,
@@ -155,7 +153,7 @@ function parseTarget(address: string): URL {
   return url;
 }
 
-/** Resolves by the machine's settings, without a thread that waits for a name server. */
+/** Resolves a name by the machine's settings. With c-ares no thread waits for a name server. */
 async function resolveBySystem(host: string): Promise<string[]> {
   return (await dns.lookup(host, { backend: 'c-ares' })).map(({ address }) => address);
 }

@@ -1,11 +1,12 @@
 import { isIP } from 'node:net';
 import { type AllowList, isPublicAddress, isUsualPort, portOf, toBareHost } from './addresses.ts';
 
-/** What is wrong with a target, by its text alone. */
+/** A problem of a target that its text alone shows. */
 export type TargetProblem = 'invalid' | 'invalid-scheme' | 'invalid-port' | 'no-host' | 'invalid-ip';
 
 /**
- * Checks a target without the network. Its name may resolve to anything later, so each request checks the addresses too.
+ * Returns the problem of a target, if any. Does not use the network: each request checks the addresses of the name, which
+ * may change at any time.
  */
 export function targetProblem(text: string, allowed: AllowList): TargetProblem | undefined {
   if (!URL.canParse(text)) return 'invalid';
@@ -21,7 +22,7 @@ export function targetProblem(text: string, allowed: AllowList): TargetProblem |
   return isUsualPort(port) ? undefined : 'invalid-port';
 }
 
-/** Headers that belong to the connection or say how to read the body: Muster sets them (RFC 9110 7.6.1, RFC 9112). */
+/** Headers that only Muster sets: those of the connection, and those that say how to read the body (RFC 9110, 7.6.1). */
 const OWN_HEADERS = new Set([
   'accept-encoding',
   'connection',
@@ -38,7 +39,7 @@ const OWN_HEADERS = new Set([
   'upgrade',
 ]);
 
-/** Returns whether only Muster itself may set the header. */
+/** Returns whether only Muster may set the header. */
 export function isOwnHeader(name: string): boolean {
   return OWN_HEADERS.has(name.toLowerCase());
 }

@@ -7,16 +7,16 @@ const LOOKUPS_WAITING_MAX = 64;
 /** Time limit for each name server, and the number of tries. */
 const TIMEOUT_MS = 1_500;
 const TRIES = 2;
-/** For the whole lookup. */
+/** Time limit for the whole lookup. */
 const DEADLINE_MS = 5_000;
 const RECORDS_MAX = 64;
-/** A resolver's codes for a name without such a record. */
+/** The resolver's codes for a name without TXT records. */
 const NONE = new Set(['ENOTFOUND', 'ENODATA']);
 
 /** Returns the texts of a name's TXT records; an empty list if there are none. */
 export type TxtLookup = (name: string) => Promise<string[]>;
 
-/** Creates a lookup by these name servers, `ADDRESS` or `ADDRESS:PORT`; by the machine's if none are given. */
+/** Creates a lookup by name servers (`ADDRESS` or `ADDRESS:PORT`), or by those of the machine if none are given. */
 export function createTxtLookup(servers: readonly string[]): TxtLookup {
   const lookups = bulkhead(LOOKUPS_AT_ONCE, LOOKUPS_WAITING_MAX);
 
@@ -35,7 +35,7 @@ export function createTxtLookup(servers: readonly string[]): TxtLookup {
     }
   }
 
-  /** Throws OutboundFailure `unreachable` and `too_busy`. */
+  /** Throws OutboundFailure `unreachable` or `too_busy`. */
   return async (name) => {
     try {
       return await lookups.execute(() => lookUp(name));

@@ -2,11 +2,10 @@ import type { WebSocketHandler } from 'bun';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import type { Addresses } from '../http/addresses.ts';
-import type { Upgrades, UpgradingServer } from '../http/app.ts';
+import { readBearer } from '../http/authentication.ts';
 import { noteEnd, noteSocket } from '../http/connections-in-use.ts';
-import { type Counting, nameWatcher } from '../http/counting.ts';
-import { readBearer } from '../http/pipeline.ts';
+import { callerKey, type RateLimiter } from '../http/rate-limits.ts';
+import type { Upgrades, UpgradingServer } from '../http/upgrades.ts';
 import { inOneMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { CallerSlots, readCallerKey } from '../watch/caller-slots.ts';
@@ -28,8 +27,7 @@ const UPGRADES = inOneMinute('sockets', 1_200, { by: 'address', counted: 'here' 
 export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependencies, 'origins'> {
   sites: SubscriptionAuthorizerDependencies['origins'];
   clock: Clock;
-  addresses: Addresses;
-  counting: Counting;
+  rate_limiter: RateLimiter;
   events: Events;
   public_url: string;
   sockets_max: number;
@@ -45,7 +43,7 @@ export interface Sockets extends Upgrades {
 
 /** The WebSocket channel at /watch (docs/watch.md). */
 export function createSockets(dependencies: SocketsDependencies): Sockets {
-  const { clock, addresses, counting, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
+  const { clock, rate_limiter, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
   const sessions = new Set<Session>();
   const slots = new CallerSlots(sockets_per_caller_max);
   /** A frame has to be published by the server through which a socket connected. */
@@ -65,7 +63,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   });
 
   function takeSlot(caller: Caller | undefined, address: string): () => void {
-    const key = readCallerKey(nameWatcher(caller, () => address));
+    const key = readCallerKey(callerKey(caller, { address }));
     if (!slots.take(key)) throw tooMany();
     return () => slots.free(key);
   }
@@ -84,15 +82,14 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   };
 
   return {
-    async upgrade(request, its_server, headers_of_answer) {
+    async upgrade(exchange, its_server) {
       servers.add(its_server);
+      const { request, address } = exchange;
       const { headers } = request;
       if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
       const offered = (headers.get('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim());
       if (!offered.includes(SUBPROTOCOL)) throw new ServiceError('WATCH_SUBPROTOCOL_REQUIRED', {});
-      const address = addresses.of(request, its_server);
-      const counted = { request, server: its_server, address: () => address, headers: headers_of_answer };
-      await counting.count(UPGRADES, undefined, counted);
+      await rate_limiter.count(UPGRADES, undefined, exchange);
       const token = tokenOf(headers, offered);
       const bearer = token === undefined ? undefined : await authorizer.read(token);
       if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});

@@ -1,9 +1,12 @@
 import { ServiceError } from '../errors.ts';
 import { toCallersError } from '../http/answers.ts';
+import { createOriginAuthenticator, type TokenlessOrigins } from '../http/authentication.ts';
+import { createAuthorizer, type Tenants } from '../http/authorization.ts';
 import type { Cors } from '../http/cors.ts';
-import { limitOf, nameCounted, nameWatcher } from '../http/counting.ts';
-import { createDoor, createRecognition, lookAt, type Tenants, type TokenlessOrigins } from '../http/pipeline.ts';
-import { createPathReader, isWatched, type Route } from '../http/route.ts';
+import { createPathReader } from '../http/path.ts';
+import { viewOf } from '../http/pipeline.ts';
+import { callerKey, limitFor, rateLimitKey } from '../http/rate-limits.ts';
+import { isWatched, type Route } from '../http/route.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
@@ -58,18 +61,20 @@ export type SubscriptionAuthorizer = ReturnType<typeof createSubscriptionAuthori
 /** Authorizes a subscription as the GET of its path: by the same routes, tokens, tenants, origins and limits. */
 export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorizerDependencies) {
   const { routes, tokens, tenants, origins, watch, cors, limits } = dependencies;
-  const recognise = createRecognition(origins);
-  const doors = routes
-    .filter(isWatched)
-    .map((route) => ({ route, readPath: createPathReader(route.path), door: createDoor(route, tenants) }));
+  const authenticateByOrigin = createOriginAuthenticator(origins);
+  const watched_routes = routes.filter(isWatched).map((route) => ({
+    route,
+    readPath: createPathReader(route.path),
+    authorizer: createAuthorizer(route, tenants),
+  }));
   const gets = routes.filter(({ method }) => method === 'GET').map(({ path }) => createPathReader(path));
 
   /** Finds the route of a path and reads the path's parameters. Throws API_NOT_FOUND or WATCH_NOT_WATCHABLE. */
-  function findDoor(path: string) {
+  function findRoute(path: string) {
     const parts = path.split('/');
-    for (const { route, door, readPath } of doors) {
-      const params = readPath(parts);
-      if (params) return { route, door, params };
+    for (const { route, readPath, authorizer } of watched_routes) {
+      const raw_params = readPath(parts);
+      if (raw_params) return { route, raw_params, authorizer };
     }
     const is_there = gets.some((readPath) => readPath(parts));
     throw new ServiceError(is_there ? 'WATCH_NOT_WATCHABLE' : 'API_NOT_FOUND', {});
@@ -119,28 +124,26 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
       const { caller: bearer, origin, address, path, watch_index } = request;
       const url = URL.parse(path, 'http://muster');
       if (url?.host !== 'muster') throw new ServiceError('API_NOT_FOUND', {});
-      const { route, door, params } = findDoor(url.pathname);
+      const { route, raw_params, authorizer } = findRoute(url.pathname);
+      cors.headersFor(origin, url.pathname);
       const headers = new Headers(origin === null ? {} : { origin });
-      cors.headersFor({ headers }, url.pathname);
-      const recognised = bearer || !route.is_tokenless ? undefined : await recognise(headers);
-      const caller = bearer ?? recognised?.caller;
+      const player = bearer || !route.is_tokenless ? undefined : await authenticateByOrigin(headers);
+      const caller = bearer ?? player?.caller;
       const index = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
-      const limit = limitOf(route, index !== undefined);
-      const counted = await limits.count(
-        limit,
-        nameCounted(limit, caller, () => address),
-      );
+      const limit = limitFor(route, index !== undefined);
+      const counted = await limits.count(limit, rateLimitKey(limit, caller, { address }));
       if (counted) assertWithin(counted);
       // The address is known already, so the caller is counted from its first subscription on.
-      const freeSlot = watch.takeSlot(readCallerKey(nameWatcher(caller, () => address)));
+      const freeSlot = watch.takeSlot(readCallerKey(callerKey(caller, { address })));
       let reauthorization: ReturnType<typeof reauthorizeOnChange> | undefined;
       try {
-        const asked = { caller: route.allow === 'anyone' ? undefined : caller, params, search: url.searchParams };
-        const { question, admission: authorization = recognised?.admission } = await door(asked);
+        const known_caller = route.allow === 'anyone' ? undefined : caller;
+        const input = await authorizer.authorize({ caller: known_caller, raw_params, search: url.searchParams });
+        const authorization = player?.authorization ?? (await authorizer.authorizationOf(input));
         // Subscribes before the last check, so that no change in between is missed.
         if (authorization) reauthorization = reauthorizeOnChange(authorization, listener);
         await authorization?.check();
-        const view = await lookAt(route, question);
+        const view = await viewOf(route, input);
         return {
           view,
           number: index,

@@ -14,7 +14,7 @@ interface Issued {
   issued_at?: number;
 }
 
-/** What a token of each kind says about its bearer. Read once for each request; use cases get this value. */
+/** The caller of a request, from its token. It is read once for each request and passed to use cases. */
 export type Caller =
   | { kind: 'identity'; identity_id: string }
   | { kind: 'public'; namespace_id: string }

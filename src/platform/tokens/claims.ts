@@ -11,8 +11,8 @@ export interface Claims {
 }
 
 /**
- * Encodes claims as the reference API does (field-behaviour 1.2 and 1.3): Claims {1 exp, 2 iat, 3 jti, 4 entitlements}.
- * An entitlement is a choice whose number is the kind of the token, so the kind is signed too.
+ * The kinds of callers, by their number in the protobuf message of the reference API (field-behaviour 1.2 and 1.3): Claims
+ * {1 exp, 2 iat, 3 jti, 4 entitlements}. An entitlement is a field with this number, so the kind is signed too.
  */
 const ENTITLEMENTS: Record<CallerKind, number> = {
   identity: 2,
@@ -35,7 +35,7 @@ export function encodeClaims({ expires_at, issued_at, token_id, caller }: Claims
   ]);
 }
 
-/** Decodes claims of {@link encodeClaims}. Undefined for anything else: other fields, other kinds, more than one kind. */
+/** Decodes claims that `encodeClaims` wrote. Returns undefined for other bytes, such as other fields or several kinds. */
 export function decodeClaims(bytes: Uint8Array): Claims | undefined {
   try {
     const claims = readMessage(bytes);
@@ -49,14 +49,13 @@ export function decodeClaims(bytes: Uint8Array): Claims | undefined {
       token_id: claims.uuid(3),
       caller: readCaller(kind, entitlement.message(number)),
     };
-    // Only the canonical encoding is accepted: no unknown, repeated or misplaced field.
+    // Accepts only the canonical encoding: no unknown, repeated or misplaced field.
     return Buffer.compare(encodeClaims(decoded), bytes) === 0 ? decoded : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Kinds by their numbers. */
 const KINDS = new Map(Object.entries(ENTITLEMENTS).map(([kind, number]) => [number, kind as CallerKind]));
 
 function callerFields(caller: Caller): Field[] {
@@ -115,7 +114,7 @@ function readCaller(kind: CallerKind, fields: MessageFields): Caller {
   }
 }
 
-/** Port {1 label, 2 target_port?, 3 protocol, 4 port_range?}. */
+/** Returns the fields of a port: {1 label, 2 target_port?, 3 protocol, 4 port_range?}. */
 function portFields({ label, port, protocol, port_range }: DevelopmentPort): Field[] {
   const fields: Field[] = [[1, label]];
   if (port !== undefined) fields.push([2, port]);

@@ -5,7 +5,7 @@ import type { Queries } from '../database/database.ts';
 import { assert } from '../errors.ts';
 import { type KeyPurpose, signingKeys } from './tables.ts';
 
-/** Returns the key of a purpose; creates it if there is none. Of several processes that create it at once, the first wins. */
+/** Returns the key of a purpose. Creates it if there is none; if several processes do so, all get the first one's. */
 export async function loadKey(queries: Queries, clock: Clock, purpose: KeyPurpose): Promise<JWK> {
   const read = () => queries.select().from(signingKeys).where(eq(signingKeys.purpose, purpose));
   const [existing] = await read();

@@ -1,7 +1,7 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { assert } from '../errors.ts';
 
-/** A UUID begins with the tag of field 1 and the length of its bytes. */
+/** An encoded UUID begins with the tag of field 1 and the length of its bytes. */
 const UUID_HEAD = [0x0a, 16] as const;
 const UUID_HEAD_HEX = Uint8Array.of(...UUID_HEAD).toHex();
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
@@ -34,7 +34,7 @@ function writeFields(writer: BinaryWriter, fields: Field[]): void {
   }
 }
 
-/** The fields of a message. Each getter throws when the field is missing or of another type. */
+/** The fields of a message. Each getter throws if the field is missing or has another type. */
 export class MessageFields {
   readonly #fields: ReadonlyMap<number, (number | Uint8Array)[]>;
 
@@ -79,7 +79,7 @@ export class MessageFields {
     return [...this.#fields.keys()];
   }
 
-  /** Returns the last value of a field, as protobuf does when it comes more than once. */
+  /** Returns the last value of a field, because in protobuf the last of several counts. */
   #last(number: number): number | Uint8Array | undefined {
     return this.#fields.get(number)?.at(-1);
   }

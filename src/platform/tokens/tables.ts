@@ -1,7 +1,7 @@
 import { jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import type { JWK } from 'jose';
 
-/** The key for `token` is a private key (Ed25519), the others are secrets (HMAC). */
+/** Purposes of keys. The key for `token` is a private key (Ed25519), the others are secrets (HMAC). */
 const PURPOSES = ['token', 'upload', 'captcha', 'refresh'] as const;
 export type KeyPurpose = (typeof PURPOSES)[number];
 

@@ -29,8 +29,8 @@ export const LIFETIMES_MS: Record<CallerKind, number> = {
 };
 
 /**
- * Kinds that are issued by the thousand and verified by this service only: signed with HMAC, which costs a tenth of EdDSA.
- * An HMAC is never accepted for other kinds.
+ * Kinds that are issued by the thousand and verified only by this service. They are signed with HMAC, which costs a tenth
+ * of EdDSA. An HMAC is not accepted for other kinds.
  */
 const QUICK_KINDS: readonly CallerKind[] = ['player'];
 const QUICK_KEY_PURPOSE = 'muster player tokens';
@@ -38,7 +38,7 @@ const BASE64URL = { alphabet: 'base64url', omitPadding: true } as const;
 const HEADER = { typ: 'JWT', alg: 'EdDSA' };
 const QUICK_HEADER = Buffer.from(JSON.stringify({ ...HEADER, alg: 'HS256' })).toString('base64url');
 
-/** The readable label in front of a token. It is not signed and decides nothing, but it must match the token's kind. */
+/** The readable label in front of a token. It is not signed, but it must match the token's kind. */
 export const LABELS: Record<CallerKind, string> = {
   identity: 'usr',
   public: 'pub',
@@ -55,7 +55,7 @@ export interface IssueOptions {
   /** Part of the label, such as the namespace's name id. */
   suffix?: string;
   lifetime_ms?: number;
-  /** For a token that is the same each time it is issued: its id, and the moment from which it is valid. */
+  /** The id and time of a token that was authorized earlier, or that must be the same each time it is issued. */
   made?: { token_id: string; at: Date };
 }
 
@@ -64,25 +64,25 @@ export interface Tokens {
   issue(caller: Caller, options?: IssueOptions): MaybePromise<string>;
   /** Returns the caller of a token. Throws TOKEN_INVALID, or CLAIMS_ENTITLEMENT_EXPIRED. */
   verify(token: string): Promise<Caller>;
-  /** Returns the caller of a recently verified token, without a promise; undefined for any other token, valid or not. */
+  /** Returns the caller of a recently verified token, without a promise. Returns undefined for other tokens, even valid ones. */
   recall(token: string): Caller | undefined;
   /** Like `verify`, but also returns when the token expires, in Unix milliseconds. */
   read(token: string): Promise<{ caller: Caller; expires_at: number }>;
-  /** Verifies a token in a request's body. Throws TOKEN_ERROR if it is invalid, or of none of these kinds. */
+  /** Verifies a token in the body of a request. Throws TOKEN_ERROR if it is invalid or of another kind. */
   verifyKind<Kind extends CallerKind>(token: string, kinds: readonly Kind[]): Promise<CallerOf<Kind>>;
 }
 
 /**
- * Creates tokens in the reference API's form (field-behaviour 1.2): `label.` and a JWS whose payload is a protobuf message,
- * signed with EdDSA; those of players with HS256, by a key derived from the same one (RFC 5869). Verified EdDSA tokens are
- * cached while they are in use, because a namespace's public token comes with every request.
+ * Creates the issuer of tokens. They have the form of the reference API (field-behaviour 1.2): a label, a dot, and a JWS
+ * whose payload is a protobuf message. They are signed with EdDSA, those of players with HS256 by a key derived from the
+ * same key (RFC 5869). Verified EdDSA tokens are cached, because a namespace's public token comes with every request.
  */
 export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   const { d: _private, ...public_part } = key;
   const signing_key = await importJWK(key, 'EdDSA');
   const verifying_key = await importJWK(public_part, 'EdDSA');
   const quick_hmac = new Bun.CryptoHasher('sha256', deriveQuickKey(key));
-  /** By the signed part of a token, so that a sender cannot add entries with made-up labels. */
+  /** Claims by the signed part of a token, so that a sender cannot add entries with made-up labels. */
   const verified = new LRUCache<string, Claims>({ max: VERIFIED_MAX });
 
   async function verifySlowly(parts: string[]): Promise<Uint8Array> {
@@ -94,7 +94,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     return payload;
   }
 
-  /** Returns the claims of a token that was verified before, with this label or another of its kind. */
+  /** Returns the claims of a token that was verified earlier, with this label or another one of its kind. */
   function recallClaims(token: string): Claims | undefined {
     const { label, jws } = splitLabel(token);
     const claims = verified.get(jws);
@@ -110,7 +110,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     const claims = withIssueTime(decodeClaims(payload));
     const is_ours = claims && (!is_quick || isOfKind(claims.caller, QUICK_KINDS)) && hasLabel(claims, label);
     if (!is_ours) throw new ServiceError('TOKEN_INVALID', {});
-    // A quick token is used a few times at most.
+    // A quick token is used only a few times.
     if (!is_quick) verified.set(jws, claims);
     return claims;
   }
@@ -154,7 +154,7 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   };
 }
 
-/** Derives the HMAC key: the same in all processes of a database, and renewed with the key that it is derived from. */
+/** Derives the HMAC key from the signing key, so that all processes on a database have the same one. */
 function deriveQuickKey({ d = '' }: JWK): Buffer {
   return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', QUICK_KEY_PURPOSE, 32));
 }
@@ -169,7 +169,7 @@ function quickSignatureOf(signed: string, hmac: Bun.CryptoHasher): string {
   return hmac.copy().update(signed).digest('base64url');
 }
 
-/** Returns the payload of a JWS with HS256. Its signature must equal the expected text, in every character. */
+/** Returns the payload of a JWS with HS256. The signature must equal the expected text in every character. */
 function verifyQuickly([header, payload = '', signature = '', ...more]: string[], hmac: Bun.CryptoHasher): Uint8Array {
   const given = Buffer.from(signature);
   const own = Buffer.from(quickSignatureOf(`${header}.${payload}`, hmac));
@@ -179,7 +179,7 @@ function verifyQuickly([header, payload = '', signature = '', ...more]: string[]
   return Uint8Array.fromBase64(payload, BASE64URL);
 }
 
-/** Returns whether the unused bits of the last character are zero: otherwise another text would have the same signature. */
+/** Returns whether a signature is in its only valid spelling. The last character has unused bits, which must be zero. */
 function isCanonical(signature: string): boolean {
   return Buffer.from(signature, 'base64url').toString('base64url') === signature;
 }

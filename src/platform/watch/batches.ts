@@ -3,11 +3,11 @@ import DataLoader from 'dataloader';
 const KEYS_MAX = 1_000;
 
 /**
- * Returns a function that reads one key together with all others of the same turn of the event loop, in which a change
- * wakes all that wait for it. A call never joins a read that has begun: its value includes what changed before the call.
+ * Returns a function that reads a key. All keys of one turn of the event loop are read together, because a change wakes
+ * all its watchers in one turn. A call never joins a read that has begun, so its value includes all earlier changes.
  *
- * `readMany` returns a value for each key, in their order; an error for a key that cannot be read. Keys of one turn that
- * have the same `nameOf` are read once; without it every key is read.
+ * `readMany` returns a value for each key, in their order, or an error for a key that cannot be read. Keys of one turn
+ * with the same `nameOf` are read once. Without `nameOf` each key is read.
  */
 export function createBatches<Key, Value>(
   readMany: (keys: Key[]) => Promise<(Value | Error)[]>,

@@ -16,7 +16,7 @@ interface Entry<Value> {
   unsubscribe(): void;
 }
 
-/** Caches values that seldom change, until their topic does. Lookups during a load share it; failed loads are not cached. */
+/** Caches values until their topic changes. Lookups during a load share it, and failed loads are not cached. */
 export function createWatchedCache<Key extends string, Value>(options: CacheOptions<Key, Value>) {
   const { feed, topic, load, entries_max } = options;
   const entries = new LRUCache<Key, Entry<Value>>({
@@ -56,7 +56,7 @@ export function createWatchedCache<Key extends string, Value>(options: CacheOpti
       );
       return loading;
     },
-    /** To be called after a change of our own: its caller may ask before the feed announces it. */
+    /** Call it after changing a value: the same client may read it again before the feed notifies of the change. */
     forget,
   };
 }

@@ -1,11 +1,11 @@
-/** The key under which a caller is counted; a function where finding it out costs something. */
+/** The key by which a caller is counted, or a function that returns it if that takes time. */
 export type CallerKey = string | (() => string);
 
 export function readCallerKey(key: CallerKey): string {
   return typeof key === 'function' ? key() : key;
 }
 
-/** Slots for sockets, polls or transfers, of which each caller may take so many. */
+/** Limits the sockets, polls or transfers of each caller. */
 export class CallerSlots {
   readonly #max: number;
   readonly #taken = new Map<string, number>();
@@ -14,7 +14,7 @@ export class CallerSlots {
     this.#max = max;
   }
 
-  /** Takes a slot. Returns false when the caller has none left. */
+  /** Takes a slot. Returns false if the caller has none left. */
   take(key: string): boolean {
     const taken = this.#taken.get(key) ?? 0;
     if (taken >= this.#max) return false;

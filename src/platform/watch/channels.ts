@@ -8,49 +8,49 @@ import { createStateChannel } from './state-channel.ts';
 import { createVersionReads } from './version-reads.ts';
 import type { View } from './views.ts';
 
-/** Channels without listeners that are kept: a poll comes back a moment after each answer. */
+/** Maximum number of channels to keep without listeners, because clients poll again right after each answer. */
 const IDLE_MAX = 2_000;
 
-/** What a view showed at some moment. */
+/** The content of a view at a moment. */
 export interface Snapshot {
   /** Its position in the order of changes. */
   number: number;
-  /** Of a log: the number of its first entry. */
+  /** For a log, the number of the first entry. */
   after: number | undefined;
   /** The body with its `watch`, as JSON. */
   text: string;
 }
 
-/** A view that is read once for all who watch it. */
+/** A view that is read once for all its watchers. */
 export interface Channel {
-  /** Returns what `since` would, where that is known without reading: null for nothing new; undefined to read first. */
+  /** Returns the result of `since` if it is known without reading: null if nothing is new. Undefined if it is not known. */
   peek(number: number): Snapshot | null | undefined;
-  /** Returns what came after `number`: the current state, or the log's next entries. Undefined when nothing has. */
+  /** Returns the changes after `number`: the current state, or the next entries of a log. Undefined if there are none. */
   since(number: number): Promise<Snapshot | undefined>;
-  /** Returns what to answer to a watcher that has seen `number`, even if nothing is new; `undefined` has seen nothing. */
+  /** Returns the answer to a watcher that has seen `number`, even if nothing is new. Undefined: it has seen nothing. */
   present(number: number | undefined): Promise<Snapshot>;
 }
 
-/** Is called when there may be something new. */
+/** A watcher of a channel, which is called when there may be a change. */
 export interface Listener {
   onChange(): void;
 }
 
-/** A channel together with what keeps it up to date. */
+/** A channel with the methods that keep it up to date. */
 export interface SharedChannel extends Channel {
-  /** Takes note of a topic's change; without a version, everything that is known may be outdated. */
+  /** Records the change of a topic. Without a version, all cached content may be outdated. */
   onChange(topic: string, version: number | undefined): void;
-  /** Reads what is new, for all listeners. Returns whether there may be more. */
+  /** Reads changes for all listeners. Returns whether there may be more. */
   refresh(): Promise<boolean>;
-  /** Drops what can be read again. */
+  /** Drops cached content, which can be read again. */
   evict(): void;
 }
 
 export interface Channels {
-  /** Notifies a listener of changes from now on. Returns the channel: listen first, then look. */
+  /** Notifies a listener of changes from now on. Returns the channel; read it after this call, so as not to miss a change. */
   listen(view: View, listener: Listener): Channel;
   leave(view: View, listener: Listener): void;
-  /** Reads the current snapshot, ignoring what is known: the caller may just have changed it. */
+  /** Reads the current snapshot without the cache, because the caller may just have changed the state. */
   present(view: View): Promise<Snapshot>;
   /** Returns the number of an index of this database; undefined for any other text. */
   readIndex(index: string | undefined): number | undefined;
@@ -112,7 +112,7 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
       entry.channel.evict();
       idle.set(name, entry);
     },
-    // Through a new channel, which knows nothing yet.
+    // Uses a new channel, which has cached nothing.
     present: (view) => tools.share(`now ${view.name}`, () => openChannel(view).present(undefined)),
     readIndex(index) {
       const [life, number = '', ...more] = index?.split('.') ?? [];
@@ -121,17 +121,17 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
   };
 }
 
-/** Reads what is new once for all listeners, then notifies them, until there is nothing more. */
+/** Reads changes once for all listeners and notifies them, until there are no more. */
 async function refreshAll(channel: SharedChannel, listeners: ReadonlySet<Listener>): Promise<void> {
   let has_more = true;
   while (has_more && listeners.size > 0) {
-    // After a failure each listener looks again by itself, and gets the failure then.
+    // After a failure each listener reads for itself, and gets the failure then.
     has_more = await channel.refresh().catch(() => false);
     for (const listener of [...listeners]) listener.onChange();
   }
 }
 
-/** What channels of both kinds work with. */
+/** The functions that channels of both kinds use. */
 export interface ChannelTools {
   readVersions: (names: string[]) => Promise<Map<string, number>>;
   share: <Value>(name: string, read: () => Promise<Value>) => Promise<Value>;

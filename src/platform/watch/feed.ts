@@ -1,7 +1,8 @@
 import type { Database } from '../database/database.ts';
 import type { Events } from '../events.ts';
 import { startLoop } from '../loop.ts';
-import { CHANGES_CHANNEL, readVersions } from './versions.ts';
+import { CHANGES_CHANNEL, readNotification } from './notifications.ts';
+import { readVersions } from './versions.ts';
 
 const RECHECK_EVERY_MS = 5_000;
 const TOPICS_PER_QUERY_MAX = 1_000;
@@ -9,13 +10,16 @@ const TOPICS_PER_QUERY_MAX = 1_000;
 /** Called when a topic has changed; the version is a hint and may be missing. */
 type OnChange = (version: number | undefined) => void;
 
-/** Notifies of changed topics, from all processes on the database. A hint, never data: it may be repeated, late or lost. */
+/**
+ * Notifies of changed topics, by all processes on the database. A notification is a hint and has no data: it may be
+ * repeated, late or lost.
+ */
 export interface Feed extends AsyncDisposable {
   /** Calls `onChange` at every change until the returned function is called. */
   subscribe(topic: string, onChange: OnChange): () => void;
   /**
-   * Notifies subscribers of versions that were read from the database, where they are new. A caller that goes on with
-   * these versions finds nothing outdated in any cache.
+   * Notifies subscribers of versions that the caller has read from the database, if they are new. So when the caller goes
+   * on, no cache has content that is older than these versions.
    */
   observe(versions: ReadonlyMap<string, number>): void;
 }
@@ -38,8 +42,8 @@ interface Subscription {
 }
 
 /**
- * Listens on one connection. Compares the versions of all subscribed topics with the known ones after the connection was
- * lost, and every so often in case a notification never came.
+ * Opens the feed, which listens on one connection. It reads the versions of all subscribed topics after the connection was
+ * lost, and every few seconds in case a notification was lost.
  */
 export async function openFeed(database: Database, events: Events, recheck_every_ms = RECHECK_EVERY_MS): Promise<Feed> {
   const subscriptions = new Map<string, Subscription>();
@@ -61,7 +65,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
       for (const [topic, version] of await readVersions(database.queries, batch)) {
         const known = subscriptions.get(topic)?.known_version;
         if (known === version) continue;
-        // A topic without a known version may have changed just before its subscriber came: notify, but do not count it.
+        // A topic without a known version may have changed just before it was subscribed, so this counts as no lost one.
         if (known !== undefined) missed += 1;
         notify(topic, version);
       }
@@ -80,8 +84,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
   await database.listen(
     CHANGES_CHANNEL,
     (payload) => {
-      const blank = payload.indexOf(' ');
-      notify(payload.slice(blank + 1), Number(payload.slice(0, blank)));
+      for (const { topic, version } of readNotification(payload)) notify(topic, version);
     },
     () => {
       if (has_connected) events.emit({ event: 'feed_reconnected' });

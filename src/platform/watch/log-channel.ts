@@ -2,15 +2,15 @@ import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
 import type { View } from './views.ts';
 
 /**
- * The channel of an append-only log. Its number is that of the next entry. No entry is left out or repeated: each answer
- * goes on where the one before ended.
+ * Creates the channel of an append-only log. Its number is that of the next entry. Each answer continues where the
+ * previous one ended, so no entry is missing or repeated.
  */
 export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapshot }: ChannelTools): SharedChannel {
-  /** The end of the log as far as it is known. Up-to-date watchers wait here. */
+  /** The latest known end of the log, where watchers that are up to date wait. */
   let end: number | undefined;
-  /** The last read of what comes after the end, which may still run. All watchers at the end share it until a change. */
+  /** The last read after the end, which may still be under way. All watchers at the end share it until a change. */
   let reading_on: Promise<Snapshot> | undefined;
-  /** The entries that were found last. */
+  /** The latest entries that were read. */
   let newest: Snapshot | undefined;
 
   const readLast = (): Promise<Snapshot> =>
@@ -55,7 +55,7 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
       const last = await readLast();
       // Other reads may have moved the end further meanwhile.
       if (end === undefined || last.number > end) moveEnd(last.number);
-      // The number is from before the database was restored, or made up.
+      // The number is from before the database was restored, or invented.
       if (end !== undefined && number > end) return last;
     }
     const snapshot = await (number === end ? readOnFromEnd(number) : readOn(number));

@@ -1,10 +1,10 @@
-/** Reads the value of a name, together with all other callers of the same turn of the event loop. */
+/** Reads a value by name. All callers of one turn of the event loop share the read. */
 export type SharedReads<Value> = (name: string, read: () => Promise<Value>) => Promise<Value>;
 
 /**
- * Lets all callers of the same name and turn share one read, because a change wakes all that wait for it. A call never
- * joins a read that has begun: its value includes what changed before the call. Unlike in a batch, each name has a read
- * of its own, so that a slow one delays no other.
+ * Returns a function by which all callers of one name in one turn share a read, because a change wakes all its watchers
+ * in one turn. A call never joins a read that has begun, so its value includes all earlier changes. Unlike in a batch, each
+ * name has its own read, so a slow one delays no other.
  */
 export function createSharedReads<Value>(): SharedReads<Value> {
   const wanted = new Map<string, Promise<Value>>();

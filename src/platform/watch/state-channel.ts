@@ -1,14 +1,14 @@
 import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
 import type { View } from './views.ts';
 
-/** The channel of a state, such as a lobby. Its number is the sum of its topics' versions, which only rise. */
+/** Creates the channel of a state, such as a lobby. Its number is the sum of its topics' versions, which only rise. */
 export function createStateChannel(
   view: View & { kind: 'state' },
   { readVersions, share, toSnapshot }: ChannelTools,
 ): SharedChannel {
-  /** The topics' versions as far as they are known, kept up to date by changes. */
+  /** The known versions of the topics. Notifications keep them up to date. */
   let versions: Map<string, number> | undefined;
-  /** For each read of versions that is under way, the changes meanwhile, which it may have missed. */
+  /** The changes during each read of versions that is under way, because the read may miss them. */
   const version_reads = new Set<Map<string, number>>();
   let newest: Snapshot | undefined;
   let reads_begun = 0;
@@ -29,7 +29,10 @@ export function createStateChannel(
 
   const knownNumber = async () => (versions ? sum(versions) : await readNumber());
 
-  /** Reads the number before the state: a state newer than its number costs one more read, the reverse hides a change. */
+  /**
+   * Reads the number before the state. A state that is newer than its number costs one more read; one that is older would
+   * hide a change.
+   */
   async function read(): Promise<Snapshot> {
     reads_begun += 1;
     const this_read = reads_begun;
@@ -57,7 +60,7 @@ export function createStateChannel(
     },
     async present(number) {
       const snapshot = await present();
-      // A state may be newer than its number, but a watcher must see the same state under the same number.
+      // A state may be newer than its number, but the same number must always show the same state.
       if (snapshot.number !== number || (await readNumber()) === number) return snapshot;
       return await present();
     },
@@ -72,7 +75,7 @@ export function createStateChannel(
       const known = versions?.get(topic) ?? 0;
       for (const changed of version_reads) changed.set(topic, Math.max(version ?? 0, changed.get(topic) ?? 0));
       if (version !== undefined && version >= known) versions?.set(topic, version);
-      // Versions never fall: either a known version is wrong, or the database was restored.
+      // Versions never fall, so a known version is wrong or the database was restored.
       else versions = undefined;
     },
     async refresh() {

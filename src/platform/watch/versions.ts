@@ -1,15 +1,16 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../database/database.ts';
 import { createStatement } from '../database/statement.ts';
+import { notify, notifyTogether } from './notifications.ts';
 import { epochs, topics } from './tables.ts';
 
-/** The channel on which PostgreSQL announces bumped versions; the payload is `<version> <topic>`. */
-export const CHANGES_CHANNEL = 'muster_changes';
+/** Minimum number of topics of a statement for which shared notifications are worth their cost. */
+const TOGETHER_MIN = 8;
 
 /**
- * Bumps the versions of topics and notifies of them when the transaction commits; a rollback notifies of nothing. Returns
- * the new versions. The rows stay locked until then: a transaction that touches must do so before it locks rows of its
- * own, so that two of them never wait for each other.
+ * Bumps the versions of topics, and notifies watchers when the transaction commits. Returns the new versions. The rows of
+ * the topics stay locked until then, so a transaction must call this before it locks other rows: otherwise two
+ * transactions could wait for each other.
  */
 export async function touch(tx: Tx, names: string[]): Promise<Map<string, number>> {
   const rows = await tx.execute<{ topic: string; version: string }>(sql`
@@ -17,7 +18,7 @@ export async function touch(tx: Tx, names: string[]): Promise<Map<string, number
   return new Map(rows.map(({ topic, version }) => [topic, Number(version)]));
 }
 
-/** Locks the rows of topics until the transaction ends, as {@link touch} does, without bumping them. */
+/** Locks the rows of topics until the transaction ends, like `touch`, but does not bump them. */
 export async function lockTopics(tx: Tx, names: string[]): Promise<void> {
   await tx.execute(sql`
     insert into ${topics} (topic, version)
@@ -26,50 +27,60 @@ export async function lockTopics(tx: Tx, names: string[]): Promise<void> {
 }
 
 /**
- * Returns the common table expression `bumped (topic, version)`, for statements that touch and do their work in one go.
- * The versions are bumped before the statement reads from it, and not at all if the statement never does.
+ * Returns the common table expression `bumped (topic, version)`, for a statement that bumps topics and does other work. The
+ * statement must read all of it; otherwise watchers are not notified.
  */
 export function bump(names: string[]): SQL {
-  return bumpAll(sql`${sql.param(inOrder(names))}`);
+  const distinct = inOrder(names);
+  const bumpEach = distinct.length < TOGETHER_MIN ? bumpSelected : bumpMany;
+  return bumpEach(sql`select name from unnest(${sql.param(distinct)}::text[]) as name`, 'bumped');
 }
 
-/** Returns the expression of {@link bump} for an array in SQL whose names are {@link inOrder}. */
-export function bumpAll(names: SQL): SQL {
-  return bumpSelected(sql`select name from unnest(${names}::text[]) as name`, 'bumped');
-}
-
-/** Sorts names and removes duplicates, so that two transactions with the same topics do not wait for each other. */
+/** Sorts names and removes duplicates. All statements lock topics in this order, so that none wait for each other. */
 export function inOrder(names: string[]): string[] {
   return [...new Set(names)].sort();
 }
 
 /**
- * Returns a common table expression `(topic, version)` that bumps the topics which a query selects. The query must give
+ * Returns a common table expression `(topic, version)` that bumps the topics that a query selects. The query must return
  * each topic once, in order.
  */
 export function bumpSelected(names: SQL, expression: string): SQL {
-  const new_versions = sql.identifier(`${expression}_versions`);
-  return sql`${new_versions} as (
-      insert into ${topics} (topic, version)
-      select name, 1 from (${names}) as named (name)
-      on conflict (topic) do update set version = ${topics}.version + 1
-      returning topic, version
-    ),
+  const versions = sql.identifier(`${expression}_versions`);
+  return sql`${versions} as (${bumpVersions(names)}),
     ${sql.identifier(expression)} as (
-      select topic, version, pg_notify(${CHANGES_CHANNEL}, version || ' ' || topic) from ${new_versions}
+      select topic, version, ${notify(sql`topic`, sql`version`)} from ${versions}
     )`;
 }
 
+/** Like `bumpSelected`, for queries that select many topics, which then share notifications. */
+export function bumpMany(names: SQL, expression: string): SQL {
+  const versions = sql.identifier(`${expression}_versions`);
+  return sql`${versions} as (${bumpVersions(names)}),
+    ${sql.identifier(expression)} as (
+      select topic, version from ${versions}
+      where (select count(*) from (${notifyTogether(sql`select topic, version from ${versions}`)}) as notified) > 0
+    )`;
+}
+
+function bumpVersions(names: SQL): SQL {
+  return sql`
+    insert into ${topics} (topic, version)
+    select name, 1 from (${names}) as named (name)
+    on conflict (topic) do update set version = ${topics}.version + 1
+    returning topic, version`;
+}
+
 /**
- * Deletes the rows of topics whose things are deleted in the same transaction, and notifies watchers, who then find nothing
- * there. Unlike {@link touch} it may come after the things are locked: no one else waits for these topics.
+ * Deletes the rows of topics whose objects are deleted in the same transaction, and notifies watchers. Unlike `touch`, it
+ * may be called after the objects are locked, because no other transaction waits for these topics.
  */
 export async function deleteTopics(tx: Tx, names: string[]): Promise<void> {
   await tx.execute(sql`
-    with forgotten as (
+    with deleted as (
       delete from ${topics} where topic = any(${sql.param(names)}::text[]) returning topic
     )
-    select pg_notify(${CHANGES_CHANNEL}, '0 ' || topic) from forgotten`);
+    ${notifyTogether(sql`select topic, 0 from deleted`)}`);
 }
 
 const VERSIONS = createStatement<{ names: string[] }>(
@@ -84,7 +95,7 @@ export async function readVersions(queries: Queries, names: string[]): Promise<M
   return versions;
 }
 
-/** Returns the name of this database's life. The first call creates it. */
+/** Returns the epoch of this database. The first call creates it. */
 export async function readEpoch(queries: Queries): Promise<string> {
   const fresh = crypto.randomUUID().slice(0, 8);
   const [row] = await queries

@@ -1,51 +1,51 @@
 import { createBatches } from './batches.ts';
 
 /**
- * A state whose changes can be waited for. All callers with the same key, as JSON, share one read: whatever makes a
- * difference to the answer, such as who the caller is, belongs in the key.
+ * A state whose changes can be watched. All callers with the same key (as JSON) share one read, so everything that the
+ * state depends on, such as the caller, must be in the key.
  */
 export interface Watchable<Key, State> {
-  /** Where changes of the state are announced. */
+  /** Returns the topics that changes of the state bump. */
   topics(key: Key): string[];
   read(key: Key): Promise<State>;
-  /** Reads the states of many keys in their order; an error for a state that cannot be read. Optional. */
+  /** Reads the states of many keys, in their order, with an error for each that cannot be read. */
   readMany?(keys: Key[]): Promise<(State | Error)[]>;
 }
 
-/** Some entries of an append-only log, and the number of the entry that comes next. */
+/** Some entries of an append-only log, and the number of the next entry. */
 export interface LogPage<Content> {
   content: Content;
   next: number;
 }
 
-/** A log of numbered entries, to which entries are only ever appended. */
+/** A log of numbered entries, which never change. */
 export interface AppendOnlyLog<Key, Content> {
   topics(key: Key): string[];
-  /** Reads the newest entries, as many as fit into an answer. */
+  /** Reads the latest entries, as many as fit into an answer. */
   last(key: Key): Promise<LogPage<Content>>;
-  /** Reads the entries from a number on, as many as fit into an answer; `next` is that number when there are none yet. */
+  /** Reads the entries from a number on, as many as fit into an answer. If there are none, `next` is that number. */
   from(key: Key, number: number): Promise<LogPage<Content>>;
 }
 
-/** What one GET answers, ready to be read again and again. Views of one name have the same content. */
+/** The answer of a GET, which can be read repeatedly. Views with the same name have the same content. */
 export type View<Body extends object = object> = { name: string; topics: string[] } & (
   | { kind: 'state'; read(): Promise<Body> }
   | { kind: 'log'; last(): Promise<LogPage<Body>>; from(number: number): Promise<LogPage<Body>> }
 );
 
 const numbers = new WeakMap<object, number>();
-let numbered = 0;
+let next_number = 0;
 
-/** Two watchables may have equal keys, so the name begins with the watchable's number. */
+/** Returns the name of a view. It begins with a number of the watchable, because two watchables may have equal keys. */
 function nameOf(watchable: object, key: unknown): string {
-  const number = numbers.get(watchable) ?? numbered++;
+  const number = numbers.get(watchable) ?? next_number++;
   numbers.set(watchable, number);
   return `${number} ${JSON.stringify(key)}`;
 }
 
 const batches = new WeakMap<object, (key: never) => Promise<unknown>>();
 
-/** Reads one state, together with the others that are asked for in the same turn where the watchable can batch. */
+/** Reads a state. If the watchable can batch, reads it together with the others of the same turn. */
 function readState<Key, State>(watchable: Watchable<Key, State>, key: Key): Promise<State> {
   if (!watchable.readMany) return watchable.read(key);
   const batch = batches.get(watchable) ?? createBatches(watchable.readMany.bind(watchable));
@@ -55,8 +55,8 @@ function readState<Key, State>(watchable: Watchable<Key, State>, key: Key): Prom
 }
 
 /**
- * Returns the view of a state: the body of an answer without its `watch`. `toBody` uses the state alone, because all
- * callers with the same key share the body.
+ * Returns the view of a state: the body of an answer without its `watch`. `toBody` must depend only on the state, because
+ * all callers with the same key share the body.
  */
 export function watchState<Key, State, Body extends object>(
   watchable: Watchable<Key, State>,
@@ -71,7 +71,7 @@ export function watchState<Key, State, Body extends object>(
   };
 }
 
-/** Returns the view of an append-only log. Each body has the entries since the body before. */
+/** Returns the view of an append-only log. Each body has the entries since the previous one. */
 export function watchLog<Key, Content, Body extends object>(
   log: AppendOnlyLog<Key, Content>,
   key: Key,

@@ -1,21 +1,18 @@
 import { Timeouts } from '../timeouts.ts';
 
 /**
- * Waits for changes until its timeout, or until its signal is aborted. Ten thousand wait at one time, so a waiter is a
- * single object that is itself the listener of both.
+ * Waits for changes until its timeout, or until its signal is aborted. It is one object that listens to both, because ten
+ * thousand may exist at a time.
  */
 export class Waiter implements EventListenerObject {
   is_over: boolean;
-  /** Milliseconds of `performance.now()`. */
-  readonly deadline: number;
   readonly #signal: AbortSignal;
   #has_changed = false;
   #wake: (() => void) | undefined;
 
-  constructor(signal: AbortSignal, timeout_ms: number) {
+  constructor(signal: AbortSignal) {
     this.#signal = signal;
     this.is_over = signal.aborted;
-    this.deadline = performance.now() + timeout_ms;
     signal.addEventListener('abort', this);
   }
 
@@ -57,11 +54,11 @@ export class Waiters {
   #is_released = false;
 
   constructor(timeout_ms: number) {
-    this.#timeouts = new Timeouts(timeout_ms);
+    this.#timeouts = new Timeouts(timeout_ms, (waiter) => waiter.finish());
   }
 
   add(signal: AbortSignal): Waiter {
-    const waiter = new Waiter(signal, this.#timeouts.timeout_ms);
+    const waiter = new Waiter(signal);
     if (this.#is_released) waiter.finish();
     this.#timeouts.add(waiter);
     return waiter;

@@ -12,22 +12,22 @@ const RETRY_AFTER_MS = 1_000;
 export interface WatchLimits {
   /** How long a poll waits for a change. */
   watch_hold_ms: number;
-  /** Polls and subscriptions of sockets that may wait at one time. */
+  /** Maximum number of waiting polls and subscriptions. */
   watchers_max: number;
   watchers_per_caller_max: number;
 }
 
 interface Waiting {
-  /** Ends the wait: the client has gone, or the service stops. */
+  /** Ends the wait when the client disconnects or the service stops. */
   signal: AbortSignal;
   caller_key: CallerKey;
 }
 
-/** Whether a caller may still see what it watches. */
+/** Checks whether a caller may still see the view that it watches. */
 export interface Authorization {
-  /** Where changes that may revoke it are announced. */
+  /** The topics of changes that may revoke the authorization. */
   topics: readonly string[];
-  /** Throws when it is revoked. */
+  /** Throws if the authorization is revoked. */
   check(): Promise<void>;
 }
 
@@ -36,14 +36,14 @@ export interface Watch {
   /** Returns the number of an index; undefined for an index of another database, or any other text. */
   readIndex: Channels['readIndex'];
   /**
-   * Returns the current body, as JSON; or, with the number of an earlier answer (`readIndex`), the body after the next
-   * change. After the hold time it returns the current body again, or no entries in case of a log.
+   * Returns the current body as JSON. With the number of an earlier answer (`readIndex`), waits for the next change. After
+   * the hold time, returns the current body again, or no entries for a log.
    */
   answer(
     view: View,
     waiting: Waiting & { number: number | undefined; authorization?: Authorization | undefined },
   ): Promise<string>;
-  /** Calls `look` now and after each change of the topics until it returns something; undefined after the timeout. */
+  /** Calls `look` now and after each change of the topics, until it returns a value. Returns undefined after the timeout. */
   until<Found>(
     topics: string | readonly string[],
     look: () => Promise<Found | undefined>,
@@ -51,7 +51,7 @@ export interface Watch {
   ): Promise<Found | undefined>;
   /** Takes one of the caller's slots. Returns the function that frees it. Throws TOO_MANY_WATCHERS. */
   takeSlot(caller_key: CallerKey): () => void;
-  /** Answers all polls, now and from now on: the service stops. */
+  /** Answers all polls at once, from now on. Called when the service stops. */
   release(): void;
   subscribe: Feed['subscribe'];
 }
@@ -64,11 +64,11 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
 
   const waiters = new Waiters(watch_hold_ms);
 
-  /** Takes a slot. Returns the key to free it by; undefined where the caller is not counted. */
+  /** Takes a slot. Returns the key to free it by; undefined if the caller is not counted. */
   function takeSlot(caller_key: CallerKey): string | undefined {
     if (slots_taken >= watchers_max) throw tooMany();
     slots_taken += 1;
-    // While more than half of all slots are free, no caller can keep another one out.
+    // Counts no callers while more than half of all slots are free, because no caller can use up the others' slots.
     if (typeof caller_key === 'function' && slots_taken * 2 <= watchers_max) return undefined;
     const key = readCallerKey(caller_key);
     if (slots.take(key)) return key;
@@ -108,7 +108,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     }
   }
 
-  /** Notes whether an authorization may have been revoked since. */
+  /** Watches for changes that may revoke an authorization. */
   function watchAuthorization({ topics }: Authorization) {
     let has_changed = false;
     const unsubscribe = subscribeAll(feed, topics, () => {
@@ -130,7 +130,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
     async until(topics, look, { signal, caller_key, timeout_ms }) {
       const key = takeSlot(caller_key);
-      const waiter = new Waiter(signal, timeout_ms);
+      const waiter = new Waiter(signal);
       const timer = setTimeout(() => waiter.finish(), timeout_ms);
       // Subscribes before the first look, so that no change in between is missed.
       const unsubscribe = subscribeAll(feed, [topics].flat(), () => waiter.onChange());

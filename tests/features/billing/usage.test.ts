@@ -5,7 +5,7 @@ import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 
-/** Burns three tenths of a second in a child, then is quiet. */
+/** Uses three tenths of a second of processor time in a child, then sleeps. */
 const BUSY_MS = 300;
 const BUSY_SOURCE = `
 if (process.argv[2] === 'burn') {
@@ -26,7 +26,7 @@ afterAll(() => opened[Symbol.asyncDispose]());
 const usage = (query = '', token = opened.administrator_token) =>
   opened.api.get(`/cloud/groups/${game.group_id}/billing/usage${query}`, token);
 
-test('is for members, and for a window of time', async () => {
+test('usage: only members may read it, for a window of time', async () => {
   const { token } = await makeGuest(opened.api, game);
   expect(await usage('', token)).toMatchObject({ status: 404, body: { code: 'GROUP_NOT_FOUND' } });
   const refused = await opened.api.get(
@@ -41,11 +41,14 @@ test('is for members, and for a window of time', async () => {
   });
 });
 
-test("is the processor time of a server's whole tree, by game and region", async () => {
+test("usage: it is the processor time of a server's whole tree, by game and region", async () => {
   const body = { game_modes: ['default'] };
   await opened.api.ok('POST', '/matchmaker/lobbies/find', { token: game.public_token, body });
   const read = async (): Promise<number> => (await usage()).body.games[0].regions[0]?.uptime ?? 0;
-  const used = await waitFor(async () => ((await read()) >= BUSY_MS ? await read() : undefined), 'the work to be read');
+  const used = await waitFor(
+    async () => ((await read()) >= BUSY_MS ? await read() : undefined),
+    'the whole work to be metered',
+  );
   expect(used).toBeLessThan(100 * BUSY_MS);
   const { games } = (await usage()).body;
   expect(games).toEqual([
@@ -56,7 +59,7 @@ test("is the processor time of a server's whole tree, by game and region", async
   ]);
 });
 
-test('usage: a window has the share of what lies in it, to the millisecond, wherever the steps of ten minutes begin', async () => {
+test('usage: a window has its exact share of each ten-minute step', async () => {
   const [server] = await listServers(opened, game);
   const { started_at } = server;
   const read = async (start: number, end: number): Promise<number> => {
@@ -64,16 +67,16 @@ test('usage: a window has the share of what lies in it, to the millisecond, wher
     return games[0].regions[0]?.uptime ?? 0;
   };
   const now = opened.clock.now().getTime();
-  // The last reading may come while the test looks, so what is compared is asked for anew until nothing moves.
+  // The last reading may be stored during the test, so the values are read again until they agree.
   await waitFor(async () => {
     const whole = await read(started_at, now);
     const middle = started_at + Math.floor((now - started_at) / 2);
     const [first, second] = [await read(started_at, middle), await read(middle, now)];
     const is_split = Math.abs(first + second - whole) <= 1;
     return whole >= BUSY_MS && is_split && (await read(started_at, now)) === whole;
-  }, 'both halves to be the whole');
+  }, 'both halves to add up to the whole');
   expect(await read(0, started_at)).toBe(0);
   expect(await read(now + 600_000, now + 1_200_000)).toBe(0);
-  // One core burns a millisecond in a millisecond; the machine has a few.
+  // One core uses at most a millisecond in a millisecond, and the machine has a few.
   expect(await read(started_at + 100, started_at + 101)).toBeLessThan(50);
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 
-describe('the page of the demo', () => {
+describe('the demo page', () => {
   let muster: TestService;
   beforeAll(async () => {
     muster = await openTestService({ MUSTER_DEMO: 'on' });
@@ -17,7 +17,7 @@ describe('the page of the demo', () => {
     expect(setup.game_id).toBe(muster.service.bootstrap_result.demo?.game_id);
   });
 
-  test('has a script that stands beside it, and watches what its token may watch', async () => {
+  test('has its script in a file, and watches what its token may watch', async () => {
     const { body: page } = await muster.api.get('/demo');
     const [, script] = /import \{ connect \} from '([^']+)'/.exec(page) ?? [];
     const { status, headers, body } = await muster.api.get(String(script));
@@ -28,7 +28,7 @@ describe('the page of the demo', () => {
     expect(await muster.api.ok('GET', String(path), { token })).toMatchObject({ lobbies: [], watch: {} });
   });
 
-  test('may load nothing from elsewhere, connects to lobbies only, and stands in no frame', async () => {
+  test('loads nothing from elsewhere, connects to lobbies only, and cannot be framed', async () => {
     const { status, headers } = await muster.api.get('/demo');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -42,12 +42,12 @@ describe('the page of the demo', () => {
     expect(policy.join()).not.toMatch(/https?:|\*/);
   });
 
-  test('is there to be read only', async () => {
+  test('supports GET only', async () => {
     expect(outcomeOf(await muster.api.post('/demo', undefined))).toBe('400 API_METHOD_NOT_ALLOWED');
   });
 });
 
-test('there is no page where there is no demo', async () => {
+test('demo page: without the demo there is no page', async () => {
   await using muster = await openTestService({ MUSTER_DEMO: 'off' });
   expect(outcomeOf(await muster.api.get('/demo'))).toBe('404 API_NOT_FOUND');
 });

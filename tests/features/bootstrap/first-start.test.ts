@@ -10,12 +10,12 @@ import { openTestService, type TestService } from '../../support/service.ts';
 const DAY_MS = 24 * 3_600_000;
 const WITH_DEMO = { MUSTER_DEMO: 'on' };
 
-/** A start on a database, as another machine or a later one makes it. */
+/** Starts a service on a database, as a later start or another machine does. */
 const start = (database_address: DatabaseAddress, settings: Record<string, string> = WITH_DEMO) =>
   openTestService(settings, { beside: { database_address, clock: createMovedClock() } });
 
-/** Everything that was made, by where it is kept. */
-async function census(address: DatabaseAddress): Promise<Record<string, unknown>> {
+/** Counts everything that a first start creates. */
+async function countCreated(address: DatabaseAddress): Promise<Record<string, unknown>> {
   await using database = openDatabase(address, 1);
   const [row = {}] = await database.queries.execute(sql`
     select (select count(*)::int from identities) as identities, (select count(*)::int from groups) as groups,
@@ -25,7 +25,7 @@ async function census(address: DatabaseAddress): Promise<Record<string, unknown>
   return { ...row };
 }
 
-const NOTHING_BUT_PEOPLE = {
+const ONLY_ADMINISTRATOR = {
   identities: 1,
   groups: 1,
   group_members: 1,
@@ -34,9 +34,9 @@ const NOTHING_BUT_PEOPLE = {
   namespaces: 0,
   builds: 0,
 };
-const ALL = { ...NOTHING_BUT_PEOPLE, games: 1, versions: 2, namespaces: 2, builds: 1 };
+const ALL = { ...ONLY_ADMINISTRATOR, games: 1, versions: 2, namespaces: 2, builds: 1 };
 
-/** The demo game as its developer sees it. */
+/** Reads the demo game as its developer does. */
 async function readDemo({ api, administrator_token: token }: TestService) {
   const { games } = await api.ok('GET', '/cloud/games', { token });
   return (await api.ok('GET', `/cloud/games/${games[0].game_id}`, { token })).game;
@@ -49,7 +49,7 @@ describe('the first start', () => {
   }, 90_000);
   afterAll(() => muster[Symbol.asyncDispose]());
 
-  test('makes an administrator, who owns a group', async () => {
+  test('creates an administrator who owns a group', async () => {
     const { api, administrator_token: token } = muster;
     expect(muster.service.bootstrap_result.is_first_start).toBe(true);
     const { identity } = await api.ok('GET', '/identity/identities/self/profile', { token });
@@ -60,7 +60,7 @@ describe('the first start', () => {
     ]);
   });
 
-  test('makes the demo as its developer would: a version that runs an uploaded build, both namespaces on it', async () => {
+  test('creates the demo as a developer would: a version with an uploaded build, deployed to both namespaces', async () => {
     const { api, administrator_token: token } = muster;
     const demo = await readDemo(muster);
     expect(demo).toMatchObject({ name_id: 'demo', display_name: 'Demo' });
@@ -76,12 +76,12 @@ describe('the first start', () => {
     const path = `/cloud/games/${demo.game_id}/versions`;
     const { version } = await api.ok('GET', `${path}/${room.version_id}`, { token });
     expect(version.config.matchmaker.docker.image_id).toBe(builds[0].build_id);
-    // By the rules for everybody's versions: the same could be made again under another name.
+    // The demo's version keeps the rules of all versions: it may be created again under another name.
     const body = { display_name: 'Again', config: version.config };
     expect(await api.ok('POST', `${path}/validate`, { token, body })).toEqual({ errors: [] });
   });
 
-  test("leaves the administrator's token in a file for nobody else, good for a year", async () => {
+  test("writes the administrator's token to a file that only its owner can read, valid for a year", async () => {
     const { api, service, clock } = muster;
     const { administrator_token_file } = service;
     expect((await stat(administrator_token_file)).mode & 0o777).toBe(0o600);
@@ -95,11 +95,11 @@ describe('the first start', () => {
   });
 });
 
-describe('another start', () => {
-  test('makes nothing twice, and gives another token beside the old one', async () => {
+describe('a later start', () => {
+  test('creates nothing twice, and issues another token beside the old one', async () => {
     await using database = await openTestDatabase();
     await using first = await start(database.address);
-    expect(await census(database.address)).toEqual(ALL);
+    expect(await countCreated(database.address)).toEqual(ALL);
     const demo = await readDemo(first);
     await using second = await start(database.address);
     expect(second.service.bootstrap_result).toEqual({
@@ -107,39 +107,39 @@ describe('another start', () => {
       administrator_token: expect.any(String),
       demo: first.service.bootstrap_result.demo,
     });
-    expect(await census(database.address)).toEqual(ALL);
+    expect(await countCreated(database.address)).toEqual(ALL);
     expect(await readDemo(second)).toEqual(demo);
     for (const token of [first.administrator_token, second.administrator_token]) {
       expect((await second.api.get('/cloud/games', token)).status).toBe(200);
     }
   });
 
-  test('at the same moment, by several, on a database with nothing in it, makes everything once', async () => {
+  test('concurrent with others, on an empty database, creates everything once', async () => {
     await using database = await openExternalDatabase();
     const address = { url: database.url };
     const services = await Promise.all(Array.from({ length: 4 }, () => start(address)));
     await using opened = new AsyncDisposableStack();
     for (const service of services) opened.use(service);
-    expect(await census(address)).toEqual(ALL);
+    expect(await countCreated(address)).toEqual(ALL);
     const beginnings = services.map(({ service }) => service.bootstrap_result);
     expect(beginnings.filter(({ is_first_start }) => is_first_start)).toHaveLength(1);
     expect(new Set(beginnings.map(({ demo }) => demo?.game_id)).size).toBe(1);
   }, 90_000);
 
-  test('without the demo makes none, and with it makes it later', async () => {
+  test('creates no demo without the setting, and creates it later with the setting', async () => {
     await using database = await openTestDatabase();
     await using without = await start(database.address, { MUSTER_DEMO: 'off' });
     expect(without.service.bootstrap_result.demo).toBeUndefined();
-    expect(await census(database.address)).toEqual(NOTHING_BUT_PEOPLE);
+    expect(await countCreated(database.address)).toEqual(ONLY_ADMINISTRATOR);
     await using with_demo = await start(database.address);
     expect(with_demo.service.bootstrap_result).toMatchObject({
       is_first_start: false,
       demo: { game_id: expect.any(String) },
     });
-    expect(await census(database.address)).toEqual(ALL);
+    expect(await countCreated(database.address)).toEqual(ALL);
   });
 
-  test('leaves alone what somebody has moved, also back to where it began', async () => {
+  test('leaves a namespace on the version to which a developer moved it', async () => {
     await using database = await openTestDatabase();
     await using first = await start(database.address);
     const { api, administrator_token: token } = first;
@@ -153,7 +153,7 @@ describe('another start', () => {
   });
 });
 
-test('a first start that fails at any step is completed by the next', async () => {
+test('first start: a failure at any step is completed by the next start', async () => {
   await using database = await openTestDatabase();
   const STEPS = [
     'insert on groups',
@@ -171,15 +171,15 @@ test('a first start that fails at any step is completed by the next', async () =
     expect(`${failure} ${failure.cause}`).toContain('cut short');
   }
   await using muster = await start(database.address);
-  // One more build: of the start that ended between the build and the version that was to run it.
-  expect(await census(database.address)).toEqual({ ...ALL, builds: 2 });
+  // One build is left of the start that failed after the build and before its version.
+  expect(await countCreated(database.address)).toEqual({ ...ALL, builds: 2 });
   const demo = await readDemo(muster);
   expect(demo.namespaces.map((one: { version_id: string }) => one.version_id)).toEqual(
     Array(2).fill(demo.versions[1].version_id),
   );
 }, 90_000);
 
-/** Lets every such step fail until it is disposed of. */
+/** Makes this step fail until it is disposed of. */
 async function breakDatabase(address: DatabaseAddress, step: string): Promise<AsyncDisposable> {
   const run = async (statement: string) => {
     await using database = openDatabase(address, 1);

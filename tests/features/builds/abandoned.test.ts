@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 const folder = (name: string) => join(muster.config.data_directory, 'builds', name);
 
-/** Cleans up as the service does every ten minutes, until something is true. */
+/** Runs the cleaning step of every ten minutes until a condition is true. */
 async function cleanUp(isDone: () => boolean): Promise<void> {
   await using database = openDatabase(muster.database_address, 2);
   const { clock, config } = muster;
@@ -40,18 +40,18 @@ async function cleanUp(isDone: () => boolean): Promise<void> {
   createBuilds({ database, clock, uploads, directory: folder('.'), kinds: [] });
   const stop = new AbortController();
   const cleaning = uploads.startCleaning(stop.signal);
-  await waitFor(isDone, 'what is abandoned to be removed');
+  await waitFor(isDone, 'the abandoned files to be removed');
   stop.abort();
   await cleaning.stopped;
   expect(events.filter(({ event }) => event !== 'upload_abandoned')).toEqual([]);
 }
 
-test('builds: an incomplete one is removed completely after a day, at any stage', async () => {
+test('builds: an incomplete one is removed after a day, whatever its progress', async () => {
   const content = new Uint8Array(await packTar([{ name: 'server', content: '#!/bin/sh\n', mode: 0o755 }]));
   const complete = await sendArchive(muster, game, content);
   expect(outcomeOf(await complete.complete())).toBe('200');
   const abandoned = await sendArchive(muster, game, content);
-  // Unpacked, and not noted as complete: the database went away.
+  // Unpacked but not recorded as complete, as after a lost database.
   await mkdir(folder(`${abandoned.build_id}/maps`), { recursive: true });
   muster.clock.advance(DAY_MS + 1);
   const young = await sendArchive(muster, game, content);
@@ -59,7 +59,7 @@ test('builds: an incomplete one is removed completely after a day, at any stage'
   await cleanUp(() => !existsSync(folder(abandoned.build_id)));
   await waitFor(
     async () => (await buildsOf(muster, game).get(abandoned.build_id)).status === 404,
-    'it to be forgotten',
+    'the upload to be removed',
   );
   expect(outcomeOf(await abandoned.complete())).toBe('404 BUILDS_BUILD_NOT_FOUND');
   expect(existsSync(folder(complete.build_id))).toBe(true);

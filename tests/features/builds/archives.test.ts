@@ -24,23 +24,23 @@ const isComplete = async (build_id: string): Promise<boolean> => {
 const deliver = async (content: Uint8Array, command?: string[]) =>
   await sendArchive(muster, game, new Uint8Array(content), command);
 
-describe('an archive that is refused leaves nothing, and its build is not complete:', () => {
+describe('a refused archive leaves nothing, and its build is not complete:', () => {
   const CASES: [what: string, archive: Buffer, error: string][] = [
-    ['one that holds nothing', TAR_END, 'it is empty, or not a tar'],
-    ['one of no bytes', Buffer.alloc(0), 'it is empty, or not a tar'],
+    ['an empty archive', TAR_END, 'it is empty, or not a tar'],
+    ['an empty file', Buffer.alloc(0), 'it is empty, or not a tar'],
     ['a script', Buffer.from('#!/bin/sh\n'), 'it is not a tar, or is damaged'],
     [
-      'a way out',
+      'a file outside',
       Buffer.concat([rawEntry({ name: '../escaped', content: 'x' }), TAR_END]),
       '"../escaped" is not a plain path inside the archive',
     ],
     [
-      'a link to what is ours, and a way through it',
+      'a link to files of the service, and a file through it',
       Buffer.concat([rawEntry({ name: 'objects', type: '2', linkname: '../../objects' }), TAR_END]),
       '"objects" is a link to "../../objects"; pack the file itself (tar --dereference)',
     ],
     [
-      'a bomb',
+      'a decompression bomb',
       Buffer.concat([
         gzipSync(rawEntry({ name: 'zeros', size: 2 ** 30 })),
         ...Array<Buffer>(6).fill(gzipSync(Buffer.alloc(2 ** 24))),
@@ -60,7 +60,7 @@ describe('an archive that is refused leaves nothing, and its build is not comple
     expect(existsSync(join(muster.config.data_directory, 'escaped'))).toBe(false);
   });
 
-  test('another may be sent in its place', async () => {
+  test('archives: a refused one may be replaced by another upload', async () => {
     const damaged = await packTar([SERVER, SERVER]);
     const whole = Buffer.concat([await packTar([SERVER]), TAR_END]);
     expect(whole.length).toBe(damaged.length);
@@ -76,7 +76,7 @@ describe('an archive that is refused leaves nothing, and its build is not comple
   });
 });
 
-describe("an archive's command", () => {
+describe('archives: the command', () => {
   const tree: TarEntry[] = [
     SERVER,
     { name: 'bin/', type: 'directory', mode: 0o755 },
@@ -107,14 +107,14 @@ describe("an archive's command", () => {
   });
 
   const TAKEN = ['./server', 'bin/tool', './bin/tool', './/bin/./tool', 'sh', 'tool', '/bin/sh', '/nowhere'];
-  test.each(TAKEN)('%s is taken', async (command) => {
+  test.each(TAKEN)('%s is accepted', async (command) => {
     const { complete } = await deliver(await packTar(tree), [command]);
     expect(outcomeOf(await complete())).toBe('200');
   });
 });
 
-describe('an archive that is taken', () => {
-  test.each(Object.entries(PACKINGS))('as %s lies there whole, once, for others to read', async (_, compress) => {
+describe('a complete archive', () => {
+  test.each(Object.entries(PACKINGS))('is unpacked once and whole, as %s, readable for others', async (_, compress) => {
     const tar = await packTar([SERVER, { name: 'maps/desert', content: 'sand' }]);
     const { build_id, complete } = await deliver(compress(tar));
     expect(outcomeOf(await complete())).toBe('200');
@@ -130,7 +130,7 @@ describe('an archive that is taken', () => {
     expect(readdirSync(directory()).filter((name) => name.endsWith('unfinished'))).toEqual([]);
   });
 
-  test('is unpacked by one of many that complete it at once', async () => {
+  test('is unpacked by one of several concurrent completions', async () => {
     const { build_id, complete } = await deliver(
       await packTar([SERVER, ...Array.from({ length: 50 }, (_, n) => ({ name: `maps/${n}`, content: `${n}` }))]),
     );
@@ -141,7 +141,7 @@ describe('an archive that is taken', () => {
     expect(readdirSync(directory()).filter((name) => name.startsWith(build_id))).toEqual([build_id]);
   });
 
-  test('of one environment is not a build of another', async () => {
+  test('of one environment does not exist in another', async () => {
     const { build_id, complete } = await deliver(await packTar([SERVER]));
     const staging = buildsOf(muster, game, { environment_id: game.staging_id });
     expect(outcomeOf(await staging.complete(build_id))).toBe('404 BUILDS_BUILD_NOT_FOUND');

@@ -17,7 +17,7 @@ beforeAll(async () => {
 const serverSaying = async (text: string) =>
   new Uint8Array(await packTar([{ name: 'server', content: `#!/bin/sh\necho ${text}\n`, mode: 0o755 }]));
 
-/** Runs work while PostgreSQL refuses to note that a build is complete. */
+/** Runs work while PostgreSQL refuses to mark a build as complete. */
 async function whileCommitsFail(build_id: string, work: () => Promise<void>): Promise<void> {
   const execute = (text: string) => muster.database.queries.execute(sql.raw(text));
   await execute(`create function refuse() returns trigger language plpgsql as
@@ -43,6 +43,6 @@ test('builds: after a failed completion and a second upload, the last file runs'
   const { body } = await servers.create(await servers.bodyOf(build_id));
   await endOf(muster, body.server.id);
   expect(await servers.linesOf(body.server.id)).toEqual(['two']);
-  // Nothing is left of the first.
+  // Nothing of the first file is left.
   expect(readdirSync(join(muster.config.data_directory, 'builds', build_id))).toHaveLength(1);
 });

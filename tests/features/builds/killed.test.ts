@@ -33,7 +33,7 @@ describe('the service is killed while it unpacks a build', () => {
       .filter((name) => name.endsWith('.unfinished'))
       .map((name) => join(builds(), name));
 
-  test('the next start unpacks it whole, leaves nothing of the half, and runs it', async () => {
+  test('the next start removes what was half unpacked, unpacks the whole build, and runs it', async () => {
     const files = Array.from({ length: FILES }, (_, n) => ({ name: `map-${n}`, content: `${n}` }));
     const server = { name: 'server', content: '#!/bin/sh\nset -- map-*; echo $#; exec sleep 600\n', mode: 0o755 };
     const content = await packTar([server, ...files]);
@@ -52,12 +52,12 @@ describe('the service is killed while it unpacks a build', () => {
     const { body } = await servers.create(await servers.bodyOf(build_id));
     const half = await waitFor(
       () => halves().find((path) => readdirSync(path).length > 20),
-      'some of it to be unpacked',
+      'the first files to be unpacked',
     );
     await program.stop('SIGKILL');
     expect(readdirSync(half).length).toBeLessThan(FILES);
     expect(existsSync(place)).toBe(false);
-    // Of another build, that nobody wants any more.
+    // Half of another build, which is never run.
     mkdirSync(join(builds(), `${crypto.randomUUID()}.${crypto.randomUUID()}.unfinished`));
 
     program = await home.start();

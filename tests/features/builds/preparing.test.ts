@@ -10,10 +10,10 @@ beforeAll(async () => {
 });
 
 const ARCHIVE = { ...SCRIPT, kind: 'archive', command: ['./server'] };
-const UNNAMED_KIND = { kind: undefined };
-const of = (path: string) => ({ image_file: { path, content_length: 1 } });
+const NO_KIND = { kind: undefined };
+const withFile = (path: string) => ({ image_file: { path, content_length: 1 } });
 
-/** What both ways to announce a build say of one; they must not differ. */
+/** Prepares a build in both APIs, which must agree. */
 async function prepare({ name, ...members }: Partial<typeof ARCHIVE> & object) {
   const token = game.cloud_token;
   const here = await buildsOf(muster, game).prepare({ name, ...members });
@@ -45,41 +45,45 @@ describe('a build is refused, and not listed,', () => {
   const OUTSIDE = INVALID('its command is outside the archive; start a program inside it');
 
   const CASES: [what: string, body: object, refusal: object][] = [
-    ['of a container', { ...SCRIPT, kind: 'docker_image' }, NOT_AVAILABLE('docker_image')],
-    ['of a bundle', { ...SCRIPT, kind: 'oci_bundle', compression: 'lz4' }, NOT_AVAILABLE('oci_bundle')],
+    ['for a container image', { ...SCRIPT, kind: 'docker_image' }, NOT_AVAILABLE('docker_image')],
+    ['for an OCI bundle', { ...SCRIPT, kind: 'oci_bundle', compression: 'lz4' }, NOT_AVAILABLE('oci_bundle')],
     [
-      'of no kind, with an image tag, which is a container',
-      { ...SCRIPT, ...UNNAMED_KIND, ...of('image.tar'), image_tag: 'a:b' },
+      'without a kind, with an image tag, which means a container',
+      { ...SCRIPT, ...NO_KIND, ...withFile('image.tar'), image_tag: 'a:b' },
       NOT_AVAILABLE('docker_image'),
     ],
     [
-      'of no kind, by the name of an archive, without a command',
-      { ...SCRIPT, ...UNNAMED_KIND, ...of('server.tar.gz') },
+      'without a kind, with the file name of an archive, without a command',
+      { ...SCRIPT, ...NO_KIND, ...withFile('server.tar.gz') },
       NO_COMMAND,
     ],
-    ['of no kind, by a name that tells none', { ...SCRIPT, ...UNNAMED_KIND, ...of('server') }, UNKNOWN_KIND],
-    ['of a kind that does not exist', { ...SCRIPT, kind: 'wasm' }, BAD_BODY],
-    ['of a kind that every object has', { ...SCRIPT, kind: 'constructor' }, BAD_BODY],
-    ['of a compression that does not exist', { ...SCRIPT, compression: 'rar' }, BAD_BODY],
+    [
+      'without a kind, with a file name that implies none',
+      { ...SCRIPT, ...NO_KIND, ...withFile('server') },
+      UNKNOWN_KIND,
+    ],
+    ['with an unknown kind', { ...SCRIPT, kind: 'wasm' }, BAD_BODY],
+    ['with a kind that is a property of every object', { ...SCRIPT, kind: 'constructor' }, BAD_BODY],
+    ['with an unknown compression', { ...SCRIPT, compression: 'rar' }, BAD_BODY],
     ['without a file', { name: 'Build', kind: 'javascript' }, BAD_BODY],
-    ['of a script without a language', { ...SCRIPT, ...of('server') }, NO_SCRIPT],
-    ['of a script in another language', { ...SCRIPT, ...of('server.py') }, NO_SCRIPT],
-    ['of a script that only begins like one', { ...SCRIPT, ...of('server.js.txt') }, NO_SCRIPT],
-    ['of an archive without a command', { ...ARCHIVE, command: undefined }, NO_COMMAND],
+    ['for a script without an extension', { ...SCRIPT, ...withFile('server') }, NO_SCRIPT],
+    ['for a script in another language', { ...SCRIPT, ...withFile('server.py') }, NO_SCRIPT],
+    ['for a script whose extension only begins like one', { ...SCRIPT, ...withFile('server.js.txt') }, NO_SCRIPT],
+    ['for an archive without a command', { ...ARCHIVE, command: undefined }, NO_COMMAND],
     ['with an empty command', { ...ARCHIVE, command: [] }, BAD_BODY],
-    ['with a command that is a text', { ...ARCHIVE, command: './server' }, BAD_BODY],
-    ['with an empty word in its command', { ...ARCHIVE, command: ['./server', ''] }, BAD_BODY],
+    ['with a command that is a string', { ...ARCHIVE, command: './server' }, BAD_BODY],
+    ['with an empty argument in its command', { ...ARCHIVE, command: ['./server', ''] }, BAD_BODY],
     ['with the character zero in its command', { ...ARCHIVE, command: ['./a\0b'] }, BAD_BODY],
-    ['with a word of 513 letters', { ...ARCHIVE, command: ['x'.repeat(513)] }, BAD_BODY],
-    ['with 65 words', { ...ARCHIVE, command: Array(65).fill('x') }, BAD_BODY],
-    ['with a command outside', { ...ARCHIVE, command: ['../server'] }, OUTSIDE],
-    ['with a command outside on a detour', { ...ARCHIVE, command: ['./bin/../../server'] }, OUTSIDE],
+    ['with an argument of 513 characters', { ...ARCHIVE, command: ['x'.repeat(513)] }, BAD_BODY],
+    ['with 65 arguments', { ...ARCHIVE, command: Array(65).fill('x') }, BAD_BODY],
+    ['with a command outside the archive', { ...ARCHIVE, command: ['../server'] }, OUTSIDE],
+    ['with a command that leads outside indirectly', { ...ARCHIVE, command: ['./bin/../../server'] }, OUTSIDE],
     ['without a name', { ...SCRIPT, name: undefined }, BAD_BODY],
     ['with an empty name', { ...SCRIPT, name: '' }, UNNAMED('too-short')],
     ['with a name of 129 bytes', { ...SCRIPT, name: `${'ä'.repeat(64)}x` }, UNNAMED('too-long')],
     ['with a name of two lines', { ...SCRIPT, name: 'a\nb' }, UNNAMED('invalid')],
-    ['with a name that turns the text around', { ...SCRIPT, name: 'a\u202eb' }, UNNAMED('invalid')],
-    ['with a name of blanks', { ...SCRIPT, name: ' ' }, UNNAMED('invalid')],
+    ['with a name that reverses the direction of the text', { ...SCRIPT, name: 'a\u202eb' }, UNNAMED('invalid')],
+    ['with a name of spaces', { ...SCRIPT, name: ' ' }, UNNAMED('invalid')],
   ];
   for (const [what, body, refusal] of CASES) {
     test(what, async () => {
@@ -92,28 +96,28 @@ describe('a build is refused, and not listed,', () => {
   }
 });
 
-describe('a build is announced', () => {
+describe('a build is prepared', () => {
   const CASES: [what: string, body: object][] = [
     ...['js', 'mjs', 'cjs', 'ts', 'mts', 'cts'].map((ending): [string, object] => [
       `of a script that ends in .${ending}`,
-      { ...SCRIPT, ...of(`server.${ending}`) },
+      { ...SCRIPT, ...withFile(`server.${ending}`) },
     ]),
-    ['of no kind, by the name of a script', { ...SCRIPT, ...UNNAMED_KIND, ...of('server.ts') }],
+    ['without a kind, with the file name of a script', { ...SCRIPT, ...NO_KIND, ...withFile('server.ts') }],
     ...['tar', 'tar.gz', 'tar.zst', 'tgz'].map((ending): [string, object] => [
       `of no kind, by the name of an archive that ends in .${ending}`,
-      { ...ARCHIVE, ...UNNAMED_KIND, ...of(`server.${ending}`) },
+      { ...ARCHIVE, ...NO_KIND, ...withFile(`server.${ending}`) },
     ]),
     ['with a name of 128 bytes', { ...SCRIPT, name: 'ä'.repeat(64) }],
-    ['with a command of the machine', { ...ARCHIVE, command: ['python3', 'server.py'] }],
-    ['with a command at a place of the machine', { ...ARCHIVE, command: ['/usr/bin/env', 'python3'] }],
-    ['with 64 words of 512 letters', { ...ARCHIVE, command: Array(64).fill('x'.repeat(512)) }],
-    ['with what the field says of containers', { ...SCRIPT, image_tag: 'server:1', compression: 'lz4' }],
+    ["with a command from the machine's PATH", { ...ARCHIVE, command: ['python3', 'server.py'] }],
+    ['with an absolute path on the machine as its command', { ...ARCHIVE, command: ['/usr/bin/env', 'python3'] }],
+    ['with 64 arguments of 512 characters', { ...ARCHIVE, command: Array(64).fill('x'.repeat(512)) }],
+    ["with the reference API's members for containers", { ...SCRIPT, image_tag: 'server:1', compression: 'lz4' }],
   ];
   test.each(CASES)('%s', async (_, body) => {
     expect(outcomeOf(await prepare(body))).toBe('200');
   });
 
-  test('with one request to send it by, or a list of them where parts are wanted', async () => {
+  test('with one upload request, or with a list of them for parts', async () => {
     const url = expect.stringMatching(/^http:.*\/uploads\/.*&length=1&.*&signature=/);
     const request = { path: 'server.js', url, byte_offset: 0, content_length: 1 };
     const builds = buildsOf(muster, game);

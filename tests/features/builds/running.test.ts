@@ -19,18 +19,18 @@ const TIMEOUT_MS = 30_000;
 const script = (text: string): TarEntry => ({ name: 'server', content: `#!/bin/sh\n${text}\n`, mode: 0o755 });
 const place = (build_id: string) => placeOfBuild(muster, build_id);
 
-/** Starts a server of a build. Gives its id. */
+/** Starts a server of a build, and returns its id. */
 async function start(build_id: string, runtime: object = {}): Promise<string> {
   const answer = await servers.create(await servers.bodyOf(build_id, { runtime }));
   expect(outcomeOf(answer)).toBe('200');
   return answer.body.server.id;
 }
 
-/** How a server ended, and what it wrote. */
+/** Runs a server of a build, and returns how it ended and what it printed. */
 async function run(build_id: string, runtime: object = {}) {
   const server_id = await start(build_id, runtime);
   const end = await endOf(muster, server_id);
-  if (end.event !== 'server_ended') throw new Error('it is told otherwise how a server ends');
+  if (end.event !== 'server_ended') throw new Error('the log has the end of the server');
   const [lines, errors] = [await servers.linesOf(server_id), await servers.linesOf(server_id, 'std_err')];
   const { exit_code, exit_signal, failure } = end;
   return { exit_code, exit_signal, failure, lines, errors };
@@ -39,7 +39,7 @@ async function run(build_id: string, runtime: object = {}) {
 const archive = async (entries: TarEntry[], command: string[]): Promise<string> =>
   await uploadBuild(muster.api, game, { kind: 'archive', path: 'a.tar', content: await packTar(entries), command });
 
-describe('a build is not run', () => {
+describe('a build cannot be run', () => {
   test('before it is complete', async () => {
     const { path } = serversOf(muster, game);
     const builds = path.replace('/servers', '/builds');
@@ -51,16 +51,16 @@ describe('a build is not run', () => {
   });
 
   test('by another game', async () => {
-    const stranger = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
+    const other = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
     const build_id = await uploadScript(muster.api, game, '');
-    const answer = await stranger.create(await stranger.bodyOf(build_id));
+    const answer = await other.create(await other.bodyOf(build_id));
     expect(outcomeOf(answer)).toBe('404 BUILDS_BUILD_NOT_FOUND');
   });
 });
 
 describe('an archive is run', () => {
   test(
-    'in its directory, by its command and what the server adds to it',
+    "in its directory, by its command and the server's own arguments",
     async () => {
       const text = 'pwd; echo "$0 $*"; cat maps/desert; exit 3';
       const build_id = await archive(
@@ -77,7 +77,7 @@ describe('an archive is run', () => {
   );
 
   test(
-    'whatever its program is: one of the machine, for one',
+    'with any executable, also a compiled program',
     async () => {
       const program = readFileSync('/bin/true');
       const build_id = await archive([{ name: 'bin/game', content: program, mode: 0o755 }], ['bin/game']);
@@ -87,7 +87,7 @@ describe('an archive is run', () => {
   );
 
   test(
-    'and says in its log why it did not begin',
+    'and its log says why it could not start',
     async () => {
       const build_id = await archive([script('exit 0')], ['no-such-program']);
       const { exit_code, errors } = await run(build_id);
@@ -100,7 +100,7 @@ describe('an archive is run', () => {
 
 describe('javascript is run', () => {
   test(
-    'by the executable, typed or not, whatever its file was called',
+    "by the service's executable, with types or without, whatever the file name",
     async () => {
       const typed = 'const where: string = process.cwd();\nconsole.log(where);\nprocess.exit(4 as number);';
       const build_id = await uploadScript(muster.api, game, typed);
@@ -116,10 +116,10 @@ describe('javascript is run', () => {
   );
 });
 
-// Who starts Muster as himself runs game servers as himself.
-describe.skipIf(process.getuid?.() !== 0)('a server, as another user,', () => {
+// A user who is not root runs game servers as that user.
+describe.skipIf(process.getuid?.() !== 0)('a server that runs as another user', () => {
   test(
-    'reads its build and cannot change it',
+    'can read its build and not change it',
     async () => {
       const text = `
       try() { if "$@" 2>/dev/null; then echo "$1 did"; else echo "$1 did not"; fi; }
@@ -140,7 +140,7 @@ describe.skipIf(process.getuid?.() !== 0)('a server, as another user,', () => {
 });
 
 test(
-  'a build that a machine does not have is unpacked there once, however many servers begin at once',
+  'builds: a machine without the files unpacks them once for any number of concurrent servers',
   async () => {
     const files = Array.from({ length: 100 }, (_, n) => ({ name: `maps/${n}`, content: `${n}` }));
     const build_id = await archive([script('set -- maps/*; echo $#'), ...files], ['./server']);

@@ -20,22 +20,22 @@ describe('tags are refused, and nothing is changed,', () => {
   const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`a${n}`, 'x']));
   const MISSING = 'BUILDS_TAGS_MISSING_EXCLUSIVE_KEY';
   const CASES: [what: string, body: object, code: string][] = [
-    ['that are none', {}, 'API_BAD_BODY'],
+    ['that are no object', {}, 'API_BAD_BODY'],
     ['that are a list', { tags: ['a'] }, 'API_BAD_BODY'],
-    ['with a value that is no text', { tags: { a: 1 } }, 'API_BAD_BODY'],
-    ['when an exclusive one is null', { tags: { a: null }, exclusive_tags: ['a'] }, 'BUILDS_TAGS_NULL_EXCLUSIVE_KEY'],
+    ['with a value that is no string', { tags: { a: 1 } }, 'API_BAD_BODY'],
+    ['with an exclusive tag of null', { tags: { a: null }, exclusive_tags: ['a'] }, 'BUILDS_TAGS_NULL_EXCLUSIVE_KEY'],
     ['with an empty value', { tags: { a: '' } }, 'API_BAD_BODY'],
-    ['with a value of 1025 letters', { tags: { a: 'x'.repeat(1_025) } }, 'API_BAD_BODY'],
-    ['without a name', { tags: { '': 'a' } }, 'API_BAD_BODY'],
-    ['with a name of 33 letters', { tags: { ['x'.repeat(33)]: 'a' } }, 'API_BAD_BODY'],
+    ['with a value of 1025 characters', { tags: { a: 'x'.repeat(1_025) } }, 'API_BAD_BODY'],
+    ['with an empty name', { tags: { '': 'a' } }, 'API_BAD_BODY'],
+    ['with a name of 33 characters', { tags: { ['x'.repeat(33)]: 'a' } }, 'API_BAD_BODY'],
     ['with the character zero', { tags: { a: 'a\0' } }, 'API_BAD_BODY'],
-    ['of which there are nine', { tags: many(9) }, 'API_BAD_BODY'],
-    ['of which it would have nine', { tags: { ...many(7), mine: 'no' } }, 'BUILDS_TOO_MANY_TAGS'],
-    ['when nine are to be exclusive', { tags: many(8), exclusive_tags: Array(9).fill('a1') }, 'API_BAD_BODY'],
-    ['when an exclusive one is not among them', { tags: { a: 'b' }, exclusive_tags: ['b'] }, MISSING],
-    ['when an exclusive one is among those it had', { tags: { a: 'b' }, exclusive_tags: ['mine'] }, MISSING],
-    ['when an exclusive one is what all objects have', { tags: { a: 'b' }, exclusive_tags: ['toString'] }, MISSING],
-    ['when an exclusive one is where objects come from', { tags: { a: 'b' }, exclusive_tags: ['__proto__'] }, MISSING],
+    ['if there are nine', { tags: many(9) }, 'API_BAD_BODY'],
+    ['if the build would have nine', { tags: { ...many(7), mine: 'no' } }, 'BUILDS_TOO_MANY_TAGS'],
+    ['if nine names are exclusive', { tags: many(8), exclusive_tags: Array(9).fill('a1') }, 'API_BAD_BODY'],
+    ['if an exclusive name is not among them', { tags: { a: 'b' }, exclusive_tags: ['b'] }, MISSING],
+    ['if an exclusive name is among the earlier tags only', { tags: { a: 'b' }, exclusive_tags: ['mine'] }, MISSING],
+    ['if an exclusive name is a property of every object', { tags: { a: 'b' }, exclusive_tags: ['toString'] }, MISSING],
+    ['if an exclusive name is __proto__', { tags: { a: 'b' }, exclusive_tags: ['__proto__'] }, MISSING],
   ];
   test.each(CASES)('%s', async (_, body, code) => {
     const [id, other] = [await builds.make(), await builds.make()];
@@ -44,7 +44,7 @@ describe('tags are refused, and nothing is changed,', () => {
     for (const build_id of [id, other]) expect(await tagsOf(build_id)).toEqual({ mine: 'yes', a: 'b' });
   });
 
-  test('of a build that is not there: those that have them keep them', async () => {
+  test('of a missing build: exclusive tags stay where they are', async () => {
     const id = await builds.make();
     await builds.setTags(id, CURRENT);
     const staging = buildsOf(muster, game, { environment_id: game.staging_id });
@@ -55,13 +55,13 @@ describe('tags are refused, and nothing is changed,', () => {
   });
 });
 
-test('tags of a wrong type: the answer names the types that are right', async () => {
+test('tags: a wrong type is refused with the types that are allowed', async () => {
   const { body } = await builds.setTags(await builds.make(), { tags: { a: 1 } });
   expect(body.message).toContain('"tags.a": expected string or null');
 });
 
 describe('tags', () => {
-  test('can be removed where a build has more than it may', async () => {
+  test('can be removed from a build that has more than the limit', async () => {
     const id = await builds.make();
     const tags = Object.fromEntries(Array.from({ length: 10 }, (_, number) => [`old${number}`, 'x']));
     await muster.database.queries.execute(
@@ -71,7 +71,7 @@ describe('tags', () => {
     expect(Object.keys(await tagsOf(id))).toHaveLength(9);
   });
 
-  test('that are null are removed; the others stay', async () => {
+  test('of null are removed, and the others stay', async () => {
     const id = await builds.make();
     await builds.setTags(id, { tags: { os: 'linux', arch: 'arm', mood: 'calm' } });
     const answer = await builds.setTags(id, { tags: { os: null, never: null, arch: 'x64' } });
@@ -79,7 +79,7 @@ describe('tags', () => {
     expect(await tagsOf(id)).toEqual({ arch: 'x64', mood: 'calm' });
   });
 
-  test('are added to those that there are, and take the place of those of their names', async () => {
+  test('are merged into those of the build', async () => {
     const id = await builds.make();
     const answer = await builds.setTags(id, { tags: { os: 'linux', arch: 'arm' } });
     expect([answer.status, answer.body]).toEqual([200, {}]);
@@ -89,7 +89,7 @@ describe('tags', () => {
     expect(await tagsOf(id)).toEqual({ os: 'linux', arch: 'x64', mood: 'calm' });
   });
 
-  test('may be anything that is text', async () => {
+  test('may be any text', async () => {
     const id = await builds.make();
     const tags = { '"': "'; drop table builds; --", '%_\\': '\u202e\n', 地图: '沙漠'.repeat(512), constructor: '{}' };
     expect(outcomeOf(await builds.setTags(id, { tags, exclusive_tags: Object.keys(tags) }))).toBe('200');
@@ -104,7 +104,7 @@ describe('tags', () => {
     expect(await builds.idsWith({ current: 'true' })).toEqual([id]);
   });
 
-  test('of a build of the whole game are not set in an environment', async () => {
+  test('of a build of the whole game cannot be set in an environment', async () => {
     const { build_id } = await prepareScript(muster, game);
     expect(outcomeOf(await builds.setTags(build_id, CURRENT))).toBe('404 BUILDS_BUILD_NOT_FOUND');
     expect(await tagsOf(build_id)).toEqual({});
@@ -112,7 +112,7 @@ describe('tags', () => {
 });
 
 describe('an exclusive tag', () => {
-  test('is taken from the other builds of the environment that have the same pair', async () => {
+  test('is removed from the other builds of the environment with the same name and value', async () => {
     const [old, draft, fresh] = [await builds.make(), await builds.make(), await builds.make()];
     await builds.setTags(old, { tags: { current: 'true', os: 'linux' } });
     await builds.setTags(draft, { tags: { current: 'maybe' } });
@@ -124,7 +124,7 @@ describe('an exclusive tag', () => {
     expect(await builds.idsWith({ current: 'true' })).toEqual([fresh]);
   });
 
-  test('is not taken from builds of other environments and games', async () => {
+  test('stays on builds of other environments and games', async () => {
     const stranger = await makeGame(muster.api, muster.administrator_token);
     const elsewhere = [buildsOf(muster, game, { environment_id: game.staging_id }), buildsOf(muster, stranger)];
     for (const place of elsewhere) await place.setTags(await place.make(), CURRENT);
@@ -132,7 +132,7 @@ describe('an exclusive tag', () => {
     for (const place of [builds, ...elsewhere]) expect(await place.idsWith({ current: 'true' })).toHaveLength(1);
   });
 
-  test('is on one build, when many ask for it at once', async () => {
+  test('is on one build after concurrent requests', async () => {
     const ids: string[] = [];
     while (ids.length < 8) ids.push(await builds.make());
     for (let round = 0; round < 5; round += 1) {
@@ -142,7 +142,7 @@ describe('an exclusive tag', () => {
     }
   });
 
-  test('goes where it is asked for, when several are taken crosswise', async () => {
+  test('ends on the requested builds when several are swapped concurrently', async () => {
     const [one, other] = [await builds.make(), await builds.make()];
     const ask = (id: string, exclusive_tags: string[]) =>
       builds.setTags(id, { tags: { a: 'x', b: 'x' }, exclusive_tags });

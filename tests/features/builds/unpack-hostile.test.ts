@@ -5,11 +5,11 @@ import { PACKINGS, UNTOUCHED, unpack } from '../../support/unpacking.ts';
 interface Hostile {
   what: string;
   tar: Buffer;
-  /** The whole sentence that refuses it, after "The build is invalid: ". */
+  /** The refusal without its beginning "The build is invalid: ". */
   refusal: string;
 }
 
-/** Each archive begins with it, so that no refusal is one of an archive that holds nothing. */
+/** Each archive begins with this entry, so that none is refused for being empty. */
 const HONEST: TarEntry = { name: 'server', content: '#!/bin/sh\n', mode: 0o755 };
 
 const pack = (...entries: TarEntry[]) => packTar([HONEST, ...entries]);
@@ -20,7 +20,7 @@ const notPlain = (name: string) => `${JSON.stringify(name)} is not a plain path 
 const isLink = (to: string, option = '--dereference') =>
   `"link" is a link to ${JSON.stringify(to)}; pack the file itself (tar ${option}).`;
 
-const WAYS_OUT = ['../outside', '../../note', 'a/../../b', 'a/..', '..', '/etc/passwd', '//etc/passwd'];
+const OUTSIDE_NAMES = ['../outside', '../../note', 'a/../../b', 'a/..', '..', '/etc/passwd', '//etc/passwd'];
 const ODD_NAMES = [
   'a//b',
   'a/./b',
@@ -33,7 +33,7 @@ const ODD_NAMES = [
   '\x7f',
 ];
 const NAMES = await Promise.all(
-  [...WAYS_OUT, ...ODD_NAMES].flatMap((name) => [
+  [...OUTSIDE_NAMES, ...ODD_NAMES].flatMap((name) => [
     pack({ name, content: 'x' }).then((tar) => ({
       what: `a file named ${JSON.stringify(name)}`,
       tar,
@@ -71,8 +71,8 @@ const THINGS: Hostile[] = Object.entries({
   'a fifo': '6',
   'an old sparse file': 'S',
   'a volume label': 'V',
-  'the rest of another volume': 'M',
-  'a thing that does not exist': '~',
+  'the continuation of another volume': 'M',
+  'an unknown type': '~',
 }).map(([what, type]) => ({
   what,
   tar: join(rawEntry({ name: 'thing', type })),
@@ -81,12 +81,12 @@ const THINGS: Hostile[] = Object.entries({
 
 const PLACES: Hostile[] = [
   {
-    what: 'a file that is there twice',
+    what: 'the same file twice',
     tar: await pack({ name: 'a', content: 'one' }, { name: 'a', content: 'two' }),
     refusal: '"a" occurs twice.',
   },
   {
-    what: 'a file that is there twice in two spellings',
+    what: 'the same file twice in two spellings',
     tar: await pack({ name: 'a', content: 'one' }, { name: './a', content: 'two' }),
     refusal: '"./a" occurs twice.',
   },
@@ -118,12 +118,12 @@ const PLACES: Hostile[] = [
 
 const HEADERS: Hostile[] = [
   {
-    what: 'a PAX header that gives a harmless name another',
+    what: 'a PAX header that renames a harmless file',
     tar: await pack({ name: 'harmless', content: 'x', pax: { path: '../outside' } }),
     refusal: notPlain('../outside'),
   },
   {
-    what: 'a global PAX header that gives all files one name',
+    what: 'a global PAX header with a path for all files',
     tar: join(
       rawEntry({ name: 'any', type: 'g', content: paxRecord('path', 'one') }),
       ...['a', 'b'].flatMap((name) => [pax('mtime', '1'), rawEntry({ name })]),
@@ -151,7 +151,7 @@ const HEADERS: Hostile[] = [
     refusal: notPlain('../outside'),
   },
   {
-    what: 'a PAX header and a GNU long name that do not agree',
+    what: 'a PAX header and a GNU long name that disagree',
     tar: join(pax('path', '../outside'), longName('harmless'), rawEntry({ name: 'harmless' })),
     refusal: notPlain('../outside'),
   },
@@ -169,7 +169,7 @@ const HEADERS: Hostile[] = [
 
 describe.each(Object.entries(PACKINGS))('a %s is refused', (_, compress) => {
   for (const { what, tar, refusal } of [...NAMES, ...LINKS, ...THINGS, ...PLACES, ...HEADERS]) {
-    test(`for ${what}, by its name; nothing is written elsewhere`, async () => {
+    test(`for ${what}, which the refusal names; nothing is written elsewhere`, async () => {
       const unpacked = await unpack(compress(tar));
       expect(unpacked.refusal).toBe(refusal);
       expect(unpacked.beside).toEqual(UNTOUCHED);

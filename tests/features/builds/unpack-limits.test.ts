@@ -17,7 +17,7 @@ test('unpacking: the limits are those of reliability-security A3', () => {
   });
 });
 
-describe('an archive that is small only until it is opened is refused before it fills the disk', () => {
+describe('a decompression bomb is refused before it fills the disk', () => {
   const zeros = Buffer.alloc(16 * MIB);
   for (const [what, compress] of [
     ['gzip', gzipSync],
@@ -28,7 +28,7 @@ describe('an archive that is small only until it is opened is refused before it 
       const member = compress(zeros);
       const bomb = Buffer.concat([beginning, ...Array<Buffer>(GIB / zeros.length).fill(member)]);
       expect(bomb.length).toBeLessThan(2 * MIB);
-      // A smaller ratio than the service's, for the sake of the disk.
+      // A smaller ratio than that of the service, to save disk space.
       const unpacked = await unpack(bomb, { ratio: 10 });
       expect(unpacked.refusal).toMatch(/^it unpacks to more than \d+ bytes\.$/);
       const allowed = 64 * MIB + bomb.length * 10;
@@ -37,7 +37,7 @@ describe('an archive that is small only until it is opened is refused before it 
     }, 90_000);
   }
 
-  test('more than all that may come out of one', async () => {
+  test('above the maximum of all bytes', async () => {
     const noise = crypto.getRandomValues(new Uint8Array(50_000));
     const unpacked = await unpack(await packTar([{ name: 'noise', content: noise }]), { unpacked_bytes: 40_000 });
     expect(unpacked.refusal).toBe('it unpacks to more than 40000 bytes.');
@@ -45,7 +45,7 @@ describe('an archive that is small only until it is opened is refused before it 
   });
 });
 
-describe('an archive of too much of something is refused', () => {
+describe('an archive above another limit is refused', () => {
   const deep = (depth: number) => `${'d/'.repeat(depth - 1)}file`;
   const long = (bytes: number) => `${'f'.repeat(200)}/`.repeat(bytes / 201).concat('f'.repeat(bytes % 201));
   const many = (count: number): TarEntry[] => Array.from({ length: count }, (_, n) => ({ name: `${n}`, content: 'x' }));
@@ -53,34 +53,34 @@ describe('an archive of too much of something is refused', () => {
   const CASES: [what: string, allowed: TarEntry[], refused: TarEntry[], refusal: string][] = [
     ['depth', [{ name: deep(32) }], [{ name: deep(33) }], `"${deep(33)}" is more than 32 folders deep.`],
     [
-      'letters in a path',
+      'characters in a path',
       [{ name: long(1_024) }],
       [{ name: long(1_025) }],
       `the name "${'f'.repeat(120)}"… is too long.`,
     ],
     [
-      'letters in a name',
+      'characters in a name',
       [{ name: 'f'.repeat(255) }],
       [{ name: 'f'.repeat(256) }],
       `the name "${'f'.repeat(120)}"… is too long.`,
     ],
     ['bytes in a name', [{ name: wide }], [{ name: `${wide}表` }], `the name "${wide}表"… is too long.`],
     [
-      'letters in the name of a folder',
+      'characters in the name of a folder',
       [{ name: `${'f'.repeat(255)}/`, type: 'directory' }],
       [{ name: `${'f'.repeat(256)}/`, type: 'directory' }],
       `the name "${'f'.repeat(120)}"… is too long.`,
     ],
     ['entries', many(7), many(8), 'it holds more than 7 entries.'],
     [
-      'entries for one folder',
+      'entries in one folder',
       many(7).map(() => ({ name: './', type: 'directory' })),
       many(8).map(() => ({ name: './', type: 'directory' })),
       'it holds more than 7 entries.',
     ],
   ];
   for (const [what, allowed, refused, refusal] of CASES) {
-    test(`${what}; one less is taken`, async () => {
+    test(`${what}; one less is accepted`, async () => {
       const unpacked = await unpack(await packTar(refused), { entries: 7 });
       expect(unpacked.refusal).toBe(refusal);
       expect(unpacked.beside).toEqual(UNTOUCHED);
@@ -88,7 +88,7 @@ describe('an archive of too much of something is refused', () => {
     });
   }
 
-  test('a long name by GNU, of megabytes', async () => {
+  test('bytes in a GNU long name', async () => {
     const name = rawEntry({ name: '././@LongLink', type: 'L', content: `${'f'.repeat(MIB)}\0` });
     const unpacked = await unpack(Buffer.concat([name, rawEntry({ name: 'f' }), TAR_END]));
     expect(unpacked.refusal).toBe(`the name "${'f'.repeat(120)}"… is too long.`);

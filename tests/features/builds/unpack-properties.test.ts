@@ -13,7 +13,7 @@ const HONEST = await packTar([
   { name: `maps/${'long'.repeat(40)}`, content: 'sea' },
 ]);
 
-/** One thing that may happen to bytes. Places are parts of a thousand. */
+/** A random change of bytes. Positions are in thousandths. */
 const change = fc.record({
   kind: fc.constantFrom('flip', 'cut', 'repeat', 'drop', 'insert'),
   place: fc.nat({ max: 999 }),
@@ -22,11 +22,11 @@ const change = fc.record({
 });
 type Change = typeof change extends fc.Arbitrary<infer Value> ? Value : never;
 
-describe('whatever happens to an archive', () => {
+describe('unpacking: with random changes', () => {
   for (const [packing, compress] of Object.entries(PACKINGS)) {
     const archive = compress(HONEST);
     test(
-      `a ${packing} is refused or taken, and stays in its directory`,
+      `a ${packing} is refused or accepted, and stays in its directory`,
       async () => {
         await fc.assert(
           fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 4 }), async (changes) => {
@@ -39,7 +39,7 @@ describe('whatever happens to an archive', () => {
     );
   }
 
-  test('a tar is the same after it is changed where no header is: taken, with another content', async () => {
+  test('in the content of a file, a tar is accepted with the changed content', async () => {
     const place = HONEST.indexOf('sand');
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: 1_199 }), fc.integer({ min: 1, max: 127 }), async (distance, byte) => {
@@ -60,7 +60,7 @@ const name = fc.constantFrom(
 );
 const entry = fc.record({
   name,
-  // A file is as likely as all the rest.
+  // A file is as likely as all other types together.
   type: fc.oneof(fc.constantFrom('0', '5'), fc.constantFrom('1', '2', '3', '6', '7', 'x', 'L', 'S')),
   linkname: name,
   content: fc.constantFrom('', 'content', 'x'.repeat(600)),
@@ -68,7 +68,7 @@ const entry = fc.record({
 type Entry = typeof entry extends fc.Arbitrary<infer Value> ? Value : never;
 
 test(
-  'whatever entries an archive holds, in any order: all of it is there, or it is refused',
+  'unpacking: random entries in any order are all unpacked, or the archive is refused',
   async () => {
     let taken = 0;
     await fc.assert(

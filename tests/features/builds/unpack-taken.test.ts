@@ -7,7 +7,7 @@ const SCRIPT = '#!/bin/sh\nexec sleep 60\n';
 const join = (...entries: Buffer[]) => Buffer.concat([...entries, TAR_END]);
 
 describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
-  test('with its files, its folders and what is executable', async () => {
+  test('with its files, its folders and their executable bits', async () => {
     const { refusal, tree, contents, beside } = await unpack(
       compress(
         await packTar([
@@ -33,7 +33,7 @@ describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
   });
 });
 
-describe('of a mode, nothing but "executable" is taken', () => {
+describe('unpacking: only the executable bit of a mode counts', () => {
   const CASES: [mode: number, type: 'file' | 'directory', taken: string][] = [
     [0o4755, 'file', 'file 755'],
     [0o2755, 'file', 'file 755'],
@@ -55,20 +55,20 @@ describe('of a mode, nothing but "executable" is taken', () => {
     });
   }
 
-  test('a mode that is not a number means a file that is not executable', async () => {
+  test('an invalid mode means a file that is not executable', async () => {
     const { tree } = await unpack(join(rawEntry({ name: 'a', mode: 'zzzzzzz' })));
     expect(tree).toEqual({ a: 'file 644' });
   });
 });
 
-describe('the spellings of a name that honest programs write', () => {
+describe('unpacking: a valid spelling of a name is accepted:', () => {
   const long = `${'deep/'.repeat(30)}file`;
   const CASES: [what: string, tar: Buffer | Promise<Buffer>, path: string][] = [
-    ['a dot before it', packTar([{ name: './a/b', content: 'x' }]), 'a/b'],
-    ['several dots before it', packTar([{ name: '././a', content: 'x' }]), 'a'],
-    ['one that only looks like a way out', packTar([{ name: '..a/...', content: 'x' }]), '..a/...'],
-    ['another language', packTar([{ name: '地图/沙漠', content: 'x' }]), '地图/沙漠'],
-    ['a blank, a quote and a star', packTar([{ name: `a b'"*?.txt`, content: 'x' }]), `a b'"*?.txt`],
+    ['with a dot in front', packTar([{ name: './a/b', content: 'x' }]), 'a/b'],
+    ['with several dots in front', packTar([{ name: '././a', content: 'x' }]), 'a'],
+    ['that only resembles a path outside', packTar([{ name: '..a/...', content: 'x' }]), '..a/...'],
+    ['in another script', packTar([{ name: '地图/沙漠', content: 'x' }]), '地图/沙漠'],
+    ['with a space, quotes and a star', packTar([{ name: `a b'"*?.txt`, content: 'x' }]), `a b'"*?.txt`],
     ['longer than a header, by PAX', packTar([{ name: `${'f'.repeat(200)}`, content: 'x' }]), 'f'.repeat(200)],
     ['longer than a header, by prefix', join(rawEntry({ prefix: 'a/b', name: 'c', content: 'x' })), 'a/b/c'],
     [
@@ -80,15 +80,15 @@ describe('the spellings of a name that honest programs write', () => {
       long,
     ],
     [
-      'a global PAX header, as git archive writes it',
+      'with a global PAX header, as git archive writes it',
       join(
         rawEntry({ name: 'pax_global_header', type: 'g', content: paxRecord('comment', 'f'.repeat(40)) }),
         rawEntry({ name: 'a', content: 'x' }),
       ),
       'a',
     ],
-    ['a file that is said to be contiguous', join(rawEntry({ name: 'a', type: '7', content: 'x' })), 'a'],
-    ['an old file, whose type is zero', join(rawEntry({ name: 'a', type: '\0', content: 'x' })), 'a'],
+    ['of a contiguous file', join(rawEntry({ name: 'a', type: '7', content: 'x' })), 'a'],
+    ['of an old file with the type zero', join(rawEntry({ name: 'a', type: '\0', content: 'x' })), 'a'],
   ];
   test.each(CASES)('%s', async (_, tar, path) => {
     const { refusal, contents } = await unpack(await tar);
@@ -96,20 +96,20 @@ describe('the spellings of a name that honest programs write', () => {
     expect(contents).toEqual({ [path]: 'x' });
   });
 
-  test('names that differ in case or in how an accent is written are different files', async () => {
+  test('unpacking: names that differ in case or in Unicode normalization are different files', async () => {
     const names = ['Map', 'map', 'MAP', 'caf\u00e9', 'cafe\u0301'];
     const { refusal, contents } = await unpack(await packTar(names.map((name) => ({ name, content: name }))));
     expect(refusal).toBeUndefined();
     expect(contents).toEqual(Object.fromEntries(names.map((name) => [name, name])));
   });
 
-  test('a file whose name ends in a slash is a folder, as it was before there were types', async () => {
+  test('unpacking: a file whose name ends in a slash is a folder, as in old archives without types', async () => {
     const { refusal, tree } = await unpack(join(rawEntry({ name: 'a/' }), rawEntry({ name: 'a/b', content: 'x' })));
     expect(refusal).toBeUndefined();
     expect(tree).toEqual({ a: 'folder 755', 'a/b': 'file 644' });
   });
 
-  test('a folder may be there twice', async () => {
+  test('unpacking: a folder may occur twice', async () => {
     const folder: TarEntry = { name: 'a/', type: 'directory' };
     const { refusal, tree } = await unpack(await packTar([folder, { name: 'a/b' }, folder]));
     expect(refusal).toBeUndefined();
@@ -117,7 +117,7 @@ describe('the spellings of a name that honest programs write', () => {
   });
 });
 
-describe('however it is cut into pieces', () => {
+describe('unpacking: an archive is accepted', () => {
   const ENTRIES = [
     { name: 'a', content: 'a'.repeat(700) },
     { name: 'b', content: 'b' },
@@ -126,14 +126,14 @@ describe('however it is cut into pieces', () => {
 
   for (const [packing, compress] of Object.entries(PACKINGS)) {
     for (const bytes of [1, 3, 511, 513]) {
-      test(`a ${packing} that comes in pieces of ${bytes} bytes`, async () => {
+      test(`as ${packing} in pieces of ${bytes} bytes`, async () => {
         const archive = compress(await packTar(ENTRIES));
         expect((await unpack(inPieces(archive, bytes))).contents).toEqual(CONTENTS);
       });
     }
   }
 
-  test('compressed in several members or frames, as parallel compressors do', async () => {
+  test('in several gzip members or zstd frames, as parallel compressors write it', async () => {
     const tar = await packTar(ENTRIES);
     for (const compress of [gzipSync, zstdCompressSync]) {
       const archive = Buffer.concat([tar.subarray(0, 900), tar.subarray(900)].map((piece) => compress(piece)));
@@ -143,7 +143,7 @@ describe('however it is cut into pieces', () => {
     }
   });
 
-  test('padded with zeros to a whole record, as tape drives want it', async () => {
+  test('padded with zeros to a whole record, as on tapes', async () => {
     const { refusal, contents } = await unpack(Buffer.concat([await packTar(ENTRIES), Buffer.alloc(8_192)]));
     expect(refusal).toBeUndefined();
     expect(contents).toEqual(CONTENTS);

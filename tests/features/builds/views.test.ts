@@ -17,41 +17,41 @@ const RFC_3339 = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$
 const WATCH = { index: expect.any(String) };
 
 describe('a build is not shown, completed or tagged', () => {
-  const EVERY_WAY: ((builds: ReturnType<typeof buildsOf>, build_id: string) => ReturnType<typeof muster.api.get>)[] = [
+  const OPERATIONS: ((builds: ReturnType<typeof buildsOf>, build_id: string) => ReturnType<typeof muster.api.get>)[] = [
     (builds, build_id) => builds.get(build_id),
     (builds, build_id) => builds.complete(build_id),
     (builds, build_id) => builds.setTags(build_id, { tags: { mine: 'yes' } }),
   ];
 
-  test('where it does not belong: there, there is none', async () => {
-    const stranger = await makeGame(muster.api, muster.administrator_token);
+  test('outside its environment, where it does not exist', async () => {
+    const other = await makeGame(muster.api, muster.administrator_token);
     const build_id = await buildsOf(muster, game).make();
     const { staging_id: environment_id } = game;
     const CASES: [who: string, builds: ReturnType<typeof buildsOf>, is: string][] = [
       ["in the game's other environment", buildsOf(muster, game, { environment_id }), '404 BUILDS_BUILD_NOT_FOUND'],
-      ['in another game', buildsOf(muster, stranger), '404 BUILDS_BUILD_NOT_FOUND'],
-      ["with another game's token", buildsOf(muster, game, { token: stranger.cloud_token }), '404 GAME_NOT_FOUND'],
+      ['in another game', buildsOf(muster, other), '404 BUILDS_BUILD_NOT_FOUND'],
+      ["with another game's token", buildsOf(muster, game, { token: other.cloud_token }), '404 GAME_NOT_FOUND'],
       [
         "in another game's environment",
-        buildsOf(muster, { ...game, namespace_id: stranger.namespace_id }),
+        buildsOf(muster, { ...game, namespace_id: other.namespace_id }),
         '404 GAME_ENVIRONMENT_NOT_FOUND',
       ],
     ];
     for (const [who, builds, is] of CASES) {
-      for (const ask of EVERY_WAY) expect(`${who}: ${outcomeOf(await ask(builds, build_id))}`).toBe(`${who}: ${is}`);
+      for (const call of OPERATIONS) expect(`${who}: ${outcomeOf(await call(builds, build_id))}`).toBe(`${who}: ${is}`);
     }
     expect((await buildsOf(muster, game).get(build_id)).body.build.tags).toEqual({});
   });
 
-  test('when there is none', async () => {
+  test('if it does not exist', async () => {
     const builds = buildsOf(muster, game);
-    for (const ask of EVERY_WAY) {
-      expect(outcomeOf(await ask(builds, crypto.randomUUID()))).toBe('404 BUILDS_BUILD_NOT_FOUND');
-      expect(outcomeOf(await ask(builds, 'nonsense'))).toBe('404 API_NOT_FOUND');
+    for (const call of OPERATIONS) {
+      expect(outcomeOf(await call(builds, crypto.randomUUID()))).toBe('404 BUILDS_BUILD_NOT_FOUND');
+      expect(outcomeOf(await call(builds, 'nonsense'))).toBe('404 API_NOT_FOUND');
     }
   });
 
-  test('to those who play', async () => {
+  test('to players', async () => {
     const builds = buildsOf(muster, game, { token: game.public_token });
     for (const answer of [await builds.list(), await builds.prepare(SCRIPT)]) {
       expect(outcomeOf(answer)).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
@@ -60,7 +60,7 @@ describe('a build is not shown, completed or tagged', () => {
 });
 
 describe('a build is shown', () => {
-  test('to its environment, from its announcement on', async () => {
+  test('to its environment, as soon as it is prepared', async () => {
     const builds = buildsOf(muster, game);
     const id = await builds.make({ ...SCRIPT, name: 'Version 1' });
     const build = { id, name: 'Version 1', created_at: RFC_3339, content_length: 1, tags: {} };
@@ -98,7 +98,7 @@ describe('a build is shown', () => {
     expect(await summaries()).toContainEqual({ ...summary, complete: true });
   });
 
-  test('to all environments, when it was made for the whole game; and can be completed in each', async () => {
+  test('to all environments if it is of the whole game, and each can complete it', async () => {
     const { build_id, requests } = await prepareScript(muster, game);
     for (const request of requests) await sendPart(request, 'x');
     for (const environment_id of [game.namespace_id, game.staging_id]) {
@@ -113,7 +113,7 @@ describe('a build is shown', () => {
 });
 
 describe('builds are listed', () => {
-  test('the newest first, those of the environment only', async () => {
+  test('newest first, only those of the environment', async () => {
     const own = await makeGame(muster.api, muster.administrator_token);
     const made: string[] = [];
     for (const [environment_id, count] of [
@@ -132,7 +132,7 @@ describe('builds are listed', () => {
     expect((await summaries(own)).map(({ build_id }: { build_id: string }) => build_id)).toEqual(made);
   });
 
-  test('by all of the tags that are asked for', async () => {
+  test('by all requested tags', async () => {
     const own = await makeGame(muster.api, muster.administrator_token);
     const builds = buildsOf(muster, own);
     const TAGS = [{}, { os: 'linux' }, { os: 'linux', arch: 'arm' }, { os: 'other', arch: 'arm' }];
@@ -170,13 +170,13 @@ describe('builds are listed', () => {
     '{"a":{"b":"c"}}',
     '{"a":"\\u0000"}',
     '{"\\ud800":"a"}',
-  ])('not by tags that are none: %s', async (tags_json) => {
+  ])('not by invalid tags: %s', async (tags_json) => {
     const answer = await buildsOf(muster, game).list(tags_json);
     expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
     expect(answer.body.message).toBe('The query parameter "tags_json" is invalid: expected a JSON object of strings.');
   });
 
-  test('a build that is complete, by tags that it has, and by no others', async () => {
+  test('complete and by its own tags only', async () => {
     const id = await uploadScript(muster.api, game, '');
     const { path, setTags } = buildsOf(muster, game);
     expect(outcomeOf(await setTags(id, { tags: { map: 'ice', mode: 'duel' } }))).toBe('200');

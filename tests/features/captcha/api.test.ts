@@ -8,11 +8,11 @@ import { outcomeOf } from '../../support/suite.ts';
 
 const at = shareCaptchaService();
 
-describe('without a captcha that is needed', () => {
-  test('find, create and join are refused before anything is made, and say what to show', async () => {
+describe('without a required captcha', () => {
+  test('find, create and join are refused before anything is created, and the error says which captcha to show', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });
     const { lobby } = (await at.ask(game, 'find', solved(at.captcha()))).body;
-    // Two may pass after it.
+    // Two more requests may pass after it.
     for (const kind of ['find', 'create'] as const) expect(outcomeOf(await at.ask(game, kind))).toBe('200');
     const before = await at.ledger.lobbiesOf(game.namespace_id);
     for (const kind of ['find', 'create', 'join'] as const) {
@@ -27,7 +27,7 @@ describe('without a captcha that is needed', () => {
     expect(before.reduce((sum, { player_count }) => sum + player_count, 0)).toBe(3);
   });
 
-  test('what is wrong with a request is said first: nobody solves a captcha for nothing', async () => {
+  test('captcha: an invalid request is refused first, so that no captcha is solved in vain', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
     const wrong = await at.ask(game, 'find', { game_modes: ['other'] });
     expect(outcomeOf(wrong)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
@@ -36,8 +36,8 @@ describe('without a captcha that is needed', () => {
   });
 });
 
-test('a find that waits for its turn is asked for one as soon as the namespace is on a version that wants it', async () => {
-  // Each in a game of its own: a captcha that was solved lets others of the same address pass for a while.
+test('captcha: a waiting find needs one as soon as the namespace is on a version that requires it', async () => {
+  // Each find has a game of its own, because one solved captcha admits other requests of its address for a while.
   const outcomes = [{}, solved(at.captcha())].map(async (body) => {
     const game = await makeFullGame(at.muster);
     const waiter = await queueUp(at.muster, game, body);
@@ -48,8 +48,8 @@ test('a find that waits for its turn is asked for one as soon as the namespace i
   expect(await Promise.all(outcomes)).toEqual(['403 CAPTCHA_CAPTCHA_REQUIRED', '200']);
 });
 
-describe('a captcha that comes with a request', () => {
-  test('counts for find, create and join, from either at.provider; the others need none for a while', async () => {
+describe('a request with a captcha', () => {
+  test('is admitted to find, create and join, from either provider, and admits others of its address for a while', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });
     const found = await at.ask(game, 'find', solved(at.captcha()));
     expect(outcomeOf(found)).toBe('200');
@@ -72,13 +72,13 @@ describe('a captcha that comes with a request', () => {
     ['500', '503 CAPTCHA_CAPTCHA_UNAVAILABLE'],
   ];
   for (const [behaviour, outcome] of REFUSED) {
-    test(`and does not count (${behaviour}) makes nothing: no lobby, no seat`, async () => {
+    test(`that is refused (${behaviour}) creates no lobby and no seat`, async () => {
       const game = await at.makeGame({ hcaptcha: HCAPTCHA });
       for (const kind of ['find', 'create'] as const) {
         const refused = await at.ask(game, kind, solved(at.captcha(behaviour)));
         expect(outcomeOf(refused)).toBe(outcome);
-        const is_told_to_wait = refused.headers.has('retry-after');
-        expect(is_told_to_wait).toBe(refused.status === 503);
+        const has_retry_time = refused.headers.has('retry-after');
+        expect(has_retry_time).toBe(refused.status === 503);
         expect((await at.receiptOf(game, refused)).captcha).toMatchObject({ provider: 'hcaptcha' });
       }
       expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
@@ -86,7 +86,7 @@ describe('a captcha that comes with a request', () => {
     });
   }
 
-  test('and cannot be checked leads to a seat where the operator says so; one that is wrong does not', async () => {
+  test('that cannot be checked is admitted if the operator says so; a wrong one is not', async () => {
     const settings = { ...at.provider.settings, MUSTER_DATACENTER: 'open', MUSTER_CAPTCHA_WHEN_DOWN: 'open' };
     await using open = await openTestService(settings, { beside: at.muster });
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
@@ -95,11 +95,11 @@ describe('a captcha that comes with a request', () => {
     const receipt = await at.receiptOf(game, let_in, open);
     expect(receipt.captcha).toEqual({ decision: 'let_through', provider: 'hcaptcha', reasons: ['status 500'] });
     expect(outcomeOf(await at.ask(game, 'find', solved(at.captcha('wrong')), open))).toBe('400 CAPTCHA_CAPTCHA_FAILED');
-    // It was no captcha that counts: the next one has to be.
+    // An unchecked captcha admits only its own request.
     expect(outcomeOf(await at.ask(game, 'find', {}, open))).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
   });
 
-  test('is not looked at where the version asks for none', async () => {
+  test('is not checked if the version requires no captcha', async () => {
     const game = await makePuppetGame(at.muster, { game_modes: { default: MODE } });
     const once = at.captcha('wrong');
     expect(outcomeOf(await at.ask(game, 'find', solved(once)))).toBe('200');
@@ -107,7 +107,7 @@ describe('a captcha that comes with a request', () => {
     expect(outcomeOf(await at.ask(game, 'find', { captcha: {} }))).toBe('200');
   });
 
-  test('leads one of 200 to a seat who use it at one time, on two machines', async () => {
+  test('is admitted once of 200 concurrent requests with one captcha on two machines', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, requests_before_reverify: 0 });
     const once = at.captcha();
     const asked = Array.from({ length: 200 }, (_, index) =>
@@ -121,11 +121,11 @@ describe('a captcha that comes with a request', () => {
     expect(at.provider.asked(once).length).toBe(1);
   });
 
-  test('that its at.provider is slow with keeps no seat and no connection to the database', async () => {
+  test('holds no seat and no database connection while its provider is slow', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
     const leaving = new AbortController();
     const { signal } = leaving;
-    // More than there are connections.
+    // More than there are database connections.
     const waiting = Array.from({ length: 24 }, () => {
       const body = { ...BODIES.find, ...solved(at.captcha('silence')) };
       const request = { token: game.public_token, body, signal };

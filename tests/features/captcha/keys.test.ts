@@ -6,8 +6,8 @@ import { outcomeOf } from '../../support/suite.ts';
 const CANARY = /canary-of/;
 const at = shareCaptchaService();
 
-describe('keys', () => {
-  test('of the service are used where a version has none; bootstrap shows the one for pages', async () => {
+describe('captcha keys', () => {
+  test('of the service apply where a version has none; bootstrap shows the one for pages', async () => {
     const game = await at.makeGame({ turnstile: {} });
     const refused = await at.ask(game, 'find');
     expect(refused.body.metadata).toEqual({ turnstile: { site_key: 'our-site' } });
@@ -19,7 +19,7 @@ describe('keys', () => {
     });
   });
 
-  test('that are secret are in no answer, and in nothing that operators are told', async () => {
+  test('that are secret are in no answer and in no log', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA, turnstile: TURNSTILE });
     const { game_id, namespace_id, version_id, cloud_token: token } = game;
     const version = await at.muster.api.get(`/cloud/games/${game_id}/versions/${version_id}`, token);

@@ -6,7 +6,7 @@ import { outcomeOf } from '../../support/suite.ts';
 const at = shareCaptchaService();
 
 describe('a proof of work', () => {
-  test('is had, solved and handed in', async () => {
+  test('is requested, solved and accepted', async () => {
     const game = await at.makeGame({ pow: { difficulty: 2 } });
     const refused = await at.ask(game, 'find');
     expect(outcomeOf(refused)).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
@@ -21,7 +21,7 @@ describe('a proof of work', () => {
     expect(outcomeOf(await at.ask(game, 'create'))).toBe('200');
   });
 
-  test('is made on one machine and looked at on another, and asks nobody', async () => {
+  test('is issued on one machine and checked on another, without a provider', async () => {
     const game = await at.makeGame({ pow: { difficulty: 2 } });
     const before = at.provider.asked().length;
     const challenge = await at.beside.api.ok('GET', '/v1/captcha/challenge', { token: game.public_token });
@@ -29,7 +29,7 @@ describe('a proof of work', () => {
     expect(at.provider.asked().length).toBe(before);
   });
 
-  test('is done by the client that docs/captcha.md prints', async () => {
+  test('is solved by the client in docs/captcha.md', async () => {
     const page = await Bun.file(join(import.meta.dir, '../../../docs/captcha.md')).text();
     const printed = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, source]) => source).join('\n');
     const client = new Function(`${printed}; return { find };`)();
@@ -39,7 +39,7 @@ describe('a proof of work', () => {
     expect((await answer.json()).lobby.lobby_id).toBeString();
   });
 
-  test('is not given where the version asks for none, nor to whom is no player', async () => {
+  test('is not issued where the version requires none, nor without a public token', async () => {
     const game = await at.makeGame({ hcaptcha: HCAPTCHA });
     const path = '/matchmaker/captcha/challenge';
     expect(outcomeOf(await at.muster.api.get(path, game.public_token))).toBe('400 CAPTCHA_WORK_NOT_USED');
@@ -48,8 +48,8 @@ describe('a proof of work', () => {
   });
 });
 
-describe("pages of a namespace's own need no token", () => {
-  test('to find, create and join, captcha included; others do, and so do all when it is switched off', async () => {
+describe("a namespace's own pages need no token", () => {
+  test('to find, create and join, also with a captcha; other pages do, and so do all when it is turned off', async () => {
     const game = await at.makeGame({
       pow: { difficulty: 2 },
       turnstile: { domains: { 'sites.example.com': TURNSTILE } },
@@ -60,16 +60,16 @@ describe("pages of a namespace's own need no token", () => {
       at.muster.api.call(method, path, { headers: { origin: page }, ...(body ? { body } : {}) });
     const find = (body: object = {}, page = origin) =>
       from(page, 'POST', '/matchmaker/lobbies/find', { ...BODIES.find, ...body });
-    const strangers = [
+    const other_pages = [
       'https://evil.example',
       `${origin}.evil.example`,
       `https://${seen.name_id}--staging.sites.example.com`,
     ];
-    for (const page of [...strangers.slice(0, 2), 'null']) {
+    for (const page of [...other_pages.slice(0, 2), 'null']) {
       expect(outcomeOf(await find({}, page))).toBe('401 API_UNAUTHORIZED');
     }
-    // Another namespace of the game's is another namespace: its version has no such mode.
-    expect(outcomeOf(await find({}, strangers[2]))).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
+    // The page of another namespace of the game, whose version has no such mode.
+    expect(outcomeOf(await find({}, other_pages[2]))).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
     const refused = await find();
     expect(outcomeOf(refused)).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
     expect(Object.keys(refused.body.metadata)).toEqual(['turnstile', 'pow']);

@@ -30,10 +30,10 @@ const encode = (payload: unknown) => Buffer.from(JSON.stringify(payload)).toStri
 const game = () => ({ namespace_id: crypto.randomUUID(), config: CONFIG });
 async function solve(challenge: Challenge) {
   const solution = await solveChallenge({ challenge, deriveKey });
-  if (!solution) throw new Error('it was not solved');
+  if (!solution) throw new Error('the challenge was not solved');
   return { challenge, solution };
 }
-/** What is handed in, changed or as it should be. */
+/** Returns a solution, with changed parts or without. */
 const use = async (
   place: ReturnType<typeof game>,
   change: (payload: Awaited<ReturnType<typeof solve>>) => unknown = (payload) => payload,
@@ -52,7 +52,7 @@ describe('a solution is refused', () => {
     [encode({ challenge: {}, solution: {} }), 'unreadable'],
     [Buffer.from('['.repeat(6_000)).toString('base64'), 'unreadable'],
     [Buffer.from('{"challenge":').toString('base64'), 'unreadable'],
-  ])('that cannot be read: %p', async (client_response, reason) => {
+  ])('if it is unreadable: %p', async (client_response, reason) => {
     const { decision, error } = await desk.ask(game(), { captcha: { pow: { client_response } } });
     expect(error?.code).toBe(FAILED);
     expect(decision).toEqual({ decision: 'refused', provider: 'pow', reasons: [reason] });
@@ -68,35 +68,35 @@ describe('a solution is refused', () => {
     solution: { ...payload.solution, ...more },
   });
   const CHANGES: [string, (payload: Payload) => unknown, string][] = [
-    ['of an easier challenge', parameters({ cost: 1 }), 'invalid-signature'],
-    ['of a shorter beginning', parameters({ keyPrefix: '00' }), 'invalid-signature'],
-    ['of another algorithm', parameters({ algorithm: 'SHA-256' }), 'invalid-signature'],
-    ['of a challenge that goes on for longer', parameters({ expiresAt: 4_000_000_000 }), 'invalid-signature'],
-    ['of a challenge that never ends', parameters({ expiresAt: 0 }), 'invalid-signature'],
+    ['for an easier challenge', parameters({ cost: 1 }), 'invalid-signature'],
+    ['for a shorter prefix', parameters({ keyPrefix: '00' }), 'invalid-signature'],
+    ['for another algorithm', parameters({ algorithm: 'SHA-256' }), 'invalid-signature'],
+    ['for a challenge that expires later', parameters({ expiresAt: 4_000_000_000 }), 'invalid-signature'],
+    ['for a challenge that never expires', parameters({ expiresAt: 0 }), 'invalid-signature'],
     [
-      'of a challenge with another name',
+      'for a challenge with another name',
       parameters({ data: { challenge_id: 'x', namespace_id: 'y' } }),
       'invalid-signature',
     ],
-    ['of a challenge with something added', parameters({ memoryCost: 1 }), 'invalid-signature'],
+    ['for a challenge with an additional member', parameters({ memoryCost: 1 }), 'invalid-signature'],
     [
-      'of a challenge nobody signed',
+      'for an unsigned challenge',
       (payload) => ({ ...payload, challenge: { ...payload.challenge, signature: '' } }),
       'invalid-signature',
     ],
     ['with another key', solution({ derivedKey: '00'.repeat(32) }), 'wrong'],
-    ['with no key', solution({ derivedKey: '' }), 'wrong'],
+    ['without a key', solution({ derivedKey: '' }), 'wrong'],
     [
-      'with only the beginning that is known',
+      'with only the known prefix of the key',
       (payload) => solution({ derivedKey: payload.challenge.parameters.keyPrefix })(payload),
       'wrong',
     ],
     [
-      'with the key in capitals',
+      'with the key in upper case',
       (payload) => solution({ derivedKey: payload.solution.derivedKey.toUpperCase() })(payload),
       'wrong',
     ],
-    ['with a number beyond all', solution({ counter: 2 ** 40 }), 'wrong'],
+    ['with a number above the maximum', solution({ counter: 2 ** 40 }), 'wrong'],
   ];
   for (const [what, change, reason] of CHANGES) {
     test(what, async () => {
@@ -106,13 +106,13 @@ describe('a solution is refused', () => {
     });
   }
 
-  test("of another namespace's challenge, where it may be easier", async () => {
+  test('for a challenge of another namespace, where it may be easier', async () => {
     const payload = await solve(await desk.proofs.challenge(crypto.randomUUID(), 1));
     const { decision } = await desk.ask(game(), { captcha: { pow: { client_response: encode(payload) } } });
     expect(decision?.reasons).toEqual(['other-namespace']);
   });
 
-  test('of a challenge that another key signed', async () => {
+  test('for a challenge with the signature of another key', async () => {
     const place = game();
     const stranger = createProofsOfWork({ clock, key: { kty: 'oct', k: 'c29tZWJvZHkgZWxzZQ' } });
     const payload = await solve(await stranger.challenge(place.namespace_id, 1));
@@ -120,7 +120,7 @@ describe('a solution is refused', () => {
     expect(decision?.reasons).toEqual(['invalid-signature']);
   });
 
-  test('when its time is over', async () => {
+  test('after its challenge has expired', async () => {
     const place = game();
     const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
     clock.advance(CHALLENGE_TTL_MS);
@@ -129,7 +129,7 @@ describe('a solution is refused', () => {
   });
 });
 
-test('whatever is put in the place of a part of a solution, it is refused, and nothing fails', async () => {
+test('proof of work: a solution with any part replaced is refused without a failure', async () => {
   const namespace_id = crypto.randomUUID();
   const whole = await solve(await desk.proofs.challenge(namespace_id, 1));
   const places = ['challenge', 'solution', 'challenge.parameters', 'challenge.signature', 'solution.derivedKey'];
@@ -149,8 +149,8 @@ test('whatever is put in the place of a part of a solution, it is refused, and n
   expect(await desk.proofs.check(namespace_id, encode(whole))).toContainKey('challenge_id');
 });
 
-describe('a solution counts', () => {
-  test('once, however it is written', async () => {
+describe('a solution is accepted', () => {
+  test('once, in any spelling', async () => {
     const place = game();
     const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
     const spellings = [
@@ -166,7 +166,7 @@ describe('a solution counts', () => {
     expect(outcomeOf(await desk.ask(place))).toBe('solved_before');
   });
 
-  test('once of 200 uses at one time, on two processes', async () => {
+  test('once of 200 concurrent uses on two processes', async () => {
     const place = game();
     const client_response = encode(await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY)));
     const uses = Array.from({ length: 200 }, (_, index) =>
@@ -177,14 +177,14 @@ describe('a solution counts', () => {
     expect(outcomes.filter((outcome) => outcome === FAILED).length).toBe(199);
   });
 
-  test('on another process than made its challenge', async () => {
+  test('on another process than the one that issued its challenge', async () => {
     const place = game();
     const payload = await solve(await second.proofs.challenge(place.namespace_id, DIFFICULTY));
     expect(outcomeOf(await desk.ask(place, { captcha: { pow: { client_response: encode(payload) } } }))).toBe('solved');
   });
 });
 
-test('of a difficulty, challenges take so many keys on average and at most twice as many', async () => {
+test('proof of work: a challenge of difficulty d needs as many keys on average, and at most twice as many', async () => {
   const counters = [];
   for (let made = 0; made < 120; made += 1) {
     const { solution } = await solve(await desk.proofs.challenge(crypto.randomUUID(), DIFFICULTY));

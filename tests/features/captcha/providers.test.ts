@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync());
 
 let count = 0;
-/** A captcha of a name that nobody has sent before. */
+/** Returns a captcha with an answer of its own. */
 function captcha(behaviour: string): string {
   count += 1;
   return `${behaviour}:${count}`;
@@ -43,25 +43,25 @@ function game(name: Widget['name'], more: object = {}): { namespace_id: string; 
   return { namespace_id: crypto.randomUUID(), config: { ...TIMES, [name]: keys } };
 }
 const sent = (name: Widget['name'], client_response: string) => ({ captcha: { [name]: { client_response } } });
-/** What comes of a captcha, and of a request without one after it. */
+/** Returns the outcome of a captcha, and of a request without one after it. */
 async function use(at: Desk, name: Widget['name'], client_response: string, place = game(name)) {
   const outcome = outcomeOf(await at.ask(place, sent(name, client_response)));
   const is_known = (await at.ask(place)).error === undefined;
   return { outcome, is_known };
 }
 
-describe.each(NAMES)('%s says', (name) => {
+describe.each(NAMES)('%s answers', (name) => {
   const SAID: [string, string, string, number?][] = [
     ['ok', 'solved', 'solved'],
     ['no-hostname', 'solved', 'solved'],
     ['wrong', FAILED, FAILED],
     ['duplicate', FAILED, FAILED],
     ['wrong-400', FAILED, FAILED],
-    // The developer's mistake is not for players to pass by.
+    // A mistake of the developer must not open the game.
     ['bad-secret', FAILED, FAILED],
     ['other-sitekey', FAILED, FAILED],
     ['strange-codes', FAILED, FAILED],
-    // What clients can bring about is not for them to pass by.
+    // A failure that clients can cause must not open the game.
     ['403', UNAVAILABLE, UNAVAILABLE],
     ['429', UNAVAILABLE, UNAVAILABLE],
     ['internal-error', UNAVAILABLE, 'let_through'],
@@ -74,17 +74,17 @@ describe.each(NAMES)('%s says', (name) => {
     ['nothing', UNAVAILABLE, 'let_through'],
   ];
   for (const [behaviour, closed, when_open] of SAID) {
-    test(`${behaviour}: ${closed}; ${when_open} when that is set`, async () => {
+    test(`${behaviour}: ${closed}; ${when_open} if the operator admits unchecked captchas`, async () => {
       expect(await use(desk, name, captcha(behaviour))).toEqual({ outcome: closed, is_known: closed === 'solved' });
       const let_in = await use(open_desk, name, captcha(behaviour));
       expect(let_in).toEqual({ outcome: when_open, is_known: when_open === 'solved' });
     });
   }
 
-  // Of those that only end with the time, each takes all of it.
+  // Concurrent, because each of those that only end by their deadline takes all of it.
   const TIMEOUT_MS = 300;
   for (const behaviour of Object.keys(hostileTargets(''))) {
-    test(`nothing of use (${behaviour}): nobody passes`, async () => {
+    test(`with something invalid (${behaviour}): the captcha is refused`, async () => {
       const hasty = await open({ captcha_timeout_ms: TIMEOUT_MS });
       const outcome = await use(hasty, name, captcha(behaviour));
       expect(outcome).toEqual({ outcome: UNAVAILABLE, is_known: false });
@@ -93,13 +93,13 @@ describe.each(NAMES)('%s says', (name) => {
     });
   }
 
-  test('nothing, because it is not there', async () => {
+  test('nothing, because it is unreachable', async () => {
     const nowhere = 'http://127.0.0.1:1/';
     const lost = await open({ hcaptcha_url: nowhere, turnstile_url: nowhere });
     expect(await use(lost, name, captcha('ok'))).toEqual({ outcome: UNAVAILABLE, is_known: false });
   });
 
-  test('yes, of a captcha that was solved where it may be, or below', async () => {
+  test('yes to a captcha that was solved on an allowed page, or below one', async () => {
     const at = (hostnames: string[]) => game(name, { hostnames });
     expect((await use(desk, name, captcha('ok'), at(['play.example.com']))).outcome).toBe('solved');
     expect((await use(desk, name, captcha('below-hostname'), at(['a.example', 'play.example.com']))).outcome).toBe(
@@ -113,14 +113,14 @@ describe.each(NAMES)('%s says', (name) => {
     }
   });
 
-  test('codes, which the receipt has, if they look like some', async () => {
+  test('codes, which are in the receipt if they look like codes', async () => {
     const codesOf = async (behaviour: string) =>
       (await desk.ask(game(name), sent(name, captcha(behaviour)))).decision?.reasons;
     expect(await codesOf('bad-secret')).toEqual(['invalid-input-secret']);
     expect(await codesOf('strange-codes')).toEqual(['fine-code']);
   });
 
-  test('no, and the client hears what it needs for another try, and nothing that is secret', async () => {
+  test('no, and the client gets what it needs for another try, and no secret', async () => {
     const { error } = await desk.ask(game(name), sent(name, captcha('bad-secret')));
     const keys = name === 'hcaptcha' ? { site_id: 'site', site_key: 'site' } : { site_key: 'site' };
     expect(error?.metadata).toEqual({ [name]: keys });
@@ -129,7 +129,7 @@ describe.each(NAMES)('%s says', (name) => {
 });
 
 describe.each(NAMES)('a captcha of %s', (name) => {
-  test('goes to its provider with the keys, the address and nothing else', async () => {
+  test('is sent to its provider with the keys, the address and nothing else', async () => {
     const once = captcha('ok');
     await desk.ask(game(name), { ...sent(name, once), address: '2001:db8::1' });
     const common = { response: once, secret: 'secret', remoteip: '2001:db8::1' };
@@ -141,7 +141,7 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     else expect(idempotency_key).toBeUndefined();
   });
 
-  test('is good once, and its provider is not asked again, whether it was right or wrong', async () => {
+  test('is checked once, whether it was right or wrong', async () => {
     const place = game(name);
     for (const behaviour of ['ok', 'wrong']) {
       const once = captcha(behaviour);
@@ -153,19 +153,19 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     }
   });
 
-  test('is good once for all games that share its keys', async () => {
+  test('is valid once for all games that share its keys', async () => {
     const once = captcha('ok');
     expect((await use(desk, name, once)).outcome).toBe('solved');
     expect((await use(desk, name, once)).outcome).toBe(FAILED);
   });
 
-  test('cannot be used up by somebody with other keys', async () => {
+  test('cannot be used up with other keys', async () => {
     const once = captcha('ok');
     await desk.ask(game(name, { secret_key: 'mine' }), sent(name, once));
     expect((await use(desk, name, once)).outcome).toBe('solved');
   });
 
-  test('is good once of 200 uses at one time, on two processes', async () => {
+  test('is accepted once of 200 concurrent uses on two processes', async () => {
     const second = await open();
     const once = captcha('ok');
     const uses = Array.from({ length: 200 }, (_, index) =>
@@ -177,30 +177,30 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     expect(provider.asked(once).length).toBe(1);
   });
 
-  test('that never went out can be tried again', async () => {
-    for (const kind of ['too_busy', 'resting'] as const) {
+  test('that was never sent may be used again', async () => {
+    for (const kind of ['too_busy', 'paused'] as const) {
       const once = captcha('ok');
       const post = async () => {
         throw new OutboundFailure(kind, 'not now');
       };
       const busy = await open({ outbound: { post }, captcha_is_open_when_down: true });
-      // Others of the same game keep the lane full; the provider is not to blame for that.
+      // Other captchas of the same game use all connections, which is not the fault of the provider.
       expect((await use(busy, name, once)).outcome).toBe(kind === 'too_busy' ? UNAVAILABLE : 'let_through');
       expect((await use(desk, name, once)).outcome).toBe('solved');
     }
   });
 
-  test('is not waited for when its player has gone', async () => {
+  test('is not awaited once its player has disconnected', async () => {
     const leaving = new AbortController();
     const once = captcha('silence');
-    const waiting = desk.ask(game(name), { ...sent(name, once), patience: leaving });
+    const waiting = desk.ask(game(name), { ...sent(name, once), deadline: leaving });
     while (provider.asked(once).length === 0) await Bun.sleep(1);
     leaving.abort();
     expect(outcomeOf(await waiting)).toBe(UNAVAILABLE);
     expect(provider.asked(once).length).toBe(1);
   });
 
-  test('of a published test key is good again and again, wherever it was solved', async () => {
+  test('of a published test key is valid any number of times, wherever it was solved', async () => {
     const secret_key = name === 'hcaptcha' ? `0x${'0'.repeat(40)}` : '1x0000000000000000000000000000000AA';
     const place = game(name, { secret_key, hostnames: ['play.example.com'] });
     const always = captcha('other-hostname');
@@ -209,8 +209,8 @@ describe.each(NAMES)('a captcha of %s', (name) => {
   });
 });
 
-describe('when the answer was lost', () => {
-  test('turnstile is asked once more, and knows by its key that it is the same question', async () => {
+describe('after a lost answer', () => {
+  test('turnstile is asked once more, with a key that marks the repetition', async () => {
     const once = captcha('lost');
     expect(await use(desk, 'turnstile', once)).toEqual({ outcome: 'solved', is_known: true });
     const keys = provider.asked(once).map(({ form }) => form.idempotency_key);
@@ -218,7 +218,7 @@ describe('when the answer was lost', () => {
     expect((await use(desk, 'turnstile', once)).outcome).toBe(FAILED);
   });
 
-  test('turnstile can be asked again later, under the same key; two captchas have two', async () => {
+  test('turnstile may be asked again later with the same key; two captchas have two keys', async () => {
     const later = captcha('500');
     expect((await use(desk, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
     expect((await use(desk, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
@@ -229,7 +229,7 @@ describe('when the answer was lost', () => {
     expect(keys).not.toContain(last?.form.idempotency_key);
   });
 
-  test('hcaptcha is not asked again: it may have seen the captcha', async () => {
+  test('hcaptcha is not asked again, because it may have counted the captcha', async () => {
     const once = captcha('lost');
     expect((await use(desk, 'hcaptcha', once)).outcome).toBe(UNAVAILABLE);
     expect((await use(desk, 'hcaptcha', once)).outcome).toBe(FAILED);
@@ -237,13 +237,13 @@ describe('when the answer was lost', () => {
   });
 });
 
-test('turnstile is not asked about what is longer than any captcha of its', async () => {
+test('captcha: turnstile is not asked about an answer above its maximum length', async () => {
   const long = captcha(`ok${'x'.repeat(2_048)}`);
   expect((await use(desk, 'turnstile', long)).outcome).toBe(FAILED);
   expect(provider.asked(long).length).toBe(0);
 });
 
-test('a page of none of the domains that turnstile has keys for is refused, and nobody is asked', async () => {
+test('captcha: a page on none of the domains with turnstile keys is refused without a request', async () => {
   const place = game('turnstile', {
     site_key: undefined,
     secret_key: undefined,
@@ -255,13 +255,13 @@ test('a page of none of the domains that turnstile has keys for is refused, and 
   expect(provider.asked(once).length).toBe(0);
 });
 
-test('a version that relies on keys which the service has no more lets nobody in', async () => {
+test('captcha: a version that relies on keys which the service no longer has admits no request', async () => {
   const place = { namespace_id: crypto.randomUUID(), config: { ...TIMES, hcaptcha: { level: 'easy' } } };
   expect(outcomeOf(await open_desk.ask(place))).toBe(UNAVAILABLE);
   expect(outcomeOf(await open_desk.ask(place, sent('hcaptcha', captcha('ok'))))).toBe(FAILED);
 });
 
-test('a captcha of another provider, or of none, is refused, and says which there are', async () => {
+test('captcha: one of another provider, or of none, is refused with the ones that are allowed', async () => {
   const place = game('hcaptcha');
   for (const solved of [{}, { turnstile: { client_response: captcha('ok') } }]) {
     const { decision, error } = await desk.ask(place, { captcha: solved });
@@ -271,7 +271,7 @@ test('a captcha of another provider, or of none, is refused, and says which ther
   }
 });
 
-test('one game that is flooded does not keep others from their captchas', async () => {
+test('captcha: a game with many requests does not block the captchas of others', async () => {
   const outbound = createOutbound({
     allowed_private: [],
     bulkhead_limits: { in_all: 8, of_account: 2, to_target: 2, break_ms: 5_000 },
@@ -280,7 +280,7 @@ test('one game that is flooded does not keep others from their captchas', async 
   const flooded = game('hcaptcha');
   const leaving = new AbortController();
   const flood = Array.from({ length: 30 }, () =>
-    shared.ask(flooded, { ...sent('hcaptcha', captcha('silence')), patience: leaving }),
+    shared.ask(flooded, { ...sent('hcaptcha', captcha('silence')), deadline: leaving }),
   );
   expect((await use(shared, 'hcaptcha', captcha('ok'))).outcome).toBe('solved');
   leaving.abort();

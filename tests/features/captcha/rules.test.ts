@@ -21,12 +21,12 @@ const SHARED: SharedKeys = {
 const keysOf = (providers: Provider[]) =>
   providers.map((one) => (one.name === 'pow' ? ['pow', one.difficulty] : [one.name, one.site_key, one.secret_key]));
 
-describe('the providers of a version', () => {
-  test('without keys of the version or the service are none', () => {
+describe('captcha: the providers of a version', () => {
+  test('are none without keys of the version or the service', () => {
     expect(providersOf({ ...TIMES, hcaptcha: {}, turnstile: {} }, {}, undefined)).toEqual([]);
   });
 
-  test('come in the order in which clients are told of them, however they were written', () => {
+  test('are in the order in which clients see them, whatever their order in the version', () => {
     const config = { ...TIMES, pow: {}, turnstile: TURNSTILE, hcaptcha: HCAPTCHA };
     expect(keysOf(providersOf(config, SHARED, undefined))).toEqual([
       ['hcaptcha', 'h-site', 'h-secret'],
@@ -35,7 +35,7 @@ describe('the providers of a version', () => {
     ]);
   });
 
-  test('have the keys of the service where the version has none: hcaptcha with a level, an older spelling, for one', () => {
+  test('have the keys of the service where the version has none; hcaptcha with a level is an older spelling', () => {
     const config = { ...TIMES, hcaptcha: { level: 'easy' }, turnstile: {} };
     expect(keysOf(providersOf(config, SHARED, undefined))).toEqual([
       ['hcaptcha', 'our-h', 'our-h-secret'],
@@ -66,28 +66,28 @@ describe('the providers of a version', () => {
     });
   }
 
-  test('of turnstile with keys for some domains has its other keys for all other pages', () => {
+  test('of turnstile with keys for some domains uses its other keys on all other pages', () => {
     const config = { ...TIMES, turnstile: { ...TURNSTILE, domains: DOMAINS } };
     expect(keysOf(providersOf(config, {}, undefined))).toEqual([['turnstile', 't-site', 't-secret']]);
     expect(keysOf(providersOf(config, {}, 'https://example.com'))).toEqual([['turnstile', 't-site', 'wide']]);
   });
 });
 
-describe('what a client is told of', () => {
+describe('captcha: a client sees', () => {
   const told = (config: object, origin?: string) =>
     metadataOf(providersOf({ ...TIMES, ...config }, SHARED, origin), 'https://here/challenge');
 
-  test('hcaptcha has its key under both names', () => {
+  test("hcaptcha's key under both names", () => {
     expect(told({ hcaptcha: HCAPTCHA })).toEqual({ hcaptcha: { site_id: 'h-site', site_key: 'h-site' } });
   });
 
-  test('turnstile has its key; none where only the game knows it', () => {
+  test("turnstile's key, and none if only the game knows it", () => {
     expect(told({ turnstile: TURNSTILE })).toEqual({ turnstile: { site_key: 't-site' } });
     const domains = { 'example.com': { secret_key: 'wide' } };
     expect(told({ turnstile: { domains } }, 'https://example.com')).toEqual({ turnstile: {} });
   });
 
-  test('of both only hcaptcha is told; where a proof of work can be had, always', () => {
+  test('only hcaptcha if there are both, and always a proof of work if there is one', () => {
     const pow = { challenge_url: 'https://here/challenge' };
     expect(told({ turnstile: TURNSTILE, hcaptcha: HCAPTCHA, pow: {} })).toEqual({
       hcaptcha: { site_id: 'h-site', site_key: 'h-site' },
@@ -96,29 +96,29 @@ describe('what a client is told of', () => {
     expect(told({ pow: {} })).toEqual({ pow });
   });
 
-  test('no secret is in it', () => {
+  test('no secret', () => {
     const all = told({ hcaptcha: HCAPTCHA, turnstile: {}, pow: {} });
     expect(JSON.stringify(all)).not.toContain('secret');
   });
 });
 
-describe('an answer', () => {
+describe('captcha: an answer', () => {
   const providers = providersOf({ ...TIMES, turnstile: TURNSTILE, hcaptcha: HCAPTCHA }, {}, undefined);
   const answer = (client_response: string) => ({ client_response });
 
-  test('of a provider that the version does not have is none', () => {
+  test('of a provider that the version does not have counts as none', () => {
     expect(chooseAnswer(providers, {})).toBeUndefined();
     expect(chooseAnswer(providers, { pow: answer('p') })).toBeUndefined();
   });
 
-  test('is taken from either; of several, from the first', () => {
+  test('may be of either provider; the first of several counts', () => {
     expect(chooseAnswer(providers, { turnstile: answer('t') })?.provider.name).toBe('turnstile');
     const both = chooseAnswer(providers, { pow: answer('p'), turnstile: answer('t'), hcaptcha: answer('h') });
     expect([both?.provider.name, both?.client_response]).toEqual(['hcaptcha', 'h']);
   });
 });
 
-describe('what a provider is sent', () => {
+describe('captcha: the request to a provider', () => {
   const widget = (name: Widget['name']): Widget => ({ name, site_key: 'site', secret_key: undefined, hostnames: [] });
   const sent = {
     secret_key: 'secret',
@@ -129,18 +129,18 @@ describe('what a provider is sent', () => {
   const formOf = (name: Widget['name'], more: object = {}) =>
     Object.fromEntries(new URLSearchParams(siteverifyForm(widget(name), { ...sent, ...more })));
 
-  test('is a form in which nothing can be added by what a client sends', () => {
+  test("is a form to which a client's answer can add nothing", () => {
     const common = { secret: 'secret', response: 'a&secret=b\r\nc', remoteip: '203.0.113.7' };
     expect(formOf('hcaptcha')).toEqual({ ...common, sitekey: 'site' });
     expect(formOf('turnstile')).toEqual({ ...common, idempotency_key: 'k' });
   });
 
-  test('has no address when none is known', () => {
+  test('has no address if none is known', () => {
     expect(formOf('hcaptcha', { address: '' })).not.toContainKey('remoteip');
   });
 });
 
-test('whatever a provider answers, it says yes only by a true "success" and a status that is fine', () => {
+test('captcha: an answer of a provider means yes only with a true "success" and a good status', () => {
   const widget: Widget = { name: 'turnstile', site_key: 'site', secret_key: 'secret', hostnames: ['play.example.com'] };
   const said = fc.oneof(
     fc.jsonValue(),
@@ -158,7 +158,7 @@ test('whatever a provider answers, it says yes only by a true "success" and a st
   fc.assert(
     fc.property(said, fc.integer({ min: 100, max: 599 }), (answer, drawn) => {
       const status = drawn % 2 === 0 ? 200 : drawn;
-      const verdict = readVerdict(widget, { status, said: answer });
+      const verdict = readVerdict(widget, { status, body: answer });
       const { success, hostname, sitekey } = (answer ?? {}) as Record<string, unknown>;
       const is_here = typeof hostname === 'string' && /^(.+[.])?play[.]example[.]com$/i.test(hostname);
       const is_yes = success === true && status >= 200 && status <= 299 && is_here;

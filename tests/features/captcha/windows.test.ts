@@ -27,7 +27,7 @@ function game(more: Partial<CaptchaConfig> = {}) {
   const config = { requests_before_reverify: 3, verification_ttl: TTL_MS, hcaptcha: KEYS, ...more };
   return { namespace_id: crypto.randomUUID(), config };
 }
-/** A captcha that counts. */
+/** Returns a captcha that is accepted. */
 function captcha() {
   solved += 1;
   return { hcaptcha: { client_response: `ok:${solved}` } };
@@ -40,8 +40,8 @@ const outcomesOf = async (place: ReturnType<typeof game>, count: number, address
 const REFUSED = 'CAPTCHA_CAPTCHA_REQUIRED';
 const PASSED = 'solved_before';
 
-describe('without a captcha', () => {
-  test('nobody passes at first, however often he tries, and nothing is kept of him', async () => {
+describe('captcha: without one', () => {
+  test('no request is admitted at first, however often it is repeated, and nothing is stored', async () => {
     const place = game();
     expect(await outcomesOf(place, 5)).toEqual(Array(5).fill(REFUSED));
     const rows = await desk.database.queries.execute(sql`
@@ -49,32 +49,32 @@ describe('without a captcha', () => {
     expect(rows.length).toBe(0);
   });
 
-  test('everybody passes where the version asks for none, and what he sends is not looked at', async () => {
+  test('every request is admitted if the version requires none, and an answer is not read', async () => {
     const note = () => {
-      throw new Error('nothing is decided');
+      throw new Error('no decision is recorded');
     };
-    const patience = { signal: new AbortController().signal };
-    const visitor = { address: '', readOrigin: () => undefined, captcha: captcha(), patience };
+    const deadline = { signal: new AbortController().signal };
+    const visitor = { address: '', readOrigin: () => undefined, captcha: captcha(), deadline };
     const place = { game_id: crypto.randomUUID(), namespace_id: crypto.randomUUID(), version_id: crypto.randomUUID() };
     await desk.captcha.admit(place, visitor, note);
   });
 });
 
-describe('after a captcha that was solved', () => {
-  test('exactly requests_before_reverify requests pass; it is not one of them', async () => {
+describe('captcha: after a solved one', () => {
+  test('exactly requests_before_reverify further requests are admitted', async () => {
     const place = game();
     expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
     expect(await outcomesOf(place, 5)).toEqual([PASSED, PASSED, PASSED, REFUSED, REFUSED]);
   });
 
-  test('every one needs another where no requests may pass without', async () => {
+  test('every request needs another if requests_before_reverify is 0', async () => {
     const place = game({ requests_before_reverify: 0 });
     expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
     expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
     expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
   });
 
-  test('they pass until verification_ttl is over, to the millisecond', async () => {
+  test('requests are admitted until verification_ttl is over, to the millisecond', async () => {
     const place = game();
     await desk.ask(place, { captcha: captcha() });
     clock.advance(TTL_MS - 1);
@@ -83,13 +83,13 @@ describe('after a captcha that was solved', () => {
     expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
   });
 
-  test('no time at all passes where the version says so', async () => {
+  test('no request is admitted if verification_ttl is 0', async () => {
     const place = game({ verification_ttl: 0 });
     await desk.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
   });
 
-  test('another begins it all anew, in the middle of it and after its end', async () => {
+  test('another one starts a new window, during the old one and after it', async () => {
     const place = game();
     await desk.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
@@ -101,7 +101,7 @@ describe('after a captcha that was solved', () => {
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
   });
 
-  test('one that does not count changes nothing', async () => {
+  test('a refused one changes nothing', async () => {
     const place = game();
     await desk.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
@@ -110,7 +110,7 @@ describe('after a captcha that was solved', () => {
     expect(await outcomesOf(place, 2)).toEqual([PASSED, REFUSED]);
   });
 
-  test('a version with other limits has its own, from the same captcha', async () => {
+  test('a version with other limits has its own window, from the same captcha', async () => {
     const place = game();
     await desk.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 3)).toEqual([PASSED, PASSED, PASSED]);
@@ -118,7 +118,7 @@ describe('after a captcha that was solved', () => {
     expect(await outcomesOf(looser, 3)).toEqual([PASSED, PASSED, REFUSED]);
   });
 
-  test('it is good for the address, or for the /64 of IPv6, and for nobody else', async () => {
+  test('the window is for the address, or for its /64 in IPv6, and for no other', async () => {
     const place = game();
     await desk.ask(place, { captcha: captcha(), address: '203.0.113.7' });
     expect(await outcomesOf(place, 1, '203.0.113.8')).toEqual([REFUSED]);
@@ -128,7 +128,7 @@ describe('after a captcha that was solved', () => {
     expect(await outcomesOf(place, 1, '2001:db8:1:3::1')).toEqual([REFUSED]);
   });
 
-  test('it is good for the namespace, and for no other: there it may have been easier', async () => {
+  test('the window is for the namespace and for no other, where the captcha may be harder', async () => {
     const place = game();
     await desk.ask(place, { captcha: captcha() });
     expect(await outcomesOf(game(), 1)).toEqual([REFUSED]);
@@ -136,8 +136,8 @@ describe('after a captcha that was solved', () => {
   });
 });
 
-describe('two processes on one database', () => {
-  test('count together: of 40 requests at one time exactly as many pass as may', async () => {
+describe('captcha: two processes on one database', () => {
+  test('count together: of 40 concurrent requests exactly the allowed number is admitted', async () => {
     const place = game({ requests_before_reverify: 10 });
     await desk.ask(place, { captcha: captcha() });
     const requests = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? desk : other).ask(place));
@@ -146,14 +146,14 @@ describe('two processes on one database', () => {
     expect(outcomes.filter((outcome) => outcome === REFUSED).length).toBe(30);
   });
 
-  test('know of a captcha that the other has seen', async () => {
+  test('share their windows', async () => {
     const place = game();
     await other.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
   });
 });
 
-test('what is over is forgotten, and nothing else', async () => {
+test('captcha: expired windows and captchas are deleted, and nothing else', async () => {
   const place = game();
   const later = game({ verification_ttl: 12 * 3_600_000 });
   await desk.ask(place, { captcha: captcha() });

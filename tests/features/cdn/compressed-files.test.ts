@@ -7,7 +7,7 @@ import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const BYTES_MAX = 100_000;
-/** More than what a request waits for. */
+/** More than what is compressed while a request waits. */
 const LARGE = 5 * 1024 ** 2;
 
 let directory: string;
@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** A file of a site, and how often it was read. */
+/** Makes a file of a site that counts how often it is read. */
 function makeOriginal(bytes: Uint8Array<ArrayBuffer>) {
   const original = {
     ...{ upload_id: crypto.randomUUID(), file_number: 0, content_length: bytes.length, reads: 0 },
@@ -38,7 +38,7 @@ function makeOriginal(bytes: Uint8Array<ArrayBuffer>) {
 }
 
 const text = (length: number) => new TextEncoder().encode('abc'.repeat(Math.ceil(length / 3))).slice(0, length);
-/** Half as long when it is compressed. */
+/** Compresses to half of its length. */
 const digits = (length: number) => new TextEncoder().encode(Buffer.from(random(length / 2)).toString('hex'));
 
 function random(length: number): Uint8Array<ArrayBuffer> {
@@ -48,7 +48,7 @@ function random(length: number): Uint8Array<ArrayBuffer> {
 }
 
 async function bytesOnDisk(): Promise<number> {
-  // One that is being removed may be gone already.
+  // A file may disappear here while it is removed.
   const sizeOf = (name: string) =>
     stat(join(directory, name)).then(
       ({ size }) => size,
@@ -58,8 +58,8 @@ async function bytesOnDisk(): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-describe('compressed files', () => {
-  test('compressed files: what an earlier start left is removed', async () => {
+describe('the cache of compressed files', () => {
+  test('compressed files: those of an earlier start are removed', async () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
@@ -76,7 +76,7 @@ describe('compressed files', () => {
     expect((await files.find(original, 'zstd'))?.path).not.toBe(first?.path);
   });
 
-  test('compressed files: a large one is sent uncompressed until it is ready', async () => {
+  test('compressed files: a large file is sent uncompressed until its compressed form is ready', async () => {
     const original = makeOriginal(text(LARGE));
     expect(await files.find(original, 'br')).toBeUndefined();
     const found = await waitFor(() => files.find(original, 'br'), 'the file to be compressed');
@@ -84,7 +84,7 @@ describe('compressed files', () => {
     expect(original.reads).toBe(1);
   });
 
-  test('compressed files: while as many are made as may be at once, others are sent as they are', async () => {
+  test('compressed files: beyond the limit of concurrent compressions, files are sent uncompressed', async () => {
     const hanging = makeOriginal(text(LARGE));
     const { promise, resolve } = Promise.withResolvers<void>();
     const read = async () => {
@@ -96,13 +96,13 @@ describe('compressed files', () => {
     expect(await files.find(other, 'gzip')).toBeUndefined();
     expect(other.reads).toBe(0);
     resolve();
-    await waitFor(() => files.find(other, 'gzip'), 'its turn');
+    await waitFor(() => files.find(other, 'gzip'), 'the file to be compressed');
   });
 
-  test('compressed files: together they take no more bytes than they may, the least used go', async () => {
+  test('compressed files: the total is limited, and the least recently used are removed', async () => {
     const originals = Array.from({ length: 8 }, () => makeOriginal(digits(50_000)));
     const [first, ...others] = originals;
-    if (!first) throw new Error('there are some');
+    if (!first) throw new Error('there are compressed files');
     await files.find(first, 'gzip');
     for (const original of others) {
       expect((await files.find(original, 'gzip'))?.content_length).toBeGreaterThan(20_000);
@@ -112,7 +112,7 @@ describe('compressed files', () => {
     await waitFor(async () => (await bytesOnDisk()) <= BYTES_MAX, 'the others to be removed');
   });
 
-  test('compressed files: one without benefit, or above the cache, is sent uncompressed', async () => {
+  test('compressed files: a file that shrinks too little, or is above the cache, is sent uncompressed', async () => {
     for (const bytes of [random(50_000), digits(400_000)]) {
       const original = makeOriginal(bytes);
       for (let time = 0; time < 2; time += 1) expect(await files.find(original, 'gzip')).toBeUndefined();
@@ -121,7 +121,7 @@ describe('compressed files', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  test('compressed files: one that another program removed is made again', async () => {
+  test('compressed files: one that another program removed is compressed again', async () => {
     const original = makeOriginal(text(50_000));
     const found = await files.find(original, 'gzip');
     await rm(found?.path ?? '');
@@ -129,12 +129,12 @@ describe('compressed files', () => {
     expect(await files.find(original, 'gzip')).toBeDefined();
   });
 
-  test('compressed files: a failure is told of, leaves nothing, and is tried again', async () => {
+  test('compressed files: a failure is logged, leaves nothing, and is tried again', async () => {
     const original = makeOriginal(text(50_000));
     const failing = {
       ...original,
       read: async () =>
-        new ReadableStream<Uint8Array>({ pull: (sink) => sink.error(new Error('the storage is not there')) }),
+        new ReadableStream<Uint8Array>({ pull: (sink) => sink.error(new Error('the storage is away')) }),
     };
     expect(await files.find(failing, 'gzip')).toBeUndefined();
     expect(emitted.map(({ event }) => event)).toEqual(['file_not_compressed']);

@@ -6,16 +6,16 @@ import { makeGame } from '../../support/game.ts';
 import { makeHome } from '../../support/program.ts';
 import { uploadSite } from '../../support/site.ts';
 
-/** A regular expression tries every way in which the letters can be shared out. */
+/** A regular expression would try every way to divide the letters. */
 const HOSTILE = '*a*a*a*a*a*a*a*b';
 const MORE_HOSTILE = `${'*a'.repeat(100)}b`;
 const PATH = 'a'.repeat(1_000);
-/** A hang is one of minutes. */
+/** Without the protection it takes minutes. */
 const ANSWERED_WITHIN_MS = 20_000;
 
-test('globs: accepted and stored ones both match in short time', async () => {
+test('globs: hostile ones in new and in stored versions are matched within seconds', async () => {
   await using database = await openExternalDatabase();
-  // A process of its own: one that hangs fails the test and does not hang it.
+  // In a process of its own, so that a hang fails the test instead of hanging it.
   await using home = await makeHome({ DATABASE_URL: database.url, MUSTER_DEMO: 'off' });
   const { api, administrator_token } = await home.start();
   await using stored = openDatabase({ url: database.url }, 1);

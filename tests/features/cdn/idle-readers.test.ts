@@ -6,10 +6,10 @@ import { makeShownSite } from '../../support/site-visits.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const READERS = 120;
-/** Compressed half as long, so no socket takes all of it. */
+/** Compressed to half of its length, which is more than any socket buffer. */
 const FILE_BYTES = 24 * 1024 ** 2;
 const MIB = 1024 ** 2;
-/** With a compressor for each reader they took 450 MiB, and with files that are kept 10. */
+/** With a compressor for each reader they took 450 MiB, and 10 with cached files. */
 const GROWTH_MAX_MIB = 200;
 
 const memoryOf = (pid: number) => {
@@ -24,13 +24,13 @@ function makeText(length: number): string {
   return Buffer.from(bytes).toString('hex');
 }
 
-test('sites: readers of a compressed file that do not read take little memory', async () => {
+test('sites: clients that do not read a compressed file take little memory', async () => {
   await using home = await makeHome({ MUSTER_DEMO: 'off' });
   const program = await home.start();
   const site = await makeShownSite(program, { 'large.js': makeText(FILE_BYTES), 'index.html': 'hello' });
   const before = memoryOf(program.pid);
   const sockets: Socket[] = [];
-  /** Asks for the file, and reads its first bytes only. */
+  /** Requests the file, and reads its first bytes only. */
   async function open(): Promise<void> {
     const { hostname, port } = new URL(program.url);
     const { promise, resolve, reject } = Promise.withResolvers<void>();

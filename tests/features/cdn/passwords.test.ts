@@ -7,9 +7,9 @@ import { waitFor } from '../../support/wait.ts';
 
 const ATTACKER = '198.51.100.1';
 const PLAYER = '203.0.113.9';
-/** Long enough for guesses to wait for each other. */
+/** Slow enough for guesses to queue. */
 const USUAL_COST = IS_LONG ? 8 : 6;
-/** Up to as slow as a password may be. */
+/** The slowest cost that a password may have. */
 const HIGH_COST = IS_LONG ? 12 : 10;
 
 let opened: TestService;
@@ -24,7 +24,10 @@ afterAll(async () => {
   await limited[Symbol.asyncDispose]();
 });
 
-/** Sends wrong passwords from one address, all at once; gives the statuses. Each refusal but a 401 says when to come again. */
+/**
+ * Sends wrong passwords from one address concurrently, and returns the statuses. Every refusal but a 401 must have
+ * Retry-After.
+ */
 async function guess(site: ShownSite, count: number): Promise<number[]> {
   const guesses = Array.from({ length: count }, async (_, number) => {
     const { status, headers } = await site.visit('/', { address: ATTACKER, ...credentials('ann', `wrong ${number}`) });
@@ -35,12 +38,12 @@ async function guess(site: ShownSite, count: number): Promise<number[]> {
   return await Promise.all(guesses);
 }
 
-/** Visits until the password was compared, as a browser that is told to come again. */
+/** Visits until the password is compared, and waits as told, like a browser. */
 async function enter(site: ShownSite, user: string): Promise<number> {
   return await waitFor(async () => {
     const { status } = await site.visit('/', { address: PLAYER, ...credentials(user, 'right') });
     return status !== 503 && status;
-  }, `${user} to be compared`);
+  }, `the password of ${user} to be compared`);
 }
 
 const several = (count: number, name: string) => Array.from({ length: count }, (_, index) => `${name} ${index}`);
@@ -67,7 +70,7 @@ describe('passwords of sites', () => {
     await guesses;
   });
 
-  test('passwords: one that cannot be compared for now is a 503, and never a wrong password', async () => {
+  test('passwords: one that cannot be compared now gets a 503 and never counts as wrong', async () => {
     const site = await makeShownSite(opened);
     await protectSite(opened.api, site, ['ann', 'bob'], USUAL_COST);
     const guesses = guess(site, 300);
@@ -80,7 +83,7 @@ describe('passwords of sites', () => {
     expect(await enter(site, 'bob')).toBe(200);
   });
 
-  test('passwords: all files of a page ask for one comparison', async () => {
+  test('passwords: the files of a page need one comparison together', async () => {
     const site = await makeShownSite(limited);
     await protectSite(limited.api, site, ['ann'], USUAL_COST);
     const visits = Array.from({ length: 200 }, () =>
@@ -101,13 +104,13 @@ describe('passwords of sites', () => {
       }
       return Math.min(...times);
     };
-    // A comparison takes 50 ms or more, an answer without one a few.
+    // A comparison takes at least 50 ms, an answer without one a few.
     expect(await fastest('nobody')).toBeGreaterThan((await fastest('ann')) / 4);
   });
 });
 
-describe('limits of sites', () => {
-  /** The first answer that is not like those before, of so many. */
+describe('rate limits of sites', () => {
+  /** Sends requests until an answer has another status, and returns it. */
   async function firstOther(count: number, status: number, visit: (number: number) => Promise<Response>) {
     for (let number = 0; number < count; number += 50) {
       const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => visit(number + index)));
@@ -118,7 +121,7 @@ describe('limits of sites', () => {
     throw new Error(`${count} answers of ${status}`);
   }
 
-  test('passwords: an address may guess some of a site in a minute, others go on', async () => {
+  test('passwords: guesses are limited for an address and a site, without effect on others', async () => {
     const site = await makeShownSite(limited);
     await protectSite(limited.api, site, ['ann'], 4);
     const refused = await firstOther(200, 401, (number) =>
@@ -129,7 +132,7 @@ describe('limits of sites', () => {
     expect((await site.visit('/', { address: PLAYER, ...credentials('ann', 'right') })).status).toBe(200);
   });
 
-  test('files: an address may ask one site so often, others and other sites go on', async () => {
+  test('files: requests are limited for an address and a site, without effect on others', async () => {
     const [site, other] = [await makeShownSite(limited), await makeShownSite(limited)];
     await protectSite(limited.api, site, [], USUAL_COST);
     const refused = await firstOther(13_000, 401, () => site.visit('/', { address: ATTACKER }));

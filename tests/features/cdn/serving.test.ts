@@ -68,22 +68,23 @@ afterAll(() => opened[Symbol.asyncDispose]());
 const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   fetch(`${opened.config.public_url}${path}`, { method, headers: { host, ...headers }, decompress: false });
 
-/** All headers of a response; of its date only that it has one. */
+/** Returns all headers that are the same for each request; for the date and the ray id, only that there is one. */
 const readHeaders = ({ headers }: Response) => ({
   ...Object.fromEntries(headers),
   date: headers.has('date'),
+  'rvt-ray-id': headers.has('rvt-ray-id'),
 });
 
-describe('files of a site', () => {
+describe('sites: files', () => {
   for (const [path, content] of Object.entries(FILES)) {
-    test(`${path} comes as it was sent`, async () => {
+    test(`${path} is served as it was uploaded`, async () => {
       const response = await get(`/${encodeURI(path)}`);
       expect(response.status).toBe(200);
       expect(Buffer.from(await response.arrayBuffer())).toEqual(Buffer.from(content));
     });
   }
 
-  test('a path that ends with a slash is that of its index.html', async () => {
+  test('a path that ends with a slash serves its index.html', async () => {
     expect(await (await get('/')).text()).toContain('<title>Site</title>');
     expect(await (await get('/deep/er/')).text()).toBe('deeper');
   });
@@ -107,26 +108,26 @@ describe('files of a site', () => {
     expect((await get('/', {}, 'POST')).status).toBe(405);
   });
 
-  test('the name of a site may end with a dot, as absolute names do', async () => {
+  test('the host of a site may end with a dot, as absolute host names do', async () => {
     expect(await (await get('/', { host: `${host}.` })).text()).toContain('<title>Site</title>');
     expect((await get('/', { host: 'nobody.sites.localhost.' })).headers.get('content-type')).toContain('text/plain');
   });
 
-  test('types, caching and headers: HTML is never kept, the rest is asked for again', async () => {
+  test('types, caching and headers: HTML is not cached, other files are revalidated', async () => {
     const page = await get('/');
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('cache-control')).toBe('no-cache, no-store');
     const script = await get('/app.js');
     expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
     expect(script.headers.get('cache-control')).toContain('must-revalidate');
-    // Of two routes the one of higher priority says, and how a message travels is ours.
+    // The route of higher priority wins, and the headers of the transfer are the service's own.
     expect(script.headers.get('x-asset')).toBe('no');
     expect((await get('/assets/picture.png')).headers.get('x-asset')).toBe('yes');
     expect(script.headers.get('set-cookie')).toBeNull();
     expect(script.headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test('what a browser has is not sent again', async () => {
+  test('a file that the browser has is not sent again', async () => {
     const etag = (await get('/app.js')).headers.get('etag') ?? '';
     for (const seen of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
       const response = await get('/app.js', { 'if-none-match': seen });
@@ -136,7 +137,7 @@ describe('files of a site', () => {
     expect((await get('/app.js', { 'if-none-match': '"other"' })).status).toBe(200);
   });
 
-  test('HEAD answers as GET does, without the body', async () => {
+  test('HEAD answers like GET, without the body', async () => {
     const etag = (await get('/app.js')).headers.get('etag') ?? '';
     for (const [path, headers] of [
       ['/assets/picture.png', {}],
@@ -152,7 +153,7 @@ describe('files of a site', () => {
     }
   });
 
-  test('Vary: the names of all custom headers that match, and ours', async () => {
+  test('Vary: it has the names of all matching custom headers and those of the service', async () => {
     expect((await get('/assets/picture.png')).headers.get('vary')).toBe('DPR, Save-Data, Accept-Encoding');
     expect((await get('/app.js')).headers.get('vary')).toBe('DPR, Accept-Encoding');
   });
@@ -177,7 +178,7 @@ describe('files of a site', () => {
     });
   }
 
-  test('a range of another state of the file is the whole file', async () => {
+  test('a range of another version of the file gets the whole file', async () => {
     const response = await get('/assets/picture.png', { range: 'bytes=0-9', 'if-range': '"other"' });
     expect(response.status).toBe(200);
   });
@@ -186,7 +187,7 @@ describe('files of a site', () => {
     gzip: (bytes: Uint8Array<ArrayBuffer>) => Buffer.from(Bun.gunzipSync(bytes)),
     zstd: (bytes: Uint8Array<ArrayBuffer>) => Buffer.from(Bun.zstdDecompressSync(bytes)),
   };
-  test('compression is chosen by what the browser accepts; pictures are sent as they are', async () => {
+  test('compression depends on what the browser accepts; pictures are sent uncompressed', async () => {
     for (const [accept, expected] of [
       ['gzip', 'gzip'],
       ['gzip;q=0.5, zstd', 'zstd'],
@@ -211,8 +212,8 @@ describe('files of a site', () => {
   });
 });
 
-describe('access to a site', () => {
-  test('with basic authentication, only those with a user and password', async () => {
+describe('sites: access', () => {
+  test('with basic authentication, only the listed users with their passwords', async () => {
     const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
     const password = await Bun.password.hash('secret', { algorithm: 'bcrypt', cost: 4 });
     const token = game.cloud_token;
@@ -232,13 +233,13 @@ describe('access to a site', () => {
     expect((await get('/')).status).toBe(200);
   });
 
-  test('with a password of 72 bytes at the most: of a longer one, only some programs make a hash of all of it', async () => {
+  test('with a password of at most 72 bytes, because programs hash longer ones differently', async () => {
     const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
     const token = game.cloud_token;
     const [longest, longer] = ['p'.repeat(72), 'p'.repeat(73)];
     const hashes = {
       longest: await Bun.password.hash(longest, { algorithm: 'bcrypt', cost: 4 }),
-      // Bun has more than 72 bytes hashed first, bcryptjs cuts it.
+      // Bun hashes more than 72 bytes first; bcryptjs truncates.
       whole: await Bun.password.hash(longer, { algorithm: 'bcrypt', cost: 4 }),
       cut: await bcrypt.hash(longer, 4),
     };
@@ -253,7 +254,7 @@ describe('access to a site', () => {
     await opened.api.ok('PUT', `${namespace}/cdn-auth`, { token, body: { auth_type: 'none' } });
   });
 
-  test('under a domain of its own, from when it is added until it is removed', async () => {
+  test('by a domain of its own, from its addition to its removal', async () => {
     const domains = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/domains`;
     const look = () => get('/', { host: 'play.example.com' });
     expect((await look()).headers.get('content-type')).toContain('json');
@@ -264,11 +265,11 @@ describe('access to a site', () => {
   });
 });
 
-test("pages of a namespace's own need no token to find lobbies, unless they are told to", async () => {
+test('pages of a namespace need no token to find lobbies, unless the namespace requires one', async () => {
   const namespace = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}`;
   const find = (origin: string) =>
     opened.api.call('POST', '/matchmaker/lobbies/find', { headers: { origin }, body: { game_modes: ['default'] } });
-  // The version has no game mode: that is known only to somebody whose namespace is.
+  // The version has no such game mode: the answer shows that the page was recognized.
   expect((await find(`http://${host}`)).body.code).toBe('MATCHMAKER_GAME_MODE_NOT_FOUND');
   expect((await find('https://elsewhere.example')).body.code).toBe('API_UNAUTHORIZED');
   expect((await find('null')).body.code).toBe('API_UNAUTHORIZED');

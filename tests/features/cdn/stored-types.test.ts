@@ -5,13 +5,13 @@ import { makeGame } from '../../support/game.ts';
 import { openTestService } from '../../support/service.ts';
 import { showSite, uploadSite } from '../../support/site.ts';
 
-test('site: a stored content type that no header can hold gives way to the type of the name', async () => {
+test('sites: a stored content type that no header can have is replaced by that of the file name', async () => {
   await using muster = await openTestService();
   const game = await makeGame(muster.api, muster.administrator_token);
   const { game: seen } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
   const site_id = await uploadSite(muster.api, game, { 'index.html': 'one', 'notes.txt': 'two', 'thing.zzz': 'three' });
   await using database = openDatabase(muster.database_address, 2);
-  // As versions before the check at prepare stored it.
+  // As versions before the check of content types stored it.
   await database.queries.execute(sql`update upload_files set content_type = ${'text/html\r\nX-Injected: ä'}`);
   await showSite(muster.api, game, { site_id });
   const seenTypes: unknown[] = [];

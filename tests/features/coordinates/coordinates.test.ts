@@ -7,7 +7,7 @@ import { refusalOf } from '../../support/refusal.ts';
 const place = (latitude: number, longitude: number) => ({ latitude, longitude });
 const FRANKFURT = place(50.11, 8.68);
 
-/** Half of the way around the world of which the distances are. */
+/** Half of the circumference on which the distances are based. */
 const HALF_WAY_AROUND_KM = Math.PI * 6_371.0088;
 /** A millimetre. */
 const NOTHING_KM = 1e-6;
@@ -17,8 +17,9 @@ const anywhere = fc.record({
   longitude: fc.double({ min: -180, max: 180, noNaN: true }),
 });
 
-describe('the distance between two places', () => {
-  // Geodesics of WGS 84, from tables of distances between airports and cities: a round Earth is half a percent beside them.
+describe('the distance between two points', () => {
+  // Geodesics of WGS 84, from tables of distances between airports and cities. A sphere differs by at most half a
+  // percent.
   const KNOWN: [string, ReturnType<typeof place>, number][] = [
     ['Singapore', place(1.29, 103.85), 10_263],
     ['New York', place(40.71, -74.01), 6_205],
@@ -29,14 +30,14 @@ describe('the distance between two places', () => {
     expect(Math.abs(kilometersBetween(FRANKFURT, there) / kilometers - 1)).toBeLessThan(0.01);
   });
 
-  test('is the short way, over the date line and over the poles', () => {
+  test('is the shortest one, also over the date line and the poles', () => {
     expect(kilometersBetween(place(0, 179.5), place(0, -179.5))).toBeCloseTo(HALF_WAY_AROUND_KM / 180, 6);
     expect(kilometersBetween(place(89, 0), place(89, 180))).toBeCloseTo(HALF_WAY_AROUND_KM / 90, 6);
     expect(kilometersBetween(place(90, 20), place(90, -100))).toBeLessThan(NOTHING_KM);
     expect(kilometersBetween(place(90, 0), place(-90, 0))).toBeCloseTo(HALF_WAY_AROUND_KM, 6);
   });
 
-  test('is a distance: none to itself, the same both ways, never more than by way of a third place', () => {
+  test('is a metric: zero to itself, symmetric, and never longer than by way of a third point', () => {
     fc.assert(
       fc.property(anywhere, anywhere, anywhere, (one, other, third) => {
         const direct = kilometersBetween(one, other);
@@ -49,7 +50,7 @@ describe('the distance between two places', () => {
     );
   });
 
-  test('at the other end of the world is a number', () => {
+  test('is finite for antipodes', () => {
     fc.assert(
       fc.property(anywhere, ({ latitude, longitude }) => {
         const antipode = place(-latitude, longitude > 0 ? longitude - 180 : longitude + 180);
@@ -59,27 +60,27 @@ describe('the distance between two places', () => {
   });
 });
 
-describe('where a query says that a client is', () => {
+describe('the coordinates in a query', () => {
   const HALVES = [
     [{ latitude: 0 }, '"longitude" is invalid: expected together with "latitude"'],
     [{ longitude: 0 }, '"latitude" is invalid: expected together with "longitude"'],
   ] as const;
-  test.each(HALVES)('%j is half of it, and refused', (query, said) => {
+  test.each(HALVES)('are refused if one is missing: %j', (query, said) => {
     const { code, message } = refusalOf(ServiceError, () => readCoordinates(query));
     expect(code).toBe('API_BAD_QUERY_PARAMETER');
     expect(message).toContain(said);
   });
 
-  test('is nowhere when it says nothing', () => {
+  test('are undefined without either', () => {
     expect(readCoordinates({})).toBeUndefined();
   });
 
-  test('is taken to a tenth of a degree, as text the same for those nearby', () => {
+  test('are rounded to a tenth of a degree, so that nearby clients have the same text', () => {
     const said = [place(50.06, -0.04), place(50.14, 0.04)].map((query) => JSON.stringify(readCoordinates(query)));
     expect(said).toEqual(['{"latitude":50.1,"longitude":0}', '{"latitude":50.1,"longitude":0}']);
   });
 
-  test('is within the limits, and less than 8 km from there', () => {
+  test('stay within the limits, and less than 8 km away', () => {
     fc.assert(
       fc.property(anywhere, (client) => {
         const { latitude, longitude } = readCoordinates(client) ?? place(NaN, NaN);
@@ -91,7 +92,7 @@ describe('where a query says that a client is', () => {
   });
 });
 
-test('a row of a table has a place only when it has both', () => {
+test('coordinates: a row of a table has them only with both columns', () => {
   expect(coordinatesOf({ latitude: 0, longitude: 0 })).toEqual(place(0, 0));
   expect(coordinatesOf({ latitude: null, longitude: null })).toBeUndefined();
 });

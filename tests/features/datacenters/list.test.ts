@@ -17,12 +17,12 @@ const list = () => muster.api.ok('GET', path, { token: game.service_token });
 const slugs = async (): Promise<string[]> => (await list()).datacenters.map(({ slug }: { slug: string }) => slug);
 
 describe('the list of datacenters', () => {
-  test('is not for players', async () => {
+  test('is closed to players', async () => {
     expect(outcomeOf(await muster.api.get(path, game.public_token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
     expect(outcomeOf(await muster.api.get(path, undefined))).toBe('401 API_UNAUTHORIZED');
   });
 
-  test('has the one of this machine, whichever token of the game asks', async () => {
+  test("has this machine's own, for every token of the game", async () => {
     for (const token of [game.service_token, game.cloud_token, muster.administrator_token]) {
       const answer = await muster.api.ok('GET', path, { token });
       expect(contractProblems('ServersListDatacentersResponse', answer)).toEqual([]);
@@ -30,7 +30,7 @@ describe('the list of datacenters', () => {
     }
   });
 
-  test('is no news when a machine that is known comes again', async () => {
+  test('does not change when a known machine starts again', async () => {
     const look = () => muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     const { watch } = await look();
     const settings = { MUSTER_DATACENTER: 'north', MUSTER_DATACENTER_NAME: 'Far North' };
@@ -38,7 +38,7 @@ describe('the list of datacenters', () => {
     expect((await look()).watch).toEqual(watch);
   });
 
-  test('grows by those of other machines, by slug; one that comes again is the same, whatever its name', async () => {
+  test('grows by those of other machines, sorted by slug; a machine that starts again updates its name', async () => {
     const [north] = (await list()).datacenters;
     for (const [slug, name] of [
       ['east', 'East'],

@@ -20,8 +20,8 @@ const look = (device_link_token: string, watch_index?: string) => {
 const complete = (device_link_token: string, token = opened.administrator_token, game_id = game.game_id) =>
   opened.api.post('/cloud/devices/links/complete', token, { device_link_token, game_id });
 
-describe('a link that cannot be completed', () => {
-  test('by nobody, by a tool, for no game of his, or with another token in its place', async () => {
+describe('a device link cannot be completed', () => {
+  test('without a token, by a tool, for a game of others, or with another kind of token', async () => {
     const { device_link_token } = await prepare();
     const nothing = crypto.randomUUID();
     const refusals = [
@@ -47,8 +47,8 @@ describe('a link that cannot be completed', () => {
   });
 });
 
-describe('a link that is completed', () => {
-  test('gives the waiting tool a cloud token of the game, and can be completed once', async () => {
+describe('a completed device link', () => {
+  test('gives the waiting tool a cloud token of the game, once', async () => {
     const { device_link_id, device_link_token, device_link_url } = await prepare();
     expect(device_link_id).toMatch(/^[0-9a-f-]{36}$/);
     expect(device_link_token).toStartWith('device.');
@@ -70,7 +70,7 @@ describe('a link that is completed', () => {
     });
   });
 
-  test('by two people at once is completed by one of them', async () => {
+  test('is completed by one of two concurrent people', async () => {
     const { device_link_token } = await prepare();
     const answers = await Promise.all(Array.from({ length: 8 }, () => complete(device_link_token)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);

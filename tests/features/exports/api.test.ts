@@ -30,8 +30,8 @@ const download = async (url: string) => {
   return { status: response.status, headers: response.headers, text: await response.text() };
 };
 
-describe('a lobby history', () => {
-  test('is refused for a window that ends before it starts, for another game, without its signature, or late', async () => {
+describe('the history of lobbies', () => {
+  test('is refused for a window that ends before it starts, for another game, without its signature, or after its expiry', async () => {
     const now = Date.now();
     expect((await exportHistory(now, now - 1)).body.code).toBe('VALIDATION_ERROR');
     const other = await makeGame(opened.api, opened.administrator_token);
@@ -54,14 +54,14 @@ describe('a lobby history', () => {
     expect((await download(link)).status).toBe(403);
   });
 
-  test('takes every u64 as the end of its window', async () => {
+  test('accepts every u64 as the end of its window', async () => {
     const { status, body } = await exportHistory(0, 2 ** 64 - 1);
     expect(status).toBe(200);
     const { text } = await download(body.url);
     expect(text).toContain(lobby_id);
   });
 
-  test('has a line for each lobby that ran in the window, with the time it ran in it', async () => {
+  test('has a line for each lobby of the window, with its time within the window', async () => {
     const before = Date.now() - HOUR_MS;
     const { url } = (await exportHistory(before, Date.now() + HOUR_MS)).body;
     const { headers, text } = await download(url);
@@ -81,7 +81,7 @@ describe('a lobby history', () => {
       stop_ts: '',
     });
     expect(values.version_name).toStartWith('Version ');
-    // It runs still, so it is counted up to the end of the window.
+    // It still runs, so it counts up to the end of the window.
     expect(Number(values.total_uptime_ms)).toBeGreaterThan(HOUR_MS / 2);
     expect(values.query_uptime_ms).toBe(values.total_uptime_ms ?? '');
     for (const [start, end] of [
@@ -96,13 +96,13 @@ describe('a lobby history', () => {
   });
 });
 
-test('what a server wrote is one line for each of its lines, and nothing in it is a formula', async () => {
+test('exports: a log has one line for each line of the server, and none is a formula', async () => {
   const path = `${LOBBIES()}/${lobby_id}/logs/export`;
   const text = await waitFor(async () => {
     const { url } = (await opened.api.post(path, game.cloud_token, { stream: 'std_out' })).body;
     const downloaded = await download(url);
     return downloaded.text.includes('three') ? downloaded.text : undefined;
-  }, 'the lines to be there');
+  }, 'the lines in the log');
   const lines = text.trimEnd().split('\r\n');
   expect(lines).toHaveLength(3);
   expect(lines[0]).toBe('timestamp,line');

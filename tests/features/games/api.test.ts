@@ -16,7 +16,7 @@ const create = (body: object, token = muster.administrator_token) =>
   muster.api.post('/cloud/games', token, { display_name: 'Game', developer_group_id: game.group_id, ...body });
 const read = async (game_id: string) =>
   (await muster.api.ok('GET', `/cloud/games/${game_id}`, { token: muster.administrator_token })).game;
-const listOwn = (token: string) => muster.api.ok('GET', '/cloud/games', { token });
+const listGames = (token: string) => muster.api.ok('GET', '/cloud/games', { token });
 const joinGroup = async ({ group_id }: TestGame, { token }: Person) => {
   const path = `/group/groups/${group_id}/invites`;
   const { code } = await muster.api.ok('POST', path, { token: muster.administrator_token });
@@ -30,23 +30,23 @@ describe('a game is refused', () => {
     [{ display_name: 'x ' }, ['display-name.invalid']],
   ];
   for (const [names, problems] of NAMES) {
-    test(`by its name: ${problems}`, async () => {
-      const before = (await listOwn(muster.administrator_token)).games.length;
+    test(`for its name: ${problems}`, async () => {
+      const before = (await listGames(muster.administrator_token)).games.length;
       const answer = await create(names);
       expect(outcomeOf(answer)).toBe('400 VALIDATION_ERROR');
       expect(answer.body.metadata.errors.map(({ path }: { path: string[] }) => path.join('.'))).toEqual(problems);
-      expect((await listOwn(muster.administrator_token)).games).toHaveLength(before);
+      expect((await listGames(muster.administrator_token)).games).toHaveLength(before);
     });
   }
 
-  test('to a group that is missing, and to whoever is not of the group, alike', async () => {
+  test('for a missing group, and equally for callers outside the group', async () => {
     const missing = await create({ developer_group_id: crypto.randomUUID() });
     expect(outcomeOf(missing)).toBe('404 GROUP_NOT_FOUND');
     const foreign = await create({}, guest.token);
     expect(foreign.body).toEqual({ ...missing.body, ray_id: expect.any(String) });
   });
 
-  test('to tokens of other kinds, and without a body that says enough', async () => {
+  test('for tokens of other kinds, and for an incomplete body', async () => {
     for (const token of [game.cloud_token, game.public_token, game.service_token]) {
       expect(outcomeOf(await create({}, token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
     }
@@ -56,18 +56,18 @@ describe('a game is refused', () => {
   });
 });
 
-describe('names of a game that somebody only asks about', () => {
+describe("validating a game's names", () => {
   const validate = async (body: object) => {
     const { errors } = await muster.api.ok('POST', '/cloud/games/validate', { token: game.cloud_token, body });
     return errors.map(({ path }: { path: string[] }) => path.join('.'));
   };
 
-  test('are judged by the rules of both', async () => {
+  test('checks the rules of both', async () => {
     expect(await validate({ display_name: 'Game' })).toEqual([]);
     expect(await validate({ display_name: '' })).toEqual(['display-name.too-short']);
   });
 
-  test('are good with any name id: creating the game does not use it', async () => {
+  test('accepts any name id, since creating the game does not use it', async () => {
     const { name_id } = await read(game.game_id);
     for (const given of [name_id, 'A']) expect(await validate({ display_name: 'Game', name_id: given })).toEqual([]);
     expect(await validate({ display_name: 'Game', name_id: 'nobody-has-it' })).toEqual([]);
@@ -75,7 +75,7 @@ describe('names of a game that somebody only asks about', () => {
 });
 
 describe('a game', () => {
-  test('begins with a version and the namespaces prod and staging on it', async () => {
+  test('starts with a version and the namespaces prod and staging on it', async () => {
     const { game_id } = (await create({ display_name: 'Two Tanks' })).body;
     const answer = await muster.api.ok('GET', `/cloud/games/${game_id}`, { token: muster.administrator_token });
     expect(contractProblems('CloudGamesGetGameByIdResponse', answer)).toEqual([]);
@@ -111,7 +111,7 @@ describe('a game', () => {
     });
   });
 
-  test('has a name id of its own, whatever it is called, and whoever comes at once', async () => {
+  test('has a name id of its own, also with an equal display name and concurrently', async () => {
     const answers = await Promise.all(
       Array.from({ length: 40 }, () => create({ display_name: 'Same', name_id: 'mine' })),
     );
@@ -122,7 +122,7 @@ describe('a game', () => {
     expect(new Set(name_ids).size).toBe(40);
   });
 
-  test('gets another name id when chance gives one that is taken, but does not try for ever', async () => {
+  test('gets another name id when a random one is taken, but gives up after some tries', async () => {
     const chance = spyOn(Math, 'random').mockReturnValue(0);
     try {
       const { body } = await create({ display_name: 'Dice' });
@@ -133,14 +133,14 @@ describe('a game', () => {
       for (let letter = 0; letter < 3; letter += 1) chance.mockReturnValueOnce(0);
       chance.mockReturnValue(0.999);
       const { body: another } = await create({ display_name: 'Dice' });
-      // Of three letters each: had it kept the first three, they would be taken.
+      // With three letters each: a name id of the first three would be taken.
       expect((await read(another.game_id)).name_id).toMatch(/^dice-(?!aaa)[a9]{3}$/);
     } finally {
       chance.mockRestore();
     }
   });
 
-  test('is made by any member of its group', async () => {
+  test('may be created by any member of its group', async () => {
     const team = await makeGame(muster.api, muster.administrator_token);
     const member = await makeGuest(muster.api, team);
     await joinGroup(team, member);
@@ -153,10 +153,10 @@ describe('the list of games', () => {
   test("has the games of the caller's groups by name, and these groups", async () => {
     const team = await makeGame(muster.api, muster.administrator_token);
     const member = await makeGuest(muster.api, team);
-    expect(await listOwn(member.token)).toMatchObject({ games: [], groups: [] });
+    expect(await listGames(member.token)).toMatchObject({ games: [], groups: [] });
     await joinGroup(team, member);
     await create({ display_name: 'A game', developer_group_id: team.group_id });
-    const list = await listOwn(member.token);
+    const list = await listGames(member.token);
     expect(contractProblems('CloudGamesGetGamesResponse', list)).toEqual([]);
     expect(list.games.map(({ display_name }: { display_name: string }) => display_name)).toEqual([
       'A game',
@@ -188,8 +188,8 @@ describe('the list of games', () => {
     ]);
   });
 
-  test('is that one game for a cloud token, which can be watched too', async () => {
-    const list = await listOwn(game.cloud_token);
+  test('has one game for a cloud token, and can be watched with it too', async () => {
+    const list = await listGames(game.cloud_token);
     expect(contractProblems('CloudGamesGetGamesResponse', list)).toEqual([]);
     expect(list.games.map(({ game_id }: { game_id: string }) => game_id)).toEqual([game.game_id]);
     expect(list.groups).toEqual([]);
@@ -202,7 +202,7 @@ describe('the list of games', () => {
   });
 });
 
-test('a token says whose it is', async () => {
+test('inspect: returns the owner of a token', async () => {
   const inspect = async (token: string) => (await muster.api.ok('GET', '/cloud/auth/inspect', { token })).agent;
   expect(await inspect(game.cloud_token)).toEqual({ game_cloud: { game_id: game.game_id } });
   expect(await inspect(guest.token)).toEqual({ identity: { identity_id: guest.identity_id } });

@@ -25,10 +25,10 @@ const servers = () => `/games/${game.game_id}/environments/${game.namespace_id}/
 const make = async (path: string, token: string): Promise<string> =>
   (await muster.api.ok('POST', path, { token, body: {} })).token;
 const inspect = async (token: string) => outcomeOf(await muster.api.get('/cloud/auth/inspect', token));
-/** News of it takes a moment. */
+/** The revocation reaches a process after a moment. */
 const isRevoked = (token: string) => waitFor(async () => (await inspect(token)) === REVOKED, 'the token to be refused');
 
-const WAYS = [
+const REMOVALS = [
   { way: 'leaves', go: () => muster.api.ok('POST', `${group}/leave`, { token: member.token, body: {} }) },
   { way: 'is kicked', go: () => actAsOwner('kick') },
   { way: 'is banned', go: () => actAsOwner('bans') },
@@ -37,8 +37,8 @@ const actAsOwner = (what: string) =>
   muster.api.ok('POST', `${group}/${what}/${member.identity_id}`, { token: muster.administrator_token, body: {} });
 
 describe('tokens of a game', () => {
-  for (const { way, go } of WAYS) {
-    test(`are refused once a member ${way}: cloud and service tokens, and those made with them`, async () => {
+  for (const { way, go } of REMOVALS) {
+    test(`are refused once their member ${way}: cloud and service tokens, and those made with them`, async () => {
       const cloud = await make(cloudTokens(), member.token);
       const tokens = [cloud, await make(cloudTokens(), cloud)];
       const service = await make(serviceTokens(), cloud);
@@ -48,7 +48,7 @@ describe('tokens of a game', () => {
       await waitFor(async () => outcomeOf(await muster.api.get(servers(), service)) === REVOKED, 'the service token');
       expect(outcomeOf(await muster.api.post(cloudTokens(), cloud))).toBe(REVOKED);
       expect(outcomeOf(await muster.api.post(serviceTokens(), cloud))).toBe(REVOKED);
-      // Those that a game's players carry go on, and the owner makes new ones.
+      // Tokens of players stay valid, and the owner issues new ones.
       expect((await makeGuest(muster.api, game)).identity_id).toBeString();
       const renewed = await make(cloudTokens(), muster.administrator_token);
       expect(await inspect(renewed)).toBe('200');
@@ -56,7 +56,7 @@ describe('tokens of a game', () => {
     });
   }
 
-  test('that are made while their maker is kicked are refused afterwards', async () => {
+  test('that are issued during a kick of their member are refused afterwards', async () => {
     const made: Promise<string | undefined>[] = [];
     const cloud = await make(cloudTokens(), member.token);
     for (let round = 0; round < 30; round += 1) {
@@ -71,7 +71,7 @@ describe('tokens of a game', () => {
     for (const token of tokens) await isRevoked(token);
   });
 
-  test('are refused when the owner of the group says so, and nobody else may say it', async () => {
+  test('can be revoked by the owner of the group only', async () => {
     const path = `/cloud/games/${game.game_id}/tokens/revoke`;
     expect(outcomeOf(await muster.api.post(path, member.token))).toBe('403 GROUP_INSUFFICIENT_PERMISSIONS');
     expect(outcomeOf(await muster.api.post(path, game.cloud_token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
@@ -90,7 +90,7 @@ describe('tokens of a game', () => {
   });
 });
 
-test('a forgotten owner: another member has the group, and the token is refused everywhere', async () => {
+test('revoking: a deleted owner: another member owns the group, and their tokens are refused everywhere', async () => {
   const tokens = await openServiceTokens(muster);
   const lasting = await tokens.issue(
     { kind: 'identity', identity_id: member.identity_id },
@@ -105,11 +105,11 @@ test('a forgotten owner: another member has the group, and the token is refused 
   const cloud = await make(cloudTokens(), lasting);
   await muster.api.ok('POST', '/identity/identities/self/delete-request', { token: lasting, body: {} });
   muster.clock.advance(31 * DAY_MS);
-  // Another process on the database forgets people when it starts.
+  // Another process on the database deletes identities at its start.
   await using beside = await openTestService({}, { beside: muster });
   const isForgotten = () =>
     beside.events.some((event) => event.event === 'identity_forgotten' && event.identity_id === member.identity_id);
-  await waitFor(isForgotten, 'the owner to be forgotten');
+  await waitFor(isForgotten, 'the owner to be deleted');
 
   await isRevoked(lasting);
   const create = { display_name: 'Mine still', developer_group_id: game.group_id };
@@ -122,7 +122,7 @@ test('a forgotten owner: another member has the group, and the token is refused 
   expect(third.identity_id).not.toBe(second.identity_id);
 });
 
-test('an owner who is the only member: an administrator has the group afterwards', async () => {
+test('revoking: a deleted owner without other members: an administrator owns the group', async () => {
   const owner = { token: muster.administrator_token };
   await muster.api.ok('POST', `${group}/transfer-owner`, {
     ...owner,
@@ -140,7 +140,7 @@ test('an owner who is the only member: an administrator has the group afterwards
   expect(seen).toMatchObject({ member_count: 1, is_current_identity_member: true });
 });
 
-test('an administrator is not forgotten', async () => {
+test('revoking: an administrator is never deleted', async () => {
   const path = '/identity/identities/self/delete-request';
   expect(outcomeOf(await muster.api.post(path, muster.administrator_token))).toBe('403 API_FORBIDDEN');
 });

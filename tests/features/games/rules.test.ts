@@ -17,17 +17,17 @@ describe("a game's name id", () => {
     ['- a -', 'a-000'],
   ];
   for (const [display_name, name_id] of NAMES) {
-    test(`of "${display_name}" is made from its name`, () => {
+    test(`of "${display_name}" is derived from its name`, () => {
       expect(makeNameId(display_name, () => 26 / 36)).toBe(name_id);
     });
   }
 
-  test('ends with three letters or digits by chance', () => {
+  test('ends with three random letters or digits', () => {
     const chances = [0, 0.5, 0.999_999];
     expect(makeNameId('Demo', () => chances.shift() ?? 0)).toBe('demo-as9');
   });
 
-  test('is one, whatever the name', () => {
+  test('is valid for any name', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme' }),
@@ -40,7 +40,7 @@ describe("a game's name id", () => {
   });
 });
 
-test('each wrong name of a game is told by its path', () => {
+test('names: each problem of a game is reported by its path', () => {
   const pathsOf = (names: Parameters<typeof gameProblems>[0]) => gameProblems(names).map(({ path }) => path.join('.'));
   expect(pathsOf({ display_name: 'x'.repeat(24), name_id: 'x'.repeat(16) })).toEqual([]);
   expect(pathsOf({ display_name: 'x' })).toEqual([]);

@@ -14,7 +14,7 @@ const PNG = Buffer.from(
 const muster = shareService();
 let game: TestGame;
 let other: TestGame;
-/** A member of the game's group, and of nothing else. */
+/** A member of the game's group only. */
 let member: Person;
 beforeAll(async () => {
   other = await makeGame(muster.api, muster.administrator_token);
@@ -38,7 +38,7 @@ const createVersion = async ({ game_id }: TestGame): Promise<string> => {
   return (await asOwner('POST', `/cloud/games/${game_id}/versions`, body)).version_id;
 };
 
-/** Gives the game a logo. */
+/** Uploads a logo of the game. */
 async function setLogo(): Promise<void> {
   const upload = `${gamePath()}/logo-upload`;
   const file = { path: 'logo.png', content_length: PNG.length };
@@ -47,39 +47,39 @@ async function setLogo(): Promise<void> {
   await asOwner('POST', `${upload}/${upload_id}/complete`);
 }
 
-/** What can be watched: the game, and the list of the member's games. */
+/** The views: the game, and the list of the member's games. */
 const gamePath = () => `/cloud/games/${game.game_id}`;
 const LIST = '/cloud/games';
 
-/** An answer, and the one to come after its index. */
+/** Returns a view, and its answer after that index. */
 async function watch(path: string, token = member.token) {
   const before = await muster.api.ok('GET', path, { token });
   const next = muster.api.ok('GET', `${path}?watch_index=${before.watch.index}`, { token });
   return { before, next };
 }
 
-/** Whether a request has no answer yet when another one that came later has. */
+/** Returns whether a request is still waiting after a later one was answered. */
 async function isWaiting(request: Promise<unknown>): Promise<boolean> {
   const later = muster.api.get('/health/ready').then(() => true);
   return await Promise.race([request.then(() => false), later]);
 }
 
-/** What happens, to which a spare version is at hand; what to look at then, and what is seen. */
+/** Changes that may use a spare version, with what the view shows afterwards. */
 type Change = [string, (spare_id: string) => Promise<unknown>, (answer: Answer['body']) => unknown, unknown];
 
-describe('whoever watches a game is told', () => {
+describe('a watcher of a game sees', () => {
   const CHANGES: Change[] = [
-    ['of a new logo', setLogo, ({ game: { logo_url } }) => typeof logo_url, 'string'],
-    ['of a new version', () => createVersion(game), ({ game: { versions } }) => versions.length, 3],
+    ['a new logo', setLogo, ({ game: { logo_url } }) => typeof logo_url, 'string'],
+    ['a new version', () => createVersion(game), ({ game: { versions } }) => versions.length, 3],
     [
-      'of a new namespace',
+      'a new namespace',
       (version_id) =>
         asOwner('POST', `${gamePath()}/namespaces`, { display_name: 'Canary', name_id: 'canary', version_id }),
       ({ game: { namespaces } }) => namespaces.length,
       3,
     ],
     [
-      'of a namespace on another version',
+      'a namespace on another version',
       (version_id) => asOwner('PUT', `${gamePath()}/namespaces/${game.namespace_id}/version`, { version_id }),
       ({ game: { namespaces, versions } }) => namespaces[0].version_id === versions[1].version_id,
       true,
@@ -107,35 +107,35 @@ describe('whoever watches a game is told', () => {
   });
 });
 
-describe('whoever watches the list of games is told', () => {
+describe('a watcher of the list of games sees', () => {
   const CHANGES: Change[] = [
     [
-      'of a new game of his group',
+      'a new game of its group',
       () => asOwner('POST', LIST, { display_name: 'Second', developer_group_id: game.group_id }),
       ({ games }) => games.length,
       2,
     ],
-    ['of a group that he joins', () => join(other, member), ({ groups }) => groups.length, 2],
+    ['a group that the member joins', () => join(other, member), ({ groups }) => groups.length, 2],
     [
-      'that his group has another name',
+      'a new name of its group',
       () => asOwner('POST', `/group/groups/${game.group_id}/profile`, { display_name: 'Renamed' }),
       ({ games, groups }) => JSON.stringify([games, groups]).match(/Renamed/g)?.length,
       2,
     ],
     [
-      'that he is a member no more',
+      'that the member has left',
       () => asOwner('POST', `/group/groups/${game.group_id}/kick/${member.identity_id}`),
       ({ games, groups }) => [games, groups],
       [[], []],
     ],
     [
-      'that a game has a logo',
+      'a logo of a game',
       setLogo,
       ({ games }) => games.map(({ logo_url }: { logo_url?: string }) => typeof logo_url),
       ['string'],
     ],
     [
-      'that his group has more members',
+      'a new member of its group',
       async () => join(game, await makeGuest(muster.api, game)),
       ({ groups }) => groups,
       [expect.objectContaining({ member_count: 3 })],
@@ -161,15 +161,15 @@ describe('whoever watches the list of games is told', () => {
   });
 });
 
-describe('an answer comes at once', () => {
-  test('when something has changed since the index', async () => {
+describe('a poll is answered at once', () => {
+  test('if something has changed since its index', async () => {
     const { watch: seen } = await asOwner('GET', gamePath());
     const version_id = await createVersion(game);
     const { game: changed } = await asOwner('GET', `${gamePath()}?watch_index=${seen.index}`);
     expect(changed.versions[1].version_id).toBe(version_id);
   });
 
-  test('to an index that is none, or of another database', async () => {
+  test('for an invalid index, or that of another database', async () => {
     const before = await asOwner('GET', gamePath());
     for (const index of ['', '0', '1', 'nonsense', '-1', `00000000.${before.watch.index.split('.')[1]}`]) {
       expect(await asOwner('GET', `${gamePath()}?watch_index=${encodeURIComponent(index)}`)).toEqual(before);
@@ -178,7 +178,7 @@ describe('an answer comes at once', () => {
     expect(outcomeOf(long)).toBe('400 API_BAD_QUERY_PARAMETER');
   });
 
-  test('to whoever may not see the game, index or not', async () => {
+  test('to a caller without access to the game, with an index or without', async () => {
     const stranger = await makeGuest(muster.api, other);
     const { watch: seen } = await asOwner('GET', gamePath());
     const answer = await muster.api.get(`${gamePath()}?watch_index=${seen.index}`, stranger.token);
@@ -186,8 +186,8 @@ describe('an answer comes at once', () => {
   });
 });
 
-describe('many watch at once', () => {
-  test('and all are told the same', async () => {
+describe('several watchers', () => {
+  test('get the same answer', async () => {
     const watching = await Promise.all(Array.from({ length: 30 }, () => watch(gamePath(), game.cloud_token)));
     const version_id = await createVersion(game);
     const answers = await Promise.all(watching.map(({ next }) => next));
@@ -195,7 +195,7 @@ describe('many watch at once', () => {
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
   });
 
-  test('up to 128 of one caller', async () => {
+  test('of one caller are limited to 128', async () => {
     const { watch: seen } = await asOwner('GET', gamePath());
     const path = `${gamePath()}?watch_index=${seen.index}`;
     const asked = Array.from({ length: 160 }, () => muster.api.get(path, game.cloud_token));

@@ -15,7 +15,7 @@ const MEMBERS_MAX = 256;
 
 const muster = shareService();
 
-test('a closed group that is opened takes in those who asked until it is full; the others go on waiting', async () => {
+test('groups: a closed group that is opened admits waiting join requests until it is full', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const group = `/group/groups/${game.group_id}`;
   const owner = { token: muster.administrator_token };
@@ -23,7 +23,7 @@ test('a closed group that is opened takes in those who asked until it is full; t
   for (const { token } of [one, two]) await muster.api.ok('POST', `${group}/join-request`, { token, body: {} });
   await muster.api.ok('POST', `${group}/profile`, { ...owner, body: { publicity: 'closed' } });
   await using database = openDatabase(muster.database_address, 1);
-  // All places but one are taken.
+  // One place is free.
   await database.queries.execute(sql`
     with people as (
       insert into identities (identity_id, display_name, account_number, is_registered, is_admin, create_ts)
@@ -40,7 +40,7 @@ test('a closed group that is opened takes in those who asked until it is full; t
   expect(join_requests).toHaveLength(1);
 });
 
-test('invites are removed 30 days after they ended; those that have not ended stay', async () => {
+test('invites: they are removed 30 days after their end; active ones stay', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const invite = async (body: object): Promise<string> =>
     (await muster.api.ok('POST', `/group/groups/${game.group_id}/invites`, { token: muster.administrator_token, body }))
@@ -51,7 +51,7 @@ test('invites are removed 30 days after they ended; those that have not ended st
   await using database = openDatabase(muster.database_address, 1);
   const isThere = async (code: string) =>
     (await database.queries.execute(sql`select code from group_invites where code = ${code}`)).length > 0;
-  // Another process on the database removes what has ended when it starts.
+  // Another process on the database removes them at its start.
   const refreshed = await muster.api.call('POST', '/auth/tokens/identity', {
     body: {},
     headers: { origin: muster.config.public_url },
@@ -68,7 +68,7 @@ test('invites are removed 30 days after they ended; those that have not ended st
   await waitFor(async () => (await countTokens()) === 0, 'expired refresh tokens to be removed');
 });
 
-test('invites that have ended are found by an index', async () => {
+test('invites: an index finds the ended ones', async () => {
   await using test_database = await openTestDatabase();
   await using database = openDatabase(test_database.address, 1);
   const { queries } = database;

@@ -29,7 +29,7 @@ const invite = async (body: object = {}): Promise<string> =>
   (await call('POST', `${group}/invites`, owner(), body)).code;
 const consume = (code: string, { token }: Person) => call('POST', `/group/invites/${code}/consume`, token);
 
-describe('what only the owner may do', () => {
+describe('only the owner may', () => {
   const CASES = [
     ['POST', '/profile', { display_name: 'Ours now' }],
     ['GET', '/bans', undefined],
@@ -52,7 +52,7 @@ describe('what only the owner may do', () => {
 });
 
 describe('invites', () => {
-  test('are made by members, within limits', async () => {
+  test('are created by members, within limits', async () => {
     const { token } = await guest();
     expect(await call('POST', `${group}/invites`, token)).toBe('403 GROUP_NOT_MEMBER');
     for (const body of [
@@ -67,7 +67,7 @@ describe('invites', () => {
     expect(await call('GET', '/group/invites/NOTHING1', token)).toBe('400 GROUP_INVITE_CODE_INVALID');
   });
 
-  test('make a member once', async () => {
+  test('admit a person once', async () => {
     const person = await guest();
     const code = await invite();
     expect(code).toMatch(/^[A-Z2-9]{8}$/);
@@ -75,11 +75,11 @@ describe('invites', () => {
     expect(await consume(code, person)).toEqual({ group_id: game.group_id });
     expect(await consume(code, person)).toBe('400 GROUP_ALREADY_MEMBER');
     expect(await members()).toContain(person.identity_id);
-    // A member's games are those of the group.
+    // A member sees the games of the group.
     expect((await call('GET', '/cloud/games', person.token)).games).toHaveLength(1);
   });
 
-  test('are not used more often than they allow, whoever comes at once', async () => {
+  test('admit no more people than they allow, also concurrently', async () => {
     const code = await invite({ use_count: 3 });
     const people = await Promise.all(Array.from({ length: 8 }, guest));
     const answers = await Promise.all(people.map((person) => consume(code, person)));
@@ -88,7 +88,7 @@ describe('invites', () => {
     expect(await members()).toHaveLength(4);
   });
 
-  test('expire, and do not admit whoever is banned, who does not use them up', async () => {
+  test('expire, and admit no banned person, who does not use them up', async () => {
     const [banned, other] = [await guest(), await guest()];
     await call('POST', `${group}/bans/${banned.identity_id}`, owner());
     const code = await invite({ use_count: 1, ttl: 60_000 });
@@ -98,8 +98,8 @@ describe('invites', () => {
   });
 });
 
-describe('asking to be a member', () => {
-  test('of an open group: once, and the owner says yes or no', async () => {
+describe('a join request', () => {
+  test('to an open group is made once, and the owner accepts or rejects it', async () => {
     const [liked, disliked] = [await guest(), await guest()];
     for (const { token } of [liked, disliked]) expect(await call('POST', `${group}/join-request`, token)).toEqual({});
     expect(await call('POST', `${group}/join-request`, liked.token)).toBe('400 GROUP_JOIN_REQUEST_ALREADY_EXISTS');
@@ -115,14 +115,14 @@ describe('asking to be a member', () => {
     expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toEqual([]);
   });
 
-  test('ends when an invite makes the person a member', async () => {
+  test('ends when an invite admits the person', async () => {
     const person = await guest();
     expect(await call('POST', `${group}/join-request`, person.token)).toEqual({});
     expect(await consume(await invite(), person)).toEqual({ group_id: game.group_id });
     expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toEqual([]);
   });
 
-  test('is not answered by a change of something else, nor by opening what is open', async () => {
+  test('stays when something else changes, or when an open group is opened', async () => {
     const { token, identity_id } = await guest();
     await call('POST', `${group}/join-request`, token);
     await call('POST', `${group}/profile`, owner(), { bio: 'Hello', publicity: 'open' });
@@ -130,7 +130,7 @@ describe('asking to be a member', () => {
     expect((await call('GET', `${group}/join-requests`, owner())).join_requests).toHaveLength(1);
   });
 
-  test('of a closed one is refused; opened again, it takes in all who had asked', async () => {
+  test('to a closed group is refused; once opened, the group admits those from before', async () => {
     const [early, late] = [await guest(), await guest()];
     await call('POST', `${group}/join-request`, early.token);
     await call('POST', `${group}/profile`, owner(), { publicity: 'closed' });
@@ -141,8 +141,8 @@ describe('asking to be a member', () => {
   });
 });
 
-describe('leaving', () => {
-  test('by oneself, by being kicked or banned; the owner gives the group away first', async () => {
+describe('a member leaves', () => {
+  test('on their own, by a kick or by a ban; the owner transfers the group first', async () => {
     const [one, two, three] = [await guest(), await guest(), await guest()];
     const code = await invite();
     for (const person of [one, two, three]) await consume(code, person);
@@ -166,7 +166,7 @@ describe('leaving', () => {
   });
 });
 
-test('a list is read page by page, and waits for a change', async () => {
+test('members: the list has pages, and can be watched', async () => {
   const code = await invite();
   for (const person of await Promise.all(Array.from({ length: 4 }, guest))) await consume(code, person);
   const first = await call('GET', `${group}/members?count=3`, owner());

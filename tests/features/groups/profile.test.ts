@@ -11,11 +11,11 @@ const MEMBERS_MAX = 256;
 const muster = shareService();
 let game: TestGame;
 let group: string;
-let stranger: Person;
+let outsider: Person;
 let member: Person;
 beforeAll(async () => {
   const other = await makeGame(muster.api, muster.administrator_token);
-  stranger = await makeGuest(muster.api, other);
+  outsider = await makeGuest(muster.api, other);
 });
 beforeEach(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
@@ -35,10 +35,10 @@ async function join({ token }: Person): Promise<void> {
   await write(`/group/invites/${code}/consume`, {}, token);
 }
 
-describe('a group is refused', () => {
-  test('to everybody but administrators', async () => {
+describe('creating a group is refused', () => {
+  test('to everyone but administrators', async () => {
     const create = (token: string) => muster.api.post('/group/groups', token, { display_name: 'Team' });
-    expect(outcomeOf(await create(stranger.token))).toBe('403 IDENTITY_NOT_ADMIN');
+    expect(outcomeOf(await create(outsider.token))).toBe('403 IDENTITY_NOT_ADMIN');
     for (const token of [game.cloud_token, game.public_token, game.service_token]) {
       expect(outcomeOf(await create(token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
     }
@@ -50,7 +50,7 @@ describe('a group is refused', () => {
     [' x', 'display-name-invalid', 'display-name.invalid'],
   ];
   for (const [display_name, asked, refused] of NAMES) {
-    test(`by its name: ${refused}`, async () => {
+    test(`for its name: ${refused}`, async () => {
       const { errors } = await write('/cloud/groups/validate', { display_name });
       expect(paths(errors)).toEqual([asked]);
       const answer = await muster.api.post('/group/groups', owner(), { display_name });
@@ -61,7 +61,7 @@ describe('a group is refused', () => {
 });
 
 describe('a group', () => {
-  test('is open, and its maker owns it and is its first member', async () => {
+  test('is open, and its creator is its owner and first member', async () => {
     const { group_id } = await write('/group/groups', { display_name: 'x'.repeat(24) });
     const seen = await read(`/group/groups/${group_id}/summary`);
     expect(contractProblems('GroupGetSummaryResponse', seen)).toEqual([]);
@@ -79,10 +79,10 @@ describe('a group', () => {
     });
   });
 
-  test('has every member that clients need, whoever looks', async () => {
+  test('has every member that clients need, for every caller', async () => {
     const asker = await makeGuest(muster.api, game);
     await write(`${group}/join-request`, {}, asker.token);
-    for (const { token } of [{ token: owner() }, member, asker, stranger]) {
+    for (const { token } of [{ token: owner() }, member, asker, outsider]) {
       expect(contractProblems('GroupGetProfileResponse', await read(`${group}/profile`, token))).toEqual([]);
       expect(contractProblems('GroupGetSummaryResponse', await read(`${group}/summary`, token))).toEqual([]);
       expect(contractProblems('GroupGetMembersResponse', await read(`${group}/members`, token))).toEqual([]);
@@ -95,29 +95,29 @@ describe('a group', () => {
     expect(contractProblems('GroupGetInviteResponse', await read(`/group/invites/${code}`))).toEqual([]);
   });
 
-  test('shows who would like to be a member to its owner, and to himself that he would', async () => {
+  test('shows join requests to its owner, and each to the person who made it', async () => {
     const asker = await makeGuest(muster.api, game);
     await write(`${group}/join-request`, {}, asker.token);
     expect((await profileFor(owner())).join_requests).toMatchObject([{ identity: { identity_id: asker.identity_id } }]);
-    for (const { token } of [member, asker, stranger]) expect((await profileFor(token)).join_requests).toEqual([]);
+    for (const { token } of [member, asker, outsider]) expect((await profileFor(token)).join_requests).toEqual([]);
     expect((await profileFor(asker.token)).is_current_identity_requesting_join).toBe(true);
-    expect((await profileFor(stranger.token)).is_current_identity_requesting_join).toBe(false);
+    expect((await profileFor(outsider.token)).is_current_identity_requesting_join).toBe(false);
   });
 
-  test('that is closed shows its members to members only, and is suggested to nobody', async () => {
+  test('that is closed shows its members to members only, and is suggested to nobody else', async () => {
     const suggested = async () => {
-      const { groups } = await read('/group/groups', stranger.token);
+      const { groups } = await read('/group/groups', outsider.token);
       return groups.map(({ group_id }: { group_id: string }) => group_id);
     };
     expect((await suggested())[0]).toBe(game.group_id);
-    expect((await profileFor(stranger.token)).members).toHaveLength(2);
+    expect((await profileFor(outsider.token)).members).toHaveLength(2);
     await write(`${group}/profile`, { publicity: 'closed' });
-    expect((await profileFor(stranger.token)).members).toEqual([]);
+    expect((await profileFor(outsider.token)).members).toEqual([]);
     expect((await profileFor(member.token)).members).toHaveLength(2);
     expect(await suggested()).not.toContain(game.group_id);
   });
 
-  test('changes in what is said, and in nothing else', async () => {
+  test('changes only what the request names', async () => {
     const before = await profileFor(owner());
     await write(`${group}/profile`, { bio: 'Two\nlines' });
     expect(await profileFor(owner())).toEqual({ ...before, bio: 'Two\nlines' });
@@ -141,21 +141,26 @@ describe('a group', () => {
     });
   }
 
-  test('is neither open nor closed in another way', async () => {
+  test('has no other publicity than open and closed', async () => {
     expect(outcomeOf(await muster.api.post(`${group}/profile`, owner(), { publicity: 'secret' }))).toBe(
       '400 API_BAD_BODY',
     );
   });
 });
 
-describe('somebody who is not there', () => {
+describe('a missing person', () => {
   const NOBODY = crypto.randomUUID();
   const CASES: [string, string, object, string][] = [
-    ['is banned by nobody', `/bans/${NOBODY}`, {}, '404 IDENTITY_NOT_FOUND'],
-    ['is kicked by nobody', `/kick/${NOBODY}`, {}, '403 GROUP_NOT_MEMBER'],
-    ['is let in by nobody', `/join-request/${NOBODY}`, { resolution: true }, '200'],
-    ['is given no group', '/transfer-owner', { new_owner_identity_id: NOBODY }, '403 GROUP_NOT_MEMBER'],
-    ['is given no group, by a name', '/transfer-owner', { new_owner_identity_id: 'me' }, '400 API_BAD_BODY'],
+    ['cannot be banned', `/bans/${NOBODY}`, {}, '404 IDENTITY_NOT_FOUND'],
+    ['cannot be kicked', `/kick/${NOBODY}`, {}, '403 GROUP_NOT_MEMBER'],
+    ['cannot be admitted', `/join-request/${NOBODY}`, { resolution: true }, '200'],
+    ['cannot own a group', '/transfer-owner', { new_owner_identity_id: NOBODY }, '403 GROUP_NOT_MEMBER'],
+    [
+      'cannot own a group, with an id that is no UUID',
+      '/transfer-owner',
+      { new_owner_identity_id: 'me' },
+      '400 API_BAD_BODY',
+    ],
   ];
   for (const [what, path, body, outcome] of CASES) {
     test(what, async () => {
@@ -166,7 +171,7 @@ describe('somebody who is not there', () => {
   }
 });
 
-test(`a group has ${MEMBERS_MAX} members at the most, also when they come at once`, async () => {
+test(`groups: one has at most ${MEMBERS_MAX} members, also concurrently`, async () => {
   await using database = openDatabase(muster.database_address, 1);
   await database.queries.execute(sql`
     with people as (

@@ -31,7 +31,7 @@ const asGuest = (method: string, path: string, body?: object) =>
 const group = () => `/group/groups/${game.group_id}`;
 const numberOf = ({ watch }: { watch: { index: string } }) => Number(watch.index.split('.')[1]);
 
-/** Lets nobody raise a topic until the function that it gives is called. */
+/** Blocks every bump of a topic until the returned function is called. */
 async function hold(topic: string): Promise<() => Promise<void>> {
   const held = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
@@ -47,7 +47,7 @@ async function hold(topic: string): Promise<() => Promise<void>> {
   };
 }
 
-/** Whether so many wait for somebody else's lock. */
+/** Returns whether this many connections wait for a lock. */
 async function areWaiting(count: number): Promise<boolean> {
   const [row] = await database.queries.execute<{ waiting: number }>(sql`
     select count(*)::int as waiting from pg_stat_activity
@@ -55,15 +55,18 @@ async function areWaiting(count: number): Promise<boolean> {
   return row?.waiting === count;
 }
 
-describe('under one index a list of people has one body', () => {
-  test('also when somebody asks to be a member while he takes another name', async () => {
+describe('a list of people has one body for each index', () => {
+  test('also if a person asks to join and changes their name concurrently', async () => {
     const look = () => asOwner('GET', `${group()}/join-requests`);
     const release = await hold(topics.identity(guest.identity_id));
     const renaming = asGuest('POST', '/identity/identities/self/profile', { display_name: 'Another' });
-    await waitFor(() => areWaiting(1), 'the other name to wait');
+    await waitFor(() => areWaiting(1), 'the change of the name to wait');
     const asking = asGuest('POST', `${group()}/join-request`, {});
     const is_asked = asking.then(() => true);
-    await waitFor(async () => (await areWaiting(2)) || (await Promise.race([is_asked, false])), 'the wish to wait');
+    await waitFor(
+      async () => (await areWaiting(2)) || (await Promise.race([is_asked, false])),
+      'the join request to wait',
+    );
     const before = await look();
     await release();
     await Promise.all([renaming, asking]);
@@ -73,11 +76,11 @@ describe('under one index a list of people has one body', () => {
   });
 });
 
-describe('whoever becomes a member at the same moment is told, too', () => {
+describe('a person who becomes a member at that moment sees', () => {
   const CHANGES: [string, () => Promise<unknown>][] = [
-    ['of another name of the group', () => asOwner('POST', `${group()}/profile`, { display_name: 'Another' })],
+    ['a new name of the group', () => asOwner('POST', `${group()}/profile`, { display_name: 'Another' })],
     [
-      'of a new game of the group',
+      'a new game of the group',
       () => asOwner('POST', '/cloud/games', { display_name: 'Another', developer_group_id: game.group_id }),
     ],
   ];

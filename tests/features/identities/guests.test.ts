@@ -25,7 +25,7 @@ test('guests: one is removed 30 days after the last token expired, unless someth
     headers: { origin: muster.config.public_url },
   });
   await using database = openDatabase(muster.database_address, 1);
-  // A picture of the guest, as the upload of one would leave it.
+  // The row of a picture, as its upload would leave it.
   const upload_id = crypto.randomUUID();
   await database.queries.execute(sql`
     insert into uploads (upload_id, identity_id, kind, is_multipart, content_length, create_ts, complete_ts)
@@ -63,7 +63,7 @@ test('guests: one is removed 30 days after the last token expired, unless someth
     return rows.length > 0;
   }
 
-  /** Another process on the database looks at once. */
+  /** Another process on the database removes guests at its start. */
   async function removeWhatIsDue(identity_id: string): Promise<void> {
     await using beside = await openTestService({}, { beside: muster });
     expect(beside.administrator_token).toBeString();
@@ -71,7 +71,7 @@ test('guests: one is removed 30 days after the last token expired, unless someth
   }
 });
 
-test('guests: one that an earlier version made is kept for 180 days at least', async () => {
+test('guests: those of earlier versions are kept for at least 180 days', async () => {
   await using database = openDatabase(muster.database_address, 1);
   const [row] = await database.queries.execute<{ is_kept: boolean }>(sql`
     insert into identities (identity_id, display_name, account_number, is_registered, is_admin, create_ts)

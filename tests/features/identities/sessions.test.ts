@@ -16,7 +16,7 @@ const cookieIn = (answer: { headers: Headers }) => answer.headers.get('set-cooki
 const identitiesIn = (answers: Answer[]) => new Set(answers.map(({ body }) => body.identity_id));
 
 describe('sessions: a refresh', () => {
-  test('is for pages of the service itself only', async () => {
+  test('is for pages of the service only', async () => {
     const elsewhere = await refresh(undefined, {}, 'https://elsewhere.example');
     expect(outcomeOf(elsewhere)).toBe('403 API_CORS_ORIGIN_NOT_ALLOWED');
     expect(outcomeOf(await refresh(undefined, {}, ''))).toBe('400 API_MISSING_HEADER');
@@ -43,7 +43,7 @@ describe('sessions: a refresh', () => {
     expect((await refresh(cookieIn(repeated))).body.identity_id).toBe(first.body.identity_id);
   });
 
-  test('with a cookie whose successor was used is refused at once: its answer was not lost', async () => {
+  test('with a cookie whose successor was used is refused at once, because its answer was not lost', async () => {
     const first = await refresh();
     const second = await refresh(cookieIn(first));
     await refresh(cookieIn(second));
@@ -58,7 +58,7 @@ describe('sessions: a refresh', () => {
     expect(new Set(answers.map(cookieIn)).size).toBe(1);
   });
 
-  test('that is refused deletes the cookie, so that the browser can begin anew', async () => {
+  test('that is refused deletes the cookie, so that the browser can start over', async () => {
     const unknown = await refresh(`${COOKIE}=usr_rf.nonsense`);
     expect(outcomeOf(unknown)).toBe('403 TOKEN_REFRESH_NOT_FOUND');
     expect(unknown.headers.get('set-cookie')).toMatch(new RegExp(`^${COOKIE}=;.*Max-Age=0`, 'i'));

@@ -22,21 +22,21 @@ const goOn = (existing_identity_token: unknown) => setUp(game.public_token, { ex
 const read = (path: string, token: string) => muster.api.ok('GET', path, { token });
 
 describe('setting up an identity is refused', () => {
-  test('without a token of a game’s clients', async () => {
+  test("without a token of a game's clients", async () => {
     expect(outcomeOf(await setUp(undefined))).toBe('401 API_UNAUTHORIZED');
     for (const token of [game.cloud_token, game.service_token, muster.administrator_token]) {
       expect(outcomeOf(await setUp(token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
     }
   });
 
-  test('from a value that is no text, or too long', async () => {
+  test('for a value that is no string, or too long', async () => {
     for (const existing of [null, 1, 'x'.repeat(8_193)])
       expect(outcomeOf(await goOn(existing))).toBe('400 API_BAD_BODY');
   });
 });
 
 describe('a client', () => {
-  test('gets a guest, with all that clients need', async () => {
+  test('gets a guest with everything that clients need', async () => {
     const { body } = await setUp(game.public_token);
     expect(contractProblems('IdentitySetupResponse', body)).toEqual([]);
     expect(body).toMatchObject({ game_id: game.game_id, identity: { display_name: 'Guest', is_registered: false } });
@@ -45,7 +45,7 @@ describe('a client', () => {
     expect(account_number >= 0 && account_number <= 9_999).toBe(true);
   });
 
-  test('whose stored token is unreadable or not of a person is given a new guest', async () => {
+  test('with a stored token that is unreadable, or not of a person, gets a new guest', async () => {
     const { token, identity_id } = await makeGuest(muster.api, game);
     const unknown = await (await openServiceTokens(muster)).issue({
       kind: 'identity',
@@ -58,13 +58,13 @@ describe('a client', () => {
     }
   });
 
-  test('is given one in development too', async () => {
+  test('gets a guest with a development token too', async () => {
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`;
     const { token } = await muster.api.ok('POST', path, { token: game.cloud_token, body: { hostname: 'localhost' } });
     expect((await setUp(token)).body.game_id).toBe(game.game_id);
   });
 
-  test('keeps the identity, in another game too, with a new token', async () => {
+  test('keeps its identity, in another game too, with a new token', async () => {
     const { identity_id, token } = await makeGuest(muster.api, game);
     await muster.api.ok('POST', SELF, { token, body: { display_name: 'Ann' } });
     const { body } = await setUp(other.public_token, { existing_identity_token: token });
@@ -72,7 +72,7 @@ describe('a client', () => {
     expect((await read(SELF, body.identity_token)).identity.identity_id).toBe(identity_id);
   });
 
-  test("of a person who signs in at the hub gets a token that lasts no longer than a session's", async () => {
+  test("of a person who signed in at the hub gets a token that lasts no longer than a session's", async () => {
     const { body } = await goOn(muster.administrator_token);
     const administrator = await read(SELF, muster.administrator_token);
     expect(body.identity.identity_id).toBe(administrator.identity.identity_id);
@@ -82,7 +82,7 @@ describe('a client', () => {
     expect(outcomeOf(await muster.api.get(SELF, body.identity_token))).toBe('401 CLAIMS_ENTITLEMENT_EXPIRED');
   });
 
-  test('has a token that is good until the time it is said to be', async () => {
+  test('has a token that is valid until the stated time', async () => {
     const before_ms = muster.clock.now().getTime();
     const { body } = await setUp(game.public_token);
     const lifetime_ms = Date.parse(body.identity_token_expire_ts) - before_ms;
@@ -97,8 +97,8 @@ describe('a client', () => {
   });
 });
 
-describe('what clients need of people is there', () => {
-  test('of oneself, of others, of several', async () => {
+describe('clients see', () => {
+  test('themselves, others, and several people at once', async () => {
     const [one, two] = [await makeGuest(muster.api, game), await makeGuest(muster.api, game)];
     const { code } = await muster.api.ok('POST', `/group/groups/${game.group_id}/invites`, {
       token: muster.administrator_token,
@@ -133,7 +133,7 @@ describe('what clients need of people is there', () => {
     expect(summaries.identities).toMatchObject([handles.identities[0]]);
   });
 
-  test('of what happens to them', async () => {
+  test('changes of people', async () => {
     const { token } = await makeGuest(muster.api, game);
     const first = await read('/identity/events/live', token);
     expect(contractProblems('IdentityWatchEventsResponse', first)).toEqual([]);
@@ -144,7 +144,7 @@ describe('what clients need of people is there', () => {
     expect((await next).events).toHaveLength(1);
   });
 
-  test('nothing for an unknown identity', async () => {
+  test('nothing of an unknown identity', async () => {
     const { token } = await makeGuest(muster.api, game);
     const path = (identity_id: string) => `/identity/identities/${identity_id}/profile`;
     expect(outcomeOf(await muster.api.get(path(crypto.randomUUID()), token))).toBe('404 IDENTITY_NOT_FOUND');

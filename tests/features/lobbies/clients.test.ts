@@ -39,8 +39,8 @@ const seated = async ({ namespace_id }: TestGame) =>
 const countOutcomes = (answers: Answer[]) =>
   Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
 
-describe('a client that has as many players as it may is refused', () => {
-  test('find, join and create alike, and told how many that is', async () => {
+describe('a client at its limit of players', () => {
+  test('is refused by find, join and create, with its limit in the error', async () => {
     const game = await make(2);
     const { lobby_id } = await seatOf(find(near, game));
     await seatOf(join(near, game, lobby_id));
@@ -49,12 +49,12 @@ describe('a client that has as many players as it may is refused', () => {
     expect(refused.body.message).toContain('limit of 2 players');
     expect(outcomeOf(await join(near, game, lobby_id))).toBe(TOO_MANY);
     expect(outcomeOf(await create(near, game))).toBe(TOO_MANY);
-    // Nobody has a lobby made who may not come there.
+    // No lobby is created for a refused client.
     expect(outcomeOf(await find(near, game, { tags: { color: 'red' } }))).toBe(TOO_MANY);
     expect(await ledger.lobbiesOf(game.namespace_id)).toHaveLength(1);
   });
 
-  test('and that is no news to anybody, however often it asks', async () => {
+  test('wakes no watcher by its refusals, however many there are', async () => {
     const game = await make(1);
     const { lobby_id } = await seatOf(find(near, game));
     const indexOf = async () =>
@@ -69,14 +69,14 @@ describe('a client that has as many players as it may is refused', () => {
     expect(await indexOf()).toBe(before);
   });
 
-  test('before a lobby is made for it', async () => {
+  test('is refused before a lobby is created for it', async () => {
     const game = await make(1, { max_players: 1 });
     await seatOf(find(near, game));
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     expect(await ledger.lobbiesOf(game.namespace_id)).toHaveLength(1);
   });
 
-  test('players who come together count all of them: all sit, or nobody does', async () => {
+  test('is refused with all players of a party, or gets seats for all', async () => {
     const game = await make(4);
     expect(outcomeOf(await find(near, game, { players: 5 }))).toBe(TOO_MANY);
     const { lobby_id } = await seatOf(find(near, game, { players: 3 }));
@@ -85,21 +85,21 @@ describe('a client that has as many players as it may is refused', () => {
     expect((await seatOf(find(near, game))).lobby_id).toBe(lobby_id);
   });
 
-  test('by the lowest limit of the classes that an operator has put its address into', async () => {
+  test('has the lowest limit of the classes that the operator gave its address', async () => {
     const game = await make(8);
     const path = `/cloud/games/${game.game_id}/namespaces`;
     const body = { display_name: 'Fresh', name_id: 'fresh', version_id: game.version_id };
     const { namespace_id } = await near.api.ok('POST', path, { token: game.cloud_token, body });
     const token = await near.api.ok('POST', `${path}/${namespace_id}/tokens/public`, { token: game.cloud_token });
     const fresh = { ...game, namespace_id, public_token: token.token };
-    // As a namespace is made: 8 for an address of somebody's own, 2 for one of Tor.
+    // The defaults of a namespace: 8 for an address of one household, 2 for one of Tor.
     expect([await find(far, fresh, HERE), await find(far, fresh, HERE)].map(outcomeOf)).toEqual(['200', '200']);
     expect(outcomeOf(await find(far, fresh, HERE))).toBe(TOO_MANY);
     expect(outcomeOf(await find(near, fresh))).toBe('200');
   });
 });
 
-test('the limit is the lowest of all that are for a client', () => {
+test('has the lowest of all limits that apply to it', () => {
   const limits = {
     max_players_per_client: 8,
     max_players_per_client_vpn: 4,
@@ -114,7 +114,7 @@ test('the limit is the lowest of all that are for a client', () => {
 });
 
 describe('a client may have another player', () => {
-  test('when one has left, when his seat has expired, and when his lobby has ended', async () => {
+  test('once one has left, a seat has expired, or a lobby has ended', async () => {
     const game = await make(1);
     const first = await seatOf(find(near, game));
     const host = await hostOf(near, game, first.lobby_id);
@@ -123,7 +123,7 @@ describe('a client may have another player', () => {
     const second = await seatOf(find(near, game));
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     near.clock.advance(121_000);
-    await waitFor(async () => (await seated(game)) === 0, 'his seat to expire');
+    await waitFor(async () => (await seated(game)) === 0, 'the seat to expire');
     const third = await seatOf(find(near, game));
     expect(third.lobby_id).not.toBe(second.player_token);
     const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${third.lobby_id}`;
@@ -132,13 +132,13 @@ describe('a client may have another player', () => {
     expect(await ledger.faults(game.namespace_id)).toEqual([]);
   });
 
-  test('when the namespace allows more', async () => {
+  test('once the namespace allows more', async () => {
     const game = await make(1);
     await seatOf(find(near, game));
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     await setLimits(near.api, { ...game, token: game.cloud_token }, { max_players: 2 });
     await seatOf(find(near, game));
-    // Less than there are: nobody is thrown out, nobody comes.
+    // Below the current number: every player stays, and none comes.
     await setLimits(near.api, { ...game, token: game.cloud_token }, { max_players: 1 });
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     expect(await seated(game)).toBe(2);
@@ -150,8 +150,8 @@ describe('a client may have another player', () => {
   });
 });
 
-describe('64 parallel requests of one client to two machines', () => {
-  test('for a lobby that there is: as many as may be are seated, whichever machine they ask', async () => {
+describe('64 concurrent requests of one client to two machines', () => {
+  test('for an existing lobby get exactly the allowed seats, on whichever machine', async () => {
     for (const max of [1, 7, 20]) {
       const game = await make(max, { max_players: 64 });
       const first = await seatOf(find(near, game));
@@ -166,7 +166,7 @@ describe('64 parallel requests of one client to two machines', () => {
     }
   }, 90_000);
 
-  test('who are nobody yet, for lobbies that are made for them', async () => {
+  test('of a new client that create lobbies get exactly the allowed seats', async () => {
     const game = await make(11, { max_players: 2 });
     const machines = [near, far];
     const ask = (number: number) => find(machines[number % 2] ?? near, game, { ...HERE, players: 1 + (number % 2) });
@@ -177,7 +177,7 @@ describe('64 parallel requests of one client to two machines', () => {
   }, 90_000);
 });
 
-test('clients of whom nobody has a seat are forgotten', async () => {
+test('clients: those without a seat are deleted', async () => {
   const game = await make(1);
   const { lobby_id, player_token } = await seatOf(find(near, game));
   expect(await ledger.clientsOf(game.namespace_id)).toEqual([{ client: '127.0.0.1', player_count: 1 }]);

@@ -16,8 +16,8 @@ const PREVENT = { prevent_auto_create_lobby: true };
 
 describe('a closed lobby', () => {
   test.each([
-    { promise: 'needs to be told whether', body: {} },
-    { promise: 'is not closed by a word', body: { is_closed: 'yes' } },
+    { promise: 'is refused without is_closed', body: {} },
+    { promise: 'is not closed by a string', body: { is_closed: 'yes' } },
     { promise: 'is not closed by null', body: { is_closed: null } },
   ])('$promise', async ({ body }) => {
     const answer = await muster.api.put('/matchmaker/lobbies/closed', host.token, body);
@@ -25,7 +25,7 @@ describe('a closed lobby', () => {
     expect(answer.body.message).toContain('"is_closed"');
   });
 
-  test('is found by no request after the acknowledgement, joined by any, and found again when it is open', async () => {
+  test('gets no find after the acknowledgement, gets joins, and gets finds again once it is open', async () => {
     const closing = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, closing));
     const server = await hostOf(muster, closing, lobby_id);
@@ -40,7 +40,7 @@ describe('a closed lobby', () => {
     }
   });
 
-  test('is not found by those who were asking meanwhile either, once that was acknowledged', async () => {
+  test('gets no find either that began before the acknowledgement', async () => {
     const busy = await makePuppetGame(muster, { game_modes: { default: { max_players: 256 } } });
     const server = await hostOf(muster, busy, (await seatOf(find(muster, busy))).lobby_id);
     const asked: { started: number; answer: Promise<Answer> }[] = [];

@@ -23,7 +23,7 @@ const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
   (await muster.ledger.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
 
 describe('a player whose connection was lost', () => {
-  test('keeps his seat for as long as his lobby says, and comes back with the same token, once', async () => {
+  test('keeps their seat for as long as the lobby says, and comes back once with the same token', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 1 } } });
     const player = await sitDown(game);
     expect(outcomeOf(await player.lose(60_000))).toBe('200');
@@ -33,7 +33,7 @@ describe('a player whose connection was lost', () => {
     expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
-  test('is seen to be away by who watches the lobby, and to be back', async () => {
+  test('is shown to watchers of the lobby as away, and then as back', async () => {
     const game = await makePuppetGame(muster, {});
     const player = await sitDown(game);
     const path = `/matchmaker/lobbies/${player.lobby_id}`;
@@ -48,7 +48,7 @@ describe('a player whose connection was lost', () => {
     expect((await back).lobby.total_player_count).toBe(1);
   });
 
-  test('has lost his seat when the time is over', async () => {
+  test('loses their seat when that time is over', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { idle_lobbies: { min: 0, max: 1 } } } });
     const player = await sitDown(game);
     await player.lose(5_000);
@@ -57,7 +57,7 @@ describe('a player whose connection was lost', () => {
     expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_REGISTRATION_EXPIRED');
   });
 
-  test('has left at once without that time; and nothing is kept for one who never came', async () => {
+  test('loses it at once without such a time; no seat is kept for a player who never came', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
     const player = await sitDown(game);
     const other = await seatOf(find(muster, game));
@@ -76,7 +76,7 @@ describe('a player whose connection was lost', () => {
 describe("a lobby's code", () => {
   const join = (game: Game, body: object) => muster.api.post('/matchmaker/lobbies/join', game.public_token, body);
 
-  test('leads to it, however it is written, private ones too', async () => {
+  test('leads to the lobby in any spelling, also to a private one', async () => {
     const actions = { create: { enabled: true, enable_private: true } };
     const game = await makePuppetGame(muster, { game_modes: { default: { actions } } });
     const { body } = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
@@ -87,7 +87,7 @@ describe("a lobby's code", () => {
     }
   });
 
-  test('is good in its own namespace only, and as long as the lobby runs', async () => {
+  test('is valid in its own namespace only, while the lobby runs', async () => {
     const game = await makePuppetGame(muster, {});
     const other = await makePuppetGame(muster, {});
     const { body } = await find(muster, game);
@@ -99,7 +99,7 @@ describe("a lobby's code", () => {
     expect(outcomeOf(await join(game, { code }))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
   });
 
-  test('is asked for instead of the id; both must mean the same lobby', async () => {
+  test('may be sent instead of the id; with both, they must belong together', async () => {
     const game = await makePuppetGame(muster, {});
     const { body } = await find(muster, game);
     const { lobby_id, code } = body.lobby;

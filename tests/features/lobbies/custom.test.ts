@@ -28,7 +28,7 @@ const list = async () => (await opened.api.ok('GET', '/matchmaker/lobbies/list',
 const remove = (lobby_id: string) =>
   opened.api.ok('DELETE', `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby_id}`, { token: game.cloud_token });
 
-describe('a lobby that is not created', () => {
+describe('create is refused:', () => {
   const CASES: [object, number, string][] = [
     [{ game_mode: 'nothing' }, 404, 'MATCHMAKER_GAME_MODE_NOT_FOUND'],
     [{ region: 'nowhere' }, 404, 'MATCHMAKER_REGION_NOT_FOUND'],
@@ -46,7 +46,7 @@ describe('a lobby that is not created', () => {
     });
   }
 
-  test('where the game mode does not let players, or not of that kind', async () => {
+  test('for a game mode that does not allow players to create, or not this kind of lobby', async () => {
     const plain = await makeRoomGame(opened, { source: QUIET_SOURCE });
     const without = await opened.api.post('/matchmaker/lobbies/create', plain.public_token, { game_mode: 'default' });
     expect(without.body.code).toBe('MATCHMAKER_CUSTOM_LOBBIES_DISABLED');
@@ -64,8 +64,8 @@ describe('a lobby that is not created', () => {
   });
 });
 
-describe('a lobby of a player', () => {
-  test('that is public is listed and found; its server is told the configuration', async () => {
+describe('a custom lobby', () => {
+  test('that is public is listed and found, and its server gets the configuration', async () => {
     const { status, body } = await create({ lobby_config: { map: 'desert' }, tags: { mood: 'calm' }, max_players: 2 });
     expect(status).toBe(200);
     const { lobby_id } = body.lobby;
@@ -82,7 +82,7 @@ describe('a lobby of a player', () => {
     expect(await remove(lobby_id)).toEqual({ did_remove: true });
   });
 
-  test('that is private is neither listed nor found, but joined by who knows it', async () => {
+  test('that is private is neither listed nor found, and can be joined by its id', async () => {
     const { body } = await create({ publicity: 'private' });
     const { lobby_id } = body.lobby;
     expect(await list()).toEqual([]);

@@ -18,7 +18,7 @@ const removals = ({ namespace_id }: TestGame, count: number) =>
     return reasons.length >= count ? reasons : undefined;
   }, `${count} removed players`);
 
-/** Moves the clock on until everything that is due then has been done: a seat that is taken for it has expired. */
+/** Advances the clock until everything that is due has been done, by the expiry of a seat that is taken for it. */
 async function passTime(milliseconds: number): Promise<void> {
   muster.clock.advance(milliseconds - 2 * MINUTE_MS);
   const sign = await makePuppetGame(muster);
@@ -27,8 +27,8 @@ async function passTime(milliseconds: number): Promise<void> {
   await removals(sign, 1);
 }
 
-describe('a lobby that does not get ready', () => {
-  test('within five minutes ends: who waits for it is told, its server is ended', async () => {
+describe('a lobby that does not become ready', () => {
+  test('within five minutes ends with its server, and its waiting players get an error', async () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const finding = [find(muster, game), find(muster, game)];
     const lobby_id = await onlyLobby(muster, game);
@@ -45,7 +45,7 @@ describe('a lobby that does not get ready', () => {
     await waitFor(has_ended, 'its server to end');
   });
 
-  test('has its players wait for it: their time begins when it is ready', async () => {
+  test('holds its seats: their time begins once it is ready', async () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const finding = [seatOf(find(muster, game)), seatOf(find(muster, game))];
     const host = await hostOf(muster, game, await onlyLobby(muster, game));
@@ -59,7 +59,7 @@ describe('a lobby that does not get ready', () => {
 });
 
 describe('a seat', () => {
-  test('is kept for two minutes, then it is free; who comes too late is told so, before and after', async () => {
+  test('expires after two minutes; a player who comes later gets an error, before the expiry is recorded and after', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
     const seats = [];
     for (let player = 0; player < 3; player += 1) seats.push(await seatOf(find(muster, game)));
@@ -71,17 +71,17 @@ describe('a seat', () => {
     muster.clock.advance(2 * MINUTE_MS - 10 * SECOND_MS);
     expect(outcomeOf(await host.connected(punctual ?? ''))).toBe('200');
     muster.clock.advance(10 * SECOND_MS);
-    // Whether or not it was noticed yet.
+    // Whether the expiry is recorded yet or not.
     expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);
     expect(await removals(game, 2)).toEqual(['seat_expired', 'seat_expired']);
     expect(outcomeOf(await host.connected(late ?? ''))).toBe(EXPIRED);
-    // One place is free again, and the lobby that nobody came to has ended.
+    // One seat is free again, and the lobby without players has ended.
     expect((await seatOf(find(muster, game))).lobby_id).toBe(host.lobby_id);
     expect((await seatOf(find(muster, game))).lobby_id).not.toBe(host.lobby_id);
     expect(await waitFor(() => muster.ledger.stopReason(lobby_id), 'the empty lobby to end')).toBe('idle');
   });
 
-  test('is given up after eight hours, though nobody said that the player left; until then the lobby stays', async () => {
+  test('expires eight hours after the player connected; until then the lobby stays', async () => {
     const game = await makePuppetGame(muster);
     const { lobby_id, player_token } = await seatOf(find(muster, game));
     const host = await hostOf(muster, game, lobby_id);

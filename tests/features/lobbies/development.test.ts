@@ -31,45 +31,48 @@ const asDeveloper = (): TestGame => ({ ...game, public_token: token });
 const playerToken = async () => (await seatOf(find(muster, asDeveloper()))).player_token;
 
 describe('a development token', () => {
-  test.each(['find', 'join', 'create'])('gets what %s would answer, at its own host name and ports', async (action) => {
-    const bodies = {
-      find: { game_modes: ['of a version to come'], regions: ['moon'], max_players: -1, tags: { map: 'ice' } },
-      join: { lobby_id: crypto.randomUUID() },
-      create: { game_mode: 'of a version to come' },
-    };
-    const before = await muster.ledger.measure();
-    const body = bodies[action === 'find' || action === 'join' ? action : 'create'];
-    const answer = await muster.api.post(`/matchmaker/lobbies/${action}`, token, body);
-    const hostname = 'laptop.local';
-    const port_range = { min: 20_000, max: 20_010 };
-    const ports = {
-      game: { hostname, host: 'laptop.local:7777', port: 7_777, is_tls: false },
-      secure: { hostname, host: 'laptop.local:7778', port: 7_778, is_tls: true },
-      'raw-tls': { hostname, host: 'laptop.local:7779', port: 7_779, is_tls: true },
-      voice: { hostname, host: null, port: null, port_range, is_tls: false },
-    };
-    const player = { token: expect.stringMatching(/^dev_player\./) };
-    const region = { region_id: 'dev-lcl', display_name: 'Local' };
-    expect([answer.status, answer.body]).toEqual([
-      200,
-      { lobby: { lobby_id: NO_LOBBY, region, ports, player }, ports, player },
-    ]);
-    expect(await muster.ledger.measure()).toEqual(before);
-  });
+  test.each(['find', 'join', 'create'])(
+    'gets an answer like that of %s, with its own host name and ports',
+    async (action) => {
+      const bodies = {
+        find: { game_modes: ['of a version to come'], regions: ['moon'], max_players: -1, tags: { map: 'ice' } },
+        join: { lobby_id: crypto.randomUUID() },
+        create: { game_mode: 'of a version to come' },
+      };
+      const before = await muster.ledger.measure();
+      const body = bodies[action === 'find' || action === 'join' ? action : 'create'];
+      const answer = await muster.api.post(`/matchmaker/lobbies/${action}`, token, body);
+      const hostname = 'laptop.local';
+      const port_range = { min: 20_000, max: 20_010 };
+      const ports = {
+        game: { hostname, host: 'laptop.local:7777', port: 7_777, is_tls: false },
+        secure: { hostname, host: 'laptop.local:7778', port: 7_778, is_tls: true },
+        'raw-tls': { hostname, host: 'laptop.local:7779', port: 7_779, is_tls: true },
+        voice: { hostname, host: null, port: null, port_range, is_tls: false },
+      };
+      const player = { token: expect.stringMatching(/^dev_player\./) };
+      const region = { region_id: 'dev-lcl', display_name: 'Local' };
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        { lobby: { lobby_id: NO_LOBBY, region, ports, player }, ports, player },
+      ]);
+      expect(await muster.ledger.measure()).toEqual(before);
+    },
+  );
 
-  test('gets a player of his own each time, and no ports when it lists none', async () => {
+  test('gets a new player each time, and no ports if it has none', async () => {
     expect(await playerToken()).not.toBe(await playerToken());
     const bare = await makeToken(game, { hostname: '::1' });
     expect((await find(muster, { ...game, public_token: bare })).body.ports).toEqual({});
   });
 
-  test('has an address of version six in brackets', async () => {
+  test('has an IPv6 address in brackets', async () => {
     const six = await makeToken(game, { hostname: '::1', ports: { game: { protocol: 'tcp', port: 80 } } });
     const { ports } = (await find(muster, { ...game, public_token: six })).body;
     expect(ports.game).toEqual({ hostname: '::1', host: '[::1]:80', port: 80, is_tls: false });
   });
 
-  test('says of its lobby and players what a lobby says, and nothing comes of it', async () => {
+  test('may make the calls of a lobby, which change nothing', async () => {
     const player_token = await playerToken();
     const before = await muster.ledger.measure();
     const answers = [
@@ -91,11 +94,11 @@ describe('a development token', () => {
     { promise: 'join without a lobby', path: 'lobbies/join', body: {} },
     { promise: 'create without a game mode', path: 'lobbies/create', body: {} },
     { promise: 'connected without a player', path: 'players/connected', body: {} },
-  ])('is refused where its body would be: $promise', async ({ path, body }) => {
+  ])('is refused for the same invalid bodies: $promise', async ({ path, body }) => {
     expect(outcomeOf(await muster.api.post(`/matchmaker/${path}`, token, body))).toBe('400 API_BAD_BODY');
   });
 
-  test('takes no real player, and a real lobby none of its players', async () => {
+  test('cannot connect a real player, nor can a real lobby connect its players', async () => {
     const seat = await seatOf(find(muster, game));
     const host = await hostOf(muster, game, seat.lobby_id);
     const real = await development.connected(seat.player_token);
@@ -106,7 +109,7 @@ describe('a development token', () => {
     expect(outcomeOf(await host.connected(seat.player_token))).toBe('200');
   });
 
-  test('does nothing to a real lobby that it names', async () => {
+  test('does not change a real lobby that it names', async () => {
     const seat = await seatOf(find(muster, game));
     const host = await hostOf(muster, game, seat.lobby_id);
     await host.setState({ map: 'real' });

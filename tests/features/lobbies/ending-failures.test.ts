@@ -9,9 +9,9 @@ const MINUTE_MS = 60_000;
 
 const muster = shareService();
 
-test('the loop of lobbies: one that cannot be ended is reported, and the others end', async () => {
+test('lobbies loop: a lobby that cannot be ended is reported, and the others end', async () => {
   const [broken, sound] = await Promise.all([1, 2].map(() => makePuppetGame(muster, { is_ready: false })));
-  if (!broken || !sound) throw new Error('two games were made');
+  if (!broken || !sound) throw new Error('there are two games');
   // The broken one is older, so it is tried first.
   const finding = [find(muster, broken)];
   const broken_id = await onlyLobby(muster, broken);

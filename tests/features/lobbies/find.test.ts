@@ -4,8 +4,8 @@ import { shareService } from '../../support/suite.ts';
 
 const muster = shareService({ MUSTER_SERVER_HOST: 'play.example.com' });
 
-describe('find gives a seat', () => {
-  test('in a lobby made for it, and the next one beside it, at both addresses', async () => {
+describe('find', () => {
+  test('creates a lobby for the first player and gives the next one a seat in it, at both addresses', async () => {
     const game = await makePuppetGame(muster);
     const { api } = muster;
     const options = { token: game.public_token, body: { game_modes: ['default'], not_known: true } };
@@ -18,7 +18,7 @@ describe('find gives a seat', () => {
     ]);
   });
 
-  test('with the lobby, the ports and the player in the shape that clients of both ages read', async () => {
+  test('answers with the lobby, the ports and the player in the shapes of old and new clients', async () => {
     const ports = { game: { port: 80, protocol: 'http' }, 'chat-2': { port: 81, protocol: 'udp' } };
     const game = await makePuppetGame(muster, { ports });
     const { lobby, ports: top_ports, player, ...rest } = (await find(muster, game)).body;
@@ -39,7 +39,7 @@ describe('find gives a seat', () => {
     expect(rest).toEqual({});
   });
 
-  test('with a range of ports as the developer chose it, without a host and a single port', async () => {
+  test('answers with a port range as in the version, without a host and a single port', async () => {
     const ports = { game: { port_range: { min: 28_000, max: 28_010 }, protocol: 'udp', proxy: 'none' } };
     const source = `const { SERVICE_API_ENDPOINT, SERVICE_TOKEN } = process.env;
       const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
@@ -54,7 +54,7 @@ describe('find gives a seat', () => {
     });
   });
 
-  test('where its tags are, and in a new lobby with them where they are not', async () => {
+  test('gives a seat in a lobby with the requested tags, or creates one with them', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { taggable: true } } });
     const [ice, sand] = [{ map: 'ice', mode: 'fast' }, { map: 'sand' }];
     const first = await seatOf(find(muster, game, { tags: ice }));
@@ -66,7 +66,7 @@ describe('find gives a seat', () => {
     );
   });
 
-  test('in the fullest lobby of the game modes asked for', async () => {
+  test('gives a seat in the fullest lobby of the requested game modes', async () => {
     const game_modes = { duel: { max_players: 3 }, melee: { max_players: 8 } };
     const game = await makePuppetGame(muster, { game_modes });
     const melee = await seatOf(find(muster, game, { game_modes: ['melee'] }));
@@ -77,7 +77,7 @@ describe('find gives a seat', () => {
     expect(found).toEqual([duel.lobby_id, duel.lobby_id, melee.lobby_id]);
   });
 
-  test('in a lobby that is as large as its first player wanted', async () => {
+  test('gives a seat in a lobby with the size that its first player wanted', async () => {
     const game_modes = { default: { allow_dynamic_max_players: true, max_players: 4, max_players_direct: 6 } };
     const game = await makePuppetGame(muster, { game_modes });
     const seats = [];
@@ -87,9 +87,9 @@ describe('find gives a seat', () => {
     expect(third).not.toBe(first);
   });
 
-  test('to more players than may wait for one thing, all in the lobby that they make together', async () => {
+  test('gives more players than may wait for one thing seats in the lobby that they create together', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 100 } } });
-    // The first is decided alone and makes the lobby; the others come while it starts.
+    // The first find is decided alone and creates the lobby; the others come during its start.
     const answers = await Promise.all(Array.from({ length: 100 }, () => find(muster, game)));
     const codes = answers.filter(({ status }) => status !== 200).map(({ body }) => body.code);
     expect(codes).toEqual([]);

@@ -13,7 +13,7 @@ beforeAll(async () => {
   host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
-/** What a lobby may say, each in a way that is right but for the token. */
+/** Every call of a lobby, valid except for its token. */
 const CALLS: [string, (speaker: ReturnType<typeof createHost>) => Promise<Answer>][] = [
   ['ready', (speaker) => speaker.ready()],
   ['setClosed', (speaker) => speaker.setClosed(true)],
@@ -23,18 +23,18 @@ const CALLS: [string, (speaker: ReturnType<typeof createHost>) => Promise<Answer
   ['disconnected', (speaker) => speaker.disconnected('x')],
 ];
 
-describe('nobody but a lobby', () => {
+describe('the API of a lobby is refused to', () => {
   const tokens = (): [string, string | undefined, string][] => [
     ['no token', undefined, '401 API_UNAUTHORIZED'],
     ['garbage', 'garbage', '401 TOKEN_INVALID'],
-    ['a lobby token that was altered', `${host.token.slice(0, -4)}AAAA`, '401 TOKEN_INVALID'],
+    ['a changed lobby token', `${host.token.slice(0, -4)}AAAA`, '401 TOKEN_INVALID'],
     ['a public token', game.public_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
     ['a cloud token', game.cloud_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
     ['a service token', game.service_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
-    ["the administrator's", muster.administrator_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
+    ["the administrator's token", muster.administrator_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
   ];
 
-  test.each(CALLS)('calls %s', async (_, call) => {
+  test.each(CALLS)('%s', async (_, call) => {
     for (const [whose, token, expected] of tokens()) {
       expect([whose, outcomeOf(await call(createHost(muster, token)))]).toEqual([whose, expected]);
     }
@@ -42,13 +42,13 @@ describe('nobody but a lobby', () => {
 });
 
 describe('ready', () => {
-  test('may be called twice; the second changes nothing', async () => {
+  test('may be called twice, and the second call changes nothing', async () => {
     const before = await muster.ledger.measure();
     expect(await host.ready()).toMatchObject({ status: 200, body: {} });
     expect(await muster.ledger.measure()).toEqual(before);
   });
 
-  test('is for the lobby of the token: nobody in another lobby is told', async () => {
+  test('is for the lobby of the token: players waiting for another one keep waiting', async () => {
     const slow = await makePuppetGame(muster, { is_ready: false, game_modes: { default: { max_players: 1 } } });
     const finding = [find(muster, slow), find(muster, slow)].map((answer) => answer.then(({ body }) => body.lobby));
     const lobbies = await waitFor(async () => {
@@ -64,7 +64,7 @@ describe('ready', () => {
     expect(answered.toSorted()).toEqual(lobbies.map(({ lobby_id }) => lobby_id).toSorted());
   });
 
-  test('is refused when the lobby has stopped, as all but farewells are', async () => {
+  test('is refused once the lobby has stopped, like every call but players/disconnected', async () => {
     const seat = await seatOf(find(muster, game, { game_modes: ['default'] }));
     const gone = await makePuppetGame(muster);
     const { lobby_id, player_token } = await seatOf(find(muster, gone));
@@ -83,7 +83,7 @@ describe('ready', () => {
 });
 
 describe("a lobby's server", () => {
-  test('is told of its lobby under both names', async () => {
+  test('has its lobby in its environment, under both names', async () => {
     const { environment } = host;
     const told = {
       LOBBY_ID: host.lobby_id,
@@ -106,7 +106,7 @@ describe("a lobby's server", () => {
     expect(environment.PORT_game).toMatch(/^\d{5}$/);
   });
 
-  test('writes lines that its developer reads under the name of the lobby, others under none', async () => {
+  test('has its log under the id of its lobby, and no other', async () => {
     const path = (game_id: string, lobby_id: string, stream = 'std_out') =>
       `/cloud/games/${game_id}/matchmaker/lobbies/${lobby_id}/logs?stream=${stream}`;
     const { get } = muster.api;

@@ -22,13 +22,13 @@ describe('join is refused', () => {
   test.each([
     { promise: 'without a lobby', body: {}, outcome: '400 API_BAD_BODY', message: '"lobby_id"' },
     {
-      promise: 'into what is no id',
+      promise: 'with an invalid id',
       body: { lobby_id: 'x' },
       outcome: '400 API_BAD_BODY',
       message: '"lobby_id"',
     },
     {
-      promise: 'into a lobby that there is not',
+      promise: 'for a missing lobby',
       body: { lobby_id: crypto.randomUUID() },
       outcome: '404 MATCHMAKER_LOBBY_NOT_FOUND',
       message: 'This namespace has no such lobby. Find another one.',
@@ -42,7 +42,7 @@ describe('join is refused', () => {
   test.each([
     ['not_joined', 'MATCHMAKER_JOIN_DISABLED'],
     ['with_identity', 'MATCHMAKER_IDENTITY_REQUIRED'],
-  ])('where the game mode does not let him: %s, %s', async (game_mode, code) => {
+  ])('if the game mode does not allow it: %s, %s', async (game_mode, code) => {
     const { lobby_id } = await seatIn(game, game_mode);
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe(`400 ${code}`);
     expect(
@@ -50,7 +50,7 @@ describe('join is refused', () => {
     ).toBe(1);
   });
 
-  test('where the direct maximum is reached, however many come at once', async () => {
+  test('beyond the direct maximum, also concurrently', async () => {
     const { lobby_id } = await seatIn(game, 'default');
     const answers = await Promise.all(Array.from({ length: 20 }, () => join(muster, game, lobby_id)));
     const outcomes = Map.groupBy(answers, ({ status, body }) => (status === 200 ? 'seated' : body.code));
@@ -59,7 +59,7 @@ describe('join is refused', () => {
     expect(new Set(outcomes.get('seated')?.map(({ body }) => body.lobby.lobby_id))).toEqual(new Set([lobby_id]));
   });
 
-  test('into a lobby that has stopped', async () => {
+  test('for a stopped lobby', async () => {
     const { lobby_id, player_token } = await seatIn(game, 'default');
     await (await hostOf(muster, game, lobby_id)).disconnected(player_token);
     await waitFor(() => muster.ledger.stopReason(lobby_id), 'the empty lobby to stop');
@@ -68,7 +68,7 @@ describe('join is refused', () => {
 });
 
 describe('join gives a seat', () => {
-  test('in the lobby that was named, in any spelling, in the shape of find', async () => {
+  test('in the named lobby, in any spelling of its id, in the shape of find', async () => {
     const game = await makePuppetGame(muster);
     const found = (await find(muster, game)).body;
     const joined = await muster.api.ok('POST', '/v1/lobbies/join', {
@@ -83,7 +83,7 @@ describe('join gives a seat', () => {
     expect(joined.player.token).not.toBe(found.player.token);
   });
 
-  test('where find would not: in a closed lobby, over the normal maximum, of an older version', async () => {
+  test('where find does not: in a closed lobby, above the normal maximum, of an older version', async () => {
     const game = await makePuppetGame(muster, {
       game_modes: { default: { max_players: 1, max_players_direct: 4 } },
     });
@@ -96,7 +96,7 @@ describe('join gives a seat', () => {
     expect(elsewhere.lobby_id).not.toBe(lobby_id);
   });
 
-  test('in a lobby that is not ready yet, when it is', async () => {
+  test('in a lobby that is not ready yet, once it is', async () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const finding = find(muster, game);
     const [lobby] = await waitFor(async () => {

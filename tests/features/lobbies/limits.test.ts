@@ -19,10 +19,10 @@ beforeAll(async () => {
 });
 
 let hosts = 0;
-/** An address from which nobody has come yet. */
+/** Returns an address without earlier requests. */
 const newAddress = () => `203.0.${100 + Math.floor(++hosts / 250)}.${1 + (hosts % 250)}`;
 
-/** Waits until there is so much left of a window that a test does not run into the next one. */
+/** Waits until enough of a window is left for a test. */
 function passTo(window_ms: number): void {
   const into = muster.clock.now().getTime() % window_ms;
   if (into > window_ms / 2) muster.clock.advance(window_ms - into);
@@ -45,45 +45,45 @@ const times = (count: number, status: number) => Array.from({ length: count }, (
 const FIND = { path: '/matchmaker/lobbies/find', body: { game_modes: ['default'], prevent_auto_create_lobby: true } };
 const JOIN = { path: '/v1/lobbies/join', body: { lobby_id: crypto.randomUUID() } };
 
-describe('players behind one address', () => {
-  test('find and join 16 times a minute in all, at both addresses of the matchmaker', async () => {
+describe('rate limits: the players of one address', () => {
+  test('may find and join 16 times a minute in all, at both paths of the matchmaker', async () => {
     passTo(MINUTE_MS);
     const address = newAddress();
     expect(await statusesOf(10, { ...FIND, address })).toEqual(times(10, 400));
     expect(await statusesOf(7, { ...JOIN, address })).toEqual([...times(6, 404), 429]);
     expect(await statusesOf(1, { ...FIND, path: '/v1/lobbies/find', address })).toEqual([429]);
-    // Others are not stopped by it, nor is he in another game.
+    // Other addresses are not affected, nor is this one in another game.
     expect(await statusesOf(1, { ...FIND, address: newAddress() })).toEqual([400]);
     const other = await makeGame(muster.api, muster.administrator_token);
     expect(await statusesOf(1, { ...FIND, address, token: other.public_token })).not.toEqual([429]);
   });
 
-  test('create 45 lobbies in a quarter of an hour', async () => {
+  test('may create 45 lobbies in a quarter of an hour', async () => {
     passTo(QUARTER_MS);
     const address = newAddress();
     const create = { path: '/matchmaker/lobbies/create', body: { game_mode: 'chess' }, address };
     expect(await statusesOf(46, create)).toEqual([...times(45, 404), 429]);
   });
 
-  test('may be a class of 30 with a lobby browser each, which asks every other second for half a minute', async () => {
+  test('may be a class of 30 with lobby browsers that poll every other second for half a minute', async () => {
     passTo(MINUTE_MS);
     const address = newAddress();
     const list = { method: 'GET', path: '/matchmaker/lobbies/list', address };
     expect(new Set(await statusesOf(30 * 15, list))).toEqual(new Set([200]));
     const rest = ['/matchmaker/players/statistics', '/matchmaker/regions'];
     for (const path of rest) expect(await statusesOf(30, { method: 'GET', path, address })).toEqual(times(30, 200));
-    // They find nothing of that missing when they want to play.
+    // Their finds have a limit of their own.
     expect(await statusesOf(1, { ...FIND, address })).toEqual([400]);
   });
 });
 
-test('who looks after the service is answered as long as it runs', async () => {
+test('do not affect health checks, which have no limit', async () => {
   const address = newAddress();
   const look = { method: 'GET', path: '/health/live', address };
   expect(new Set(await statusesOf(2_500, look))).toEqual(new Set([200]));
 });
 
-test('invites: looking one up is limited by the address, whoever asks', async () => {
+test('rate limits: looking up an invite counts by address, whatever the token', async () => {
   const look = { method: 'GET', path: '/group/invites/ABCDEFGH', token: muster.administrator_token };
   const statuses = await statusesOf(121, { ...look, address: '203.0.113.77' });
   expect(statuses.slice(0, 120)).toEqual(times(120, 400));

@@ -7,7 +7,7 @@ const muster = shareService();
 
 type Game = Awaited<ReturnType<typeof makePuppetGame>>;
 
-/** Asks for seats for players who come together; gives the lobby and everybody's token. */
+/** Finds seats for a party, and returns the lobby and all tokens. */
 async function findFor(game: Game, players: number, body: object = {}) {
   const answer = await find(muster, game, { players, ...body });
   if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body.code}`);
@@ -18,8 +18,8 @@ async function findFor(game: Game, players: number, body: object = {}) {
 const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
   (await muster.ledger.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
 
-describe('players who come together', () => {
-  test('get seats in one lobby, and a token each, good once', async () => {
+describe('a party', () => {
+  test('gets seats in one lobby, with a token for each player, valid once', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
     const { lobby_id, tokens, body } = await findFor(game, 3);
     expect(new Set(tokens).size).toBe(3);
@@ -30,12 +30,12 @@ describe('players who come together', () => {
     expect(outcomeOf(await host.connected(tokens[2] ?? ''))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
-  test('one alone has no list of tokens', async () => {
+  test('of one player has no list of tokens', async () => {
     const game = await makePuppetGame(muster, {});
     expect((await findFor(game, 1)).body).not.toHaveProperty('players');
   });
 
-  test('go where all of them have a place, or to a new lobby; never to two', async () => {
+  test('gets a lobby with room for all, or a new one, and is never split', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
     const first = await findFor(game, 3);
     const second = await findFor(game, 2);
@@ -47,7 +47,7 @@ describe('players who come together', () => {
     expect([await countOf(game, first.lobby_id), await countOf(game, second.lobby_id)]).toEqual([4, 4]);
   });
 
-  test('may take the places that a game mode has for those who come together', async () => {
+  test('may take the seats above the normal maximum that a game mode has for parties', async () => {
     const mode = { max_players: 2, max_players_direct: 2, max_players_party: 5 };
     const game = await makePuppetGame(muster, { game_modes: { default: mode } });
     const { lobby_id } = await findFor(game, 1);
@@ -56,7 +56,7 @@ describe('players who come together', () => {
     expect(await countOf(game, lobby_id)).toBe(5);
   });
 
-  test('make a lobby of the first game mode that holds all of them', async () => {
+  test('creates a lobby of the first game mode with room for all', async () => {
     const game_modes = { duel: { max_players: 2 }, arena: { max_players: 4 } };
     const game = await makePuppetGame(muster, { game_modes });
     const { lobby_id } = await findFor(game, 3, { game_modes: ['duel', 'arena'] });
@@ -65,14 +65,14 @@ describe('players who come together', () => {
     expect((await findFor(game, 1, { game_modes: ['arena'] })).lobby_id).toBe(lobby_id);
   });
 
-  test('are refused where no lobby could ever take all of them, and nothing is made', async () => {
+  test('is refused if no lobby could ever have room for it, and nothing is created', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
     expect(outcomeOf(await find(muster, game, { players: 5 }))).toBe('400 MATCHMAKER_PARTY_TOO_LARGE');
     expect(outcomeOf(await find(muster, game, { players: 0 }))).toBe('400 API_BAD_BODY');
     expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
   });
 
-  test('join a lobby together, or not at all', async () => {
+  test('joins a lobby together or not at all', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2, max_players_direct: 4 } } });
     const { lobby_id } = await findFor(game, 1);
     const join = (players: number) =>
@@ -84,7 +84,7 @@ describe('players who come together', () => {
     expect(outcomeOf(await join(1))).toBe('400 MATCHMAKER_LOBBY_FULL');
   });
 
-  test('make a lobby of their own together', async () => {
+  test('creates a custom lobby together', async () => {
     const mode = { max_players: 4, actions: { create: { enabled: true, enable_private: true } } };
     const game = await makePuppetGame(muster, { game_modes: { default: mode } });
     const answer = await muster.api.post('/matchmaker/lobbies/create', game.public_token, {
@@ -95,7 +95,7 @@ describe('players who come together', () => {
     expect(await countOf(game, answer.body.lobby.lobby_id)).toBe(3);
   });
 
-  test('give all their seats back when they do not wait', async () => {
+  test('gives all seats back if the client disconnects', async () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const leaving = new AbortController();
     const asking = find(muster, game, { players: 3 }, leaving.signal).catch(() => 'gone');
@@ -108,7 +108,7 @@ describe('players who come together', () => {
     expect(await reasons()).toEqual(['request_ended', 'request_ended', 'request_ended']);
   });
 
-  test('of many who come at once, no lobby ever has more than its maximum, and each party is whole', async () => {
+  test('parties: of many concurrent ones each is whole, and no lobby exceeds its maximum', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 5 } } });
     const sizes = Array.from({ length: 60 }, (_, number) => 1 + (number % 4));
     const found = await Promise.all(sizes.map((players) => findFor(game, players)));

@@ -4,7 +4,7 @@ import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
 
-test('ports without a gateway: http and https of one version are two plain ports, each with its own number', async () => {
+test('ports without a gateway: http and https are two plain ports with numbers of their own', async () => {
   const ports = {
     game: { port: 80, protocol: 'http', proxy: 'game_guard' },
     web: { port: 443, protocol: 'https' },
@@ -16,6 +16,6 @@ test('ports without a gateway: http and https of one version are two plain ports
   expect(Object.keys(body.ports).toSorted()).toEqual(['game', 'raw', 'web']);
   expect(answered.map(({ is_tls }) => is_tls)).toEqual([false, false, false]);
   expect(new Set(answered.map(({ port }) => port)).size).toBe(3);
-  // What is called https is what the process itself speaks.
+  // The process itself speaks what is called https.
   expect((await fetch(`http://127.0.0.1:${body.ports.game.port}/`)).status).toBe(200);
 });

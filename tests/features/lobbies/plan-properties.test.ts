@@ -1,16 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import {
-  freeDirectSeats,
-  freeSeats,
-  hasTags,
-  LobbyIndex,
-  type OpenLobby,
-} from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
+import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
+import { searchOf } from '../../support/lobby-queue.ts';
+import { freeSeats, fullest, hasRoom, suits } from '../../support/matchmaking-rules.ts';
 
 const NAMES = ['red', 'blue'] as const;
 const LOBBIES = ['one', 'two', 'three', 'four', 'five'] as const;
@@ -57,7 +53,7 @@ const search = fc
     tags,
     creates: fc.option(newLobby, { nil: undefined }),
   })
-  // As checkFind makes it: what is created has the tags and one of the modes and regions that were asked for.
+  // Like checkFind: the lobby to create has the tags, and one of the requested modes and regions.
   .map((one) => ({
     ...one,
     creates: one.creates && {
@@ -91,11 +87,11 @@ function indexOf(lobbies: OpenLobby[]): LobbyIndex {
   return index;
 }
 
-/** Runs through a plan request by request, with a plain list of lobbies, and says what is wrong with it. */
+/** Follows a plan request by request with a plain list of lobbies, and returns what is wrong with it. */
 function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
   const index = indexOf(lobbies);
   const { seats, new_lobbies, refusals } = planSeats(all, () => index);
-  const now = new Map(lobbies.map((lobby) => [lobby.lobby_id, { ...lobby }]));
+  const now = new Map(lobbies.map((lobby) => [lobby.lobby_id, stateOf(lobby)]));
   const seat_of = new Map(seats.map(({ request: { player_id }, lobby_id }) => [player_id, lobby_id]));
   const refusal_of = new Map(refusals.map(({ request: { player_id }, code }) => [player_id, code]));
   const first_players = new Set(new_lobbies.flatMap((one) => one.first_players.map(({ player_id }) => player_id)));
@@ -107,40 +103,38 @@ function faultsOf(all: SeatRequest[], lobbies: OpenLobby[]): string[] {
     const lobby = now.get(seat_of.get(one.player_id) ?? '');
     if (one.kind === 'join') {
       const target = now.get(one.lobby_id);
+      const has_room = target !== undefined && hasRoom(target, JOIN);
       const expected = !target ? 'MATCHMAKER_LOBBY_STOPPED' : 'MATCHMAKER_LOBBY_FULL';
-      expectThat(!lobby || (lobby === target && freeDirectSeats(lobby) > 0), 'a join goes to its lobby, in bounds');
-      expectThat(!target || freeDirectSeats(target) < 1 || lobby === target, 'a join is not refused a free place');
+      expectThat(!lobby || (lobby === target && has_room), 'a join goes to its lobby, in bounds');
+      expectThat(!has_room || lobby === target, 'a join is not refused a free place');
       expectThat(lobby !== undefined || refusal_of.get(one.player_id) === expected, 'a join is refused for its reason');
     } else {
-      const suitable = [...now.values()].filter((open) => suits(open, one));
-      const fewest = Math.min(...suitable.map((lobby) => freeSeats(lobby)));
-      expectThat(lobby === undefined || suitable.includes(lobby), 'a find goes where there is an open place for it');
-      expectThat(lobby === undefined || freeSeats(lobby) === fewest, 'a find goes to the fullest');
-      expectThat(lobby !== undefined || suitable.length === 0, 'a find is not sent away from an open place');
+      const suitable = [...now.values()].filter((open) => suits(open, searchOf(one)));
+      const chosen = fullest(suitable, 1);
+      expectThat(lobby === undefined || (suitable.includes(lobby) && freeSeats(lobby, FIND) > 0), 'a find has a seat');
+      expectThat(lobby === undefined || chosen.includes(lobby), 'a find goes to the fullest');
+      expectThat(lobby !== undefined || chosen.length === 0, 'a find is not sent away from an open place');
       expectThat(!one.search.creates || !refusal_of.has(one.player_id), 'who may create is not refused');
     }
-    if (lobby) lobby.player_count += 1;
+    if (lobby) lobby.taken += 1;
   }
   for (const { lobby, first_players: together } of new_lobbies) {
     expectThat(together.length > 0 && together.length <= lobby.max_players_normal, 'a new lobby is not overfilled');
   }
   return faults;
-
-  function suits(open: OpenLobby, find: Extract<SeatRequest, { kind: 'find' }>): boolean {
-    const { game_modes, regions } = find.search;
-    const is_open = !open.is_closed && open.publicity !== 'private' && freeSeats(open) > 0;
-    return (
-      is_open &&
-      open.version_id === find.version_id &&
-      game_modes.includes(open.game_mode) &&
-      regions.includes(open.region) &&
-      hasTags(open, find.search.tags)
-    );
-  }
 }
 
-describe('whatever comes', () => {
-  test('each gets a place in bounds, the fullest there is, or the true reason', () => {
+const JOIN = { kind: 'join', players: 1 } as const;
+const FIND = { kind: 'find', players: 1 } as const;
+
+function stateOf({ version_id: version, player_count: taken, ...lobby }: OpenLobby) {
+  const { game_mode, region, tags, publicity, is_closed } = lobby;
+  const { max_players_normal: normal, max_players_direct: direct, max_players_party: party } = lobby;
+  return { version, game_mode, region, tags, publicity, is_closed, maxima: { normal, direct, party }, taken };
+}
+
+describe('plan: for any requests and lobbies', () => {
+  test('each request gets a seat within the limits in the fullest lobby, or the true reason', () => {
     fc.assert(
       fc.property(requests, world, (all, lobbies) => expect(faultsOf(all, lobbies)).toEqual([])),
       {
@@ -149,7 +143,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('the same requests and lobbies give the same plan', () => {
+  test('the plan depends on nothing else', () => {
     fc.assert(
       fc.property(requests, world, (all, lobbies) => {
         const [one, other] = [indexOf(lobbies), indexOf(lobbies)];
@@ -159,7 +153,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('of empty lobbies each place keeps as many as it may, those that became empty last', () => {
+  test('each pool keeps as many empty lobbies as it may, those that became empty last', () => {
     const empty = fc.record({ game_mode: fc.constantFrom(...NAMES), region: fc.constantFrom(...NAMES) });
     fc.assert(
       fc.property(fc.array(empty), fc.nat(3), fc.nat(3), (lobbies, red_max, blue_max) => {

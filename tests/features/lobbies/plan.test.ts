@@ -55,7 +55,7 @@ function join(player_id: string, lobby_id: string): JoinRequest {
   return { kind: 'join', player_id, ...place, lobby_id };
 }
 
-/** What becomes of each request, in a word: a lobby, a new one by its number, or a refusal. */
+/** Returns the outcome of each request in a word: a lobby, a new one by its number, or a refusal. */
 function outcomes(requests: SeatRequest[], lobbies: OpenLobby[]): string[] {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
@@ -80,48 +80,48 @@ interface Case {
 
 const REFUSALS: Case[] = [
   {
-    promise: 'nobody finds where nothing may be created and nothing is open',
+    promise: 'no lobby is open and none may be created',
     requests: [find('a', { creates: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
-    promise: 'nobody finds a closed lobby, nor a private one',
+    promise: 'closed and private lobbies are not found',
     lobbies: [lobby('one', { is_closed: true }), lobby('two', { publicity: 'private' })],
     requests: [find('a', { creates: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
-    promise: 'nobody finds a lobby of another version',
+    promise: 'lobbies of another version are not found',
     lobbies: [lobby('one', { version_id: 'old' })],
     requests: [find('a', { creates: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
-    promise: 'nobody finds a lobby of a game mode or a region that he did not ask for',
+    promise: 'lobbies of other game modes and regions are not found',
     lobbies: [lobby('one', { game_mode: 'other' }), lobby('two', { region: 'there' })],
     requests: [find('a', { creates: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
-    promise: 'nobody finds a lobby that lacks one of his tags, or has another value there',
+    promise: 'lobbies without one of the tags, or with another value, are not found',
     lobbies: [lobby('one', { tags: { map: 'ice' } }), lobby('two', { tags: { map: 'sand', mode: 'fast' } })],
     requests: [find('a', { tags: { map: 'ice', mode: 'fast' }, creates: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
-    promise: 'a name that every object inherits is no tag',
+    promise: 'an inherited property is no tag',
     lobbies: [lobby('one')],
     requests: [find('a', { tags: { constructor: '' }, creates: undefined })],
     outcomes: ['MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
-    promise: 'the last place is given once',
+    promise: 'the last seat is given once',
     lobbies: [lobby('one', { player_count: 9 })],
     requests: [find('a', { creates: undefined }), find('b', { creates: undefined })],
     outcomes: ['one', 'MATCHMAKER_NO_AVAILABLE_LOBBIES'],
   },
   {
-    promise: 'a lobby that nobody knows of, or of another namespace, has stopped',
+    promise: 'an unknown lobby, or one of another namespace, counts as stopped',
     lobbies: [lobby('one')],
     requests: [join('a', 'none'), { ...join('b', 'one'), namespace_id: 'other' }],
     outcomes: ['MATCHMAKER_LOBBY_STOPPED', 'MATCHMAKER_LOBBY_STOPPED'],
@@ -152,7 +152,7 @@ const SEATS: Case[] = [
     outcomes: ['nearly', 'half', 'half'],
   },
   {
-    promise: 'the fullest is that with the fewest index left, whatever its size',
+    promise: 'the fullest is the one with the fewest free seats, whatever its size',
     lobbies: [
       lobby('large', { max_players_normal: 100, player_count: 90 }),
       lobby('small', { max_players_normal: 4, player_count: 1 }),
@@ -161,7 +161,7 @@ const SEATS: Case[] = [
     outcomes: ['small'],
   },
   {
-    promise: 'the fullest of all game modes and regions asked for',
+    promise: 'the fullest of all requested game modes and regions',
     lobbies: [
       lobby('one', { player_count: 2 }),
       lobby('two', { game_mode: 'other', region: 'there', player_count: 8 }),
@@ -171,13 +171,13 @@ const SEATS: Case[] = [
     outcomes: ['two'],
   },
   {
-    promise: 'a lobby may have more tags than were asked for; without tags any lobby suits',
+    promise: 'a lobby may have more tags than requested; without tags any lobby suits',
     lobbies: [lobby('one', { tags: { map: 'ice', mode: 'fast' } })],
     requests: [find('a', { tags: { map: 'ice' } }), find('b')],
     outcomes: ['one', 'one'],
   },
   {
-    promise: 'join does not mind that the lobby is closed, private or of an old version',
+    promise: 'join may be into a closed, private or outdated lobby',
     lobbies: [
       lobby('one', { is_closed: true }),
       lobby('two', { publicity: 'private' }),
@@ -187,23 +187,23 @@ const SEATS: Case[] = [
     outcomes: ['one', 'two', 'three'],
   },
   {
-    promise: 'a join takes a place that a find would have had',
+    promise: 'a join takes a seat before a later find',
     lobbies: [lobby('one', { player_count: 9 })],
     requests: [join('a', 'one'), find('b')],
     outcomes: ['one', 'new 0'],
   },
   {
-    promise: 'those who create together found one lobby, up to its maximum',
+    promise: 'requests that create a lobby share it, up to its maximum',
     requests: [find('a'), find('b'), find('c')],
     outcomes: ['new 0', 'new 0', 'new 1'],
   },
   {
-    promise: 'who may not create is seated in a lobby that another one creates',
+    promise: 'a request that may not create gets a seat in a lobby that another one creates',
     requests: [find('a'), find('b', { creates: undefined })],
     outcomes: ['new 0', 'new 0'],
   },
   {
-    promise: 'others than who suit a lobby that is created do not found it',
+    promise: 'requests that do not suit a new lobby get no seat in it',
     requests: [
       find('a'),
       find('b', { tags: { map: 'ice' } }),
@@ -215,19 +215,19 @@ const SEATS: Case[] = [
   },
 ];
 
-describe('seats are refused', () => {
+describe('plan: a refusal', () => {
   test.each(REFUSALS)('$promise', ({ requests, lobbies = [], outcomes: expected }) => {
     expect(outcomes(requests, lobbies)).toEqual(expected);
   });
 });
 
-describe('seats are given', () => {
+describe('plan: a seat', () => {
   test.each(SEATS)('$promise', ({ requests, lobbies = [], outcomes: expected }) => {
     expect(outcomes(requests, lobbies)).toEqual(expected);
   });
 });
 
-test('a new lobby is what its first creator asked for, in his namespace and version', () => {
+test('plan: a new lobby is as its first creator requested, in its namespace and version', () => {
   const creator = find('a', { tags: { map: 'ice' } });
   const { new_lobbies, seats, refusals } = planSeats([creator], () => new LobbyIndex());
   const { creates } = creator.search;
@@ -236,7 +236,7 @@ test('a new lobby is what its first creator asked for, in his namespace and vers
   expect([seats, refusals]).toEqual([[], []]);
 });
 
-test('behind 128 lobbies without the tag no more are looked at', () => {
+test('plan: behind 128 lobbies without the tag no more are searched', () => {
   const index = new LobbyIndex();
   for (let number = 0; number < 128; number += 1) index.set(lobby(`other ${number}`));
   index.set(lobby('last', { tags: { map: 'ice' } }));

@@ -23,15 +23,15 @@ async function playerCount({ lobby_id }: Host): Promise<number | undefined> {
 describe.each(CALLS)('%s is refused', (call) => {
   test.each([
     { promise: 'without a token', body: {}, message: '"player_token"' },
-    { promise: 'for a token that is none', body: { player_token: 7 }, message: '"player_token"' },
-    { promise: 'for a token that is too long to be one', body: { player_token: 'x'.repeat(8_193) }, message: '8192' },
+    { promise: 'for a token that is no string', body: { player_token: 7 }, message: '"player_token"' },
+    { promise: 'for a token above the maximum length', body: { player_token: 'x'.repeat(8_193) }, message: '8192' },
   ])('$promise', async ({ body, message }) => {
     const answer = await muster.api.post(`/matchmaker/players/${call}`, host.token, body);
     expect(outcomeOf(answer)).toBe('400 API_BAD_BODY');
     expect(answer.body.message).toContain(message);
   });
 
-  test('for garbage, for what we did not sign, and for tokens of other kinds', async () => {
+  test('for garbage, for tokens without our signature, and for tokens of other kinds', async () => {
     const { player_token } = await seatOf(find(muster, game));
     const [label, head, payload, signature] = player_token.split('.');
     const tokens: [string, string][] = [
@@ -52,7 +52,7 @@ describe.each(CALLS)('%s is refused', (call) => {
     expect(await muster.ledger.measure()).toEqual(before);
   });
 
-  test('for the player of another lobby, of another game too; he keeps his seat', async () => {
+  test('for the player of another lobby, also of another game, who keeps their seat', async () => {
     const stranger_game = await makePuppetGame(muster);
     const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await seatOf(find(muster, stranger_game));
@@ -65,7 +65,7 @@ describe.each(CALLS)('%s is refused', (call) => {
 });
 
 describe('a player', () => {
-  test('whose token is shown by another lobby too at the same moment connects to his own', async () => {
+  test('whose token two lobbies send at the same moment connects to their own', async () => {
     const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await hostOf(muster, game, neighbour.lobby_id);
     for (let round = 0; round < 5; round += 1) {
@@ -73,7 +73,7 @@ describe('a player', () => {
         await seatOf(join(muster, game, host.lobby_id)),
         await seatOf(join(muster, game, host.lobby_id)),
       ];
-      // The first one's round is under way while the others wait for the next.
+      // The round of the first call is running while the others wait for the next.
       const answers = await Promise.all([
         host.connected(first.player_token),
         stranger.connected(own.player_token),
@@ -84,7 +84,7 @@ describe('a player', () => {
     }
   });
 
-  test('connects once, even if his token comes twice at the same time', async () => {
+  test('connects once, also if the token is sent twice concurrently', async () => {
     const { player_token } = await seatOf(join(muster, game, host.lobby_id));
     const together = await Promise.all(Array.from({ length: 5 }, () => host.connected(player_token)));
     expect(together.map(outcomeOf).toSorted()).toEqual([
@@ -94,7 +94,7 @@ describe('a player', () => {
     expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
-  test('gives one seat back when he leaves, however often that is told', async () => {
+  test('frees one seat on disconnect, however often that is reported', async () => {
     const before = await playerCount(host);
     const { player_token } = await seatOf(join(muster, game, host.lobby_id));
     await host.connected(player_token);
@@ -104,7 +104,7 @@ describe('a player', () => {
     expect(await playerCount(host)).toBe(before);
   });
 
-  test('who has left does not come back with the same token, whether he had connected or not', async () => {
+  test('who has left cannot connect again with the same token, whether they had connected or not', async () => {
     for (const had_connected of [true, false]) {
       const { player_token } = await seatOf(join(muster, game, host.lobby_id));
       if (had_connected) expect(outcomeOf(await host.connected(player_token))).toBe('200');
@@ -113,7 +113,7 @@ describe('a player', () => {
     }
   });
 
-  test('who is the last to leave ends the lobby and its server, and who comes then gets a new one', async () => {
+  test('who is the last to leave ends the lobby and its server; the next find creates a new one', async () => {
     const alone = await makePuppetGame(muster);
     const first = await seatOf(find(muster, alone));
     const second = await seatOf(find(muster, alone));
@@ -130,20 +130,20 @@ describe('a player', () => {
     expect((await seatOf(find(muster, alone))).lobby_id).not.toBe(first.lobby_id);
   });
 
-  test('who is the last to leave leaves a lobby that is kept, where the game mode keeps one', async () => {
+  test('who is the last to leave keeps the lobby if the game mode keeps an idle one', async () => {
     const game_modes = { default: { idle_lobbies: { min: 0, max: 1 } }, other: { max_players: 1 } };
     const keeping = await makePuppetGame(muster, { game_modes });
     const kept = await seatOf(find(muster, keeping));
     const other = await seatOf(find(muster, keeping, { game_modes: ['other'] }));
     await (await hostOf(muster, keeping, kept.lobby_id)).disconnected(kept.player_token);
-    // What is ended later tells that the one before was looked at.
+    // A lobby that is ended later shows that the earlier one was checked.
     await (await hostOf(muster, keeping, other.lobby_id)).disconnected(other.player_token);
     await waitFor(() => muster.ledger.stopReason(other.lobby_id), 'the other lobby to end');
     expect(await muster.ledger.stopReason(kept.lobby_id)).toBeUndefined();
     expect((await seatOf(find(muster, keeping))).lobby_id).toBe(kept.lobby_id);
   });
 
-  test('ends his lobby, however many others are kept that have been empty for longer', async () => {
+  test('who is the last to leave ends the lobby if others that were idle for longer are kept', async () => {
     const names = Array.from({ length: 32 }, (_, number) => `mode_${number}`);
     const keeps = { idle_lobbies: { min: 0, max: 32 } };
     const keeping = await makePuppetGame(muster, {

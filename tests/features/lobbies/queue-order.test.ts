@@ -28,7 +28,7 @@ const waiting = (place: number, more: Partial<QueuedFind> = {}): QueuedFind => {
   return { ticket: `ticket ${place}`, place, seats: 1, version_id: 'new', ...SEARCH, ...more };
 };
 
-/** What becomes of each request: a lobby, a new one by its number, or a refusal. */
+/** Returns the outcome of each request: a lobby, a new one by its number, or a refusal. */
 function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFind[]): Record<string, string> {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
@@ -49,31 +49,31 @@ function outcomes(requests: SeatRequest[], lobbies: OpenLobby[], queue: QueuedFi
 
 const REFUSED = 'MATCHMAKER_TOO_MANY_LOBBIES (awaited)';
 
-describe('whoever comes later is refused', () => {
-  test('a place that somebody waits for, also when the other does not fit yet', () => {
+describe('queue order: a later request is refused', () => {
+  test('a seat for which an earlier one waits, even if that one does not fit yet', () => {
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1)])).toEqual({ late: REFUSED });
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, { seats: 4 })])).toEqual({ late: REFUSED });
   });
 
-  test('a place that somebody waits for by the version before, in whatever region that was', () => {
+  test('a seat for which an earlier one waits by the previous version, in any region', () => {
     const before = waiting(1, { version_id: 'old', regions: ['there'] });
     expect(outcomes([find('late')], [lobby('one', 3)], [before])).toEqual({ late: REFUSED });
     const others = [waiting(1, { version_id: 'old', game_modes: ['blue'] }), waiting(2, { regions: ['there'] })];
     expect(outcomes([find('late')], [lobby('one', 3)], others)).toEqual({ late: 'one' });
   });
 
-  test('a lobby of his own, when anybody waits for one', () => {
+  test('a lobby of its own while an earlier one waits for one', () => {
     const other = waiting(1, { game_modes: ['blue'] });
     expect(outcomes([find('late')], [], [other])).toEqual({ late: 'MATCHMAKER_TOO_MANY_LOBBIES' });
   });
 
-  test('a place in a lobby that one before him makes, when another waits in between', () => {
+  test('a seat in a lobby that an earlier one creates, if another waits in between', () => {
     const queue = [waiting(1), waiting(2)];
     const requests = [find('late'), find('first', { ticket: 'ticket 1' })];
     expect(outcomes(requests, [], queue)).toEqual({ first: 'new 0', late: 'MATCHMAKER_TOO_MANY_LOBBIES' });
   });
 
-  test('a lobby that the namespace may not have', () => {
+  test('a lobby above the limit of the namespace', () => {
     const full = [lobby('one', 4), lobby('two', 4, { publicity: 'private' })];
     expect(outcomes([find('late', { lobby_count_max: 2 })], full, [])).toEqual({
       late: 'MATCHMAKER_TOO_MANY_LOBBIES (full)',
@@ -85,8 +85,8 @@ describe('whoever comes later is refused', () => {
   });
 });
 
-describe('whoever waits', () => {
-  test('is decided before those who do not, and in order', () => {
+describe('queue order: a waiting request', () => {
+  test('is decided before those that do not wait, in order', () => {
     const requests = [
       find('late'),
       find('second', { ticket: 'ticket 7' }),
@@ -98,12 +98,12 @@ describe('whoever waits', () => {
       first: 'one',
       second: 'one',
       late: 'new 0',
-      // Both before could go there, as long as they do not sit where they are going to.
+      // Both earlier ones could go there, until their seats are committed.
       lost: 'postponed',
     });
   });
 
-  test('with others, and does not fit where the first one goes, keeps those after him from going there until he sits', () => {
+  test('for a party that does not fit into the lobby of the first one keeps later ones out of it until that is committed', () => {
     const queue = [waiting(1), waiting(2, { seats: 4 }), waiting(3)];
     const requests = [find('third', { ticket: 'ticket 3' }), find('first', { ticket: 'ticket 1' })];
     const party = find('party', { ticket: 'ticket 2', others: ['a', 'b', 'c'] });
@@ -115,7 +115,7 @@ describe('whoever waits', () => {
     });
   });
 
-  test('makes a lobby when nobody is before him, and others come there with him', () => {
+  test('creates a lobby if no earlier one waits, and later ones get seats in it', () => {
     const queue = [waiting(1), waiting(2)];
     const requests = [find('second', { ticket: 'ticket 2' }), find('first', { ticket: 'ticket 1' }), find('late')];
     expect(outcomes(requests, [], queue)).toEqual({ first: 'new 0', second: 'new 0', late: 'new 0' });
@@ -129,17 +129,17 @@ describe('whoever waits', () => {
     ['another region', { regions: ['there'] }],
     ['a tag that the lobby lacks', { tags: { color: 'red' } }],
     ['more seats than the lobby could ever have', { seats: 5 }],
-  ])('for %s does not keep a place from others', (_what, more) => {
+  ])('for %s does not reserve a seat', (_what, more) => {
     expect(outcomes([find('late')], [lobby('one', 3)], [waiting(1, more)])).toEqual({ late: 'one' });
   });
 
-  test('for a lobby does not keep its index from those who join it', () => {
+  test('for a lobby does not delay those that join it by id', () => {
     const joining: SeatRequest = { kind: 'join', ...BASE, player_id: 'friend', lobby_id: 'one' };
     expect(outcomes([joining], [lobby('one', 3)], [waiting(1)])).toEqual({ friend: 'one' });
   });
 });
 
-test('nobody stands in the way of those of another namespace', () => {
+test('delays no request of another namespace', () => {
   const [busy, quiet] = [new LobbyIndex(), new LobbyIndex()];
   busy.queue = [waiting(1)];
   quiet.set(lobby('one', 3));

@@ -26,13 +26,13 @@ afterAll(() => opened.disposeAsync(), 90_000);
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 const isSeated = ({ outcome }: Waiter) => outcome === '200';
 
-test('two machines seat those who wait in one order while places become free at once, some go and many ask without waiting', async () => {
+test('queue: two machines seat waiting finds in one order while seats become free, clients disconnect and others do not wait', async () => {
   const game = await makeFullGame(machines[0], { max_players: SEATS });
   const waiters: Waiter[] = [];
   for (let number = 0; number < 30; number += 1) waiters.push(await queueUp(machine(number >> 1), game, HERE));
   expect(await placeOf(machines[0], game, waiters.at(-1)?.ticket ?? '')).toMatchObject({ position: 30, length: 30 });
 
-  // More wait all the time than places become free: whoever does not wait gets none of them.
+  // More finds wait than seats become free, so one that does not wait gets none.
   let is_over = false;
   const refused: string[] = [];
   const hasty = Promise.all(
@@ -43,7 +43,10 @@ test('two machines seat those who wait in one order while places become free at 
   const gone = waiters.filter((_, number) => number % 5 === 3);
   const patient = waiters.filter((_, number) => number % 5 !== 3);
   for (const { hangUp } of gone) hangUp();
-  await waitFor(async () => (await stranger.count(game)) === patient.length, 'those who hung up to be gone');
+  await waitFor(
+    async () => (await stranger.count(game)) === patient.length,
+    'the disconnected ones to leave the queue',
+  );
   for (let free = 1; free <= 20; free += 5) {
     await Promise.all(Array.from({ length: 5 }, () => game.leave()));
     await waitFor(() => patient.filter(isSeated).length >= free + 4, `${free + 4} to be seated`);
@@ -59,7 +62,7 @@ test('two machines seat those who wait in one order while places become free at 
   expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
 }, 90_000);
 
-test('parties and singles on two machines: all that fit are seated whole, nobody is seated twice', async () => {
+test('queue: parties and singles on two machines: all that fit are seated whole, and none twice', async () => {
   const game = await makeFullGame(machines[0], { max_players: SEATS });
   const sizes = [3, 1, 2, 4, 1, 1, 5, 2];
   const waiters: Waiter[] = [];
@@ -75,7 +78,7 @@ test('parties and singles on two machines: all that fit are seated whole, nobody
   expect([await stranger.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
 }, 90_000);
 
-test('many who come to wait at once, on two machines, all have their turn when lobbies may be made again', async () => {
+test('queue: many concurrent finds on two machines all get their turn once lobbies may be created again', async () => {
   const game = await makeFullGame(machines[0]);
   const waiters = await Promise.all(
     Array.from({ length: 40 }, (_, number) => queueUp(machine(number), game, { ...HERE, players: 1 + (number % 2) })),

@@ -19,7 +19,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 
 const OWNER = crypto.randomUUID();
 
-/** A lobby with one player, and what is needed to propose seats in it. */
+/** Creates a lobby with one player, and what it takes to propose seats in it. */
 async function makeLobby(max_players: number) {
   const game = await makePuppetGame(muster, { game_modes: { default: { max_players } } });
   const { lobby_id } = await seatOf(find(muster, game));
@@ -39,7 +39,7 @@ async function makeLobby(max_players: number) {
       return { player_count: accepting[0]?.player_count, over_limit };
     },
     versions: () => readVersions(database.queries, [topics.lobbiesOf(namespace_id), topics.seats(lobby_id)]),
-    /** Puts a find for the lobby into the queue; returns its ticket. */
+    /** Adds a find for the lobby to the queue, and returns its ticket. */
     async wait(
       seats = 1,
       {
@@ -58,7 +58,7 @@ async function makeLobby(max_players: number) {
     },
     lobby_id,
     game,
-    /** When the lobby became empty; null while it has players. */
+    /** Returns when the lobby became empty; null while it has players. */
     async idleSince(): Promise<string | null | undefined> {
       const rows = await database.queries.execute<{ idle_ts: string | null }>(sql`
         select idle_ts::text from lobbies where lobby_id = ${lobby_id}`);
@@ -72,7 +72,7 @@ async function makeLobby(max_players: number) {
   };
 }
 
-test('nobody sits before those who wait for the lobby, not even together with some of them', async () => {
+test('takeSeats: no seat goes to a later find while earlier ones wait for the lobby', async () => {
   const lobby = await makeLobby(4);
   const [first, second] = [await lobby.wait(), await lobby.wait()];
   const [a, b, late] = [
@@ -88,7 +88,7 @@ test('nobody sits before those who wait for the lobby, not even together with so
   expect(await lobby.tickets()).toEqual([]);
 });
 
-test('takeSeats: a join passes the queue, and a find that could never fit keeps nobody waiting', async () => {
+test('takeSeats: a join passes the queue, and a find that could never fit keeps no other waiting', async () => {
   const lobby = await makeLobby(4);
   await lobby.wait(5);
   expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 2 });
@@ -97,7 +97,7 @@ test('takeSeats: a join passes the queue, and a find that could never fit keeps 
   expect(await lobby.take(lobby.seats(0, 'b', { kind: 'join' }))).toMatchObject({ player_count: 3 });
 });
 
-describe('while a namespace moves to another version', () => {
+describe('takeSeats: while a namespace moves to another version', () => {
   const ANOTHER = { version_id: crypto.randomUUID() };
 
   test('takeSeats: a find that waits by the other version is not overtaken, in any region', async () => {
@@ -108,7 +108,7 @@ describe('while a namespace moves to another version', () => {
     expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject({ player_count: 3 });
   });
 
-  test('takeSeats: a find that waits for something else keeps nobody waiting', async () => {
+  test('takeSeats: a find that waits for something else keeps no other waiting', async () => {
     const lobby = await makeLobby(4);
     await lobby.wait(1, { ...ANOTHER, mode: 'another' });
     await lobby.wait(1, { region: 'far' });
@@ -116,7 +116,7 @@ describe('while a namespace moves to another version', () => {
   });
 });
 
-test('takeSeats: a request over its client’s limit is left out, and announces nothing', async () => {
+test("takeSeats: a request over its client's limit is left out, and notifies no watcher", async () => {
   const lobby = await makeLobby(8);
   const round = [lobby.seats(0, 'a'), lobby.seats(1, 'b', { count: 2, kind: 'party' })];
   expect(await lobby.take(...round)).toEqual({ player_count: 4, over_limit: [] });
@@ -130,7 +130,16 @@ test('takeSeats: a request over its client’s limit is left out, and announces 
   expect(await lobby.versions()).not.toEqual(versions);
 });
 
-test('whose turn it is and has too many players keeps nobody waiting', async () => {
+test("takeSeats: a seat notifies watchers of the list of lobbies, and not those of the lobby's connected players", async () => {
+  const lobby = await makeLobby(8);
+  const before = await lobby.versions();
+  expect(await lobby.take(lobby.seats(0, 'a'), lobby.seats(1, 'b'))).toMatchObject({ player_count: 3 });
+  const [list, connected] = [topics.lobbiesOf(lobby.namespace_id), topics.seats(lobby.lobby_id)];
+  expect(await lobby.versions()).toEqual(new Map([...before, [list, (before.get(list) ?? 0) + 1]]));
+  expect(before.get(connected)).toBe(0);
+});
+
+test('takeSeats: a waiting find over its limit keeps no other waiting', async () => {
   const lobby = await makeLobby(8);
   const tickets = [await lobby.wait(2), await lobby.wait(), await lobby.wait()];
   const [party, over, after] = [
@@ -145,7 +154,7 @@ test('whose turn it is and has too many players keeps nobody waiting', async () 
   expect(await lobby.tickets()).toEqual([tickets[1] ?? '']);
 });
 
-test('who has too many players only together with one who is refused too is not refused yet, nor passed', async () => {
+test('takeSeats: a find that exceeds its limit only with one that is refused too is not refused yet, nor passed', async () => {
   const lobby = await makeLobby(8);
   const tickets = [await lobby.wait(3), await lobby.wait(), await lobby.wait()];
   const [party, single, after] = [
@@ -162,7 +171,7 @@ test('who has too many players only together with one who is refused too is not 
   });
 });
 
-test('the table itself refuses one player more than a client may have', async () => {
+test('client_counts: the table itself refuses a player above the limit', async () => {
   const lobby = await makeLobby(8);
   await lobby.take(lobby.seats(0, 'a', { count: 2, kind: 'party' }));
   const counting = database.queries.execute(sql`
@@ -175,7 +184,7 @@ test('the table itself refuses one player more than a client may have', async ()
   expect(isRefusedBy(error, 'another')).toBe(false);
 });
 
-test('a process that says that it is there keeps the places of those who wait with it, and hears who they are', async () => {
+test('renewQueued: a process that renews its lease keeps its waiting finds, and gets their tickets', async () => {
   const lobby = await makeLobby(2);
   const ticket = await lobby.wait();
   const tickets = await renewLeases(database.queries, OWNER, muster.clock.now());
@@ -193,7 +202,7 @@ test('deleteQueued: a process takes only its own waiters out of the queue', asyn
   expect(await lobby.tickets()).toEqual([]);
 });
 
-test('deleteAbandoned: a waiter whose lease has ended loses its place, one whose lease runs keeps it', async () => {
+test('deleteAbandoned: a waiter whose lease has ended loses its position, one whose lease runs keeps it', async () => {
   const lobby = await makeLobby(2);
   const now = muster.clock.now();
   await lobby.wait(1, { lease_ts: new Date(now.getTime() - 1).toISOString() });

@@ -21,11 +21,11 @@ afterAll(() => opened.disposeAsync(), 90_000);
 const soon = () => new Date(near.clock.now().getTime() + 3_600_000);
 
 describe('a find is refused', () => {
-  test('at once when it does not say how long it waits', async () => {
+  test('at once if it does not say how long it waits', async () => {
     expect(outcomeOf(await find(near, await makeFullGame(near)))).toBe(TOO_MANY);
   });
 
-  test('when nothing has come in its time, and waits no longer', async () => {
+  test('if it gets no seat within its time', async () => {
     const game = await makeFullGame(near);
     expect([await find(near, game, { wait_ms: 0 }), await find(near, game, { wait_ms: 30 })].map(outcomeOf)).toEqual([
       TOO_MANY,
@@ -34,20 +34,20 @@ describe('a find is refused', () => {
     expect(await stranger.count(game)).toBe(0);
   });
 
-  test('at once when it wants no lobby to be made: it did not meet the limit', async () => {
+  test('at once if it may not create a lobby, because the limit does not concern it', async () => {
     const body = { wait_ms: 45_000, prevent_auto_create_lobby: true };
     const answer = await find(near, await makeFullGame(near), body);
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
   });
 
   test.each([{ wait_ms: -1 }, { wait_ms: 0.5 }, { wait_ms: 240_001 }, { wait_ms: '1' }, { ticket: 'mine' }])(
-    'when it says %p',
+    'if its wait_ms is %p',
     async (body) => {
       expect(outcomeOf(await find(near, await makeFullGame(near), body))).toBe('400 API_BAD_BODY');
     },
   );
 
-  test('with a ticket that waits already, which goes on waiting', async () => {
+  test('with the ticket of a waiting find, which continues to wait', async () => {
     const game = await makeFullGame(near);
     const first = await queueUp(near, game);
     const again = await find(near, game, { wait_ms: 45_000, ticket: first.ticket.toUpperCase() });
@@ -56,7 +56,7 @@ describe('a find is refused', () => {
     expect(outcomeOf(await first.answer)).toBe('200');
   });
 
-  test('when as many wait as may', async () => {
+  test('if the queue is full', async () => {
     const game = await makeFullGame(near);
     await stranger.wait(game, soon(), { count: 1_000 });
     const answer = await find(near, game, { wait_ms: 45_000 });
@@ -65,7 +65,7 @@ describe('a find is refused', () => {
     await stranger.leave(game);
   });
 
-  test('when more of its client wait than may play', async () => {
+  test('if more finds of its client wait than it may have players', async () => {
     const game = await makeFullGame(near);
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 1, max_players: 3 });
     const waiters = [await queueUp(near, game), await queueUp(near, game), await queueUp(near, game)];
@@ -74,7 +74,7 @@ describe('a find is refused', () => {
     for (const { hangUp } of waiters) hangUp();
   });
 
-  test('at its turn, when its client has too many players by then', async () => {
+  test('at its turn if its client has reached its limit by then', async () => {
     const game = await makeFullGame(near);
     const waiter = await queueUp(near, game);
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 1, max_players: 1 });
@@ -84,8 +84,8 @@ describe('a find is refused', () => {
   });
 });
 
-describe('who waits', () => {
-  test('gets the place that becomes free, and its answer is that of a find', async () => {
+describe('a waiting find', () => {
+  test('gets the next free seat, with the answer of any find', async () => {
     const game = await makeFullGame(near);
     const waiter = await queueUp(near, game);
     await game.leave();
@@ -95,7 +95,7 @@ describe('who waits', () => {
     expect(await stranger.count(game)).toBe(0);
   });
 
-  test('gets a lobby of his own when one has ended, and when the limit is raised', async () => {
+  test('gets a lobby of its own once one has ended, or once the limit is raised', async () => {
     const game = await makeFullGame(near);
     const first = await queueUp(near, game);
     const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${game.lobby_id}`;
@@ -108,7 +108,7 @@ describe('who waits', () => {
     expect((await seatOf(second.answer)).lobby_id).not.toBe(made.lobby_id);
   });
 
-  test('is seated in the order of arrival', async () => {
+  test('gets its seat in the order of arrival', async () => {
     const game = await makeFullGame(near);
     const waiters = [await queueUp(near, game), await queueUp(near, game), await queueUp(near, game)];
     for (const [index, waiter] of waiters.entries()) {
@@ -118,12 +118,12 @@ describe('who waits', () => {
     }
   });
 
-  test('keeps the place from whoever comes later without waiting, from custom lobbies too, but not from who joins', async () => {
+  test('has its seat before later finds and custom lobbies, but not before joins', async () => {
     const create = { actions: { create: { enabled: true } } };
     const game = await makeFullGame(near, create);
     await stranger.wait(game, soon());
     await game.leave();
-    // The stranger does not take it, and nobody else does.
+    // The other process does not take it, and neither does any other find.
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     const prevented = await find(near, game, { prevent_auto_create_lobby: true });
     expect(outcomeOf(prevented)).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
@@ -136,7 +136,7 @@ describe('who waits', () => {
     expect(outcomeOf(await find(near, game))).toBe('200');
   });
 
-  test('does not keep from others what he did not ask for', async () => {
+  test('does not reserve what it did not request', async () => {
     const game = await makeFullGame(near, {}, { other: { max_players: 5 } });
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
     const { lobby_id } = await seatOf(find(near, game, { game_modes: ['other'] }));
@@ -145,7 +145,7 @@ describe('who waits', () => {
     await stranger.leave(game);
   });
 
-  test('with others is seated with all of them at once, before those who came later', async () => {
+  test('of a party gets all its seats at once, before those that came later', async () => {
     const game = await makeFullGame(near, { max_players: 4 });
     const party = await queueUp(near, game, { players: 2 });
     const single = await queueUp(near, game);
@@ -160,7 +160,7 @@ describe('who waits', () => {
     expect(await stranger.count(game)).toBe(0);
   });
 
-  test('goes to a lobby of the new version, when his namespace has been put on one', async () => {
+  test('gets a lobby of the new version after a deployment', async () => {
     const game = await makeFullGame(near);
     const waiter = await queueUp(near, game);
     const version_id = await deploy(near.api, game, game.matchmaker);
@@ -169,7 +169,7 @@ describe('who waits', () => {
     expect(await stranger.versionOf(lobby_id)).toBe(version_id);
   });
 
-  test('hears it when the new version does not have his game mode', async () => {
+  test('is refused if the new version does not have its game mode', async () => {
     const game = await makeFullGame(near);
     const waiter = await queueUp(near, game);
     await deploy(near.api, game, { ...game.matchmaker, game_modes: { another: {} } });
@@ -177,7 +177,7 @@ describe('who waits', () => {
     expect(await stranger.count(game)).toBe(0);
   });
 
-  test('has a receipt that shows it', async () => {
+  test('has a receipt that shows the wait', async () => {
     const game = await makeFullGame(near);
     const waiter = await queueUp(near, game);
     await game.leave();
@@ -191,18 +191,21 @@ describe('who waits', () => {
   });
 });
 
-describe('who goes away', () => {
-  test('does not wait any more, and the next one has his place', async () => {
+describe('a find whose client disconnects', () => {
+  test('leaves the queue, and the next one has its position', async () => {
     const game = await makeFullGame(near);
     const [first, second] = [await queueUp(near, game), await queueUp(near, game)];
     expect(await placeOf(near, game, second.ticket)).toMatchObject({ position: 2, length: 2 });
     first.hangUp();
-    await waitFor(async () => (await placeOf(near, game, second.ticket)).position === 1, 'the first to be gone');
+    await waitFor(
+      async () => (await placeOf(near, game, second.ticket)).position === 1,
+      'the first one to leave the queue',
+    );
     await game.leave();
     await seatOf(second.answer);
   });
 
-  test('with his process, that stops, is gone at once; with one that crashed when it has not been heard of for a while', async () => {
+  test('or whose process stops leaves at once; after a crash it leaves when its lease ends', async () => {
     const game = await makeFullGame(near);
     const far = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: near });
     const stopped = await queueUp(far, game, { regions: ['local'] });
@@ -220,7 +223,7 @@ describe('who goes away', () => {
 });
 
 describe('a ticket', () => {
-  test('tells its holder where he stands, by long poll', async () => {
+  test('shows its holder the position, also by long poll', async () => {
     const game = await makeFullGame(near);
     const { public_token: token } = game;
     const ticket = crypto.randomUUID();
@@ -245,7 +248,7 @@ describe('a ticket', () => {
     await seatOf((await second).answer);
   });
 
-  test('tells nobody else anything: of another namespace, or none', async () => {
+  test('shows nothing without a token or in another namespace', async () => {
     const [game, other] = [await makeFullGame(near), await makeFullGame(near)];
     const { ticket, hangUp } = await queueUp(near, game);
     expect(await placeOf(near, other, ticket)).toEqual({ ticket, is_waiting: false });

@@ -17,8 +17,8 @@ const receiptsOf = ({ game_id, namespace_id }: Game) =>
 const receiptOf = async (game: Game, { headers }: { headers: Headers }) =>
   (await muster.api.ok('GET', `${receiptsOf(game)}/${headers.get('rvt-ray-id')}`, { token: game.cloud_token })).receipt;
 
-describe('a receipt says', () => {
-  test('that a lobby was made, and when what happened', async () => {
+describe('a receipt shows', () => {
+  test('that a lobby was created, and the time of each stage', async () => {
     const game = await makePuppetGame(muster, {});
     const answer = await find(muster, game, { players: 2 });
     const receipt = await receiptOf(game, answer);
@@ -39,7 +39,7 @@ describe('a receipt says', () => {
     expect(JSON.stringify(receipt)).not.toContain('127.0.0.1');
   });
 
-  test('which lobbies were looked at, the chosen one first, and the one reason against each other', async () => {
+  test('the candidates, the chosen one first, with one reason against each other', async () => {
     const mode = { max_players: 2, taggable: true, actions: { create: { enabled: true, enable_private: true } } };
     const game = await makePuppetGame(muster, {
       game_modes: { default: { ...mode, idle_lobbies: { min: 0, max: 8 } } },
@@ -77,7 +77,7 @@ describe('a receipt says', () => {
     ]);
   });
 
-  test('by which version it was decided, when it has waited for its turn meanwhile', async () => {
+  test('the version that decided, if the find waited in the queue meanwhile', async () => {
     const game = await makeFullGame(muster);
     const waiter = await queueUp(muster, game);
     const version_id = await deploy(muster.api, game, game.matchmaker);
@@ -87,7 +87,7 @@ describe('a receipt says', () => {
     expect(await receiptOf(game, answer)).toMatchObject({ version_id, outcome: { is_new: true } });
   });
 
-  test('what a join, a lobby of a player and a refused request came to', async () => {
+  test('the outcome of a join, a create and a refusal', async () => {
     const mode = { max_players: 1, actions: { create: { enabled: true, enable_private: true } } };
     const game = await makePuppetGame(muster, { game_modes: { default: mode } });
     const { body } = await find(muster, game);
@@ -108,13 +108,13 @@ describe('a receipt says', () => {
     const { receipts } = await waitFor(async () => {
       const list = await muster.api.ok('GET', receiptsOf(game), { token: game.cloud_token });
       return list.receipts.length === 4 ? list : undefined;
-    }, 'the receipts to be written');
+    }, 'the receipts to be stored');
     expect(receipts.map(({ kind }: { kind: string }) => kind)).toEqual(['find', 'create', 'join', 'find']);
   });
 });
 
-describe('a receipt is', () => {
-  test('for nobody but who may see the namespace', async () => {
+describe('a receipt', () => {
+  test('is closed to callers without access to the namespace', async () => {
     const game = await makePuppetGame(muster, {});
     const answer = await find(muster, game);
     const ray_id = answer.headers.get('rvt-ray-id');
@@ -123,7 +123,7 @@ describe('a receipt is', () => {
     await waitFor(async () => {
       const { receipts } = await muster.api.ok('GET', receiptsOf(game), { token: game.cloud_token });
       return receipts.length === 1;
-    }, 'the receipt to be written');
+    }, 'the receipt to be stored');
     expect(outcomeOf(await muster.api.get(path, game.cloud_token))).toBe('200');
     expect(outcomeOf(await muster.api.get(path, other.cloud_token))).toBe('404 GAME_NOT_FOUND');
     const own = `/cloud/games/${other.game_id}/namespaces/${other.namespace_id}/matchmaker/receipts/${ray_id}`;
@@ -131,7 +131,7 @@ describe('a receipt is', () => {
     expect(outcomeOf(await muster.api.get(path, game.public_token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
   });
 
-  test('kept for an hour, also by another process', async () => {
+  test('is kept for an hour, also by another process', async () => {
     await using first = await openTestService();
     const game = await makePuppetGame(first);
     const rayOf = async () => (await find(first, game)).headers.get('rvt-ray-id');
@@ -145,13 +145,13 @@ describe('a receipt is', () => {
       await waitFor(async () => (await statusOf(second, ray_id)) === 200, 'the receipt in the other process');
     }
     first.clock.advance(51 * MINUTE_MS);
-    // A process that starts forgets old receipts at once.
+    // A process that starts deletes old receipts at once.
     await using third = await openTestService({}, { beside: first });
-    await waitFor(async () => (await statusOf(third, older)) === 404, 'the older receipt to be forgotten');
+    await waitFor(async () => (await statusOf(third, older)) === 404, 'the older receipt to be deleted');
     expect(await statusOf(third, younger)).toBe(200);
   });
 
-  test('kept for so many requests of a second as the operator wants', async () => {
+  test('is kept for as many requests a second as the operator allows', async () => {
     await using service = await openTestService({ MUSTER_RECEIPTS_PER_SECOND_MAX: '2' });
     const game = await makePuppetGame(service, { game_modes: { default: { max_players: 64 } } });
     const answers = await Promise.all(Array.from({ length: 24 }, () => find(service, game)));

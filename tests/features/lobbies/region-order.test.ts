@@ -9,10 +9,10 @@ const FRANKFURT = { slug: 'frankfurt', coordinates: { latitude: 50.11, longitude
 const LONDON = { slug: 'london', coordinates: { latitude: 51.51, longitude: -0.13 } };
 const TOKYO = { slug: 'tokyo', coordinates: { latitude: 35.68, longitude: 139.69 } };
 const NOWHERE = { slug: 'nowhere', coordinates: undefined };
-/** As they come: the one of the process that was asked first. */
+/** In their default order, that of the process which was asked. */
 const REGIONS = [NOWHERE, TOKYO, FRANKFURT, LONDON];
 
-describe('the regions to recommend are in the order', () => {
+describe('the order of recommended regions', () => {
   const CASES: { promise: string; client: Whereabouts; order: string[] }[] = [
     { promise: 'that they come in', client: {}, order: ['nowhere', 'tokyo', 'frankfurt', 'london'] },
     {
@@ -45,7 +45,7 @@ describe('the regions to recommend are in the order', () => {
     expect(orderRegions(REGIONS, client)).toEqual(order);
   });
 
-  test('a region that is called as what every object has was not measured for that', () => {
+  test('a region with the name of an inherited property counts as not measured', () => {
     const named = [NOWHERE, { slug: 'constructor', coordinates: undefined }];
     expect(orderRegions(named, { latencies: { nowhere: 60_000 } })).toEqual(['nowhere', 'constructor']);
   });
@@ -53,7 +53,7 @@ describe('the regions to recommend are in the order', () => {
 
 const SLUGS = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 const coordinates = fc.record({
-  // Few, so that some are the same.
+  // Few values, so that some are equal.
   latitude: fc.constantFrom(-90, -10, 0, 45.5, 90),
   longitude: fc.constantFrom(-180, 0, 7.25, 180),
 });
@@ -71,8 +71,8 @@ const latencies = fc.dictionary(fc.constantFrom(...SLUGS, 'unknown'), fc.constan
 });
 const client = fc.record({ coordinates, latencies }, { requiredKeys: [] });
 
-describe('whatever the regions and the client', () => {
-  test('every region is there once, and nothing else', () => {
+describe('for any regions and any client', () => {
+  test('every region is listed exactly once', () => {
     fc.assert(
       fc.property(world, client, (regions, where) => {
         expect(orderRegions(regions, where).toSorted()).toEqual(regions.map(({ slug }) => slug).toSorted());
@@ -80,7 +80,7 @@ describe('whatever the regions and the client', () => {
     );
   });
 
-  test('none has a region before it that is worse by what he measured', () => {
+  test('no region is listed after one with a higher measured latency', () => {
     fc.assert(
       fc.property(world, client, (regions, where) => {
         const order = orderRegions(regions, where).map((slug) => where.latencies?.[slug] ?? Infinity);
@@ -89,7 +89,7 @@ describe('whatever the regions and the client', () => {
     );
   });
 
-  test('what he says changes nothing between regions of which he says the same', () => {
+  test('equal measurements keep the default order', () => {
     fc.assert(
       fc.property(world, latencies, (regions, measured) => {
         const order = orderRegions(regions, { latencies: measured });
@@ -99,7 +99,7 @@ describe('whatever the regions and the client', () => {
     );
   });
 
-  test('of regions that he did not measure, those whose place is known come first, wherever he is', () => {
+  test('of regions without a measurement, those with coordinates come first', () => {
     fc.assert(
       fc.property(world, coordinates, (regions, here) => {
         const known = new Set<string>(regions.filter((region) => region.coordinates).map(({ slug }) => slug));
@@ -109,7 +109,7 @@ describe('whatever the regions and the client', () => {
     );
   });
 
-  test('a find is in the first that offers a game mode; or where it was asked for, in that order', () => {
+  test('a find is in the first region with the game mode, or where it was requested, in that order', () => {
     const offered = fc.uniqueArray(fc.constantFrom(...SLUGS), { minLength: 1 });
     fc.assert(
       fc.property(world, client, offered, fc.boolean(), (regions, where, wanted, is_asked) => {

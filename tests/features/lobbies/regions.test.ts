@@ -6,7 +6,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService({ MUSTER_DATACENTER: 'frankfurt', MUSTER_DATACENTER_COORDINATES: '50.11,8.68' });
 
-/** A machine there comes and goes; its datacenter stays. */
+/** Adds a datacenter without a machine. */
 async function addDatacenter(slug: string, coordinates = ''): Promise<void> {
   const settings = { MUSTER_DATACENTER: slug, MUSTER_DATACENTER_COORDINATES: coordinates };
   await using _machine = await openTestService(settings, { beside: muster });
@@ -31,7 +31,7 @@ const see = (path: string) => muster.api.ok('GET', `/matchmaker${path}`, { token
 const regionsAt = async (query: string): Promise<any[]> => (await see(`/regions${query}`)).regions;
 
 describe('regions', () => {
-  test('have the coordinates of their datacenters, and zeros where nobody said them', async () => {
+  test('have the coordinates of their datacenters, and zeros without any', async () => {
     const coordinates = (await regionsAt('')).map(({ region_id, datacenter_coord }) => [region_id, datacenter_coord]);
     expect(coordinates).toEqual([
       ['atlantis', { latitude: 0, longitude: 0 }],
@@ -44,7 +44,7 @@ describe('regions', () => {
     ['/regions', '?'],
     ['/lobbies/list', '?include_state=true&'],
   ] as const;
-  test.each(LISTS)('of GET %s are as far as a client is who says where', async (path, query) => {
+  test.each(LISTS)("of GET %s have the distance from the client's coordinates", async (path, query) => {
     const distancesAt = async (place: string) =>
       (await see(`${path}${query}${place}`)).regions.map(
         // biome-ignore lint/suspicious/noExplicitAny: as the answer has it.
@@ -62,14 +62,14 @@ describe('regions', () => {
   });
 
   const REFUSED = ['latitude=1', 'longitude=1', 'latitude=91&longitude=0', 'latitude=0&longitude=x'];
-  test.each(REFUSED)('are not told to a client who is at %s', async (place) => {
+  test.each(REFUSED)('are refused to a client at %s', async (place) => {
     for (const path of ['/regions', '/lobbies/list']) {
       const answer = await muster.api.get(`/matchmaker${path}?${place}`, game.public_token);
       expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
     }
   });
 
-  test('of a development token are no distance away, wherever he is', async () => {
+  test('of a development token have the distance 0', async () => {
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`;
     const body = { hostname: 'localhost', ports: {} };
     const { token } = await muster.api.ok('POST', path, { token: game.cloud_token, body });
@@ -82,7 +82,7 @@ describe('regions', () => {
     }
   });
 
-  test('that move are seen by whoever watches the list', async () => {
+  test('that move wake the watchers of the list', async () => {
     await addDatacenter('moving', '0,0');
     const path = '/lobbies/list?latitude=-33.8&longitude=151.2';
     const distanceIn = ({ regions }: Awaited<ReturnType<typeof see>>): number | undefined =>
@@ -97,7 +97,7 @@ describe('regions', () => {
   });
 });
 
-/** Nobody runs lobbies in the other datacenters, so whoever is sent there waits: where is seen by the lobbies that are made. */
+/** No machine runs lobbies in the other datacenters, so their finds wait, and the new lobbies show the regions. */
 async function regionOf(ask: (signal: AbortSignal) => Promise<unknown>): Promise<string> {
   const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/logs/lobbies`;
   const list = async (): Promise<{ lobby_id: string; region_id: string }[]> =>
@@ -108,7 +108,7 @@ async function regionOf(ask: (signal: AbortSignal) => Promise<unknown>): Promise
   const asking = ask(leaving.signal).catch(() => undefined);
   const made = await waitFor(
     async () => (await list()).find(({ lobby_id }) => !before.has(lobby_id)),
-    'a lobby to be made',
+    'a lobby to be created',
   );
   leaving.abort();
   await asking;
@@ -116,12 +116,16 @@ async function regionOf(ask: (signal: AbortSignal) => Promise<unknown>): Promise
   return known.find(({ region_id }) => region_id === made.region_id)?.region_name_id ?? '';
 }
 
-describe('who names no region plays', () => {
+describe('a find without a region plays', () => {
   const CASES: [promise: string, asked: object, region: string][] = [
-    ['where he was told to, if he says nothing', {}, 'frankfurt'],
-    ['in the nearest, if he says where he is', { coordinates: MADRID }, 'london'],
-    ['in the fastest, if he measured', { coordinates: MADRID, latencies: { atlantis: 4.5, london: 5 } }, 'atlantis'],
-    ['in the fastest of those that there are', { latencies: { utopia: 0, london: 9, frankfurt: 9.5 } }, 'london'],
+    ["in the version's order if the client says nothing", {}, 'frankfurt'],
+    ['in the nearest if it has coordinates', { coordinates: MADRID }, 'london'],
+    [
+      'in the fastest if it has measurements',
+      { coordinates: MADRID, latencies: { atlantis: 4.5, london: 5 } },
+      'atlantis',
+    ],
+    ['in the fastest of those that exist', { latencies: { utopia: 0, london: 9, frankfurt: 9.5 } }, 'london'],
   ];
   const create = (body: object) => (signal: AbortSignal) =>
     muster.api.call('POST', '/matchmaker/lobbies/create', {
@@ -133,12 +137,12 @@ describe('who names no region plays', () => {
     expect(await regionOf(create(asked))).toBe(region);
   });
 
-  test('in the fastest that offers the game mode, when he finds', async () => {
+  test('in the fastest that offers the game mode', async () => {
     const asked = { game_modes: ['european'], latencies: { atlantis: 1, london: 2, frankfurt: 3 } };
     expect(await regionOf((signal) => find(muster, game, asked, signal))).toBe('london');
   });
 
-  test('and who names one plays there, whatever he measured', async () => {
+  test('where the client names a region, whatever it measured', async () => {
     const away = { coordinates: MADRID, latencies: { atlantis: 0 } };
     expect(await regionOf(create({ region: 'frankfurt', ...away }))).toBe('frankfurt');
     const { status, body } = await find(muster, game, { game_modes: ['european'], regions: ['frankfurt'], ...away });
@@ -146,7 +150,7 @@ describe('who names no region plays', () => {
   });
 });
 
-describe('what a client says of his place is refused', () => {
+describe("a client's location is refused", () => {
   const MANY = Object.fromEntries(Array.from({ length: 257 }, (_, index) => [`x${index}`, 1]));
   const REFUSED: [said: string, body: object][] = [
     ['"coordinates.longitude"', { coordinates: { latitude: 1 } }],
@@ -156,7 +160,7 @@ describe('what a client says of his place is refused', () => {
     ['"latencies.london"', { latencies: { london: -1 } }],
     ['"latencies"', { latencies: MANY }],
   ];
-  test.each(REFUSED)('by its place: %s', async (said, body) => {
+  test.each(REFUSED)('for its coordinates: %s', async (said, body) => {
     const answers = [
       await find(muster, game, body),
       await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default', ...body }),

@@ -3,7 +3,7 @@ import { checkFind } from '../../../src/features/lobbies/matchmaking/requests.ts
 import type { FindBody } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 
-/** The one to recommend first. */
+/** The recommended one first. */
 const REGIONS = ['near', 'far', 'moon'];
 
 const MODES = resolveMatchmaker(
@@ -23,7 +23,7 @@ const MODES = resolveMatchmaker(
 interface Case {
   promise: string;
   body: FindBody;
-  /** Regions in which is looked, and game mode and region of the lobby that is made. */
+  /** The searched regions, and the game mode and region of the lobby to create. */
   searched: string[];
   creates: [string, string] | undefined;
 }
@@ -36,19 +36,19 @@ const CASES: Case[] = [
     creates: ['everywhere', 'near'],
   },
   {
-    promise: 'without regions, the first that one of the game modes is offered in',
+    promise: 'without regions, the first one with one of the game modes',
     body: { game_modes: ['away'] },
     searched: ['far'],
     creates: ['away', 'far'],
   },
   {
-    promise: 'the first of several game modes that is offered in the region that suits any',
+    promise: 'the first game mode of the first region with any of them',
     body: { game_modes: ['on_the_moon', 'away'] },
     searched: ['far'],
     creates: ['away', 'far'],
   },
   {
-    promise: 'all regions that were asked for, and a lobby in the first of them where the game mode is',
+    promise: 'all requested regions, and a new lobby in the first of them with the game mode',
     body: { game_modes: ['away'], regions: ['near', 'moon', 'far'] },
     searched: ['near', 'moon', 'far'],
     creates: ['away', 'moon'],
@@ -60,28 +60,28 @@ const CASES: Case[] = [
     creates: ['on_the_moon', 'moon'],
   },
   {
-    promise: 'a game mode that must not be found may stand beside the one of which a lobby is made',
+    promise: 'a game mode that does not allow find may be named beside that of the new lobby',
     body: { game_modes: ['everywhere', 'not_found'] },
     searched: ['near'],
     creates: ['everywhere', 'near'],
   },
   {
-    promise: 'nothing is made when that is not wanted',
+    promise: 'no lobby is created if the request forbids it',
     body: { game_modes: ['everywhere'], prevent_auto_create_lobby: true },
     searched: ['near'],
     creates: undefined,
   },
 ];
 
-describe('where a find looks, and what it makes', () => {
-  test.each(['not_found', 'of_the_known'])('no seat is looked for in %s, which may not be found', (closed_one) => {
+describe('where a find searches, and what it creates', () => {
+  test.each(['not_found', 'of_the_known'])('no seat is searched in %s, which does not allow find', (closed_one) => {
     for (const prevent_auto_create_lobby of [false, undefined]) {
       const body = { game_modes: ['everywhere', closed_one], prevent_auto_create_lobby };
       expect(checkFind(body, MODES, REGIONS).game_modes).toEqual(['everywhere']);
     }
   });
 
-  test('what is named twice is looked into once', () => {
+  test('a repeated name is searched once', () => {
     const body = { game_modes: ['everywhere', 'away', 'everywhere'], regions: ['far', 'near', 'far'] };
     expect(checkFind(body, MODES, REGIONS)).toMatchObject({
       game_modes: ['everywhere', 'away'],
@@ -103,7 +103,7 @@ describe('where a find looks, and what it makes', () => {
     });
   });
 
-  test('or the one of the player for all three', () => {
+  test('a dynamic maximum replaces all three', () => {
     expect(checkFind({ game_modes: ['dynamic'], max_players: 2 }, MODES, REGIONS).creates).toMatchObject({
       max_players_normal: 2,
       max_players_direct: 2,
@@ -114,12 +114,12 @@ describe('where a find looks, and what it makes', () => {
   const UNMAKEABLE: { promise: string; body: FindBody; known: string[] }[] = [
     { promise: 'in no region at all', body: { game_modes: ['on_the_moon'] }, known: [] },
     {
-      promise: 'in none of those asked for',
+      promise: 'in none of the requested ones',
       body: { game_modes: ['on_the_moon'], regions: ['near', 'far'] },
       known: REGIONS,
     },
   ];
-  test.each(UNMAKEABLE)('a game mode that is offered $promise cannot be made', ({ body, known }) => {
+  test.each(UNMAKEABLE)('a game mode offered $promise cannot be created', ({ body, known }) => {
     const refusal = expect.objectContaining({ code: 'MATCHMAKER_AUTO_CREATE_FAILED' });
     expect(() => checkFind(body, MODES, known)).toThrow(refusal);
   });

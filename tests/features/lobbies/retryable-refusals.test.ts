@@ -16,18 +16,13 @@ const waiting = (player_id: string): SeatRequest => ({
 });
 
 test.each([
-  ['nobody went without a seat', [join('ann'), join('bob')], [], []],
-  ['one who came before did', [join('ann'), join('bob')], ['ann'], ['ann', 'bob']],
-  [
-    'one who came after did: he keeps nobody waiting, however often he asks',
-    [join('ann'), join('bob')],
-    ['bob'],
-    ['bob'],
-  ],
-  ['one who came before did, elsewhere', [join('ann', 'there'), join('bob')], ['ann'], ['ann']],
-  ['one who waits for his turn did', [join('ann'), waiting('bob')], ['bob'], ['ann', 'bob']],
-  ['one who is not in the round did', [join('ann')], ['eve'], ['ann']],
-] as const)('a no is retryable when %s', (_when, round, not_placed, retryable) => {
+  ['no request was left without a seat', [join('ann'), join('bob')], [], []],
+  ['an earlier request was', [join('ann'), join('bob')], ['ann'], ['ann', 'bob']],
+  ['a later request was, which keeps no other waiting', [join('ann'), join('bob')], ['bob'], ['bob']],
+  ['an earlier request for another lobby was', [join('ann', 'there'), join('bob')], ['ann'], ['ann']],
+  ['a waiting request was', [join('ann'), waiting('bob')], ['bob'], ['ann', 'bob']],
+  ['a request outside the round was', [join('ann')], ['eve'], ['ann']],
+] as const)('retryable refusals: a refusal is retryable if %s', (_when, round, not_placed, retryable) => {
   const requests: SeatRequest[] = [...round];
   const isRetryable = retryableAfter(
     requests,

@@ -22,7 +22,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** A seat whose time is over is taken back, sooner or later. */
+/** Expired seats are released at any moment. */
 const NOW = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now(), 3_600_000) });
 
 function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_id: string; namespace_id: string }) {
@@ -36,7 +36,7 @@ function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_
   }));
 }
 
-describe('a lobby with one player takes all of a round or nobody', () => {
+describe('takeSeats: a lobby with one player takes all seats of a round or none', () => {
   const game_modes = {
     even: { max_players: 3 },
     direct_above: { max_players: 2, max_players_direct: 3 },
@@ -63,7 +63,7 @@ describe('a lobby with one player takes all of a round or nobody', () => {
     { mode: 'even', finds: 1, joins: 1, is_taken: true },
     { mode: 'even', finds: 0, joins: 2, is_taken: true },
     { mode: 'direct_above', finds: 0, joins: 2, is_taken: true },
-    // First the one, then the other: each is within his maximum when he comes.
+    // First one, then the other: each is within its maximum when it comes.
     { mode: 'direct_above', finds: 1, joins: 1, is_taken: true },
     { mode: 'direct_below', finds: 1, joins: 1, is_taken: true },
     { mode: 'direct_below', finds: 2, joins: 0, is_taken: true },
@@ -74,7 +74,7 @@ describe('a lobby with one player takes all of a round or nobody', () => {
     expect(accepting.map(({ player_count }) => player_count)).toEqual(is_taken ? [1 + finds + joins] : []);
   });
 
-  test('is not ended as an empty one when somebody has come since it was seen empty', async () => {
+  test('stopIdle: a lobby is not ended if a player has come since it was seen empty', async () => {
     const lobby = { lobby_id: lobby_ids.get('even') ?? '', namespace_id: game.namespace_id };
     const now = muster.clock.now();
     const stop = (only_if_empty: boolean) =>
@@ -102,14 +102,14 @@ test('setReady: a lobby becomes ready once, and not after it has stopped', async
   await seatOf(finding);
 });
 
-describe('the changes of lobbies', () => {
+describe('the changed lobbies of a namespace', () => {
   let lobby: { lobby_id: string; namespace_id: string };
   beforeAll(async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 100 } } });
     lobby = { lobby_id: (await seatOf(find(muster, game))).lobby_id, namespace_id: game.namespace_id };
   });
 
-  test('since a version are those after it, wherever it stands in a step', async () => {
+  test('are those after a version, also within one step', async () => {
     const { lobby_id, namespace_id } = lobby;
     const [first, last] = [CHANGED_STEP - 4, 3 * CHANGED_STEP + 4];
     const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
@@ -124,7 +124,7 @@ describe('the changes of lobbies', () => {
     });
   });
 
-  test('by seats are noted in no index, but for the first of a step', async () => {
+  test('by seats are in no index, except for the first of a step', async () => {
     const rounds = 8 * CHANGED_STEP;
     const count = async (tx: Tx) => {
       const [counts] = await tx.execute<{ noted: number; updated: number }>(sql`
@@ -140,14 +140,14 @@ describe('the changes of lobbies', () => {
       return { noted: noted - before.noted, updated: updated - before.updated };
     });
     expect(counted.updated).toBe(rounds);
-    // The others where a page is full: old versions of the row stay on it until the transaction ends.
+    // Other updates happen while a page is full, because old row versions stay until the transaction ends.
     expect(counted.noted).toBeLessThan(rounds / 4);
   });
 });
 
 class RolledBack extends Error {}
 
-/** What a transaction would do: it is rolled back. */
+/** Runs a transaction and rolls it back. */
 async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {
   const tried = Promise.withResolvers<Result>();
   const trying = database.transact(async (tx) => {
@@ -158,10 +158,10 @@ async function tryOut<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result
   return await tried.promise;
 }
 
-describe('a machine that hears of no change', () => {
+describe('a machine without notifications', () => {
   const openRounds = (on = database) => openQuietRounds({ database: on, clock: muster.clock });
 
-  test('looks again before it makes a lobby: a seat that was given up is the next one to be found', async () => {
+  test('reads again before it creates a lobby, so a released seat is found first', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
     const [one, two] = [await seatOf(find(muster, game)), await seatOf(find(muster, game))];
     const rounds = openRounds();
@@ -171,7 +171,7 @@ describe('a machine that hears of no change', () => {
     expect((await seat(true)).lobby_id).toBe(one.lobby_id);
   });
 
-  test('gives a place that it remembers by one statement, and says no after two looks at the most', async () => {
+  test('takes a remembered seat by one statement, and refuses after two reads at most', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
     await seatOf(find(muster, game));
     const { database: counting, counted } = countQueries(database);
@@ -185,7 +185,7 @@ describe('a machine that hears of no change', () => {
     expect(counted() - before).toBeLessThanOrEqual(3);
   });
 
-  test('refuses a client over its limit by one statement, and a look at the lobby that took nobody', async () => {
+  test('refuses a client over its limit by one statement and one read of the lobby', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 10 } } });
     await seatOf(find(muster, game));
     const { database: counting, counted } = countQueries(database);
@@ -202,7 +202,7 @@ describe('a machine that hears of no change', () => {
     expect(await seat('b')).toEqual({ outcome: 'seated', statements: 1 });
   });
 
-  test('finds no lobby that was closed, and finds it when it is open again', async () => {
+  test('does not find a closed lobby, and finds it once it is open again', async () => {
     const game = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const host = await hostOf(muster, game, lobby_id);
@@ -215,16 +215,16 @@ describe('a machine that hears of no change', () => {
     expect((await seat()).lobby_id).toBe(lobby_id);
   });
 
-  test('forgets whom it had in mind for a lobby when that takes nobody: no free place is lost', async () => {
+  test('drops its planned seats if the lobby takes none, so no free seat is lost', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 10 } } });
     const other = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
     const seat = (of: typeof game) => rounds.seat(requestSeat(of));
     await seat(game);
-    // On another machine six more are seated: eight of ten, where two are remembered.
+    // Another machine seats six more: eight of ten, of which this one remembers two.
     await takeSeats(database.queries, proposeSeats('find', 6, { lobby_id, namespace_id: game.namespace_id }), NOW());
-    // While the first is decided, the others wait to be decided together.
+    // While the first find is decided, the others wait for the next round.
     const outcomes = await Promise.allSettled([seat(other), ...Array.from({ length: 9 }, () => seat(game))]);
     expect(outcomes.slice(1).filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
   });
@@ -239,7 +239,7 @@ describe('a machine that hears of no change', () => {
     expect((await rounds.seat(requestSeat(game, { game_mode: 'other' }))).lobby_id).toBe(elsewhere.lobby_id);
   });
 
-  test('forgets the seats it planned when their commit fails: the places stay free', async () => {
+  test('drops its planned seats if their commit fails, so the seats stay free', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
     const { lobby_id } = await seatOf(find(muster, game));
     let fails = false;
@@ -255,7 +255,7 @@ describe('a machine that hears of no change', () => {
     expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
   });
 
-  test('refuses at once when more lobbies than a request has attempts are on servers that are ending', async () => {
+  test('refuses at once if more lobbies than a request has attempts are on servers that are ending', async () => {
     const game = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const from = sql`lobbies as lobby cross join generate_series(1, 40) where lobby_id = ${lobby_id}`;
@@ -268,7 +268,7 @@ describe('a machine that hears of no change', () => {
     await expect(rounds.seat(requestSeat(game))).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
   });
 
-  test('gives nobody a lobby whose server is to end, before anybody noticed', async () => {
+  test('gives no seat in a lobby whose server is ending, also before its notification', async () => {
     const game = await makePuppetGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();

@@ -9,17 +9,17 @@ const LOBBY_MAX = 10;
 const PLAYERS = 200;
 const ROUNDS = IS_LONG ? 20 : 5;
 
-describe('many players at once', () => {
+describe('many concurrent players', () => {
   let muster: TestService;
   beforeAll(async () => {
-    // On a busy machine twenty servers take a while to start.
+    // On a busy machine the start of twenty servers takes a while.
     muster = await openTestService({ MUSTER_REQUEST_TIMEOUT_MS: '120000' });
   });
   afterAll(async () => {
     await muster[Symbol.asyncDispose]();
   });
 
-  test(`${PLAYERS} simultaneous finds, ${ROUNDS} times: never more than ${LOBBY_MAX} in a lobby, nobody without a seat`, async () => {
+  test(`${PLAYERS} concurrent finds, ${ROUNDS} times: never more than ${LOBBY_MAX} in a lobby, and every find gets a seat`, async () => {
     const { api } = muster;
     const tokens = new Set<string>();
     for (let round = 0; round < ROUNDS; round += 1) {

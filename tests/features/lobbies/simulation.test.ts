@@ -5,7 +5,7 @@ import { simulate } from '../../support/lobby-simulation.ts';
 
 const SEEDS = IS_LONG ? 2_000 : 500;
 const STEPS = 500;
-/** What must have come often, as the trace has it without its numbers. */
+/** Outcomes that must occur often, as in the trace without its numbers. */
 const OUTCOMES = [
   ...['sits in lobby ', 'makes lobby ', 'is alone', 'tries again', 'has too many players'],
   ...['waited and sits in lobby ', 'waited and makes lobby ', 'moves on'],
@@ -18,7 +18,7 @@ const OUTCOMES = [
 ];
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
-test(`in ${SEEDS} worlds of ${STEPS} steps, two machines that plan by what they remember never go wrong`, () => {
+test(`simulation: in ${SEEDS} worlds of ${STEPS} steps, two machines with caches break no rule`, () => {
   console.log(`seeds from ${seed} (MUSTER_TEST_SEED)`);
   const noted = new Map<string, number>();
   for (let world = 0; world < SEEDS; world += 1) {
@@ -36,7 +36,7 @@ test(`in ${SEEDS} worlds of ${STEPS} steps, two machines that plan by what they 
   for (const what of OUTCOMES) expect(noted.get(what)).toBeGreaterThan(SEEDS);
 }, 90_000);
 
-test('the same seed gives the same trace, another one another', () => {
+test('simulation: a seed determines the trace, and another seed gives another', () => {
   const traceOf = (one: number) => {
     const trace: string[] = [];
     simulate(openChance(one, 0), STEPS, trace);

@@ -32,11 +32,11 @@ describe('the state of a lobby', () => {
     ['a list', '[1,null,"two"]'],
     ['a text', '"ice"'],
     ['a number', '-0.5e3'],
-    ['a truth', 'false'],
+    ['a boolean', 'false'],
     ['null', 'null'],
-    ['characters that are hard to keep', '"\\u0000 \\ud800 é 🦊"'],
+    ['unusual characters', '"\\u0000 \\ud800 é 🦊"'],
     ['65536 bytes', `"${'é'.repeat(32_767)}"`],
-  ])('is kept as it was written: %s', async (_, state) => {
+  ])('is stored unchanged: %s', async (_, state) => {
     expect(await host.setState(state)).toMatchObject({ status: 200, body: {} });
     const response = await fetch(`${muster.api.base_url}/matchmaker/lobbies/${host.lobby_id}/state`, {
       headers: { authorization: `Bearer ${host.token}` },
@@ -48,7 +48,7 @@ describe('the state of a lobby', () => {
     ]);
   });
 
-  test('has its numbers as they were written wherever it is listed: ids of 64 bits are not rounded', async () => {
+  test('keeps its numbers wherever it is listed: ids of 64 bits are not rounded', async () => {
     const state = '{"id":12345678901234567890,"far":1e400}';
     await host.setState(state);
     for (const path of ['/matchmaker/lobbies/list?include_state=true', `/matchmaker/lobbies/${host.lobby_id}`]) {
@@ -58,7 +58,7 @@ describe('the state of a lobby', () => {
     }
   });
 
-  test('is null when nothing was said, and again after an empty body', async () => {
+  test('is null before the first one, and again after an empty body', async () => {
     const quiet = await makePuppetGame(muster);
     const server = await hostOf(muster, quiet, (await seatOf(find(muster, quiet))).lobby_id);
     expect(await server.getState(server.lobby_id)).toMatchObject({ status: 200, body: null });
@@ -68,7 +68,7 @@ describe('the state of a lobby', () => {
     expect((await server.getState(server.lobby_id)).body).toBeNull();
   });
 
-  test('can be read by every lobby of the namespace, but of no other, nor of none', async () => {
+  test('can be read by every lobby of the namespace, and by no other caller', async () => {
     await host.setState('"here"');
     const near = await seatOf(find(muster, game));
     const far_game = await makePuppetGame(muster);
@@ -81,7 +81,7 @@ describe('the state of a lobby', () => {
     expect(outcomeOf(await host.getState('x'))).toBe('404 API_NOT_FOUND');
   });
 
-  test('is each its own when many say theirs at the same time, and takes nothing from what else they say', async () => {
+  test('is its own for each of several lobbies that set one concurrently, without effect on their other changes', async () => {
     const many = await makePuppetGame(muster, { game_modes: { default: { max_players: 1 } } });
     const seats = await Promise.all(Array.from({ length: 6 }, () => seatOf(find(muster, many))));
     const hosts = await Promise.all(seats.map(({ lobby_id }) => hostOf(muster, many, lobby_id)));
@@ -98,7 +98,7 @@ describe('the state of a lobby', () => {
     }
   });
 
-  test('is the last of several that it says at once; and stays when it opens or closes, which stays when it says another', async () => {
+  test('is the last of several that a lobby sets at once, and independent of opening and closing', async () => {
     await using database = openDatabase(muster.database_address, 1);
     const { lobby_id } = host;
     const nobody = crypto.randomUUID();

@@ -11,7 +11,7 @@ const GAMES = 3;
 const PLAYERS = 8;
 const VISITS = 10;
 
-/** Servers run on the first machine only; both are asked for them. */
+/** Servers run on the first machine only; requests go to both. */
 const HERE = { regions: ['local'] };
 const PREVENT = { ...HERE, prevent_auto_create_lobby: true };
 
@@ -28,7 +28,7 @@ afterAll(() => opened.disposeAsync(), 90_000);
 
 const machine = (number: number) => machines[number % 2 === 0 ? 0 : 1];
 
-/** How often an outcome came. */
+/** Counts an outcome. */
 function countOutcomes(answers: Answer[]): Record<string, number> {
   return Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
 }
@@ -37,7 +37,7 @@ const playerCounts = async ({ namespace_id }: TestGame) =>
   (await ledger.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
 
 describe('two machines on one database', () => {
-  test('make as many lobbies as a namespace may have, give all their places, and refuse the rest', async () => {
+  test('create as many lobbies as a namespace may have, fill them, and refuse the rest', async () => {
     const game = await makePuppetGame(machines[0], { game_modes: { default: { max_players: 5 } }, lobby_count_max: 3 });
     const answers = await Promise.all(Array.from({ length: 50 }, (_, number) => find(machine(number), game, HERE)));
     expect(countOutcomes(answers)).toEqual({ '200': 15, '400 MATCHMAKER_TOO_MANY_LOBBIES': 35 });
@@ -45,7 +45,7 @@ describe('two machines on one database', () => {
     expect(await ledger.faults()).toEqual([]);
   });
 
-  test('bring two together in the only lobby that a namespace may have', async () => {
+  test('bring two players together in the only lobby of a namespace', async () => {
     for (let time = 0; time < 5; time += 1) {
       const game = await makePuppetGame(machines[0], { lobby_count_max: 1 });
       const seats = await Promise.all(machines.map((one) => seatOf(find(one, game, HERE))));
@@ -54,7 +54,7 @@ describe('two machines on one database', () => {
     }
   });
 
-  test('give the last places of a lobby once', async () => {
+  test('give each of the last seats of a lobby once', async () => {
     const game_modes = { default: { max_players: 10, max_players_direct: 12 } };
     const game = await makePuppetGame(machines[0], { game_modes });
     const { lobby_id } = await seatOf(find(machines[0], game));
@@ -68,7 +68,7 @@ describe('two machines on one database', () => {
     expect(await playerCounts(game)).toEqual([12]);
   });
 
-  test('lose no seat and double none while players come and go, lobbies close, open and are removed', async () => {
+  test('lose no seat and give none twice while players come and go, and lobbies close, open and are removed', async () => {
     const game_modes = { default: { max_players: 3, max_players_direct: 5, idle_lobbies: { min: 0, max: 1 } } };
     const make = () => makePuppetGame(machines[0], { game_modes, lobby_count_max: 5 });
     const games = await Promise.all(Array.from({ length: GAMES }, make));
@@ -94,7 +94,7 @@ async function repeat(times: number, visit: (player: number, time: number) => Pr
   for (let time = 0; time < times; time += 1) await visit(player, time);
 }
 
-/** What may be answered while everything changes; anything else is unexpected. */
+/** The outcomes that are expected while everything changes. */
 const EXPECTED: Record<string, RegExp> = {
   find: /^200$|MATCHMAKER_(TOO_MANY_LOBBIES|LOBBY_STOPPED)$/,
   join: /^200$|MATCHMAKER_(LOBBY_FULL|LOBBY_STOPPED)$/,
@@ -107,7 +107,7 @@ const EXPECTED: Record<string, RegExp> = {
 function createStorm(game: TestGame) {
   const hosts = new Map<string, Host>();
   const unexpected: string[] = [];
-  /** Who sits where, as far as players know. */
+  /** The seats that players believe to have. */
   const seats = new Map<string, string>();
 
   async function note(what: string, asking: Promise<Answer>): Promise<Answer> {
@@ -120,7 +120,7 @@ function createStorm(game: TestGame) {
   async function getHost(lobby_id: string): Promise<Host | undefined> {
     const known = hosts.get(lobby_id);
     if (known) return known;
-    // A lobby that was removed meanwhile has no server to ask.
+    // A lobby that was removed meanwhile has no server to call.
     if ((await ledger.stopReason(lobby_id)) !== undefined) return undefined;
     const host = await Promise.race([
       hostOf(machines[0], game, lobby_id),
@@ -130,7 +130,7 @@ function createStorm(game: TestGame) {
     return host;
   }
 
-  /** One player comes, by find or by join, and mostly goes again; some close or remove the lobby, some hang up. */
+  /** One player's visit: find or join, and mostly leave again; some close or remove the lobby, some disconnect. */
   async function visit(player: number, time: number): Promise<void> {
     const mood = (player * 7 + time * 3) % 10;
     const asked = machine(player + time);
@@ -167,7 +167,7 @@ function createStorm(game: TestGame) {
     }
   }
 
-  /** When all is quiet: everybody who thinks that he sits does, nobody else does, and both machines know each free place. */
+  /** In the end exactly the players who believe to have a seat have one, and both machines know each free seat. */
   async function settle(): Promise<void> {
     const stopped = await Promise.all(
       [...new Set(seats.values())].map(async (lobby_id) => [lobby_id, await ledger.stopReason(lobby_id)] as const),
@@ -176,7 +176,7 @@ function createStorm(game: TestGame) {
     const sitting = [...seats].filter(([, lobby_id]) => !ended.has(lobby_id));
     await waitFor(
       async () => (await playerCounts(game)).reduce((sum, count) => sum + count, 0) === sitting.length,
-      `${sitting.length} players to sit`,
+      `${sitting.length} players to have seats`,
     );
     for (const [token, lobby_id] of sitting) {
       const host = await getHost(lobby_id);

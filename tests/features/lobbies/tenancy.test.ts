@@ -5,7 +5,7 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
 
-/** A game with a lobby, and the tokens of everybody in it. */
+/** A game with a lobby, and the tokens of everyone in it. */
 interface Tenant extends TestGame {
   host: Host;
   player_token: string;
@@ -32,14 +32,14 @@ beforeAll(async () => {
   staging = { ...own, namespace_id: staging_id, public_token };
 });
 
-describe('between namespaces', () => {
+describe('lobbies of other namespaces', () => {
   test("a public token joins no lobby of another game, nor of its game's other namespace", async () => {
     for (const game of [other, staging]) {
       expect(outcomeOf(await join(muster, game, own.host.lobby_id))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
     }
   });
 
-  test('what is foreign and what is not there are told apart by nothing', async () => {
+  test('foreign and missing lobbies look alike', async () => {
     const strip = ({ status, body: { ray_id: _, ...rest } }: Awaited<ReturnType<typeof join>>) => ({ status, rest });
     const foreign = await join(muster, other, own.host.lobby_id);
     expect(strip(foreign)).toEqual(strip(await join(muster, other, crypto.randomUUID())));
@@ -47,7 +47,7 @@ describe('between namespaces', () => {
     expect(strip(state)).toEqual(strip(await other.host.getState(crypto.randomUUID())));
   });
 
-  test('find gives no seat of another namespace, though the version is the same', async () => {
+  test('find gives no seat in another namespace, also with the same version', async () => {
     const prevent = { prevent_auto_create_lobby: true };
     expect(outcomeOf(await find(muster, staging, prevent))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
     const seat = await seatOf(find(muster, staging));
@@ -55,7 +55,7 @@ describe('between namespaces', () => {
     expect((await seatOf(find(muster, own, prevent))).lobby_id).toBe(own.host.lobby_id);
   });
 
-  test('a lobby token speaks for its own lobby only, and for players of it', async () => {
+  test('a lobby token is for its own lobby and its players only', async () => {
     const refused = '400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY';
     expect(outcomeOf(await other.host.connected(own.player_token))).toBe(refused);
     expect(outcomeOf(await other.host.disconnected(own.player_token))).toBe(refused);
@@ -67,7 +67,7 @@ describe('between namespaces', () => {
     expect(outcomeOf(await own.host.connected(own.player_token))).toBe('200');
   });
 
-  test.each(['lobbies/find', 'lobbies/join', 'lobbies/create'])('%s takes no token but a public one', async (path) => {
+  test.each(['lobbies/find', 'lobbies/join', 'lobbies/create'])('%s accepts public tokens only', async (path) => {
     const tokens = [own.host.token, own.player_token, own.cloud_token, own.service_token, muster.administrator_token];
     for (const token of tokens) {
       expect(outcomeOf(await muster.api.post(`/matchmaker/${path}`, token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');

@@ -6,26 +6,26 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
-/** Its requests may take a few seconds only. */
+/** A service whose requests may take a few seconds only. */
 const impatient = shareService({ MUSTER_REQUEST_TIMEOUT_MS: '4000', MUSTER_WATCH_HOLD_MS: '1000' });
 
 const SILENT = "console.error('waiting for the map'); setInterval(() => {}, 1000);";
 
-/** What servers wrote to stderr, as text. */
+/** Returns what servers printed to stderr. */
 async function readErrors({ game_id, namespace_id, cloud_token }: TestGame, server_id: string): Promise<string> {
   const path = `/games/${game_id}/environments/${namespace_id}/servers/${server_id}/logs?stream=std_err`;
   const { lines } = await muster.api.ok('GET', path, { token: cloud_token });
   return lines.map(atob).join('\n');
 }
 
-test('unready: after 10 s the operator and the log of the server name lobbies/ready and what it wrote last, once', async () => {
+test("unready: after 10 s the service's log and the server's own say once that lobbies/ready is missing, with the last line", async () => {
   const game = await makePuppetGame(muster, { source: SILENT });
   const leaving = new AbortController();
   const finding = find(muster, game, {}, leaving.signal).catch(() => undefined);
   const lobby_id = await onlyLobby(muster, game);
   const [server] = await listServers(muster, game);
   const hints = () => muster.events.filter((one) => one.event === 'lobby_not_ready' && one.lobby_id === lobby_id);
-  await waitFor(async () => (await readErrors(game, server.id)).includes('the map'), 'its first line');
+  await waitFor(async () => (await readErrors(game, server.id)).includes('the map'), 'the first line');
   expect(hints()).toEqual([]);
 
   muster.clock.advance(11_000);
@@ -36,7 +36,7 @@ test('unready: after 10 s the operator and the log of the server name lobbies/re
     /^waiting for the map\n\[muster\] .*POST \/matchmaker\/lobbies\/ready/,
   );
 
-  // What ends every lobby of a second has looked at this one again by then.
+  // By the time that every lobby of one second has ended, this one has been checked again.
   const other = await makePuppetGame(muster, { source: 'process.exit(0);' });
   await find(muster, other);
   expect(hints()).toHaveLength(1);
@@ -44,7 +44,7 @@ test('unready: after 10 s the operator and the log of the server name lobbies/re
   await finding;
 });
 
-test('unready: a server that calls ready in time is told nothing', async () => {
+test('unready: a server that calls ready in time gets no hint', async () => {
   const game = await makePuppetGame(muster);
   const { body } = await find(muster, game);
   const host = await hostOf(muster, game, body.lobby.lobby_id);
@@ -56,24 +56,24 @@ test('unready: a server that calls ready in time is told nothing', async () => {
   await waitFor(async () => (await listServers(muster, silent))[0]?.started_at, 'the silent server to start');
   muster.clock.advance(11_000);
   const hinted = () => muster.events.flatMap((one) => (one.event === 'lobby_not_ready' ? [one.lobby_id] : []));
-  await waitFor(() => hinted().includes(lobby_id), 'the hint of the silent one');
+  await waitFor(() => hinted().includes(lobby_id), 'the hint for the silent one');
   expect(hinted()).not.toContain(host.lobby_id);
   leaving.abort();
   await finding;
 });
 
-test('unready: a find whose time is over says that the server has not called ready, and where its log is', async () => {
+test('unready: a find that times out says that the server has not called ready, and where its log is', async () => {
   const game = await makePuppetGame(impatient, { source: SILENT });
   const answer = await find(impatient, game);
   expect(outcomeOf(answer)).toBe('503 MATCHMAKER_LOBBY_NOT_READY');
   const [server] = await listServers(impatient, game, { include_destroyed: true });
   expect(answer.body.message).toBe(
-    `The lobby was not ready within 4000 ms: its server runs, but has not called POST /matchmaker/lobbies/ready. The log of server ${server.id} says more.`,
+    `The lobby was not ready within 4000 ms: its server is running, but has not called POST /matchmaker/lobbies/ready. See the log of server ${server.id}.`,
   );
   expect(answer.body.metadata).toEqual({ server_id: server.id });
 });
 
-/** How a server ends before it is ready, and what its players are told of it. */
+/** How a server ends before it is ready, and what its players see. */
 const ENDS: [string, string, object][] = [
   ["console.error('no map'); process.exit(3);", 'its server ended with exit code 3 before it called', { exit_code: 3 }],
   ['process.exit(0);', 'its server ended with exit code 0 before it called', { exit_code: 0 }],
@@ -85,14 +85,14 @@ const ENDS: [string, string, object][] = [
 ];
 
 test.each(ENDS)(
-  'unready: a find whose server ends at once (%s) says how, and not to find another',
+  'unready: a find whose server ends at once (%s) says how, and does not suggest another find',
   async (source, reason, end) => {
     const game = await makePuppetGame(muster, { source });
     const answer: Answer = await find(muster, game);
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
     expect(answer.body.message).toStartWith(`The lobby has stopped: ${reason} POST /matchmaker/lobbies/ready.`);
     expect(answer.body.message).not.toMatch(/find another|try again/i);
-    // Players read it: what the server wrote is for its developer.
+    // The answer is for players; the server's output is for its developer.
     expect(answer.body.message).not.toContain('no map');
     const [server] = await listServers(muster, game, { include_destroyed: true });
     expect(answer.body.metadata).toEqual({ server_id: server.id, exit_code: null, exit_signal: null, ...end });

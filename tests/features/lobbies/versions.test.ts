@@ -9,8 +9,8 @@ const muster = shareService();
 const lobbyIds = async ({ namespace_id }: { namespace_id: string }) =>
   (await muster.ledger.lobbiesOf(namespace_id)).map(({ lobby_id }) => lobby_id);
 
-describe('when a namespace gets another version', () => {
-  test('its lobbies go on for who is there, are found by nobody, and end when the last one leaves', async () => {
+describe('after a deployment', () => {
+  test('the old lobbies go on for their players, get no finds, and end with their last player', async () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
     const game = await makePuppetGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
@@ -22,13 +22,13 @@ describe('when a namespace gets another version', () => {
     expect((await seatOf(join(muster, game, old.lobby_id))).lobby_id).toBe(old.lobby_id);
     expect(await lobbyIds(game)).toEqual([old.lobby_id, found.lobby_id]);
     const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/version`;
-    // Back on the old one, its lobby is found again.
+    // Back on the old version, its lobby is found again.
     const { version_id } = game;
     await muster.api.ok('PUT', path, { token: game.cloud_token, body: { version_id } });
     expect((await seatOf(find(muster, game))).lobby_id).toBe(old.lobby_id);
   });
 
-  test('a lobby of the one before ends with its last player, though the game mode keeps empty ones', async () => {
+  test('an old lobby ends with its last player, although the game mode keeps idle ones', async () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
     const game = await makePuppetGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
@@ -38,7 +38,7 @@ describe('when a namespace gets another version', () => {
     expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the old lobby to end')).toBe('idle');
   });
 
-  test('an empty lobby that was kept ends', async () => {
+  test('an idle lobby that was kept ends', async () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
     const game = await makePuppetGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
@@ -47,7 +47,7 @@ describe('when a namespace gets another version', () => {
     expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the kept lobby to end')).toBe('idle');
   });
 
-  test('a game mode that it has no more is found no more, but joined by who knows the lobby', async () => {
+  test('a game mode that was removed is not found, but its lobbies can be joined by id', async () => {
     const game_modes = { default: {}, retired: { actions: { join: { enabled: true } } } };
     const game = await makePuppetGame(muster, { game_modes });
     const seat = await seatOf(find(muster, game, { game_modes: ['retired'] }));
@@ -57,14 +57,14 @@ describe('when a namespace gets another version', () => {
     expect((await seatOf(join(muster, game, seat.lobby_id))).lobby_id).toBe(seat.lobby_id);
   });
 
-  test('join is allowed as the version of the lobby says', async () => {
+  test('join is allowed by the version of the lobby', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: { actions: { join: { enabled: false } } } } });
     const { lobby_id } = await seatOf(find(muster, game));
     await deploy(muster.api, game, { ...game.matchmaker, game_modes: { default: {} } });
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe('400 MATCHMAKER_JOIN_DISABLED');
   });
 
-  test('who asks while it changes gets a lobby of the one or the other', async () => {
+  test('a find during the change gets a lobby of one of the two versions', async () => {
     const game_modes = { default: { max_players: 256 } };
     const game = await makePuppetGame(muster, { game_modes });
     const { lobby_id } = await seatOf(find(muster, game));

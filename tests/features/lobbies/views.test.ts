@@ -31,8 +31,8 @@ const REGION = {
   datacenter_distance_from_client: { kilometers: 0, miles: 0 },
 };
 
-describe('what players and developers see of lobbies', () => {
-  test('nothing where there is nothing, but every game mode and region', async () => {
+describe('players and developers see', () => {
+  test('every game mode and region, and no lobby, if there is none', async () => {
     expect(await asPlayer('/lobbies/list')).toEqual({
       game_modes: [{ game_mode_id: 'default' }],
       regions: [REGION],
@@ -58,14 +58,14 @@ describe('what players and developers see of lobbies', () => {
       max_players_normal: 2,
       max_players_direct: 2,
       max_players_party: 2,
-      // Nobody has connected yet; the seats are in the statistics.
+      // No player has connected yet; the seats are in the statistics.
       total_player_count: 0,
     });
     expect(await asPlayer('/players/statistics')).toEqual({
       player_count: 2,
       game_modes: { default: { player_count: 2, regions: { local: { player_count: 2 } } } },
     });
-    // Watchers of the game hear of its players, in one body or after each other.
+    // Watchers of the game see its players, in one body or in several.
     let { game: read, watch } = unwatched;
     expect(read.total_player_count).toBe(0);
     while (read.total_player_count < 2) {
@@ -93,7 +93,7 @@ describe('what players and developers see of lobbies', () => {
       registered_player_count: 0,
     });
 
-    // Another version: its lobbies are listed, the older ones are outdated but counted until they are excluded.
+    // With another version, the old lobbies are listed as outdated, and counted until they are excluded.
     await deploy(opened.api, game, {
       game_modes: { default: {} },
       docker: { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } },
@@ -133,7 +133,7 @@ describe('what players and developers see of lobbies', () => {
     expect((await asDeveloper(`${namespace}/logs/lobbies?before_create_ts=${before}`)).lobbies).toEqual([]);
   });
 
-  test('players of an older version whose game mode has a name that every object knows', async () => {
+  test('players of an older version whose game mode has the name of an inherited property', async () => {
     const other = await makeRoomGame(opened, { source: QUIET_SOURCE });
     const docker = { image_id: other.build_id, ports: { game: { port: 80, protocol: 'http' } } };
     await deploy(opened.api, other, { game_modes: { constructor: {} }, docker });
@@ -147,7 +147,7 @@ describe('what players and developers see of lobbies', () => {
     expect(counted).toEqual({ player_count: 1, game_modes: { default: nobody, constructor: one } });
   });
 
-  test('a lobby whose server crashed has failed', async () => {
+  test('a lobby whose server crashed as failed', async () => {
     const source = `${QUIET_SOURCE}\nprocess.kill(process.pid, 'SIGSEGV');`;
     const crashing = await makeRoomGame(opened, { source });
     const body = { game_modes: ['default'] };
@@ -160,7 +160,7 @@ describe('what players and developers see of lobbies', () => {
     expect(stopped).toMatchObject({ failed: true, exit_code: 139 });
   });
 
-  test("another game's lobby is nobody's to see or to end", async () => {
+  test('no lobby of another game, and cannot end one', async () => {
     const other = await makeGame(opened.api, opened.administrator_token);
     const { lobby } = await find();
     const path = `/cloud/games/${other.game_id}/matchmaker/lobbies/${lobby.lobby_id}`;
@@ -169,7 +169,7 @@ describe('what players and developers see of lobbies', () => {
     expect((await opened.api.get(theirs, other.cloud_token)).body.code).toBe('MATCHMAKER_LOBBY_NOT_FOUND');
   });
 
-  test('a development token sees a lobby of each game mode, and nothing real', async () => {
+  test('a lobby of each game mode with a development token, and nothing real', async () => {
     const { token } = await opened.api.ok(
       'POST',
       `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/tokens/development`,

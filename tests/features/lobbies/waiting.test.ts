@@ -5,7 +5,7 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
-/** Long enough for a machine that is busy to seat both finds of a test before their time is over. */
+/** Long enough for a busy machine to seat both finds of a test. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const impatient = shareService({
   MUSTER_REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
@@ -25,10 +25,10 @@ const seatsAre = async (
 };
 
 const serversEnd = (owner: Muster, game: TestGame) =>
-  waitFor(async () => (await listServers(owner, game)).length === 0, 'no server to be wanted');
+  waitFor(async () => (await listServers(owner, game)).length === 0, 'no server to be left');
 
-describe('whoever waits for a lobby', () => {
-  test('is told when its server ends before it is ready, and everybody with him', async () => {
+describe('a find that waits for its lobby', () => {
+  test('gets an error if the server ends before it is ready, and so do the others', async () => {
     const source = "console.error('no map'); process.exit(3);";
     const game = await makePuppetGame(muster, { source });
     const answers = await Promise.all([find(muster, game), find(muster, game), find(muster, game)]);
@@ -44,7 +44,7 @@ describe('whoever waits for a lobby', () => {
     expect(await muster.ledger.stopReason(ended.tags.lobby_id)).toBe('server_ended');
   });
 
-  test('is told when its server is destroyed', async () => {
+  test('gets an error if the server is destroyed', async () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const finding = find(muster, game);
     const lobby_id = await onlyLobby(muster, game);
@@ -55,7 +55,7 @@ describe('whoever waits for a lobby', () => {
     expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
   });
 
-  test('gives his seat back at once when he goes; the others go on waiting', async () => {
+  test('gives its seat back at once if the client disconnects; the others go on waiting', async () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);
@@ -71,7 +71,7 @@ describe('whoever waits for a lobby', () => {
     expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
   });
 
-  test('and is the only one leaves no lobby and no server behind', async () => {
+  test('and is the only one leaves no lobby and no server behind if the client disconnects', async () => {
     const game = await makePuppetGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);
@@ -82,13 +82,13 @@ describe('whoever waits for a lobby', () => {
     await serversEnd(muster, game);
   });
 
-  test('has no seat in a lobby that is ready either, if he has gone before he got it', async () => {
+  test('of a ready lobby keeps no seat either if the client disconnects before its answer', async () => {
     const game = await makePuppetGame(muster);
     await seatOf(find(muster, game));
     const going = new AbortController();
     const release = await muster.ledger.holdSeats(game.namespace_id);
     const gone = find(muster, game, {}, going.signal);
-    // The service has his request before this one's, and hears that he has gone before the next one.
+    // The service gets this request before the next one, and notices the disconnect in between.
     await muster.api.ok('GET', '/health/live');
     going.abort();
     await expect(gone).rejects.toThrow('abort');
@@ -97,13 +97,13 @@ describe('whoever waits for a lobby', () => {
     await waitFor(async () => {
       const reasons = await muster.ledger.removeReasons(game.namespace_id);
       return reasons.length > 0 && Bun.deepEquals(reasons, ['request_ended']);
-    }, 'his seat to be given back');
+    }, 'the seat to be given back');
     await seatsAre(muster, game, [1]);
   });
 });
 
-describe('a request that takes longer than requests may', () => {
-  test('for a lobby that does not get ready is answered, with its seat given back and its server ended', async () => {
+describe('a request over its time limit', () => {
+  test('for a lobby that does not become ready is answered; its seat is given back and the server ended', async () => {
     const game = await makePuppetGame(impatient, { is_ready: false });
     const [first, second] = await Promise.all([find(impatient, game), find(impatient, game)]);
     for (const answer of [first, second]) {
@@ -115,7 +115,7 @@ describe('a request that takes longer than requests may', () => {
     await serversEnd(impatient, game);
   });
 
-  test('for a database that was held up has no seat afterwards', async () => {
+  test('because of a slow database has no seat afterwards', async () => {
     const game = await makePuppetGame(impatient);
     await seatOf(find(impatient, game));
     const release = await impatient.ledger.holdSeats(game.namespace_id);
@@ -123,7 +123,7 @@ describe('a request that takes longer than requests may', () => {
     await release();
     await waitFor(
       async () => (await impatient.ledger.removeReasons(game.namespace_id)).length === 1,
-      'his seat to be free',
+      'the seat to be free',
     );
     await seatsAre(impatient, game, [1]);
   });

@@ -38,8 +38,8 @@ const untilIdle = (game: TestGame, count: number) =>
 
 const warm = (min: number, max = min) => ({ idle_lobbies: { min, max } });
 
-describe('lobbies kept warm', () => {
-  test('are there before anybody asks; who comes sits down in one, and another takes its place', async () => {
+describe('warm lobbies', () => {
+  test('run before the first find; the player gets one, and another takes its place', async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, max_players: 1, mode: warm(2) });
     const ready = (await untilIdle(game, 2)).map(({ lobby_id }) => lobby_id);
     const { lobby } = await find(game);
@@ -49,7 +49,7 @@ describe('lobbies kept warm', () => {
     expect(await live(game)).toHaveLength(3);
   });
 
-  test('are of the version that the namespace is on', async () => {
+  test('are of the current version of the namespace', async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warm(1) });
     const [old] = await untilIdle(game, 1);
     const docker = { image_id: game.build_id, ports: { game: { port: 80, protocol: 'http' } } };
@@ -60,10 +60,10 @@ describe('lobbies kept warm', () => {
     }, 'the lobbies of the new version');
     expect(moved.map(({ lobby_id }) => lobby_id)).not.toContain(old?.lobby_id ?? '');
     await deploy(opened.api, game, { game_modes: { default: {} }, docker });
-    await waitFor(async () => (await live(game)).length === 0, 'them to end');
+    await waitFor(async () => (await live(game)).length === 0, 'the old lobbies to end');
   });
 
-  test('are not replaced by a private lobby that everybody has left', async () => {
+  test('are not replaced by a private lobby without players', async () => {
     const mode = { ...warm(1), actions: { create: { enabled: true, enable_private: true } } };
     const game = await makePuppetGame(opened, { game_modes: { default: mode } });
     const [kept] = await untilIdle(game, 1);
@@ -77,7 +77,7 @@ describe('lobbies kept warm', () => {
     expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([kept?.lobby_id ?? '']);
   });
 
-  test('are no more than the namespace may have', async () => {
+  test('are limited by the namespace', async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
     const { game_id, namespace_id, cloud_token: token, build_id } = game;
     const body = { lobby_count_max: 2, max_players: 8 };
@@ -88,13 +88,13 @@ describe('lobbies kept warm', () => {
     expect(await live(game)).toHaveLength(2);
   });
 
-  test('are made once by two machines on one database', async () => {
-    // Elsewhere, for it has not the first one's builds; but it looks after all lobbies.
+  test('are created once by two machines on one database', async () => {
+    // In another datacenter, because it lacks the builds of the first; but it checks all lobbies.
     await using second = await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: opened });
     expect(second.config.port).not.toBe(opened.config.port);
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: { ...warm(3, 16), regions: { local: {} } } });
     await untilIdle(game, 3);
-    // Whoever looks next finds nothing to do: it would have made more than the three by now.
+    // A second check finds nothing to do: by now it would have created more than three.
     const before = (await live(game)).map(({ lobby_id }) => lobby_id);
     await find(game);
     await untilIdle(game, 3);
@@ -103,7 +103,7 @@ describe('lobbies kept warm', () => {
 });
 
 describe('a warm lobby that is closed', () => {
-  // There is a machine elsewhere that has gone.
+  // There is a datacenter whose machine is gone.
   const warmHere = (min: number, max?: number) => ({ ...warm(min, max), regions: { local: {} } });
   const CLOSING_SOURCE = `
     await fetch(process.env.SERVICE_API_ENDPOINT + '/matchmaker/lobbies/closed', {
@@ -112,13 +112,13 @@ describe('a warm lobby that is closed', () => {
       body: JSON.stringify({ is_closed: true }),
     });
     ${QUIET_SOURCE}`;
-  /** Two others, one after the other, have their warm lobbies: those of all have been looked at in between. */
+  /** Two others get their warm lobbies one after the other, so all pools were checked in between. */
   async function passTwice(): Promise<void> {
     for (const _pass of [1, 2])
       await untilIdle(await makeRoomGame(opened, { source: QUIET_SOURCE, mode: warmHere(1) }), 1);
   }
 
-  test('before anybody came, by a server that prepares itself, stays, and no other is made for it', async () => {
+  test('before its first player, by a server that prepares itself, stays, and no other is created for it', async () => {
     const game = await makeRoomGame(opened, { source: CLOSING_SOURCE, mode: warmHere(1, 2) });
     const [first] = await untilIdle(game, 1);
     expect(first).toMatchObject({ is_closed: true });
@@ -126,7 +126,7 @@ describe('a warm lobby that is closed', () => {
     expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([first?.lobby_id ?? '']);
   });
 
-  test('and left by everybody ends, and another one is made', async () => {
+  test('and left by all players ends, and another one is created', async () => {
     const game = await makePuppetGame(opened, { game_modes: { default: warmHere(1, 2) } });
     const [kept] = await untilIdle(game, 1);
     const { lobby, player } = await find(game);
@@ -141,7 +141,7 @@ describe('a warm lobby that is closed', () => {
     expect(other).toBeDefined();
   });
 
-  test('none is told of again and again where the namespace may have no more', async () => {
+  test('warm lobbies: the limit of the namespace is reported once', async () => {
     const game = await makeRoomGame(opened, { source: QUIET_SOURCE, mode: {} });
     const limits = { lobby_count_max: 1 };
     await setLimits(opened.api, { ...game, token: game.cloud_token }, limits);
@@ -156,18 +156,18 @@ describe('a warm lobby that is closed', () => {
   });
 });
 
-describe('which lobbies are missing', () => {
+describe('the number of missing warm lobbies', () => {
   const pool: WarmPool = { namespace_id: 'n', version_id: 'v', game_mode: 'm', region: 'r', min: 3 };
   const now = new Date(100_000);
   const CASES: [string, { idle?: number; failures?: number; ago_ms?: number }, number][] = [
-    ['all, where there are none', {}, 3],
+    ['all, if there are none', {}, 3],
     ['the rest', { idle: 1 }, 2],
-    ['none, where there are as many', { idle: 3 }, 0],
-    ['none, where there are more', { idle: 5 }, 0],
+    ['none, if there are as many', { idle: 3 }, 0],
+    ['none, if there are more', { idle: 5 }, 0],
     ['none, two seconds after one ended by itself', { failures: 1, ago_ms: 1_999 }, 0],
-    ['all again then', { failures: 1, ago_ms: 2_000 }, 3],
-    ['none, a minute after many did', { failures: 30, ago_ms: 59_999 }, 0],
-    ['all again after that minute', { failures: 30, ago_ms: 60_000 }, 3],
+    ['all, after that', { failures: 1, ago_ms: 2_000 }, 3],
+    ['none, a minute after many ended', { failures: 30, ago_ms: 59_999 }, 0],
+    ['all, after that minute', { failures: 30, ago_ms: 60_000 }, 3],
   ];
   for (const [what, { idle, failures, ago_ms = 0 }, count] of CASES) {
     test(what, () => {
@@ -182,7 +182,7 @@ describe('which lobbies are missing', () => {
     });
   }
 
-  test('of one place they say nothing about another', () => {
+  test('does not depend on other pools', () => {
     const other = { ...pool, region: 'elsewhere' };
     const { min: _wanted, ...place } = pool;
     expect(missingLobbies([pool, other], [{ ...place, count: 3 }], [], now)).toEqual([{ pool: other, count: 3 }]);

@@ -22,7 +22,7 @@ const paths = (kind: string) => ({
   complete: `/cloud/games/${game.game_id}/${kind}-upload/:upload_id/complete`,
 });
 
-describe('a picture that is refused', () => {
+describe('a picture is refused', () => {
   const CASES: [string, object, string][] = [
     ['avatar', { path: 'a.gif', content_length: 10 }, 'UPLOAD_INVALID'],
     ['avatar', { path: 'a.svg', content_length: 10 }, 'UPLOAD_INVALID'],
@@ -37,7 +37,7 @@ describe('a picture that is refused', () => {
     });
   }
 
-  test('because its content is none, or not of the type that its name says', async () => {
+  test('if its content is no picture, or not of the type of its name', async () => {
     const page = Buffer.from('<script>alert(1)</script>');
     const { answer } = await upload(paths('logo'), game.cloud_token, 'logo.png', page);
     expect(answer).toMatchObject({ status: 400, body: { code: 'UPLOAD_INVALID' } });
@@ -47,7 +47,7 @@ describe('a picture that is refused', () => {
     expect(seen.logo_url).toBeUndefined();
   });
 
-  test("because it is another's, or was uploaded for something else", async () => {
+  test('if it belongs to another caller, or was uploaded for another purpose', async () => {
     const other = await makeGame(opened.api, opened.administrator_token);
     const { upload_id } = await upload(paths('logo'), game.cloud_token);
     for (const path of [
@@ -72,7 +72,7 @@ describe('a picture that is refused', () => {
 });
 
 describe('a picture', () => {
-  test('is shown as it was sent, and nothing in it runs', async () => {
+  test('is served as it was uploaded, and no script in it runs', async () => {
     const { upload_id, complete, answer } = await upload(paths('logo'), game.cloud_token);
     expect(answer).toMatchObject({ status: 200, body: {} });
     expect((await opened.api.post(complete, game.cloud_token)).status).toBe(200);
@@ -87,7 +87,7 @@ describe('a picture', () => {
     }
   });
 
-  test('of a game to choose from is listed, under both of the paths there are', async () => {
+  test('to choose for a game is listed, under both paths', async () => {
     const own = await makeGame(opened.api, opened.administrator_token);
     const avatars = `/cloud/games/${own.game_id}`;
     const complete = `${avatars}/avatar-upload/:upload_id/complete`;
@@ -103,7 +103,7 @@ describe('a picture', () => {
     expect((await fetch(custom_avatars[1].url)).status).toBe(200);
   });
 
-  test('of a person and of a group is where others see them', async () => {
+  test('of a person or a group is shown to others', async () => {
     const { token, identity_id } = await makeGuest(opened.api, game);
     const mine = '/identity/identities/avatar-upload';
     const own = await upload({ prepare: `${mine}/prepare`, complete: `${mine}/:upload_id/complete` }, token);

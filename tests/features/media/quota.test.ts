@@ -9,7 +9,7 @@ const DAY_MS = 24 * 3_600_000;
 const BYTES = 512 * 1_024;
 const REACHED = '429 UPLOAD_QUOTA_REACHED';
 
-describe('pictures of one MiB a day and two in all', () => {
+describe('pictures: with a quota of one MiB a day and two in all', () => {
   const muster = shareService({ MUSTER_PICTURES_DAY_MIB: '1', MUSTER_PICTURES_MIB: '2' });
   const announce = (token: string, { prepare }: PicturePaths = OWN_PICTURE, content_length = BYTES) =>
     muster.api.post(prepare, token, { path: 'a.png', content_length });
@@ -27,7 +27,7 @@ describe('pictures of one MiB a day and two in all', () => {
     expect(outcomeOf(refused)).toBe(REACHED);
     expect(refused.body.message).toContain('1048576 bytes a day');
     expect(Number(refused.headers.get('retry-after'))).toBeWithin(1, DAY_MS / 1_000 + 1);
-    // A small one counts for more than its bytes: otherwise there could be any number of them.
+    // A small picture counts for more than its bytes; otherwise there could be any number of them.
     expect(outcomeOf(await announce(three.token, OWN_PICTURE, 1))).toBe(REACHED);
 
     const other = await makeGame(muster.api, muster.administrator_token);
@@ -36,7 +36,7 @@ describe('pictures of one MiB a day and two in all', () => {
     expect(outcomeOf(await announce(muster.administrator_token))).toBe('200');
   });
 
-  test('the next day brings new ones, until there are as many as may be in all', async () => {
+  test('the next day allows more, up to the total', async () => {
     const game = await makeGame(muster.api, muster.administrator_token);
     const logo = () => announce(game.cloud_token, gamePicture(game.game_id, 'logo'));
     for (const outcomes of [
@@ -61,7 +61,7 @@ describe('pictures of one MiB a day and two in all', () => {
   });
 });
 
-test('pictures of many guests from one address are limited by the address', async () => {
+test('guests of one address share a rate limit', async () => {
   await using muster = await openTestService({ MUSTER_LIMITS_SCALE: '1' });
   const game = await makeGame(muster.api, muster.administrator_token);
   const announce = (token: string) => muster.api.post(OWN_PICTURE.prepare, token, { path: 'a.png', content_length: 1 });

@@ -25,11 +25,11 @@ describe('a replaced picture', () => {
     { of: 'a game (banner)', place: 'game-banner', paths: () => gamePicture(game.game_id, 'banner') },
   ];
   for (const { of, place, paths } of CASES) {
-    test(`of ${of}: is served no longer, and cannot be completed again`, async () => {
+    test(`of ${of} is no longer served, and cannot be completed again`, async () => {
       const token = muster.administrator_token;
       const first = await uploadPicture(muster.api, token, paths());
       expect(await statusOf(place, first.upload_id)).toBe(200);
-      // Repeating a completion changes nothing.
+      // Repeating the completion changes nothing.
       expect(outcomeOf(await muster.api.post(first.complete, token))).toBe('200');
       const second = await uploadPicture(muster.api, token, paths());
       expect([await statusOf(place, first.upload_id), await statusOf(place, second.upload_id)]).toEqual([404, 200]);
@@ -38,7 +38,7 @@ describe('a replaced picture', () => {
     });
   }
 
-  test('of a game to choose from: there is none, each stays', async () => {
+  test('to choose for a game replaces none: each stays', async () => {
     const [first, second] = [
       await uploadPicture(muster.api, game.cloud_token, gamePicture(game.game_id, 'avatar')),
       await uploadPicture(muster.api, game.cloud_token, gamePicture(game.game_id, 'avatar')),
@@ -47,7 +47,7 @@ describe('a replaced picture', () => {
   });
 });
 
-test('one upload is not the picture of two groups', async () => {
+test('pictures: one upload cannot be the picture of two groups', async () => {
   const other = await makeGame(muster.api, muster.administrator_token);
   const token = muster.administrator_token;
   const { upload_id } = await uploadPicture(muster.api, token, groupPicture(game.group_id));
@@ -57,20 +57,20 @@ test('one upload is not the picture of two groups', async () => {
   expect(group.avatar_url).toBeUndefined();
 });
 
-test('a forgotten person: the picture is served no longer', async () => {
+test('pictures: that of a deleted person is no longer served', async () => {
   const { token, identity_id } = await makeGuest(muster.api, game);
   const { upload_id } = await uploadPicture(muster.api, token, OWN_PICTURE);
   const shown = await fetch(`${muster.config.public_url}/media/user-avatar/${upload_id}`);
-  // A cache in between may keep it for an hour, not for a year.
+  // A cache may keep it for an hour, not for a year.
   expect(shown.headers.get('cache-control')).toContain('max-age=3600');
   await muster.api.ok('POST', '/identity/identities/self/delete-request', { token, body: {} });
   muster.clock.advance(31 * DAY_MS);
   expect(await statusOf('user-avatar', upload_id)).toBe(200);
-  // Another process on the database forgets people when it starts.
+  // Another process on the database deletes people at its start.
   await using beside = await openTestService({}, { beside: muster });
   await waitFor(
     () => beside.events.some((event) => event.event === 'identity_forgotten' && event.identity_id === identity_id),
-    'the person to be forgotten',
+    'the person to be deleted',
   );
   expect(await statusOf('user-avatar', upload_id)).toBe(404);
 });

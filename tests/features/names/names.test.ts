@@ -30,13 +30,13 @@ describe('name ids', () => {
     ['a-1-b', undefined],
   ];
   for (const [text, problem] of CASES) {
-    test(`${JSON.stringify(text)}: ${problem ?? 'fine'}`, () => {
+    test(`${JSON.stringify(text)}: ${problem ?? 'valid'}`, () => {
       expect(nameIdProblem(text)).toBe(problem);
       expect(isNameId(text)).toBe(problem === undefined);
     });
   }
 
-  test('of game modes may have capitals and underscores, and are up to 64 bytes', () => {
+  test('of game modes may have capitals and underscores, and up to 64 bytes', () => {
     for (const text of ['A', 'a_b', '__', 'x'.repeat(64), 'Team-Deathmatch_2'])
       expect(isLenientNameId(text)).toBe(true);
     for (const text of ['', 'x'.repeat(65), '-A', 'A-', 'A--B', 'A B', 'A.B', 'A\n', 'Ä']) {
@@ -70,7 +70,7 @@ describe('display names', () => {
     ['狼 と 👾', undefined],
   ];
   for (const [text, problem] of CASES) {
-    test(`${JSON.stringify(text)}: ${problem ?? 'fine'}`, () => {
+    test(`${JSON.stringify(text)}: ${problem ?? 'valid'}`, () => {
       expect(displayNameProblem(text, 24)).toBe(problem);
     });
   }
@@ -98,22 +98,22 @@ describe('bios', () => {
     ' two  blanks ',
   ];
   for (const text of REFUSED) {
-    test(`${JSON.stringify(text.slice(0, 20))} is none`, () => {
+    test(`${JSON.stringify(text.slice(0, 20))} is refused`, () => {
       expect(isBio(text)).toBe(false);
     });
   }
   for (const text of ACCEPTED) {
-    test(`${JSON.stringify(text.slice(0, 20))} is one`, () => {
+    test(`${JSON.stringify(text.slice(0, 20))} is valid`, () => {
       expect(isBio(text)).toBe(true);
     });
   }
 
-  test('that could keep a pattern busy are refused like others', () => {
+  test('that would backtrack in a pattern are refused quickly', () => {
     for (const end of ['\r', '\t', '\u2028']) expect(isBio(`${'a'.repeat(197)}${end}`)).toBe(false);
   });
 });
 
-test('problems are refused together, each by its path', () => {
+test('names: problems are reported together, each by its path', () => {
   expect(refuseProblems([])).toBeUndefined();
   const errors = [{ path: ['display-name', 'too-long'] }, { path: ['ports', '0', 'label-invalid'] }];
   const refusal = refusalOf(ServiceError, () => refuseProblems(errors));

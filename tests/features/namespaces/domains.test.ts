@@ -38,7 +38,7 @@ const add = (to: ShownSite, domain: string, { local_url } = opened.config) =>
 const codeOf = ({ status, body }: Answer) => (status === 200 ? '200' : `${status} ${body.code}`);
 const prove = (domain: string, namespace_id: string) =>
   records.set(`_muster.${domain}`, ['other text', `muster-namespace=${namespace_id}`]);
-/** What is shown under a domain: the site, or the API. */
+/** Returns what a domain shows: the site, or the API. */
 const show = async (domain: string) => {
   const response = await fetch(`${localUrl()}/`, { headers: { host: domain } });
   return response.headers.get('content-type')?.includes('json') ? 'API' : await response.text();
@@ -48,7 +48,7 @@ const domainsOf = async ({ namespace, cloud_token: token }: ShownSite) => {
   const answer = await opened.api.call('GET', `${localUrl()}${namespace}`, { token });
   return answer.body.namespace.config.cdn.domains.map(({ domain }: { domain: string }) => domain);
 };
-/** Gives a domain away as releases did that asked for no proof. */
+/** Adds a domain without a proof, as earlier releases did. */
 async function store(domain: string, { namespace_id }: ShownSite): Promise<void> {
   await using database = openDatabase(opened.database_address, 1);
   await database.queries.execute(
@@ -56,7 +56,7 @@ async function store(domain: string, { namespace_id }: ShownSite): Promise<void>
   );
 }
 
-describe("domains: the service's own names are nobody's, also where the operator allows them or they are proven", () => {
+describe("domains: the service's own names cannot be added, not even if the operator allows them or they are proven,", () => {
   const OWN = [
     'rooms.example.com',
     'sites.localhost',
@@ -74,7 +74,7 @@ describe("domains: the service's own names are nobody's, also where the operator
     });
   }
 
-  test('domains: of the public address, of what is listened on, and below the domain of sites', () => {
+  test('as the public address, a listening address, or below the domain of sites', () => {
     const { isReserved, isOwn } = createReservedHosts({
       public_url: 'https://play.example.com',
       local_url: 'http://node1.example.com:8080',
@@ -92,7 +92,7 @@ describe("domains: the service's own names are nobody's, also where the operator
     for (const name of ['example.com', 'x.play.example.com', 'myexample.net']) expect(isReserved(name)).toBe(false);
   });
 
-  test('domains: one that an older release gave away is the service again', async () => {
+  test('also if an earlier release added one: it stays the service', async () => {
     await store('api.example.net', site);
     const headers = { host: 'api.example.net' };
     expect((await fetch(`${localUrl()}/health/live`, { headers })).status).toBe(200);
@@ -105,7 +105,7 @@ describe("domains: the service's own names are nobody's, also where the operator
 });
 
 describe('domains: a proof by DNS', () => {
-  test('domains: without one a domain is refused, with the record to add', async () => {
+  test('is required: without it a domain is refused with the record to add', async () => {
     const refused = await add(site, 'mine.example.org');
     const record = { name: '_muster.mine.example.org', type: 'TXT', value: `muster-namespace=${site.namespace_id}` };
     expect(codeOf(refused)).toBe('400 CDN_DOMAIN_NOT_PROVEN');
@@ -119,12 +119,12 @@ describe('domains: a proof by DNS', () => {
     records.set(record.name, [record.value]);
     expect(codeOf(await add(site, 'Mine.example.org'))).toBe('200');
     expect(await show('mine.example.org')).toBe(await indexOf(site));
-    // Once it is there nothing is asked again.
+    // Once the domain is added, DNS is not asked again.
     records.clear();
     expect(codeOf(await add(site, 'mine.example.org'))).toBe('200');
   });
 
-  test('domains: one of another namespace is taken over by a proof only', async () => {
+  test('is the only way to take over the domain of another namespace', async () => {
     await store('old.free.example', other);
     const refused = await add(site, 'old.free.example');
     expect(codeOf(refused)).toBe('400 CLOUD_HOSTNAME_TAKEN');
@@ -140,7 +140,7 @@ describe('domains: a proof by DNS', () => {
     ]);
   });
 
-  test('domains: of two that take one over at once, it belongs to one', async () => {
+  test('in two namespaces at once adds the domain to one of them', async () => {
     const third = await makeSite();
     await store('wanted.example.org', other);
     const both = [`muster-namespace=${site.namespace_id}`, `muster-namespace=${third.namespace_id}`];
@@ -151,7 +151,7 @@ describe('domains: a proof by DNS', () => {
     expect(await show('wanted.example.org')).not.toBe(await indexOf(other));
   });
 
-  test('domains: where no name server answers, a domain is neither added nor called unproven', async () => {
+  test('cannot be checked without a name server: the domain is neither added nor refused as unproven', async () => {
     const silent = createSocket('udp4');
     await new Promise<void>((resolve) => silent.bind(0, '127.0.0.1', resolve));
     const settings = { MUSTER_NAME_SERVERS: `127.0.0.1:${silent.address().port}`, MUSTER_DOMAINS_ALLOW: 'x.example' };
@@ -165,8 +165,8 @@ describe('domains: a proof by DNS', () => {
   });
 });
 
-describe("domains: the operator's word", () => {
-  test('domains: an allowed one needs no proof and goes to the first namespace', async () => {
+describe('domains: allowed by the operator', () => {
+  test('a domain needs no proof and belongs to the first namespace that adds it', async () => {
     for (const domain of ['a.free.example', 'b.c.free.example', 'once.example']) {
       expect(codeOf(await add(site, domain))).toBe('200');
       expect(codeOf(await add(other, domain))).toBe('400 CLOUD_HOSTNAME_TAKEN');
@@ -176,7 +176,7 @@ describe("domains: the operator's word", () => {
     }
   });
 
-  test('domains: one that is given to a namespace is taken over by it, and by no other', async () => {
+  test('for one namespace, a domain can be taken over by that namespace only', async () => {
     await store('given.example.org', other);
     const settings = {
       MUSTER_NAME_SERVERS: name_server.address,

@@ -6,7 +6,7 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 const muster = shareService();
 let game: TestGame;
 let other: TestGame;
-/** The version that the game began with, and another. */
+/** The version that the game starts with, and another. */
 let first: string;
 let second: string;
 beforeAll(async () => {
@@ -41,7 +41,7 @@ async function createVersion({ game_id, cloud_token: token }: TestGame): Promise
   return (await muster.api.ok('POST', `/cloud/games/${game_id}/versions`, { token, body })).version_id;
 }
 
-describe('a namespace is refused', () => {
+describe('creating a namespace is refused', () => {
   const CASES: [object, string[]][] = [
     [{ display_name: '' }, ['display-name.too-short']],
     [{ display_name: 'x'.repeat(129) }, ['display-name.too-long']],
@@ -75,7 +75,7 @@ describe('a namespace is refused', () => {
     expect(outcomeOf(await create({ version_id: 'newest' }))).toBe('400 API_BAD_BODY');
   });
 
-  test('when another of the game has its name, also when they come at once', async () => {
+  test('if another one of the game has its name, also concurrently', async () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => create({})));
     expect(answers.map(outcomeOf).sort()).toEqual(['200', ...Array(5).fill('400 VALIDATION_ERROR')]);
     expect((await readGame()).namespaces).toHaveLength(3);
@@ -83,7 +83,7 @@ describe('a namespace is refused', () => {
 });
 
 describe('a namespace', () => {
-  test('has names up to the limits, its version and settings of its own', async () => {
+  test('has names up to the limits, and a version and settings of its own', async () => {
     const names = { name_id: 'a-23456789-12345', display_name: 'x'.repeat(128) };
     const { body } = await create({ ...names, version_id: second });
     const path = `${namespacesOf(game)}/${body.namespace_id}`;
@@ -100,7 +100,7 @@ describe('a namespace', () => {
     });
   });
 
-  test('may have the name that one of another game has', async () => {
+  test('may have the name of one in another game', async () => {
     await create({});
     const body = { display_name: 'Canary', name_id: 'canary', version_id: await createVersion(other) };
     expect(outcomeOf(await muster.api.post(namespacesOf(other), other.cloud_token, body))).toBe('200');
@@ -113,7 +113,7 @@ describe('a namespace', () => {
     expect(names).toEqual(['alpha', 'prod', 'quality', 'staging']);
   });
 
-  test('of another game is not there, for its settings as for its tokens', async () => {
+  test('of another game does not exist, nor do its settings and tokens', async () => {
     const foreign = `${namespacesOf(game)}/${other.namespace_id}`;
     const missing = `${namespacesOf(game)}/${crypto.randomUUID()}`;
     for (const namespace of [foreign, missing]) {
@@ -130,8 +130,8 @@ describe('a namespace', () => {
   });
 });
 
-describe('another version', () => {
-  test('is not one that is missing or of another game, which change nothing', async () => {
+describe("a namespace's version", () => {
+  test('cannot become one that is missing or of another game, and then stays', async () => {
     for (const version_id of [crypto.randomUUID(), await createVersion(other)]) {
       expect(outcomeOf(await setVersion(version_id))).toBe('404 VERSION_NOT_FOUND');
     }
@@ -140,14 +140,14 @@ describe('another version', () => {
     expect(await history()).toEqual([first]);
   });
 
-  test('is that of one namespace, at once, and of no other', async () => {
+  test('changes at once for that namespace, and for no other', async () => {
     expect((await setVersion(second)).body).toEqual({});
     expect((await readProd()).version_id).toBe(second);
     const versions = (await readGame()).namespaces.map(({ version_id }: { version_id: string }) => version_id);
     expect(versions).toEqual([second, first]);
   });
 
-  test('is remembered, the latest first, as many as are asked for', async () => {
+  test('has a history, latest first, with a limit', async () => {
     await setVersion(second);
     await setVersion(first);
     expect(await history()).toEqual([first, second, first]);
@@ -161,7 +161,7 @@ describe('another version', () => {
     }
   });
 
-  test('set by several at once is one of theirs, and the history ends with it', async () => {
+  test('set concurrently becomes one of the requested ones, and the history ends with it', async () => {
     const versions = [first, second, await createVersion(game)];
     const answers = await Promise.all([...versions, ...versions].map(setVersion));
     expect(answers.map(outcomeOf)).toEqual(Array(6).fill('200'));

@@ -21,7 +21,7 @@ const code = async (answer: Promise<{ status: number; body: { code: string } }>)
   return `${status} ${body.code}`;
 };
 
-/** One number is for five kinds of client, and for all of them when it is wrong. */
+/** The error names the one number, which is for five kinds of client. */
 function playersProblem(problem: string): string[] {
   const kinds = ['client', 'vpn', 'proxy', 'tor', 'hosting'];
   return [`max-players.${problem}`, ...kinds.map((kind) => `max-players.${kind}.${problem}`)];
@@ -38,7 +38,7 @@ describe("the matchmaker's limits", () => {
     [{ lobby_count_max: 1, max_players: 4_294_967_295 }, playersProblem('too-high')],
   ];
   for (const [body, problems] of CASES) {
-    test(`${JSON.stringify(body)}: ${problems.join(', ') || 'fine'}`, async () => {
+    test(`${JSON.stringify(body)}: ${problems.join(', ') || 'valid'}`, async () => {
       const before = await readConfig();
       const { errors } = (await call('POST', '/mm-config/validate', body)).body;
       expect(errors.map(({ path }: { path: string[] }) => path.join('.'))).toEqual(problems);
@@ -49,13 +49,13 @@ describe("the matchmaker's limits", () => {
     });
   }
 
-  test('below zero, above 32 bits and anything but a number is refused before', async () => {
+  test('below zero, above 32 bits and of other types are refused by their shape', async () => {
     for (const lobby_count_max of [-1, 4_294_967_296, 1.5, '1', null]) {
       expect(await code(call('POST', '/mm-config', { lobby_count_max, max_players: 1 }))).toBe('400 API_BAD_BODY');
     }
   });
 
-  test('one number of players stands for all kinds of client', async () => {
+  test('one number of players is that of all kinds of client', async () => {
     await call('POST', '/mm-config', { lobby_count_max: 7, max_players: 3 });
     expect((await readConfig()).matchmaker).toEqual({
       lobby_count_max: 7,
@@ -87,7 +87,7 @@ describe('users of a site', () => {
     });
   }
 
-  test('a name must be one that Basic authentication can carry', async () => {
+  test('must have a name that Basic authentication can carry', async () => {
     for (const user of ['', 'a:b', 'a\nb', 'x'.repeat(129)]) {
       expect(await code(call('POST', '/auth-user', { user, password: HASH }))).toBe('400 VALIDATION_ERROR');
     }
@@ -110,12 +110,12 @@ describe('users of a site', () => {
 describe('domains of a site', () => {
   const BAD_DOMAINS = ['', 'localhost', '127.0.0.1', 'a..b.example', '-a.example', 'http://a.example', 'a.example:80'];
   for (const domain of [...BAD_DOMAINS, `${'a'.repeat(64)}.example`, 'x.sites.localhost', 'ä.example', 'a.example/']) {
-    test(`${JSON.stringify(domain)} is none`, async () => {
+    test(`${JSON.stringify(domain)} is invalid`, async () => {
       expect(await code(call('POST', '/domains', { domain }))).toBe('400 CDN_INVALID_DOMAIN');
     });
   }
 
-  test('belong to one namespace, ten at the most, also when they come at once', async () => {
+  test('belong to one namespace, which has at most ten, also concurrently', async () => {
     const other = await makeGame(opened.api, opened.administrator_token);
     const theirs = `/cloud/games/${other.game_id}/namespaces/${other.namespace_id}/domains`;
     const add = (domain: string) => opened.api.post(theirs, other.cloud_token, { domain });
@@ -135,7 +135,7 @@ describe('domains of a site', () => {
       verification_method: { http: { cname_record: 'sites.localhost' } },
       verification_errors: [],
     });
-    // Somebody else's is not removed.
+    // The domain of another namespace stays.
     await opened.api.call('DELETE', `${theirs}/play.example.com`, { token: other.cloud_token });
     expect((await readConfig()).cdn.domains).toHaveLength(1);
     expect((await call('DELETE', '/domains/PLAY.example.com')).status).toBe(200);
@@ -143,7 +143,7 @@ describe('domains of a site', () => {
   });
 });
 
-test('switches: whether the site asks for a password, whether its pages do without a token', async () => {
+test('site settings: whether it requires a password, and whether its pages need a token', async () => {
   expect(await readConfig()).toMatchObject({ cdn: { auth_type: 'none', enable_domain_public_auth: true } });
   await call('PUT', '/cdn-auth', { auth_type: 'basic' });
   await call('PUT', '/domain-public-auth', { enabled: false });
@@ -151,7 +151,7 @@ test('switches: whether the site asks for a password, whether its pages do witho
   expect(await code(call('PUT', '/cdn-auth', { auth_type: 'digest' }))).toBe('400 API_BAD_BODY');
 });
 
-test('ports of a development token come in two forms, and not in both', async () => {
+test('ports of a development token have two forms, which cannot be mixed', async () => {
   const lobby_ports = [{ label: 'game', target_port: 7_777, proxy_protocol: 'udp' }];
   const ports = { game: { protocol: 'udp', port: 7_777 } };
   const path = '/tokens/development';

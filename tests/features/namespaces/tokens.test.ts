@@ -18,20 +18,24 @@ const several = (count: number) =>
 
 describe('ports of a development token are refused', () => {
   const CASES: [string, object, string[]][] = [
-    ['a label that is no name', { Game: PORT }, ['ports.0.label-invalid']],
+    ['an invalid label', { Game: PORT }, ['ports.0.label-invalid']],
     ['a label that is too long', { ['x'.repeat(17)]: PORT }, ['ports.0.label-invalid']],
-    ['neither port nor range', { game: { protocol: 'udp' } }, ['ports.0.missing-port-and-port-range']],
-    ['port and range', { game: { ...PORT, ...range(1, 2) } }, ['ports.0.duplicate-port-and-port-range']],
+    ['neither a port nor a range', { game: { protocol: 'udp' } }, ['ports.0.missing-port-and-port-range']],
+    ['a port and a range', { game: { ...PORT, ...range(1, 2) } }, ['ports.0.duplicate-port-and-port-range']],
     ...['http', 'https', 'tcp_tls'].map((protocol): [string, object, string[]] => [
       `a range of ${protocol}`,
       { game: { ...range(1, 2), protocol } },
       ['ports.0.unsupported-port-range'],
     ]),
-    ['a range backwards', { game: range(2, 1) }, ['ports.0.range-min-gt-max']],
-    ['ranges that overlap', { a: range(1, 5), b: range(6, 9), c: range(5, 5) }, ['ports.2.ranges-overlap']],
-    ['one port twice', { a: PORT, b: { ...PORT, protocol: 'tcp' }, c: PORT }, ['ports.2.port-protocol-not-unique']],
+    ['a reversed range', { game: range(2, 1) }, ['ports.0.range-min-gt-max']],
+    ['overlapping ranges', { a: range(1, 5), b: range(6, 9), c: range(5, 5) }, ['ports.2.ranges-overlap']],
+    [
+      'the same port twice',
+      { a: PORT, b: { ...PORT, protocol: 'tcp' }, c: PORT },
+      ['ports.2.port-protocol-not-unique'],
+    ],
     ['more than 16', several(17), ['ports-too-many']],
-    ['the label that another member claims', { Game: { ...PORT, label: 'game' } }, ['ports.0.label-invalid']],
+    ['a label that is a property of every object', { Game: { ...PORT, label: 'game' } }, ['ports.0.label-invalid']],
   ];
   for (const [what, ports, problems] of CASES) {
     test(what, async () => {
@@ -61,7 +65,7 @@ describe('ports of a development token are refused', () => {
 });
 
 describe('a development token', () => {
-  test('names its namespace, and the matchmaker answers with its host name and ports', async () => {
+  test('is for its namespace, and the matchmaker answers it with its host name and ports', async () => {
     const ports = {
       game: { protocol: 'https', port: 443, label: 5, nonsense: 'x' },
       voice: range(9_000, 9_010),
@@ -84,7 +88,7 @@ describe('a development token', () => {
     });
   });
 
-  test('needs no ports, and ranges may touch', async () => {
+  test('needs no ports, and its ranges may be adjacent', async () => {
     expect(outcomeOf(await makeDevelopment({ hostname: 'localhost' }))).toBe('200');
     expect(
       outcomeOf(
@@ -95,7 +99,7 @@ describe('a development token', () => {
 });
 
 describe('a public token', () => {
-  test('names its namespace and is for its players only', async () => {
+  test('is for its namespace and its players only', async () => {
     const { token } = await muster.api.ok('POST', `${namespace}/tokens/public`, { token: game.cloud_token });
     expect(token).toStartWith('pub_prod.');
     const setup = await muster.api.ok('POST', '/identity/identities', { token });
@@ -103,7 +107,7 @@ describe('a public token', () => {
     expect(outcomeOf(await muster.api.get(namespace, token))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
   });
 
-  test('of a namespace with dashes in its name has a label without', async () => {
+  test('of a namespace with dashes in its name has a label without them', async () => {
     const { game: read } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
     const body = { display_name: 'Canary', name_id: 'blue-canary', version_id: read.versions[0].version_id };
     const path = `/cloud/games/${game.game_id}/namespaces`;

@@ -19,11 +19,11 @@ import { waitFor } from '../../support/wait.ts';
 const HOUR_MS = 3_600_000;
 const NEVER_MS = 2 ** 31 - 1;
 const DAY_MS = 24 * HOUR_MS;
-/** Far enough from what the tests themselves make. */
+/** Far from the times of anything that the tests create. */
 const MONTH_AGO = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 30 * DAY_MS);
 const ALL = { servers: 1, ports: 1, usage: 1, meters: 1, logs: 1, lobbies: 1, players: 3, topics: 4 };
 
-// Its own process keeps everything, so that each test removes what it says.
+// The service's own loop keeps everything, so each test removes what it names.
 const muster = shareService({ MUSTER_HISTORY_DAYS: '0' });
 let database: Database;
 let game: TestGame;
@@ -57,7 +57,7 @@ const usageOf = async (start: Date, end: Date): Promise<number> => {
 };
 
 describe('history:', () => {
-  test('what ended before the moment goes with all that belongs to it; what ended at it stays', async () => {
+  test('what ended before the limit is removed with everything that belongs to it; what ended at the limit stays', async () => {
     const old = await copy(shifted(MONTH_AGO, -1));
     const young = await copy(MONTH_AGO);
     await removeHistory(database, MONTH_AGO);
@@ -65,15 +65,15 @@ describe('history:', () => {
     expect(await counted(young)).toEqual(ALL);
   });
 
-  test('what runs stays, however old it is', async () => {
+  test('what still runs stays, however old it is', async () => {
     const running = await copy(null);
     await removeHistory(database, MONTH_AGO);
-    // What its server used in 1970 is summed up.
+    // The usage of its server in 1970 is summed up.
     const { usage: _, ...rest } = ALL;
     expect(await counted(running)).toEqual(rest);
   });
 
-  test('a server stays while a lobby runs on it, or as long as there is something of its log', async () => {
+  test('a server stays while a lobby runs on it, or while it has a log', async () => {
     const open = await copy(MONTH_AGO);
     await database.queries.execute(sql`update lobbies set stop_ts = null where lobby_id = ${open.lobby_ids[0]}`);
     await database.queries.execute(sql`
@@ -86,7 +86,7 @@ describe('history:', () => {
     expect(await counted(logging)).toMatchObject({ servers: 1, logs: 1 });
   });
 
-  test('a bill is the same after the servers are gone', async () => {
+  test('a bill is the same after its servers were removed', async () => {
     const ended_at = shifted(MONTH_AGO, -10 * DAY_MS);
     await copy(ended_at, 10);
     const { server_ids } = await copy(ended_at);
@@ -101,11 +101,11 @@ describe('history:', () => {
     ] as const;
     const bill = () => Promise.all(windows.map(([start, end]) => usageOf(start, end)));
     const before = await bill();
-    // 7 of 10 minutes of 101 ms lie before the hour.
+    // 7 of these 10 minutes of 101 ms are before the hour.
     expect(before).toEqual([1_111, 707, 404]);
     await remove();
     expect(await bill()).toEqual(before);
-    // What comes later to the same ten minutes is added.
+    // Later usage of the same ten minutes is added.
     await copy(ended_at);
     const more = await bill();
     expect(more).toEqual([1_212, 778, 434]);
@@ -113,7 +113,7 @@ describe('history:', () => {
     expect(await bill()).toEqual(more);
   });
 
-  test('several processes at once remove each row once', async () => {
+  test('concurrent processes remove each row once', async () => {
     const ended_at = shifted(MONTH_AGO, -3 * DAY_MS);
     const old = await copy(ended_at, 1_200);
     const day = [shifted(ended_at, -HOUR_MS), shifted(ended_at, HOUR_MS)] as const;
@@ -121,13 +121,13 @@ describe('history:', () => {
     expect(before).toBe(1_200 * 101);
     const remove = () => removeHistory(database, MONTH_AGO);
     await Promise.all([remove(), remove(), remove()]);
-    // One that finds another at work leaves it to that one.
+    // A process that finds another at work leaves the rows to it.
     await remove();
     expect(await counted(old)).toEqual({});
     expect(await usageOf(...day)).toBe(before);
   });
 
-  test('a process does nothing while another is at it', async () => {
+  test('a process does nothing while another removes rows', async () => {
     const old = await copy(shifted(MONTH_AGO, -1));
     await database.transact(async (tx) => {
       await tx.execute(sql`select pg_advisory_xact_lock(${LOCKS.retention})`);
@@ -138,7 +138,7 @@ describe('history:', () => {
     expect(await counted(old)).toEqual({});
   });
 
-  test('players with seats among many others are kept, and later ones are reached', async () => {
+  test('players with seats are kept, also among many others, and those behind them are reached', async () => {
     const { lobby_ids } = await copy(null);
     await database.queries.execute(sql`
       insert into players (player_id, lobby_id, namespace_id, address, create_ts, remove_ts)
@@ -152,7 +152,7 @@ describe('history:', () => {
     await database.queries.execute(sql`delete from players where address = '192.0.2.2'`);
   });
 
-  test('no table is read as a whole', async () => {
+  test('no table is scanned as a whole', async () => {
     const tables = ['players', 'lobbies', 'servers', 'server_usage', 'server_log_chunks', 'server_meters'];
     await using one = openDatabase(muster.database_address, 1);
     const young = await copy(shifted(MONTH_AGO, DAY_MS), 3_000);
@@ -166,7 +166,7 @@ describe('history:', () => {
     await removeHistory(one, shifted(MONTH_AGO, 2 * DAY_MS));
   });
 
-  test('removed history is refused by id, and lists and exports have the rest', async () => {
+  test('removed history is refused by id, and is not in lists and exports', async () => {
     const { lobby_ids, server_ids } = await copy(shifted(MONTH_AGO, -1));
     const [lobby_id = '', server_id = ''] = [lobby_ids[0], server_ids[0]];
     const { body } = await asDeveloper(history(`/${lobby_id}`));
@@ -202,7 +202,7 @@ describe('history:', () => {
     expect((await asDeveloper(`${receipts}/${ray_id}`)).body.receipt.outcome.lobby_id).toBe(running_id);
   });
 
-  test('watchers of what is removed are notified', async () => {
+  test('watchers of removed things are notified', async () => {
     const { lobby_ids, server_ids } = await copy(shifted(MONTH_AGO, -1));
     await using feed = await openFeed(database, { emit() {} }, NEVER_MS);
     const watched = [`lobby:${lobby_ids[0]}`, `seats:${lobby_ids[0]}`, `server:${server_ids[0]}`];
@@ -216,7 +216,7 @@ describe('history:', () => {
     await waitFor(() => heard.size === watched.length, 'all watchers to be notified');
   });
 
-  test('it is removed so many days after its end, and with 0 days never', async () => {
+  test('its days are a setting: 0 days keep everything', async () => {
     const [old, young] = [await copy(shifted(MONTH_AGO, -1)), await copy(MONTH_AGO)];
     const dependencies = {
       database,
@@ -229,7 +229,7 @@ describe('history:', () => {
     expect(await counted(old)).toEqual(ALL);
     const stopping = new AbortController();
     const retention = startRetention({ ...dependencies, history_days: 30 }, stopping.signal);
-    await waitFor(async () => Object.keys(await counted(old)).length === 0, 'the old ones to be removed');
+    await waitFor(async () => Object.keys(await counted(old)).length === 0, 'the old rows to be removed');
     stopping.abort();
     await retention.stopped;
     expect(await counted(young)).toEqual(ALL);

@@ -23,18 +23,18 @@ const many = <Value>(count: number, name: (index: number) => string, value: Valu
 const ports = (value: object) => ({ network: { ports: value } });
 const TCP = { protocol: 'tcp' };
 
-describe('a server that cannot be', () => {
-  // What is different from a server that can be, and where that is said to be wrong.
+describe('creating a server is refused', () => {
+  // How the request differs from a valid one, and the path of the error.
   const SHAPES: [string, object, string][] = [
-    ['in no datacenter', { datacenter: undefined }, 'datacenter'],
-    ['in one by name', { datacenter: 'local' }, 'datacenter'],
+    ['without a datacenter', { datacenter: undefined }, 'datacenter'],
+    ['in a datacenter by name', { datacenter: 'local' }, 'datacenter'],
     ['without tags', { tags: undefined }, 'tags'],
     ['with nine tags', { tags: many(9, (index) => `tag${index}`, 'v') }, 'tags'],
-    ['with a tag without a name', { tags: { '': 'v' } }, 'tags.'],
-    ['with a long name of a tag', { tags: { ['t'.repeat(33)]: 'v' } }, `tags.${'t'.repeat(33)}`],
+    ['with a tag with an empty name', { tags: { '': 'v' } }, 'tags.'],
+    ['with a tag with a long name', { tags: { ['t'.repeat(33)]: 'v' } }, `tags.${'t'.repeat(33)}`],
     ['with an empty tag', { tags: { mode: '' } }, 'tags.mode'],
     ['with a long tag', { tags: { mode: 'v'.repeat(1_025) } }, 'tags.mode'],
-    ['with a tag that is no text', { tags: { mode: 1 } }, 'tags.mode'],
+    ['with a tag that is no string', { tags: { mode: 1 } }, 'tags.mode'],
     ['without a build', { runtime: {} }, 'runtime.build'],
     ['with 65 arguments', { runtime: { arguments: Array(65).fill('a') } }, 'runtime.arguments'],
     ['with an empty argument', { runtime: { arguments: ['a', ''] } }, 'runtime.arguments.1'],
@@ -50,20 +50,20 @@ describe('a server that cannot be', () => {
     ),
     ['without ports', { network: {} }, 'network.ports'],
     ['with nine ports', ports(many(9, (index) => `port${index}`, TCP)), 'network.ports'],
-    ['with a port of a long name', ports({ ['p'.repeat(17)]: TCP }), `network.ports.${'p'.repeat(17)}`],
-    ['with a port that begins with a dash', ports({ '-p': TCP }), 'network.ports.-p'],
+    ['with a port with a long name', ports({ ['p'.repeat(17)]: TCP }), `network.ports.${'p'.repeat(17)}`],
+    ['with a port whose name begins with a dash', ports({ '-p': TCP }), 'network.ports.-p'],
     ['with a port without a protocol', ports({ game: {} }), 'network.ports.game.protocol'],
-    ['with one of another protocol', ports({ game: { protocol: 'quic' } }), 'network.ports.game.protocol'],
+    ['with a port with an unknown protocol', ports({ game: { protocol: 'quic' } }), 'network.ports.game.protocol'],
     ['with port 0', ports({ game: { ...TCP, internal_port: 0 } }), 'network.ports.game.internal_port'],
     ['with port 65536', ports({ game: { ...TCP, internal_port: 65_536 } }), 'network.ports.game.internal_port'],
-    ['with a routing that is a word', ports({ game: { ...TCP, routing: 'host' } }), 'network.ports.game.routing'],
-    ['on a network of another kind', { network: { mode: 'none', ports: {} } }, 'network.mode'],
+    ['with a routing that is a string', ports({ game: { ...TCP, routing: 'host' } }), 'network.ports.game.routing'],
+    ['on an unknown kind of network', { network: { mode: 'none', ports: {} } }, 'network.mode'],
     ['without resources', { resources: undefined }, 'resources'],
-    ['on no processor', { resources: { cpu: 0, memory: 64 } }, 'resources.cpu'],
-    ['on half a thousandth of one', { resources: { cpu: 0.5, memory: 64 } }, 'resources.cpu'],
+    ['with zero cpu', { resources: { cpu: 0, memory: 64 } }, 'resources.cpu'],
+    ['with less than the minimum of cpu', { resources: { cpu: 0.5, memory: 64 } }, 'resources.cpu'],
     ['without memory', { resources: { cpu: 100, memory: 0 } }, 'resources.memory'],
-    ['that ends before it is asked', { lifecycle: { kill_timeout: -1 } }, 'lifecycle.kill_timeout'],
-    ['that ends after two hours', { lifecycle: { kill_timeout: 7_200_000 } }, 'lifecycle.kill_timeout'],
+    ['with a negative kill timeout', { lifecycle: { kill_timeout: -1 } }, 'lifecycle.kill_timeout'],
+    ['with a kill timeout above two hours', { lifecycle: { kill_timeout: 7_200_000 } }, 'lifecycle.kill_timeout'],
   ];
   test.each(SHAPES)('%s', async (_, change, path) => {
     const runtime =
@@ -79,21 +79,17 @@ describe('a server that cannot be', () => {
     ['a variable', (text: string) => ({ runtime: { build, environment: { A: text } } })],
     ['a tag', (text: string) => ({ tags: { a: text } })],
   ] as const;
-  test.each(TEXTS)('with a text that cannot be kept as %s', async (_, change) => {
+  test.each(TEXTS)('with a character in %s that the database cannot store', async (_, change) => {
     for (const text of ['a\0b', '\ud800', '\udfff']) {
       expect(outcomeOf(await servers.create({ ...body, ...change(text) }))).toBe('400 API_BAD_BODY');
     }
   });
 
   const REFUSALS: [string, () => Promise<object> | object, string][] = [
+    ['in a missing datacenter', () => ({ datacenter: crypto.randomUUID() }), '404 CLUSTER_DATACENTER_NOT_FOUND'],
+    ['of a missing build', () => ({ runtime: { build: crypto.randomUUID() } }), '404 BUILDS_BUILD_NOT_FOUND'],
     [
-      'in a datacenter that is not there',
-      () => ({ datacenter: crypto.randomUUID() }),
-      '404 CLUSTER_DATACENTER_NOT_FOUND',
-    ],
-    ['of a build that is not there', () => ({ runtime: { build: crypto.randomUUID() } }), '404 BUILDS_BUILD_NOT_FOUND'],
-    [
-      'of the build of another game',
+      'of a build of another game',
       async () => {
         const other = await makeGame(muster.api, muster.administrator_token);
         return { runtime: { build: await uploadShell(muster.api, other, PRINT) } };
@@ -101,14 +97,14 @@ describe('a server that cannot be', () => {
       '404 BUILDS_BUILD_NOT_FOUND',
     ],
     [
-      'of the build of another environment of the game',
+      'of a build of another environment of the game',
       async () => ({
         runtime: { build: await uploadShell(muster.api, { ...game, namespace_id: game.staging_id }, PRINT) },
       }),
       '404 BUILDS_BUILD_NOT_FOUND',
     ],
     [
-      'of a build whose file has not come',
+      'of a build without its file',
       async () => {
         const path = `/games/${game.game_id}/environments/${game.namespace_id}/builds/prepare`;
         const wanted = {
@@ -129,7 +125,7 @@ describe('a server that cannot be', () => {
       '400 SERVERS_MUST_SPECIFY_ROUTING_TYPE',
     ],
     [
-      'with http by host',
+      'with http routed by host',
       () => ports({ game: { protocol: 'http', routing: { host: {} } } }),
       '400 SERVERS_UNSUPPORTED_HOST_PROTOCOL',
     ],
@@ -138,7 +134,7 @@ describe('a server that cannot be', () => {
     expect(outcomeOf(await servers.create({ ...body, ...(await change()) }))).toBe(outcome);
   });
 
-  test('leaves nothing behind: no server was made', async () => {
+  test('and leaves no server behind', async () => {
     const { servers: made } = await muster.api.ok('GET', `${servers.path}?include_destroyed=true`, {
       token: game.cloud_token,
     });
@@ -146,8 +142,8 @@ describe('a server that cannot be', () => {
   });
 });
 
-describe('a server that can be', () => {
-  test('is answered at once as it was wanted, with what was left out, and starts', async () => {
+describe('a server', () => {
+  test('is answered at once as requested, with defaults filled in, and starts', async () => {
     const answer = await servers.create({ ...body, anything_else: 1 });
     const { id, created_at, ...server } = answer.body.server;
     expect(outcomeOf(answer)).toBe('200');
@@ -166,7 +162,7 @@ describe('a server that can be', () => {
     expect(started.started_at).toBeGreaterThanOrEqual(created_at);
   });
 
-  test('as large as it may be is all that was wanted, and finds all of it', async () => {
+  test('at all limits gets everything that was requested', async () => {
     const environment = { ...many(63, (index) => `V${index}`, 'v'.repeat(1_024)), ['_'.repeat(256)]: 'ünïcode = "\n' };
     const words = Array.from({ length: 64 }, (_, index) => `${index}`.padEnd(256, '$'));
     const labels = { [`g${'-'.repeat(14)}1`]: TCP, ...many(7, (index) => `p${index}`, { protocol: 'udp' }) };
@@ -205,7 +201,7 @@ describe('a server that can be', () => {
     expect(printed).toContain(`PORT_P6=${started.network.ports.p6.public_port}`);
   });
 
-  test('is told where we are, under both names, but gets no token', async () => {
+  test("has the service's address in its environment, under both names, but no token", async () => {
     const server_id = await servers.run('env | sort; exit 0', { runtime: { environment: { MODE: 'fast' } } });
     await endOf(muster, server_id);
     const names = (await servers.linesOf(server_id)).map((line) => line.split('=')[0]);
@@ -223,7 +219,7 @@ describe('a server that can be', () => {
     expect(await servers.linesOf(server_id)).toContain(`SERVICE_API_ENDPOINT=${muster.config.local_url}`);
   });
 
-  test('whose program is nowhere ends with what the system said', async () => {
+  test('without a program ends with the error of the system in its log', async () => {
     const content = await packTar([{ name: 'readme' }]);
     const empty = await uploadBuild(muster.api, game, {
       kind: 'archive',

@@ -16,7 +16,7 @@ beforeAll(async () => {
   servers = serversOf(muster, game);
 });
 
-test('ending: servers that take long to end keep no other from starting', async () => {
+test('ending: servers that take long to end delay no start', async () => {
   const { database } = muster;
   const run = (statement: string) => database.queries.execute(sql.raw(statement));
   const body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
@@ -26,7 +26,7 @@ test('ending: servers that take long to end keep no other from starting', async 
   const ids: string[] = [];
   for (let index = 0; index < ENDING; index += 1) ids.push((await servers.create(body)).body.server.id);
   for (const id of ids) await servers.started(id);
-  // Ends wait for the lock, at most as long as the database lets them.
+  // The ends wait for the lock, up to the lock timeout of the database.
   await run(`create function wait_for_lock() returns trigger language plpgsql as $$ begin
     if new.ended_at is not null then perform pg_advisory_xact_lock(7); end if; return new;
   end $$`);
@@ -40,7 +40,7 @@ test('ending: servers that take long to end keep no other from starting', async 
   await waitFor(async () => {
     const waiting = await run(`select from pg_locks where locktype = 'advisory' and not granted`);
     return waiting.length > 0;
-  }, 'a round of ends to wait');
+  }, 'a round of ends to wait for the lock');
   await other.started((await other.create(other_body)).body.server.id);
   expect(muster.events.filter(({ event }) => event === 'server_step_failed')).toEqual([]);
   release.resolve();

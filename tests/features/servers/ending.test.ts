@@ -8,7 +8,7 @@ import { waitFor } from '../../support/wait.ts';
 
 /** With three processes each. */
 const TOGETHER = 60;
-/** Processor time, so that a busy machine makes no difference. Each server by itself took this much on the event loop. */
+/** In processor time, which does not depend on the load. One server at a time took this much on the event loop. */
 const WITHOUT_A_TURN_MS_MAX = 400;
 
 const muster = shareService();
@@ -19,7 +19,7 @@ beforeAll(async () => {
   servers = serversOf(muster, game);
 });
 
-test('ending: servers that end together leave the event loop its turns, and all are gone', async () => {
+test('ending: many servers at once all end and do not block the event loop', async () => {
   const body = await servers.bodyOf(await uploadShell(muster.api, game, '(setsid sleep 600 &); sleep 600 & wait'));
   const ids: string[] = [];
   for (let index = 0; index < TOGETHER; index += 1) ids.push((await servers.create(body)).body.server.id);
@@ -31,11 +31,11 @@ test('ending: servers that end together leave the event loop its turns, and all 
   expect(ids.flatMap(findProcessesOf)).toEqual([]);
 }, 90_000);
 
-test('ending: the line that says why is written once, also when the end could not be noted the first time', async () => {
+test('ending: the reason is written to the log once, also if the first attempt to record the end fails', async () => {
   const { database } = muster;
   const server_id = await servers.run('echo up; exec sleep 600');
   await servers.lines(server_id, 1);
-  // A sequence counts on when a transaction is rolled back.
+  // A sequence keeps its value when a transaction is rolled back.
   await database.queries.execute(sql.raw('create sequence ends_refused'));
   await database.queries.execute(
     sql.raw(`create function refuse_once() returns trigger language plpgsql as $$ begin
@@ -55,7 +55,7 @@ test('ending: the line that says why is written once, also when the end could no
   await database.queries.execute(sql.raw('drop trigger refuse_once on servers'));
 }, 90_000);
 
-test('metering: what leaves the session of its server is counted', async () => {
+test('metering: processes that left the session of their server are counted', async () => {
   const { database } = muster;
   const burn = 'n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; times; exec sleep 600';
   const server_id = await servers.run(`setsid sh -c '${burn}' & exec sleep 600`);
@@ -67,11 +67,11 @@ test('metering: what leaves the session of its server is counted', async () => {
       sql`select cpu_ms from server_meters where server_id = ${server_id}`,
     );
     return row !== undefined && Number(row.cpu_ms) >= used_ms && Number(row.cpu_ms);
-  }, 'all of it to be counted');
+  }, 'the whole usage to be metered');
   expect(metered).toBeLessThan(20 * used_ms);
 }, 90_000);
 
-/** Measures the most processor time that this process used between two turns of its event loop. */
+/** Measures the longest processor time of this process between two turns of its event loop. */
 function watchTurns(): { stop(): number } {
   let longest_ms = 0;
   let before = process.cpuUsage();
@@ -88,7 +88,7 @@ function watchTurns(): { stop(): number } {
   };
 }
 
-test('ending: all that a server wrote before its end is kept, however many pieces that is', async () => {
+test('ending: everything that a server wrote before its end is kept, in any number of chunks', async () => {
   const server_id = await servers.run('seq 1 400000');
   await endOf(muster, server_id);
   expect((await servers.linesOf(server_id)).at(-1)).toBe('400000');

@@ -9,12 +9,12 @@ beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
 });
 
-test('internal_port: every answer and the environment have the port that the program listens on, and its log says so', async () => {
+test('internal_port: every answer and the environment have the port on which the program must listen, and its log says so', async () => {
   const servers = serversOf(muster, game);
   const build = await uploadShell(muster.api, game, 'echo $PORT_game_1; exec sleep 600');
   const ports = { 'game-1': { protocol: 'tcp', internal_port: 8_080 } };
   const made = await servers.create(await servers.bodyOf(build, { network: { ports } }));
-  // Nothing listens yet, and 8080 never will.
+  // Nothing listens on 8080, now or later.
   expect(made.body.server.network.ports).toEqual({ 'game-1': { protocol: 'tcp', routing: { game_guard: {} } } });
 
   const { id, network } = await servers.started(made.body.server.id);
@@ -23,11 +23,11 @@ test('internal_port: every answer and the environment have the port that the pro
   expect(internal_port).not.toBe(8_080);
   expect(await servers.lines(id, 1)).toEqual([String(internal_port)]);
   expect(await servers.lines(id, 1, 'std_err')).toEqual([
-    `[muster] port "game-1": listen on ${internal_port}, which PORT_game_1 says, not on 8080: all servers of a machine share its ports`,
+    `[muster] port "game-1": listen on ${internal_port}, the value of PORT_game_1, not on 8080, because all servers of a machine share its ports`,
   ]);
 });
 
-test('internal_port: a server that asked for none has the port that it listens on, and nothing in its log', async () => {
+test('internal_port: a server without a requested one has the real port, and nothing in its log', async () => {
   const servers = serversOf(muster, game);
   const id = await servers.run('echo $PORT_game; echo done >&2; exec sleep 600', {
     network: { ports: { game: { protocol: 'udp' } } },

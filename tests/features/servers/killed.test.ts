@@ -8,7 +8,7 @@ import { serversOf } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const KILLS = 3;
-/** Writes its number to the one stream, and every hundredth to the other: some 400 lines a second. */
+/** Writes numbers to one stream and each hundredth to the other: some 400 lines a second. */
 const COUNTING = `n=0; trap 'echo end; exit 0' TERM
 while :; do n=$((n+1)); echo $n; [ $((n % 100)) = 0 ] && echo $n >&2; [ $((n % 4)) = 0 ] && sleep 0.01; done`;
 
@@ -25,7 +25,7 @@ describe('the service is killed again and again while servers write', () => {
     await opened.disposeAsync();
   }, 90_000);
 
-  test('no line is lost, none comes twice, and the servers are the same processes', async () => {
+  test('every line is kept once, and the servers keep their processes', async () => {
     const game = await makeGame(program.api, program.administrator_token);
     const servers = serversOf(program, game);
     const ids = [await servers.run(COUNTING), await servers.run(COUNTING)];
@@ -36,7 +36,7 @@ describe('the service is killed again and again while servers write', () => {
     for (let kill = 0; kill < KILLS; kill += 1) {
       const [id = ''] = ids;
       const { watch } = (await servers.log(id)).body;
-      // In the middle of writing: pieces are being added.
+      // In the middle of writing: chunks are being stored.
       await servers.log(id, 'std_out', watch.index);
       await program.stop('SIGKILL');
       program = await home.start();
@@ -53,7 +53,7 @@ describe('the service is killed again and again while servers write', () => {
       expect(findProcessesOf(id)).toEqual([]);
     }
 
-    /** Everything since an index, up to the server's last word. */
+    /** Reads everything since an index until the server's last line. */
     async function readAll(id: string, begin: string | undefined): Promise<string[]> {
       const read: string[] = [];
       let index = begin;
@@ -62,13 +62,13 @@ describe('the service is killed again and again while servers write', () => {
         read.push(...body.lines.map((line: string) => atob(line)));
         index = body.watch.index;
         return read.at(-1) === 'end';
-      }, 'its last word');
+      }, 'the last line');
       return read;
     }
   }, 90_000);
 });
 
-/** The first processes of a server's sessions; there is one. */
+/** Returns the first processes of a server's sessions; there should be one. */
 function leadersOf(server_id: string): number[] {
   return findProcessesOf(server_id).filter((pid) => sessionOf(pid) === pid);
 }

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const DEAF = `trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`;
 const folder = (server_id: string) => join(muster.config.data_directory, 'servers', server_id);
 
-test('servers: one index shows one state, also while a machine takes and starts the server', async () => {
+test('servers: one index has one state, also while a machine takes and starts the server', async () => {
   const build = await uploadShell(muster.api, game, 'exec sleep 1000');
   const body = await servers.bodyOf(build, {
     network: { ports: { game: { protocol: 'udp', routing: { host: {} } } } },
@@ -30,7 +30,7 @@ test('servers: one index shows one state, also while a machine takes and starts 
       const look = () => muster.api.ok('GET', `${servers.path}/${id}`, { token: game.cloud_token });
       const { watch, server } = await look();
       const known = bodies.get(watch.index) ?? JSON.stringify(server);
-      // A body may be newer than its index, which the next one has then.
+      // A body may be newer than its index; then the next index differs.
       if (known !== JSON.stringify(server)) expect((await look()).watch.index).not.toBe(watch.index);
       bodies.set(watch.index, known);
       return server.network.ports.game.public_port !== undefined;
@@ -39,15 +39,15 @@ test('servers: one index shows one state, also while a machine takes and starts 
   }
 });
 
-describe('a server is destroyed', () => {
+describe('destroying a server', () => {
   const QUERIES = ['-1', '7200000', '1.5', 'soon', ''];
-  test.each(QUERIES)('not with a time of "%s"', async (time) => {
+  test.each(QUERIES)('is refused with the kill timeout "%s"', async (time) => {
     const answer = await servers.destroy(crypto.randomUUID(), `?override_kill_timeout=${time}`);
     expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
     expect(answer.body.message).toContain('"override_kill_timeout"');
   });
 
-  test('not one that is not there, nor one of another environment', async () => {
+  test('is refused if it is missing, or of another environment', async () => {
     expect(outcomeOf(await servers.destroy(crypto.randomUUID()))).toBe('404 SERVERS_SERVER_NOT_FOUND');
     const server_id = await servers.run(DEAF);
     const other = await makeGame(muster.api, muster.administrator_token);
@@ -62,7 +62,7 @@ describe('a server is destroyed', () => {
     await servers.destroy(server_id, '?override_kill_timeout=0');
   });
 
-  test('by SIGTERM, in its own time, and nothing of it is left but what it said', async () => {
+  test('sends SIGTERM, waits for its end, and keeps nothing of it but its log', async () => {
     const server_id = await servers.run(
       `trap 'echo bye; exit 3' TERM; (setsid sleep 600 &); echo up; while :; do sleep 0.01; done`,
     );
@@ -80,22 +80,22 @@ describe('a server is destroyed', () => {
     expect(await servers.get(server_id)).toEqual({ ...running, destroyed_at });
   });
 
-  test('by SIGKILL when its own time is over, and not before', async () => {
+  test('sends SIGKILL after the kill timeout, and not before', async () => {
     const server_id = await servers.run(DEAF, { lifecycle: { kill_timeout: 60_000 } });
     await servers.lines(server_id, 1);
     await servers.destroy(server_id);
     expect(await servers.lines(server_id, 2)).toEqual(['up', 'asked']);
     muster.clock.advance(50_000);
-    // Others end meanwhile: whoever looks after servers has seen it again.
+    // Another server ends in between, so the reconcile loop has seen this one again.
     await endOf(muster, await servers.run('exit 0'));
     expect(findProcessesOf(server_id)).not.toEqual([]);
     muster.clock.advance(10_000);
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
-    // It was asked once, however often it was looked at.
+    // SIGTERM came once, however often the loop has seen it.
     expect(await servers.linesOf(server_id)).toEqual(['up', 'asked']);
   });
 
-  test('at once without being asked when its time is nothing', async () => {
+  test('sends SIGKILL at once with a kill timeout of 0', async () => {
     const server_id = await servers.run(DEAF, { lifecycle: { kill_timeout: 0 } });
     await servers.lines(server_id, 1);
     await servers.destroy(server_id);
@@ -103,7 +103,7 @@ describe('a server is destroyed', () => {
     expect(await servers.linesOf(server_id)).toEqual(['up']);
   });
 
-  test('once: the second word changes nothing, but may shorten the time that is left, and not lengthen it', async () => {
+  test('is done once: repeating it may shorten the remaining time, and changes nothing else', async () => {
     const server_id = await servers.run(DEAF);
     await servers.lines(server_id, 1);
     await servers.destroy(server_id, '?override_kill_timeout=7199999');
@@ -127,7 +127,7 @@ describe('a server is destroyed', () => {
     ).toHaveLength(1);
   });
 
-  test('by many at once as by one', async () => {
+  test('concurrently is like doing it once', async () => {
     const server_id = await servers.run(`trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.01; done`);
     await servers.lines(server_id, 1);
     const answers = await Promise.all(Array.from({ length: 20 }, () => servers.destroy(server_id)));
@@ -136,7 +136,7 @@ describe('a server is destroyed', () => {
     expect(await servers.linesOf(server_id)).toEqual(['up', 'asked']);
   });
 
-  test('as soon as it is created: nothing of it is left', async () => {
+  test('at once after its creation leaves nothing of it', async () => {
     const ids = await Promise.all(Array.from({ length: 6 }, () => servers.run('exec sleep 600')));
     await Promise.all(ids.map((server_id) => servers.destroy(server_id)));
     for (const server_id of ids) {
@@ -147,13 +147,13 @@ describe('a server is destroyed', () => {
   });
 });
 
-describe('a server ends by itself', () => {
+describe('a server that ends by itself', () => {
   const ENDS = [
     ['exit 0', { exit_code: 0, exit_signal: null }],
     ['exit 42', { exit_code: 42, exit_signal: null }],
     ['kill -ABRT $$', { exit_code: null, exit_signal: 'SIGABRT' }],
   ] as const;
-  test.each(ENDS)('by "%s": that is seen, and it is destroyed', async (last, end) => {
+  test.each(ENDS)('by "%s" is destroyed, with its exit code or signal in the log', async (last, end) => {
     const server_id = await servers.run(`echo last words; (setsid sleep 600 &); ${last}`);
     expect(await endOf(muster, server_id)).toEqual({ event: 'server_ended', server_id, failure: null, ...end });
     const server = await servers.get(server_id);
@@ -162,7 +162,7 @@ describe('a server ends by itself', () => {
     expect(await servers.linesOf(server_id)).toEqual(['last words']);
   });
 
-  test('when another program kills all of it: its developer is told', async () => {
+  test('because another program kills all of it has the reason in its log', async () => {
     const server_id = await servers.run('echo up; exec sleep 600');
     await servers.lines(server_id, 1);
     for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
@@ -171,18 +171,18 @@ describe('a server ends by itself', () => {
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
   });
 
-  test('before it started, if its build is lost: only the operator sees our paths', async () => {
+  test('before its start, without its build, shows paths of the machine to the operator only', async () => {
     const build = await uploadShell(muster.api, game, 'exec sleep 600');
     const body = await servers.bodyOf(build);
     rmSync(join(muster.config.data_directory, 'builds', build), { recursive: true });
     rmSync(join(muster.config.data_directory, 'objects'), { recursive: true });
     const { id: server_id } = (await servers.create(body)).body.server;
-    const failure = 'the machine could not start it (ENOENT): tell its operator';
+    const failure = 'the machine could not start the server (ENOENT): tell its operator';
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
     const told = await waitFor(
       () => muster.events.find((event) => event.event === 'server_step_failed' && event.server_id === server_id),
-      'word of it',
+      'the event',
     );
     expect(told).toMatchObject({ step: 'start', cause: expect.any(Error) });
   });

@@ -6,7 +6,7 @@ import { outcomeOf, shareService } from '../../support/suite.ts';
 const muster = shareService();
 let game: TestGame;
 let servers: ReturnType<typeof serversOf>;
-/** The oldest first. */
+/** Their ids, oldest first. */
 const ids: string[] = [];
 beforeAll(async () => {
   game = await makeGame(muster.api, muster.administrator_token);
@@ -21,14 +21,14 @@ beforeAll(async () => {
   }
 }, 90_000);
 
-/** The servers of an answer, by their place among those that were made. */
+/** Returns the servers of an answer, as positions among those that were created. */
 async function list(query: Record<string, string> = {}): Promise<number[]> {
   const path = `${servers.path}?${new URLSearchParams(query)}`;
   const { servers: found } = await muster.api.ok('GET', path, { token: game.cloud_token });
   return found.map(({ id }: { id: string }) => ids.indexOf(id));
 }
 
-describe('servers are listed', () => {
+describe('the list of servers', () => {
   const REFUSALS = [
     ['tags_json', '{'],
     ['tags_json', '["mode"]'],
@@ -40,7 +40,7 @@ describe('servers are listed', () => {
     ['include_destroyed', 'perhaps'],
     ['cursor', 'first'],
   ] as const;
-  test.each(REFUSALS)('not with a %s of %s', async (parameter, value) => {
+  test.each(REFUSALS)('is refused with a %s of %s', async (parameter, value) => {
     const answer = await muster.api.get(
       `${servers.path}?${new URLSearchParams({ [parameter]: value })}`,
       game.cloud_token,
@@ -49,7 +49,7 @@ describe('servers are listed', () => {
     expect(answer.body.message).toStartWith(`The query parameter "${parameter}" is invalid: `);
   });
 
-  test('the newest first', async () => {
+  test('has the newest first', async () => {
     expect(await list()).toEqual([3, 2, 1, 0]);
     const { servers: found } = await muster.api.ok('GET', servers.path, { token: game.cloud_token });
     expect(found[0]).toEqual(await servers.get(ids[3] ?? ''));
@@ -65,18 +65,18 @@ describe('servers are listed', () => {
     [{ '': 'a' }, []],
     [{ constructor: 'a' }, []],
   ];
-  test.each(TAGGED)('by tags, all of %j', async (tags, found) => {
+  test.each(TAGGED)('can be filtered by tags, all of %j', async (tags, found) => {
     expect(await list({ tags_json: JSON.stringify(tags) })).toEqual(found);
   });
 
-  test('page by page, from the last of the page before', async () => {
+  test('has pages, each after the last server of the one before', async () => {
     expect(await list({ cursor: ids[2] ?? '' })).toEqual([1, 0]);
     expect(await list({ cursor: ids[0] ?? '' })).toEqual([]);
     expect(await list({ cursor: ids[3] ?? '', tags_json: '{"mode":"a"}' })).toEqual([2, 1]);
     expect(await list({ cursor: crypto.randomUUID() })).toEqual([]);
   });
 
-  test('those that are gone only when they are asked for', async () => {
+  test('includes ended servers only on request', async () => {
     const gone = ids[1] ?? '';
     await servers.destroy(gone, '?override_kill_timeout=0');
     expect(await list()).toEqual([3, 2, 0]);
@@ -84,11 +84,11 @@ describe('servers are listed', () => {
     expect(await list({ include_destroyed: 'true' })).toEqual([3, 2, 1, 0]);
     await endOf(muster, gone);
     expect(await list({ include_destroyed: 'true', tags_json: '{"mode":"a"}' })).toEqual([2, 1]);
-    // It still says where a page ended.
+    // An ended server is still valid as the end of a page.
     expect(await list({ cursor: gone })).toEqual([0]);
   });
 
-  test('not those of others: neither by another game nor from another environment, nor by their place in it', async () => {
+  test('has no servers of other games or environments, and no cursor of theirs is valid', async () => {
     const other = await makeGame(muster.api, muster.administrator_token);
     for (const place of [other, { ...game, namespace_id: game.staging_id }]) {
       const { path } = serversOf(muster, place);

@@ -18,7 +18,7 @@ async function keptBytes(sources: LogSource[]): Promise<number> {
 }
 
 describe('log collector:', () => {
-  test('a round moves so many bytes and no more, and each log has its turn', async () => {
+  test('a round reads a limited number of bytes, and takes logs in turn', async () => {
     const flood = '\n'.repeat(2 * PIECE_BYTES_MAX);
     const loud = (await Promise.all(Array.from({ length: 10 }, () => makeLogs(flood)))).flat();
     const quiet = await makeLogs('hello\n');
@@ -39,52 +39,55 @@ describe('log collector:', () => {
     expect(await keptBytes(sources)).toBe(loud.length * flood.length + 2 * 'hello\n'.length);
   }, 90_000);
 
-  test('one log alone may use the whole round', async () => {
+  test('a single log may use the whole round', async () => {
     const [source] = await makeLogs('\n'.repeat(2 * ROUND_BYTES_MAX));
     if (!source) throw new Error('a server has logs');
     await createLogCollector(createLogs({ database: muster.database, clock: muster.clock }))([source]);
     expect(await keptBytes([source])).toBe(ROUND_BYTES_MAX);
   });
 
-  test('what is dropped of a running server takes no room on the disk, and its next line is kept', async () => {
+  test('the dropped output of a running server frees its disk space, and its next line is kept', async () => {
     const [source] = await makeLogs('');
     if (!source) throw new Error('a server has logs');
-    const { name, file } = source;
+    const { name, file, read } = source;
     const logs = createLogs({ database: muster.database, clock: muster.clock });
-    // As a server has it: open all the time, each write at the end.
+    // Open all the time and in append mode, as a server has it.
     const writer = openSync(file, 'a');
     for (let mebibyte = 0; mebibyte < 64; mebibyte += 1) appendFileSync(file, 'y\n'.repeat(1024 ** 2 / 2));
     expect(statSync(file).blocks * 512).toBeGreaterThanOrEqual(64 * 1024 ** 2);
-    while ((await logs.collect(name, file, false)).has_more);
+    while ((await logs.collect(name, read, false)).has_more);
+    // The next round frees what this one has stored.
+    await logs.collect(name, read, false);
     expect(statSync(file).blocks * 512).toBeLessThanOrEqual(PIECE_BYTES_MAX);
 
     writeSync(writer, 'the next line\n');
     closeSync(writer);
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     const { lines } = await logs.lastLines(name);
     expect(lines.slice(-2).map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['y', 'the next line']);
     const restarted = createLogs({ database: muster.database, clock: muster.clock });
-    expect(await restarted.collect(name, file, false)).toEqual({ bytes: 0, has_more: false });
+    expect(await restarted.collect(name, read, false)).toEqual({ bytes: 0, has_more: false });
   });
 
-  test('a disk that is nearly full: output stays where it is, or is dropped, and what comes afterwards is kept', async () => {
+  test('on a nearly full disk output stays in its file, or is dropped, and later output is kept', async () => {
     const [source] = await makeLogs('the first line\n');
     if (!source) throw new Error('a server has logs');
-    const { name, file } = source;
+    const { name, file, read } = source;
     let is_low = true;
     const logs = createLogs({ database: muster.database, clock: muster.clock, isSpaceLow: async () => is_low });
     const textsOf = async () => (await logs.lastLines(name)).lines.map(({ bytes }) => Buffer.from(bytes).toString());
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     expect(await textsOf()).toEqual([]);
 
     appendFileSync(file, 'y\n'.repeat(PIECE_BYTES_MAX));
     const { size } = statSync(file);
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
+    await logs.collect(name, read, false);
     expect(statSync(file).blocks * 512).toBeLessThan(PIECE_BYTES_MAX);
     appendFileSync(file, 'the next line\n');
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     is_low = false;
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     const dropped = `[muster] at least ${size} bytes dropped: the service's disk is nearly full`;
     expect(await textsOf()).toEqual([dropped, 'the next line']);
   });

@@ -3,7 +3,7 @@ import { appendFileSync, statSync, truncateSync } from 'node:fs';
 import type { LogName } from '../../../src/features/servers/log-store.ts';
 import { createLogs, type Logs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
 import type { Database } from '../../../src/platform/database/database.ts';
-import { shareServerLogs } from '../../support/server-logs.ts';
+import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
 import { endOf } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -11,20 +11,21 @@ const MIB = 1024 ** 2;
 const muster = shareService();
 const shared = shareServerLogs(muster);
 
-/** The output of a server that has ended without a word: for the test to write. */
+/** Returns the output file of a server that ended without output, for the test to write. */
 async function makeLog() {
   const [output] = await shared.makeLogs('');
   if (!output) throw new Error('a server has an output');
   return output;
 }
 
-/** One that runs and says nothing. */
+/** Runs a server without output. */
 async function runSilent() {
   const servers = shared.servers();
   const server_id = await servers.run('exec sleep 1000');
   await servers.started(server_id);
   const name: LogName = { server_id, stream: 'std_out' };
-  return { servers, server_id, name, file: shared.fileOf(server_id) };
+  const file = shared.fileOf(server_id);
+  return { servers, server_id, name, file, read: readerOf(file) };
 }
 
 const openLogs = (on: Database = muster.database): Logs => createLogs({ database: on, clock: muster.clock });
@@ -42,24 +43,24 @@ async function linesOf(logs: Logs, name: LogName): Promise<string[]> {
 const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => `line ${from + index}`);
 const write = (file: string, lines: string[]) => appendFileSync(file, lines.map((line) => `${line}\n`).join(''));
 
-describe('what servers write is kept', () => {
+describe('server logs: what a server writes is kept', () => {
   test('in order, once, for all concurrent readers', async () => {
-    const { name, file } = await makeLog();
+    const { name, file, read } = await makeLog();
     for (let round = 0; round < 20; round += 1) {
       write(file, numbered(round * 10, round * 10 + 10));
-      // Another process of ours each time, as after a restart.
-      await openLogs().collect(name, file, false);
+      // Each time by another process, as after a restart.
+      await openLogs().collect(name, read, false);
     }
     expect(await linesOf(openLogs(), name)).toEqual(numbered(0, 200));
   });
 
-  test('also when it is read twice at one time, as when a server ends while all logs are collected', async () => {
-    const { name, file } = await makeLog();
+  test('once, also if it is collected twice concurrently, as at the end of a server', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs();
     const reading: Promise<unknown>[] = [];
     for (let line = 0; line < 200; line += 1) {
       write(file, numbered(line, line + 1));
-      reading.push(logs.collect(name, file, line % 2 === 0));
+      reading.push(logs.collect(name, read, line % 2 === 0));
       if (line % 10 === 0) reading.push(logs.addLine({ ...name, stream: 'std_err' }, 'noted'));
       await new Promise(setImmediate);
     }
@@ -68,66 +69,66 @@ describe('what servers write is kept', () => {
     expect(await linesOf(logs, { ...name, stream: 'std_err' })).toEqual(Array(20).fill('noted'));
   });
 
-  test('also when the database did what it was asked to and could not say so', async () => {
-    const { name, file } = await makeLog();
+  test('once, also if the answer of the database is lost', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs(forgetful(muster.database, 3));
     for (let round = 0; round < 20; round += 1) {
       write(file, numbered(round * 10, round * 10 + 10));
-      await logs.collect(name, file, false).catch(() => {});
+      await logs.collect(name, read, false).catch(() => {});
     }
     while (
-      await logs.collect(name, file, true).then(
+      await logs.collect(name, read, true).then(
         ({ has_more }) => has_more,
         () => true,
       )
     );
-    await logs.collect(name, file, true);
+    await logs.collect(name, read, true);
     expect(await linesOf(logs, name)).toEqual(numbered(0, 200));
   });
 
-  test('also after a server emptied the file by "> /dev/stdout"', async () => {
-    const { name, file } = await makeLog();
+  test('if the server truncates its file, as by "> /dev/stdout"', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs();
     write(file, numbered(0, 100));
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     truncateSync(file, 0);
     write(file, numbered(100, 102));
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     write(file, numbered(102, 104));
-    await openLogs().collect(name, file, true);
+    await openLogs().collect(name, read, true);
     expect(await linesOf(logs, name)).toEqual(numbered(0, 104));
   });
 
-  test('a file that is gone is nothing new', async () => {
-    const { name, file } = await makeLog();
+  test('unchanged if its file is missing', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs();
     write(file, numbered(0, 3));
-    await logs.collect(name, file, false);
-    expect(await logs.collect(name, shared.fileOf('nowhere'), true)).toEqual({ bytes: 0, has_more: false });
+    await logs.collect(name, read, false);
+    expect(await logs.collect(name, readerOf(shared.fileOf('nowhere')), true)).toEqual({ bytes: 0, has_more: false });
     expect(await linesOf(logs, name)).toEqual(numbered(0, 3));
   });
 
-  test('a server that writes faster than can be kept loses what lies between, and is told so', async () => {
-    const { name, file } = await makeLog();
+  test('without the middle if the server writes too fast, with a notice', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs();
     write(file, ['first']);
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     const line = `${'x'.repeat(99)}\n`;
     appendFileSync(file, line.repeat((9 * MIB) / 64));
     const written = statSync(file).size - 'first\n'.length;
-    while ((await logs.collect(name, file, true)).has_more);
+    while ((await logs.collect(name, read, true)).has_more);
     const [first, notice, ...rest] = await linesOf(logs, name);
     expect(first).toBe('first');
     expect(notice).toBe(
       `[muster] at least ${written - PIECE_BYTES_MAX} bytes dropped: the server writes faster than its log can be kept`,
     );
-    // The first is what was left of a line.
+    // The first is the end of a cut line.
     expect(new Set(rest.slice(1))).toEqual(new Set([line.trimEnd()]));
     expect(rest.join('\n').length + 1).toBe(PIECE_BYTES_MAX);
   });
 
-  test('of what is large only the end is kept, in the database and on the disk', async () => {
-    const { name, file } = await makeLog();
+  test('up to its maximum size from the end, in the database and on the disk', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs();
     const line = (number: number) => `${number} `.padEnd(1_023, 'x');
     const count = 20 * 1_024;
@@ -136,7 +137,7 @@ describe('what servers write is kept', () => {
         file,
         Array.from({ length: 4_096 }, (_, index) => line(from + index)),
       );
-      while ((await logs.collect(name, file, false)).has_more);
+      while ((await logs.collect(name, read, false)).has_more);
     }
     expect(statSync(file).size).toBe(20 * MIB);
     expect(statSync(file).blocks * 512).toBeLessThanOrEqual(2 * MIB);
@@ -153,48 +154,48 @@ describe('what servers write is kept', () => {
     expect(Buffer.from(last.lines.at(-1)?.bytes ?? []).toString()).toBe(line(count - 1));
   });
 
-  test('in whole lines also when it is read in pieces after the end', async () => {
-    const { name, file } = await makeLog();
+  test('in whole lines, also if it is read in chunks after the end', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs();
     const line = 'x'.repeat(99);
     appendFileSync(file, `${line}\n`.repeat((3 * MIB) / 100));
-    while ((await logs.collect(name, file, true)).has_more);
+    while ((await logs.collect(name, read, true)).has_more);
     expect(new Set(await linesOf(logs, name))).toEqual(new Set([line]));
   });
 
-  test('three days, and not one more', async () => {
-    const { name, file } = await makeLog();
+  test('for exactly three days', async () => {
+    const { name, file, read } = await makeLog();
     const logs = openLogs();
     write(file, ['old']);
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     muster.clock.advance(3 * 24 * 3_600_000 - 60_000);
     write(file, ['young']);
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     await logs.forgetOld();
     expect(await linesOf(logs, name)).toEqual(['old', 'young']);
     muster.clock.advance(120_000);
     await logs.forgetOld();
     expect((await logs.lastLines(name)).lines.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['young']);
-    // Whoever reads from the beginning gets what is left, by its own number.
+    // A reader from the beginning gets what is left, with the original numbers.
     expect((await logs.linesFrom(name, 0)).next_line).toBe(2);
     write(file, ['next']);
-    await openLogs().collect(name, file, true);
+    await openLogs().collect(name, read, true);
     expect((await logs.lastLines(name)).next_line).toBe(3);
   });
 
-  test('nothing of what was said before three silent days, and nothing of it again after a restart', async () => {
-    const { servers, server_id, name, file } = await runSilent();
+  test('until three days without output have passed, and is not read again after a restart', async () => {
+    const { servers, server_id, name, file, read } = await runSilent();
     const logs = openLogs();
     write(file, ['old', 'older']);
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
     expect(await logs.forgetOld()).toBeGreaterThan(0);
     expect(await logs.forgetOld()).toBe(0);
     expect(await logs.lastLines(name)).toEqual({ lines: [], next_line: 2 });
     const restarted = openLogs();
-    expect(await restarted.collect(name, file, false)).toEqual({ bytes: 0, has_more: false });
+    expect(await restarted.collect(name, read, false)).toEqual({ bytes: 0, has_more: false });
     write(file, ['new']);
-    await restarted.collect(name, file, false);
+    await restarted.collect(name, read, false);
     const { lines, next_line } = await restarted.lastLines(name);
     expect([lines.map(({ bytes }) => Buffer.from(bytes).toString()), next_line]).toEqual([['new'], 3]);
 
@@ -206,11 +207,11 @@ describe('what servers write is kept', () => {
     expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 3 });
   });
 
-  test('for those, too, who stand before many lines that were forgotten', async () => {
-    const { servers, server_id, name, file } = await runSilent();
+  test('from the first line that is left, for a reader that stands before removed lines', async () => {
+    const { servers, server_id, name, file, read } = await runSilent();
     const logs = openLogs();
     write(file, numbered(0, 1_000));
-    await logs.collect(name, file, false);
+    await logs.collect(name, read, false);
     muster.clock.advance(3 * 24 * 3_600_000 + 60_000);
     await logs.forgetOld();
     for (const line of [0, 400, 999, 1_000]) {
@@ -219,7 +220,7 @@ describe('what servers write is kept', () => {
     const kept = numbered(1_000, 1_300);
     for (let from = 0; from < kept.length; from += 10) {
       write(file, kept.slice(from, from + 10));
-      await logs.collect(name, file, false);
+      await logs.collect(name, read, false);
     }
     for (const line of [0, 400, 999, 1_000]) {
       const { lines, next_line } = await logs.linesFrom(name, line);
@@ -232,7 +233,7 @@ describe('what servers write is kept', () => {
   });
 });
 
-/** A database whose every so many-th statement is done and answered by a lost connection. */
+/** A database that runs every nth statement but answers it with a lost connection. */
 function forgetful(to: Database, every: number): Database {
   let count = 0;
   const execute: Database['queries']['execute'] = Object.assign(to.queries.execute);

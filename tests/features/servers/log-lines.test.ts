@@ -13,21 +13,29 @@ const allOf = (content: Uint8Array) => selectLines(content, { skipped: 0, count:
 describe('whole lines of some output', () => {
   const CASES = [
     ['nothing', '', { content: '', line_count: 0, consumed_bytes: 0 }],
-    ['a beginning waits for its end', 'half', { content: '', line_count: 0, consumed_bytes: 0 }],
+    ['an unfinished line waits', 'half', { content: '', line_count: 0, consumed_bytes: 0 }],
     ['a line', 'one\n', { content: 'one\n', line_count: 1, consumed_bytes: 4 }],
     [
-      'lines, and a beginning that waits',
+      'lines, and an unfinished one that waits',
       'one\ntwo\nhalf',
       { content: 'one\ntwo\n', line_count: 2, consumed_bytes: 8 },
     ],
     ['empty lines are lines', '\n\na\n', { content: '\n\na\n', line_count: 3, consumed_bytes: 4 }],
-    ['carriage returns belong to them', 'a\r\nb\rc\n', { content: 'a\r\nb\rc\n', line_count: 2, consumed_bytes: 7 }],
-    ['a line as long as it may be', '12345678\n', { content: '12345678\n', line_count: 1, consumed_bytes: 9 }],
-    ['one as long as that waits', '12345678', { content: '', line_count: 0, consumed_bytes: 0 }],
-    ['a longer one becomes two', '123456789\n', { content: '12345678\n9\n', line_count: 2, consumed_bytes: 10 }],
-    ['its beginning need not wait', '1234567890', { content: '12345678\n', line_count: 1, consumed_bytes: 8 }],
     [
-      'a very long one becomes many',
+      'carriage returns are part of their line',
+      'a\r\nb\rc\n',
+      { content: 'a\r\nb\rc\n', line_count: 2, consumed_bytes: 7 },
+    ],
+    ['a line of the maximum length', '12345678\n', { content: '12345678\n', line_count: 1, consumed_bytes: 9 }],
+    ['an unfinished line of the maximum length waits', '12345678', { content: '', line_count: 0, consumed_bytes: 0 }],
+    ['a longer line becomes two', '123456789\n', { content: '12345678\n9\n', line_count: 2, consumed_bytes: 10 }],
+    [
+      'the first part of a longer line need not wait',
+      '1234567890',
+      { content: '12345678\n', line_count: 1, consumed_bytes: 8 },
+    ],
+    [
+      'a very long line becomes many',
       `${'x'.repeat(17)}\n`,
       { content: 'xxxxxxxx\nxxxxxxxx\nx\n', line_count: 3, consumed_bytes: 18 },
     ],
@@ -36,19 +44,19 @@ describe('whole lines of some output', () => {
     expect(take(output)).toEqual(taken);
   });
 
-  test('when the server has ended, what is left is a line too', () => {
+  test('include the unfinished one once the server has ended', () => {
     expect(take('one\nhalf', true)).toEqual({ content: 'one\nhalf\n', line_count: 2, consumed_bytes: 8 });
     expect(take('123456789', true)).toEqual({ content: '12345678\n9\n', line_count: 2, consumed_bytes: 9 });
     expect(take('', true)).toEqual({ content: '', line_count: 0, consumed_bytes: 0 });
   });
 
-  test('are not copied where nothing has to be cut, however short they are', () => {
+  test('are not copied if nothing is cut, however short they are', () => {
     const output = Buffer.from('\n'.repeat(100_000));
     const { content, line_count } = takeLines(output, MAX, false);
     expect([content.buffer === output.buffer, content.length, line_count]).toEqual([true, 100_000, 100_000]);
   });
 
-  test('however the output is cut into pieces, the same lines come out, byte for byte', () => {
+  test('are byte for byte the same, however the output is cut into chunks', () => {
     const byte = fc.oneof(fc.constant(0x0a), fc.integer({ min: 0, max: 255 }));
     const pieces = fc.array(fc.uint8Array({ maxLength: 30 }).chain((bytes) => fc.tuple(fc.constant(bytes), byte)));
     fc.assert(
@@ -76,13 +84,13 @@ describe('whole lines of some output', () => {
   });
 });
 
-describe('lines of a piece', () => {
+describe('lines of a chunk', () => {
   const CASES = [
     ['all of them', { skipped: 0, count: 9 }, ['a', '', 'b', 'c']],
     ['the first', { skipped: 0, count: 2 }, ['a', '']],
     ['those in the middle', { skipped: 1, count: 2 }, ['', 'b']],
     ['the last', { skipped: 3, count: 9 }, ['c']],
-    ['none behind the end', { skipped: 4, count: 9 }, []],
+    ['none after the end', { skipped: 4, count: 9 }, []],
   ] as const;
   test.each(CASES)('%s', (_, range, wanted) => {
     const lines = selectLines(Buffer.from('a\n\nb\nc\n'), range);

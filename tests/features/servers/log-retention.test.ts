@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
 import { makeGame } from '../../support/game.ts';
+import { readerOf } from '../../support/server-logs.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { makeDataDirectory, openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
@@ -21,7 +22,7 @@ beforeAll(async () => {
   await endOf(muster, server_id);
 });
 
-/** Writes pieces of a line each into the logs of so many servers like ours. Returns their ids. */
+/** Writes chunks of one line into the logs of this many servers, and returns their ids. */
 async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise<string[]> {
   const rows = await muster.database.queries.execute<{ server_id: string }>(sql`
     with copied as (
@@ -40,7 +41,7 @@ async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise
   return rows.map((row) => row.server_id);
 }
 
-/** How many pieces with lines there are. */
+/** Counts the chunks with lines. */
 async function countPieces(server_ids: string[]): Promise<number> {
   const [row] = await muster.database.queries.execute<{ pieces: number }>(sql`
     select count(*)::int as pieces from server_log_chunks
@@ -51,12 +52,12 @@ async function countPieces(server_ids: string[]): Promise<number> {
 const threeDaysAgo = () => new Date(muster.clock.now().getTime() - 3 * DAY_MS - 3_600_000);
 
 describe('log retention:', () => {
-  test('all that is too old goes at once, however much it is, and what is young stays', async () => {
+  test('everything that is too old is removed at once, whatever its size, and the rest stays', async () => {
     const old = await fillLogs({ servers: 50, ts: threeDaysAgo() });
     const young = await fillLogs({ servers: 1, ts: muster.clock.now() });
-    // A process looks when it starts, then once a minute.
+    // A process checks at its start, then once a minute.
     await using _ = await openTestService({}, { beside: muster });
-    await waitFor(async () => (await countPieces(old)) === 0, 'all old pieces to go', AT_ONCE_MS);
+    await waitFor(async () => (await countPieces(old)) === 0, 'all old chunks to be removed', AT_ONCE_MS);
     expect(await countPieces(young)).toBe(PIECES_PER_LOG);
   }, 90_000);
 
@@ -73,7 +74,7 @@ describe('log retention:', () => {
     expect(await countPieces(old)).toBe(0);
   }, 90_000);
 
-  test('each stream of a log keeps its last piece as a mark', async () => {
+  test('each stream of a log keeps its last chunk as a mark', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: threeDaysAgo() });
     await muster.database.queries.execute(sql`
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
@@ -88,7 +89,7 @@ describe('log retention:', () => {
     ]);
   });
 
-  test('a piece that another transaction holds keeps nothing else', async () => {
+  test('a chunk that another transaction has locked stays, and no other', async () => {
     const [held = '', ...others] = await fillLogs({ servers: 3, ts: threeDaysAgo() });
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     await muster.database.transact(async (tx) => {
@@ -101,19 +102,20 @@ describe('log retention:', () => {
     expect(await countPieces([held])).toBe(0);
   }, 90_000);
 
-  test('a large piece pushes out all the small ones that it leaves no room for', async () => {
+  test('a large chunk pushes out all the small ones for which it leaves no room', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: muster.clock.now() });
     const name = { server_id: id, stream: 'std_out' as const };
     const directory = await makeDataDirectory();
     const file = join(directory, 'output');
-    // It goes on where the pieces end, 5 bytes before the end of the last.
+    const read = readerOf(file);
+    // Reading continues where the chunks end, 5 bytes before the end of the last.
     writeFileSync(file, '\n'.repeat(5 * PIECES_PER_LOG - 5 + 8 * MIB));
     const logs = createLogs({ database: muster.database, clock: muster.clock });
-    while ((await logs.collect(name, file, false)).has_more);
+    while ((await logs.collect(name, read, false)).has_more);
     expect(await countPieces([id])).toBe(PIECES_PER_LOG + (8 * MIB) / PIECE_BYTES_MAX);
     for (let round = 0; round < 2; round += 1) {
       appendFileSync(file, '\n'.repeat(8 * MIB));
-      while ((await logs.collect(name, file, false)).has_more);
+      while ((await logs.collect(name, read, false)).has_more);
     }
     expect(await countPieces([id])).toBe((16 * MIB) / PIECE_BYTES_MAX);
     await rm(directory, { recursive: true });

@@ -14,7 +14,7 @@ beforeAll(async () => {
   servers = serversOf(muster, game);
 });
 
-/** Says what it is told to by files in its place, so that the test decides when. */
+/** Prints what files in its folder contain, so that the test decides when. */
 const OBEDIENT = `cd "$HOME"; echo up; while :; do
   for f in say.*; do [ -e "$f" ] && mv "$f" said && cat said; done
   [ -e end ] && exit 0
@@ -29,27 +29,27 @@ let count = 0;
 const textOf = (lines: string[]) => lines.map((line) => Buffer.from(line, 'base64').toString());
 const bytesOf = (lines: string[]) => lines.map((line) => Buffer.from(line, 'base64').toString('latin1'));
 
-describe('what a server writes', () => {
+describe('the log of a server', () => {
   const REFUSALS = [
     ['no stream', ''],
-    ['a stream of another name', '?stream=stdout'],
+    ['an unknown stream', '?stream=stdout'],
     ['both streams', '?stream=std_out,std_err'],
     ['two streams', '?stream=std_out&stream=std_err'],
     ['two indexes', '?stream=std_out&watch_index=1&watch_index=2'],
     ['an index that is too long', `?stream=std_out&watch_index=${'1'.repeat(65)}`],
   ] as const;
-  test.each(REFUSALS)('is not answered for %s', async (_, query) => {
+  test.each(REFUSALS)('is refused with %s', async (_, query) => {
     const answer = await muster.api.get(`${servers.path}/${crypto.randomUUID()}/logs${query}`, game.cloud_token);
     expect(outcomeOf(answer)).toBe('400 API_BAD_QUERY_PARAMETER');
   });
 
-  test('is not for those who only have the token of a service', async () => {
+  test('is refused to a service token', async () => {
     const server_id = await servers.run('exit 0');
     const answer = await muster.api.get(`${servers.path}/${server_id}/logs?stream=std_out`, game.service_token);
     expect(outcomeOf(answer)).toBe('403 API_FORBIDDEN');
   });
 
-  test('is answered by stream, old to new, each line with its time, also after the end', async () => {
+  test('has each stream from old to new, each line with its time, also after the end', async () => {
     const server_id = await servers.run('echo one; echo oops >&2; echo; printf "no newline"; exit 1');
     await endOf(muster, server_id);
     const { body } = await servers.log(server_id);
@@ -62,7 +62,7 @@ describe('what a server writes', () => {
     expect(await servers.linesOf(server_id, 'std_err')).toEqual(['oops']);
   });
 
-  test('is answered byte for byte, whatever it is', async () => {
+  test('has arbitrary bytes unchanged', async () => {
     // printf reads octal numbers.
     const server_id = await servers.run(String.raw`printf 'a\000b\n\377\376\n\033[31mred\r\nhalf \303\n\200\n'`);
     await endOf(muster, server_id);
@@ -70,19 +70,19 @@ describe('what a server writes', () => {
     expect(bytesOf(body.lines)).toEqual(['a\0b', '\xff\xfe', '\x1b[31mred\r', 'half \xc3', '\x80']);
   });
 
-  test('is cut where a line is longer than 16 KiB, and nothing of it is lost', async () => {
+  test('cuts lines longer than 16 KiB, without losing a byte', async () => {
     const server_id = await servers.run(`head -c 40000 /dev/zero | tr '\\0' x; echo; echo end`);
     await endOf(muster, server_id);
     expect((await servers.linesOf(server_id)).map((line) => line.length)).toEqual([16_384, 16_384, 7_232, 3]);
   });
 
-  test('is answered by its last 256 lines', async () => {
+  test('has its last 256 lines', async () => {
     const server_id = await servers.run('seq 1 1000');
     await endOf(muster, server_id);
     expect(await servers.linesOf(server_id)).toEqual(Array.from({ length: 256 }, (_, index) => String(745 + index)));
   });
 
-  test('is nothing yet, and nothing for a server that says nothing', async () => {
+  test('is empty for a server without output', async () => {
     const server_id = await servers.run('exec sleep 600');
     const { body } = await servers.log(server_id);
     expect(body).toEqual({ lines: [], timestamps: [], watch: { index: expect.any(String) } });
@@ -106,19 +106,19 @@ describe('following the log of a server', () => {
       expect(body.watch.index).not.toBe(index);
       index = body.watch.index;
     }
-    // What came in pieces is there with the next.
+    // A line that came in pieces comes with the next one.
     while (got.length < 4) {
       const { body } = await servers.log(server_id, 'std_out', index);
       got.push(...textOf(body.lines));
       index = body.watch.index;
     }
     expect(got).toEqual(['first', 'second', 'third', 'fourth']);
-    // Of an old index, all since then.
+    // From an old index: all lines since.
     const begin = (await servers.log(server_id)).body;
     expect(textOf(begin.lines)).toEqual(['up', ...got]);
   });
 
-  test('is answered with nothing and the same index when nothing comes', async () => {
+  test('returns no lines and the same index when nothing comes', async () => {
     const server_id = await servers.run('echo one; exit 0');
     await endOf(muster, server_id);
     const { index } = (await servers.log(server_id)).body.watch;
@@ -129,7 +129,7 @@ describe('following the log of a server', () => {
     });
   });
 
-  test('hears the last words of a server that ends', async () => {
+  test('gets the last lines of a server that ends', async () => {
     const server_id = await servers.run(`trap 'printf bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`);
     await servers.lines(server_id, 1);
     const { index } = (await servers.log(server_id)).body.watch;
@@ -138,7 +138,7 @@ describe('following the log of a server', () => {
     expect(textOf((await next).body.lines)).toEqual(['bye']);
   });
 
-  test('reads a long log from its beginning, piece by piece, with nothing left out', async () => {
+  test('reads a long log from its beginning, page by page, with no line left out', async () => {
     const server_id = await servers.run(OBEDIENT);
     await servers.lines(server_id, 1);
     let { index } = (await servers.log(server_id)).body.watch;
@@ -152,12 +152,12 @@ describe('following the log of a server', () => {
       got.push(...textOf(body.lines));
       index = body.watch.index;
       return got.at(-1) === 'last';
-    }, 'all of it');
+    }, 'all lines');
     expect(got).toEqual([...Array.from({ length: 1_000 }, (_, number) => String(number)), 'last']);
   });
 
   const INDEXES = ['', '0', 'abc', '-1', '1.5', '99999999.3', '1795249016577000000'];
-  test.each(INDEXES)('with a foreign index, "%s", gets the current lines', async (index) => {
+  test.each(INDEXES)('with an invalid index, "%s", gets the newest lines', async (index) => {
     const server_id = await servers.run('echo one');
     await endOf(muster, server_id);
     const { body } = await servers.log(server_id, 'std_out', encodeURIComponent(index));

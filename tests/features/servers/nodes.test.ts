@@ -23,7 +23,7 @@ describe('two machines of one datacenter', () => {
     game = await makeGame(one.api, one.administrator_token);
     servers = serversOf(one, game);
     const build = await uploadShell(one.api, game, `trap 'exit 0' TERM; while :; do sleep 0.02; done`);
-    // A machine keeps what was uploaded to it to itself.
+    // Each machine keeps its own uploads.
     const placeOf = ({ config }: TestService) => join(config.data_directory, 'builds', build);
     await cp(placeOf(one), placeOf(other), { recursive: true });
     body = await servers.bodyOf(build, { network: { ports: { game: { protocol: 'udp' } } } });
@@ -37,7 +37,7 @@ describe('two machines of one datacenter', () => {
   const startedBy = ({ events }: TestService) =>
     events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
 
-  test('share the servers that are wanted: each is started once, by the one that has room for it', async () => {
+  test('share the waiting servers: each server starts once, on a machine with room', async () => {
     ids.push(...(await Promise.all(Array.from({ length: 2 * ROOM }, create))));
     const started = await Promise.all(ids.map(servers.started));
     expect(startedBy(one)).toHaveLength(ROOM);
@@ -49,7 +49,7 @@ describe('two machines of one datacenter', () => {
     expect(in_first.every(({ network }) => network.ports.game.public_port < 24_500)).toBe(true);
   });
 
-  test('let a server wait that neither has room for, until one has', async () => {
+  test('let a server wait until one of them has room', async () => {
     const waiting = await create();
     const [first = ''] = startedBy(other);
     await servers.destroy(first);
@@ -59,25 +59,25 @@ describe('two machines of one datacenter', () => {
     expect(startedBy(one)).toHaveLength(ROOM);
   });
 
-  test('leave each other alone: the end of all servers of one is not the end of any of the other', async () => {
+  test('end their own servers only, when all servers of one are ended', async () => {
     await other.service.stopServers();
     for (const server_id of startedBy(other)) expect(findProcessesOf(server_id)).toEqual([]);
     for (const server_id of startedBy(one)) {
       expect((await servers.get(server_id)).destroyed_at).toBeUndefined();
       expect(findProcessesOf(server_id).length).toBeGreaterThanOrEqual(2);
     }
-    // Whoever has room takes what comes next.
+    // The machine with room takes the next server.
     const next = await create();
     await servers.started(next);
     expect(startedBy(other)).toContain(next);
   });
 
-  test('one ends what the other was told to end', async () => {
+  test('end servers that were destroyed through the other', async () => {
     const [server_id = ''] = startedBy(one);
     expect(outcomeOf(await serversOf(other, game).destroy(server_id))).toBe('200');
     expect(await endOf(one, server_id)).toMatchObject({ exit_code: 0 });
     expect(findProcessesOf(server_id)).toEqual([]);
-    // What it wrote is read there, too.
+    // Its log can be read there too.
     expect(outcomeOf(await serversOf(other, game).log(server_id))).toBe('200');
   });
 });

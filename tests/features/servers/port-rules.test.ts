@@ -3,6 +3,7 @@ import {
   assignPorts,
   checkServer,
   countPorts,
+  portsAt,
   portVariables,
   serviceVariables,
 } from '../../../src/features/servers/rules.ts';
@@ -28,26 +29,26 @@ function serverWith(
   };
 }
 
-describe('what is wrong with a server before it is made', () => {
+describe('a server is refused before it is created', () => {
   const tier = (found: { cpu?: number; memory?: number }) => serverWith({}, found);
   const TOO_LARGE = 'The server cannot be created: its resources exceed the largest tier, cpu 4000 and memory 7352.';
   const REFUSALS = [
-    ['more cores than any tier has', tier({ cpu: 4_001 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
-    ['more memory than any tier has', tier({ memory: 7_353 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
+    ['with more cores than any tier', tier({ cpu: 4_001 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
+    ['with more memory than any tier', tier({ memory: 7_353 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
     [
-      'routing of two kinds',
+      'with two routings',
       serverWith({ game: { protocol: 'tcp', routing: { host: {}, game_guard: {} } } }),
       'SERVERS_MUST_SPECIFY_ROUTING_TYPE',
       'The routing of port "game" must have exactly one of game_guard and host.',
     ],
     [
-      'routing of no kind',
+      'with an empty routing',
       serverWith({ first: { protocol: 'tcp' }, game: { protocol: 'tcp', routing: {} } }),
       'SERVERS_MUST_SPECIFY_ROUTING_TYPE',
       'The routing of port "game" must have exactly one of game_guard and host.',
     ],
     [
-      'a number of its own on the network of the machine',
+      'with an internal port on the host network',
       serverWith({ game: { protocol: 'udp', internal_port: 80, routing: { host: {} } } }, { mode: 'host' }),
       'SERVERS_SERVER_FAILED_TO_CREATE',
       'The server cannot be created: the port "game" has an internal_port, which the network mode host does not support; remove it.',
@@ -59,7 +60,7 @@ describe('what is wrong with a server before it is made', () => {
   });
 
   test.each(['http', 'https', 'tcp_tls'] as const)(
-    '%s by host, which knows neither paths nor certificates',
+    'with %s by host, which knows neither paths nor certificates',
     (protocol) => {
       const server = serverWith({ game: { protocol, routing: { host: {} } } });
       expect(refusalOf(ServiceError, () => checkServer(server))).toMatchObject({
@@ -70,13 +71,13 @@ describe('what is wrong with a server before it is made', () => {
     },
   );
 
-  test('the largest server there is has nothing wrong', () => {
+  test('servers: the largest allowed one has no problem', () => {
     expect(checkServer(serverWith({}, { cpu: 4_000, memory: 7_352, mode: 'host' }))).toEqual({});
   });
 });
 
 describe('the ports of a server', () => {
-  test('are routed through the gateway unless they say otherwise', () => {
+  test('are routed through the gateway by default', () => {
     const ports = checkServer(
       serverWith({
         web: { protocol: 'https' },
@@ -95,18 +96,18 @@ describe('the ports of a server', () => {
   const WEB = { protocol: 'http', routing: 'game_guard', internal_port: 80 } as const;
   const GAME = { protocol: 'udp', routing: 'game_guard' } as const;
 
-  test('each get a number of the machine, but a range is what it is', () => {
+  test('each get a number on the machine, and a range keeps its numbers', () => {
     const ports = { web: WEB, range: RANGE, game: GAME };
     expect(countPorts(ports)).toBe(2);
-    expect(assignPorts(ports, [26_001, 26_000], 'play.example')).toEqual({
+    expect(portsAt('play.example', assignPorts(ports, [26_001, 26_000]))).toEqual({
       web: { ...WEB, wanted_port: 80, internal_port: 26_001, public_hostname: 'play.example', public_port: 26_001 },
       range: { ...RANGE, public_hostname: 'play.example' },
       game: { ...GAME, internal_port: 26_000, public_hostname: 'play.example', public_port: 26_000 },
     });
-    expect(refusalOf(ServiceError, () => assignPorts(ports, [26_001], 'play.example')).code).toBe('SERVERS_NO_PORTS');
+    expect(refusalOf(ServiceError, () => assignPorts(ports, [26_001])).code).toBe('SERVERS_NO_PORTS');
   });
 
-  test('are told in variables, in every spelling that the field has used', () => {
+  test('are in variables, in every spelling of the reference API', () => {
     expect(portVariables({ 'my-game_2': { ...GAME, internal_port: 26_000 }, 'voice-chat': RANGE })).toEqual({
       PORT_my_game_2: '26000',
       PORT_MY_GAME_2: '26000',
@@ -117,7 +118,7 @@ describe('the ports of a server', () => {
     });
   });
 
-  test('that differ in capitals only keep their own variables', () => {
+  test('that differ in case only have variables of their own', () => {
     const [lower, upper] = [
       { ...GAME, internal_port: 26_000 },
       { ...GAME, internal_port: 26_001 },
@@ -131,7 +132,7 @@ describe('the ports of a server', () => {
   });
 });
 
-test('every variable of ours is there under the name of the field too', () => {
+test("are also in the variables of the reference API's names", () => {
   expect(serviceVariables({ TOKEN: 'a', LOBBY_ID: 'b' })).toEqual({
     SERVICE_TOKEN: 'a',
     RIVET_TOKEN: 'a',

@@ -10,8 +10,8 @@ import { waitFor } from '../../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const TAKEN = 'this is the game server';
-/** Takes the port of the API at each address as soon as it can, answers there, and says so. */
-const THIEF_SOURCE = `
+/** Takes the port of the API at each address as soon as it can, answers there, and prints it. */
+const PORT_TAKER_SOURCE = `
 const port = Number(new URL(process.env.SERVICE_API_ENDPOINT).port);
 const wanted = ['127.0.0.1', '::1'];
 let tries = 0;
@@ -27,7 +27,7 @@ setInterval(() => {
   if (tries % 200 === 0) console.log('tried ' + tries);
 }, 1);`;
 
-describe("a game server that wants the service's own port", () => {
+describe("a game server that takes the service's own port", () => {
   const opened = new AsyncDisposableStack();
   let home: Home;
   let program: Program;
@@ -41,20 +41,20 @@ describe("a game server that wants the service's own port", () => {
     home = opened.use(await makeHome({ MUSTER_DEMO: 'off', DATABASE_URL: url }));
     program = await home.start();
     game = await makeGame(program.api, program.administrator_token);
-    server_id = await startThief();
+    server_id = await startPortTaker();
   }, 90_000);
   afterAll(() => opened.disposeAsync(), 90_000);
 
-  async function startThief(): Promise<string> {
+  async function startPortTaker(): Promise<string> {
     const servers = serversOf(program, game);
-    const body = await servers.bodyOf(await uploadScript(program.api, game, THIEF_SOURCE));
+    const body = await servers.bodyOf(await uploadScript(program.api, game, PORT_TAKER_SOURCE));
     const { id } = (await servers.create(body)).body.server;
     await servers.lines(id, 1);
     return id;
   }
 
-  /** Ends the service and what holds its port. The game server takes it. */
-  async function leavePort(): Promise<void> {
+  /** Ends the service and the holder of its port, and waits until the game server has the port. */
+  async function giveUpPort(): Promise<void> {
     await program.stop('SIGTERM');
     const hold = Bun.file(join(home.data_directory, 'port-hold'));
     if (await hold.exists()) process.kill((await hold.json()).process.pid, 'SIGKILL');
@@ -90,21 +90,21 @@ describe("a game server that wants the service's own port", () => {
     90_000,
   );
 
-  test('port: a game server that has it nevertheless is ended, and the service comes back by itself', async () => {
-    await leavePort();
+  test('port: a game server that has it is ended, and the service starts on its own', async () => {
+    await giveUpPort();
     program = await home.start();
     for (const host of ['127.0.0.1', '[::1]']) expect(await answerAt(host)).toBe('{"status":"ok"}');
     expect(program.output()).toContain('"event":"server_took_port"');
     const servers = serversOf(program, game);
     await servers.gone(server_id);
     const { port } = new URL(program.url);
-    const failure = `the server took port ${port}, which is the service's own: listen at the ports that PORT_… names`;
+    const failure = `the server took port ${port}, which belongs to the service: listen on the port in PORT_<label> instead`;
     expect(await servers.lines(server_id, 1, 'std_err')).toEqual([`[muster] ${failure}`]);
   }, 90_000);
 
-  test('port: a game server that has it is ended also when the service comes back before its database', async () => {
-    server_id = await startThief();
-    await leavePort();
+  test('port: a game server that has it is ended also while the database is away', async () => {
+    server_id = await startPortTaker();
+    await giveUpPort();
     await proxy.cut();
     const starting = home.launch();
     for (const host of ['127.0.0.1', '[::1]']) {
@@ -118,7 +118,7 @@ describe("a game server that wants the service's own port", () => {
     program = await home.start();
   }, 90_000);
 
-  test('port: nothing keeps it when the service has ended and no game server runs', async () => {
+  test('port: it is free once the service has ended and no game server runs', async () => {
     await program.stop('SIGTERM');
     expect(home.processes()).toEqual([]);
     expect(await Bun.file(join(home.data_directory, 'port-hold')).exists()).toBe(false);

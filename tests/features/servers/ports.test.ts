@@ -15,11 +15,11 @@ describe('free ports of a machine', () => {
     return { stop: () => socket.close() };
   };
   const TAKERS = [
-    ['a program that listens everywhere', '0.0.0.0', listen],
-    ['one that listens on this machine only', '127.0.0.1', listen],
-    ['one that listens on every address of both kinds', '::', listen],
+    ['a program that listens on all addresses', '0.0.0.0', listen],
+    ['one that listens on loopback only', '127.0.0.1', listen],
+    ['one that listens on all addresses of both families', '::', listen],
     ['one that receives datagrams', '0.0.0.0', receive],
-    ['one that receives datagrams on this machine only', '127.0.0.1', receive],
+    ['one that receives datagrams on loopback only', '127.0.0.1', receive],
   ] as const;
   test.each(TAKERS)('are not those of %s', async (_, hostname, open) => {
     const range = await findRange(1);
@@ -30,7 +30,7 @@ describe('free ports of a machine', () => {
     expect(await findFreePorts(range, NONE, 1)).toEqual([range.min]);
   });
 
-  test('are none that was given away, each another, and all that there are if so many are wanted', async () => {
+  test('are distinct, not yet given, and as many as there are if more are requested', async () => {
     const { min, max } = await findRange(6);
     const taken = new Set([min + 1, max]);
     const range = { min, max };
@@ -65,17 +65,17 @@ describe('a service with few ports', () => {
   }, 90_000);
 
   const create = async (): Promise<string> => (await servers.create(body)).body.server.id;
-  /** The port that a server was given; undefined when it ended for want of one. */
+  /** Returns the port of a server; undefined if it ended for lack of one. */
   async function portOf(server_id: string): Promise<number | undefined> {
     const { network, started_at } = await servers.settled(server_id);
     return started_at === undefined ? undefined : network.ports.game.public_port;
   }
   let given: { server_id: string; port: number | undefined }[];
 
-  test('gives each to one server, none that another program has, and says so when there are no more', async () => {
+  test('gives each port to one server and none of other programs, and says so when there are no more', async () => {
     const created = await Promise.all(Array.from({ length: PORTS + 2 }, create));
     given = await Promise.all(created.map(async (server_id) => ({ server_id, port: await portOf(server_id) })));
-    const { min, max } = muster.config.server_ports;
+    const { min, max } = muster.config.servers.server_ports;
     const free = Array.from({ length: max - min + 1 }, (_, index) => min + index).filter(
       (port) => port !== foreign.port,
     );
@@ -88,25 +88,25 @@ describe('a service with few ports', () => {
     }
   });
 
-  test('lets a port rest for a minute after its server has gone', async () => {
+  test('keeps a port for a minute after its server has ended', async () => {
     const running = given.find(({ port }) => port !== undefined);
     await servers.destroy(running?.server_id ?? '', '?override_kill_timeout=0');
     await endOf(muster, running?.server_id ?? '');
     expect(await portOf(await create())).toBeUndefined();
-    // The clock goes on by itself meanwhile: half a minute is left for that.
+    // The clock also runs on its own, so half a minute is left for that.
     muster.clock.advance(30_000);
     expect(await portOf(await create())).toBeUndefined();
     muster.clock.advance(30_000);
     expect(await portOf(await create())).toBe(running?.port);
   });
 
-  test('starts a server without ports even then', async () => {
+  test('starts a server without ports even if none is free', async () => {
     const server_id = await servers.run('exec sleep 600');
     expect((await servers.started(server_id)).network.ports).toEqual({});
   });
 });
 
-/** As many ports in a row that nobody has, below those that services give out unless they are told otherwise. */
+/** Finds a range of free ports below those that services use by default. */
 async function findRange(count: number): Promise<{ min: number; max: number }> {
   for (;;) {
     const min = 20_000 + Math.floor(Math.random() * 5_900);

@@ -9,7 +9,10 @@ import { waitFor } from '../../support/wait.ts';
 
 const TIMEOUT_MS = 90_000;
 
-/** A game with a build that runs until it is ended, and the ids of servers in the order in which they started. */
+/**
+ * Makes a game with a build that runs until it is ended, and returns the ids of its servers in the order of their
+ * start.
+ */
 async function makeTenant(muster: TestService) {
   const game = await makeGame(muster.api, muster.administrator_token);
   const servers = serversOf(muster, game);
@@ -56,14 +59,14 @@ describe('quota: of four servers that a machine runs', () => {
       const waiting = ids.find((id) => !startedBy(muster, ids).includes(id)) ?? '';
       const [line] = await greedy.lines(waiting, 1, 'std_err');
       expect(line).toStartWith(
-        "[muster] it waits: each machine of this region runs as many servers of your group's games",
+        "[muster] this server waits: each machine of this region runs the maximum of servers for your group's games",
       );
     },
     TIMEOUT_MS,
   );
 
   test(
-    'another group gets the fourth, though it came last',
+    'another group gets the fourth, although it came last',
     async () => {
       const modest = await makeTenant(muster);
       const server_id = await modest.create();
@@ -76,24 +79,22 @@ describe('quota: of four servers that a machine runs', () => {
   );
 
   test(
-    'a find that waited in vain for a place of the machine is told so',
+    'a find that waits in vain for room on the machine gets an error of its own',
     async () => {
       const game = await makePuppetGame(muster, { game_modes: { default: {}, other: {}, third: {}, fourth: {} } });
       const occupant = await makeTenant(muster);
-      // The last place of the machine.
+      // The last room on the machine.
       await occupant.started(await occupant.create());
       const { status, body } = await find(muster, game);
       expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
-      expect(body.message).toContain(
-        'every machine of this region runs as many servers as it may (MUSTER_SERVERS_MAX)',
-      );
+      expect(body.message).toContain('each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX)');
     },
     TIMEOUT_MS,
   );
 });
 
 test(
-  'quota: a find of a group at its quota is told so',
+  'quota: a find of a group at its quota gets an error of its own',
   async () => {
     await using muster = await openTestService({
       MUSTER_SERVERS_PER_GROUP_MAX: '1',
@@ -104,16 +105,14 @@ test(
     expect((await find(muster, game)).status).toBe(200);
     const { status, body } = await find(muster, game, { game_modes: ['other'] });
     expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);
-    expect(body.message).toContain(
-      "runs as many servers of your group's games as it may (MUSTER_SERVERS_PER_GROUP_MAX)",
-    );
+    expect(body.message).toContain("runs the maximum of servers for your group's games (MUSTER_SERVERS_PER_GROUP_MAX)");
   },
   TIMEOUT_MS,
 );
 
 describe('fair turns:', () => {
   test(
-    'the place that becomes free goes to the namespace with the fewest servers, not to the one that asked first',
+    'free room goes to the namespace with the fewest servers, not to the first one that asked',
     async () => {
       await using muster = await openTestService({ MUSTER_SERVERS_MAX: '2', MUSTER_SERVERS_PER_GROUP_MAX: '2' });
       const early = await makeTenant(muster);
@@ -130,14 +129,14 @@ describe('fair turns:', () => {
   );
 
   test(
-    'two machines on one database each keep to the quota, and start each server once',
+    'two machines on one database each keep the quota, and start each server once',
     async () => {
       const settings = { MUSTER_SERVERS_PER_GROUP_MAX: '2' };
       await using one = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '23000-23499' });
       await using other = await openTestService({ ...settings, MUSTER_SERVER_PORTS: '23500-23999' }, { beside: one });
       const greedy = await makeTenant(one);
       const modest = await makeTenant(one);
-      // A machine keeps what was uploaded to it to itself.
+      // Each machine keeps its own uploads.
       const objectsOf = ({ config }: TestService) => join(config.data_directory, 'objects');
       await cp(objectsOf(one), objectsOf(other), { recursive: true });
       const ids = await createMany(greedy, 12);

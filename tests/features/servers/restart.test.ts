@@ -7,12 +7,12 @@ import { identifyProcess } from '../../../src/platform/processes.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService, type RestartableService } from '../../support/restart.ts';
-import { orderOf, RUNTIMES } from '../../support/runtimes.ts';
+import { orderOf, PROCESS_RUNTIMES } from '../../support/runtimes.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const LOST = 'the process was lost: the machine restarted, or another program ended it';
-/** Counts until it is asked to end. */
+/** Counts until SIGTERM. */
 const COUNTING = `trap 'echo asked; exit 5' TERM; n=0; while :; do n=$((n+1)); echo $n; sleep 0.01; done`;
 
 let muster: RestartableService;
@@ -28,8 +28,8 @@ afterAll(async () => {
   await muster[Symbol.asyncDispose]();
 }, 90_000);
 
-/** Closes the service, lets something happen, and opens it again. */
-async function away(happens: () => Promise<unknown> | unknown = () => {}): Promise<void> {
+/** Closes the service, does something, and opens it again. */
+async function reopen(happens: () => Promise<unknown> | unknown = () => {}): Promise<void> {
   await muster.close();
   await happens();
   await muster.open();
@@ -39,20 +39,20 @@ const adoptions = (server_id: string) =>
   muster.events.filter((event) => event.event === 'server_adopted' && event.server_id === server_id);
 
 describe('a service that was away', () => {
-  test('finds its servers as they are: the same processes, no line lost or doubled, and ends them when it is told to', async () => {
+  test('finds its servers running, loses and repeats no line, and ends them on request', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(COUNTING);
     await servers.lines(server_id, 10);
     const before = await servers.get(server_id);
     const processes = findProcessesOf(server_id);
     let written = '';
-    await away(async () => {
+    await reopen(async () => {
       const file = join(muster.config.data_directory, 'servers', server_id, 'std_out');
       const length = (await Bun.file(file).text()).length;
       written = await waitFor(async () => {
         const text = await Bun.file(file).text();
         return text.length > length + 20 && text;
-      }, 'words while nobody listens');
+      }, 'output while the service is away');
     });
     expect(await servers.get(server_id)).toEqual(before);
     expect(findProcessesOf(server_id).filter((pid) => processes.includes(pid)).length).toBeGreaterThanOrEqual(2);
@@ -71,14 +71,14 @@ describe('a service that was away', () => {
     ['kill -SEGV $$', { exit_code: null, exit_signal: 'SIGSEGV', failure: null }],
   ] as const;
   test.each(ENDS)(
-    'learns how servers ended meanwhile: by "%s"',
+    'learns that a server ended meanwhile by "%s"',
     async (last, end) => {
       const servers = serversOf(muster, game);
       const server_id = await servers.run(`echo up; until [ -e $HOME/end ]; do sleep 0.01; done; echo bye; ${last}`);
       await servers.lines(server_id, 1);
-      await away(async () => {
+      await reopen(async () => {
         await Bun.write(join(muster.config.data_directory, 'servers', server_id, 'work/end'), '');
-        await waitFor(() => findProcessesOf(server_id).length === 0, 'it to end');
+        await waitFor(() => findProcessesOf(server_id).length === 0, 'the server to end');
       });
       expect(await endOf(muster, server_id)).toMatchObject(end);
       expect(await servers.linesOf(server_id)).toEqual(['up', 'bye']);
@@ -88,37 +88,37 @@ describe('a service that was away', () => {
     20_000,
   );
 
-  test('adopts a server that it started and could not note', async () => {
+  test('adopts a server whose start it could not record', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(COUNTING);
     await servers.started(server_id);
     const [shell = 0] = findProcessesOf(server_id);
-    await away(() => database.queries.execute(sql`update servers set process = null where server_id = ${server_id}`));
-    await waitFor(() => adoptions(server_id).length > 0, 'it to be adopted');
-    expect(adoptions(server_id)).toEqual([{ event: 'server_adopted', server_id, process_id: shell }]);
+    await reopen(() => database.queries.execute(sql`update servers set process = null where server_id = ${server_id}`));
+    await waitFor(() => adoptions(server_id).length > 0, 'the server to be adopted');
+    expect(adoptions(server_id)).toMatchObject([{ event: 'server_adopted', server_id, identity: { pid: shell } }]);
     expect(findProcessesOf(server_id)).toContain(shell);
     await servers.destroy(server_id);
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: 5 });
   }, 90_000);
 
-  test('asks once more what it had asked to end, and kills it when its time is over', async () => {
+  test('sends SIGTERM again to a server that was ending, and kills it after its timeout', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run(`trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`);
     await servers.lines(server_id, 1);
     await servers.destroy(server_id);
     await servers.lines(server_id, 2);
-    await away();
+    await reopen();
     expect(await servers.lines(server_id, 3)).toEqual(['up', 'asked', 'asked']);
     muster.clock.advance(30_000);
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL', failure: null });
   }, 90_000);
 
-  test('gives up a server of before a restart of the machine, and leaves the new owner of its number alone', async () => {
+  test('gives up a server from before a reboot, and leaves the process with the same pid alone', async () => {
     const servers = serversOf(muster, game);
     const server_id = await servers.run('echo up; exec sleep 600');
     await servers.lines(server_id, 1);
     await using stranger = Bun.spawn(['sleep', '600'], { detached: true });
-    await away(async () => {
+    await reopen(async () => {
       for (const pid of findProcessesOf(server_id)) process.kill(pid, 'SIGKILL');
       const other = JSON.stringify({ pid: stranger.pid, boot_id: crypto.randomUUID() });
       await database.queries.execute(sql`
@@ -131,12 +131,12 @@ describe('a service that was away', () => {
     expect(identifyProcess(stranger.pid)).toBeDefined();
   }, 90_000);
 
-  test('keeps the ports of running servers: no other server gets them', async () => {
+  test('keeps the ports of running servers, so no other server gets them', async () => {
     const servers = serversOf(muster, game);
     const network = { ports: { game: { protocol: 'udp' } } };
     const first = await servers.run('exec sleep 600', { network });
     const { network: given } = await servers.started(first);
-    await away();
+    await reopen();
     const held = await database.queries.execute(sql`
       select port from server_ports where server_id = ${first} and release_ts is null`);
     expect([...held]).toEqual([{ port: given.ports.game.public_port }]);
@@ -144,17 +144,17 @@ describe('a service that was away', () => {
     await endOf(muster, first);
   }, 90_000);
 
-  test('removes processes and files of servers that the database does not know', async () => {
-    const [{ open }] = RUNTIMES;
+  test('removes processes and files of servers that are not in the database', async () => {
+    const [{ open }] = PROCESS_RUNTIMES;
     const order = await orderOf(muster.config.data_directory, '(setsid sleep 600 &); exec sleep 600');
     const { server_id } = order;
-    await away(async () => {
+    await reopen(async () => {
       await (await open(muster.config.data_directory)).start(order);
-      await waitFor(() => findProcessesOf(server_id).length === 3, 'its processes to be there');
+      await waitFor(() => findProcessesOf(server_id).length === 3, 'the processes to start');
     });
     await waitFor(
       () => muster.events.some((event) => event.event === 'server_leftover_removed' && event.server_id === server_id),
-      'it to be removed',
+      'the processes to be removed',
     );
     expect(findProcessesOf(server_id)).toEqual([]);
     expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);

@@ -5,28 +5,34 @@ import type { Observation } from '../../../src/features/servers/runtimes/runtime
 
 const START = new Date('2026-03-01T12:00:00Z').getTime();
 const KILL_TIMEOUT_MS = 1_000;
-/** More than any way to the end takes. */
+/** Longer than the wait for an unreachable server. */
+const WAIT_MS = 61_000;
+/** More than any path to the end takes. */
 const STEPS_MAX = 12;
-const PROCESS = { pid: 4_711, start_ticks: 1, boot_id: 'boot' };
-const RUNNING: Observation = { is: 'running', process: PROCESS };
+const IDENTITY = { name: 'game-7' };
+const PENDING: Observation = { is: 'pending', identity: IDENTITY, reason: 'its image is fetched' };
+const RUNNING: Observation = { is: 'running', identity: IDENTITY, host: 'play.example.com' };
 const EXITED: Observation = { is: 'ended', exit_code: 0, exit_signal: null };
 const KILLED: Observation = { is: 'ended', exit_code: null, exit_signal: null };
 
-/** A machine with one server: what is kept of it, what is seen of it. */
+/** A machine with one server: its row, and its observed state. */
 interface World {
   server: Parameters<typeof nextStep>[0];
   observed: Observation;
   was_asked: boolean;
+  reported: string | undefined;
   now: Date;
   is_over: boolean;
   starts: number;
 }
 
-/** How the server and the world behave where it is not for us to say. */
+/** How the server and the world behave. */
 const character = fc.record({
   ends_when_asked: fc.boolean(),
   can_be_started: fc.boolean(),
-  /** We are killed after a step was done and before it was noted. */
+  /** A start takes the runtime a while. */
+  is_slow: fc.boolean(),
+  /** The service is killed after a step was done and before it was recorded. */
   notes: fc.boolean(),
 });
 type Character = typeof character extends fc.Arbitrary<infer Value> ? Value : never;
@@ -34,7 +40,9 @@ type Character = typeof character extends fc.Arbitrary<infer Value> ? Value : ne
 const observation: fc.Arbitrary<Observation> = fc.oneof(
   fc.constant<Observation>({ is: 'absent' }),
   fc.constant(RUNNING),
+  fc.constant(PENDING),
   fc.constant(KILLED),
+  fc.nat(2 * KILL_TIMEOUT_MS).map((ago_ms): Observation => ({ is: 'unreachable', since: new Date(START - ago_ms) })),
   fc.record({ is: fc.constant('ended'), exit_code: fc.nat(255), exit_signal: fc.constant(null) }),
   fc.record({ is: fc.constant('ended'), exit_code: fc.constant(null), exit_signal: fc.constant('SIGSEGV') }),
 );
@@ -45,37 +53,59 @@ const ending = fc.integer({ min: -2 * KILL_TIMEOUT_MS, max: 0 }).map((ago_ms) =>
   failure: null,
 }));
 const failed = fc.constant({ destroyed_at: new Date(START), kill_at: null, failure: 'the archive is broken' });
+/** The row of a server before its start, while it is pending, and while it runs. */
+const RECORDED = [
+  { identity: null, started_at: null },
+  { identity: IDENTITY, started_at: null },
+  { identity: IDENTITY, started_at: new Date(START - 1) },
+];
 const wanted = fc.constant({ destroyed_at: null, kill_at: null, failure: null });
 
-function worldOf(wish: fc.Arbitrary<Omit<World['server'], 'process'>>): fc.Arbitrary<World> {
+function worldOf(wish: fc.Arbitrary<Omit<World['server'], 'identity' | 'started_at'>>): fc.Arbitrary<World> {
   return fc
-    .record({ wish, process: fc.constantFrom(null, PROCESS), observed: observation, was_asked: fc.boolean() })
-    .map(({ wish: decided, process, ...seen }) => ({
+    .record({ wish, recorded: fc.constantFrom(...RECORDED), observed: observation, was_asked: fc.boolean() })
+    .map(({ wish: decided, recorded, ...seen }) => ({
       ...seen,
-      server: { ...decided, process },
+      reported: undefined,
+      server: { ...decided, ...recorded },
       now: new Date(START),
       is_over: false,
       starts: 0,
     }));
 }
 
-const decide = ({ server, observed, now, was_asked }: World): Step => nextStep(server, observed, { now, was_asked });
+const decide = ({ server, observed, ...memory }: World): Step => nextStep(server, observed, memory);
 
-/** What a step makes of the world, as reconcile and any runtime do it. */
-function perform(world: World, step: Step, { ends_when_asked, can_be_started, notes }: Character): World {
+/** Applies a step to the world, as reconcile and any runtime do. */
+function perform(world: World, step: Step, { ends_when_asked, can_be_started, is_slow, notes }: Character): World {
   const { server, observed, now } = world;
+  const running = { identity: IDENTITY, started_at: now };
   switch (step.do) {
-    case 'wait':
-      return { ...world, now: new Date(now.getTime() + KILL_TIMEOUT_MS) };
+    case 'wait': {
+      const later = { ...world, now: new Date(now.getTime() + WAIT_MS) };
+      return observed.is === 'pending' ? { ...later, observed: RUNNING } : later;
+    }
+    case 'report':
+      return { ...world, reported: step.reason };
     case 'start': {
       if (!can_be_started)
         return { ...world, server: { ...server, destroyed_at: now, failure: 'it cannot be started' } };
-      // A runtime does not start what runs.
-      const starts = observed.is === 'running' ? world.starts : world.starts + 1;
-      return { ...world, starts, observed: RUNNING, server: notes ? { ...server, process: PROCESS } : server };
+      // A runtime does not start a server twice.
+      const is_new = observed.is !== 'running' && observed.is !== 'pending';
+      const starts = is_new ? world.starts + 1 : world.starts;
+      const recorded = is_slow ? { identity: IDENTITY } : running;
+      return {
+        ...world,
+        starts,
+        observed: is_slow ? PENDING : RUNNING,
+        server: notes ? { ...server, ...recorded } : server,
+      };
     }
     case 'adopt':
-      return { ...world, server: { ...server, process: step.process } };
+      return {
+        ...world,
+        server: { ...server, ...(step.started.is === 'running' ? running : { identity: IDENTITY }) },
+      };
     case 'stop':
       return { ...world, was_asked: true, observed: ends_when_asked ? EXITED : observed };
     case 'kill':
@@ -85,8 +115,8 @@ function perform(world: World, step: Step, { ends_when_asked, can_be_started, no
   }
 }
 
-describe('wherever a server stands', () => {
-  test('it comes to its end when it is to end, or has failed, and is never started on the way', () => {
+describe('servers: from any state, the steps', () => {
+  test('end a server that was destroyed or has failed, without starting it on the way', () => {
     fc.assert(
       fc.property(worldOf(fc.oneof(ending, failed)), character, (begin, nature) => {
         let world = begin;
@@ -99,7 +129,7 @@ describe('wherever a server stands', () => {
     );
   });
 
-  test('it is started once at most when it is wanted, and left alone as long as it runs', () => {
+  test('start a wanted server at most once, and leave it alone while it runs', () => {
     fc.assert(
       fc.property(worldOf(wanted), character, (begin, nature) => {
         let world = begin;
@@ -112,7 +142,7 @@ describe('wherever a server stands', () => {
     );
   });
 
-  test('a step that is taken twice, or again after a restart, makes no difference', () => {
+  test('may be taken twice, or again after a restart, without another effect', () => {
     fc.assert(
       fc.property(worldOf(fc.oneof(ending, failed, wanted)), character, (world, nature) => {
         const step = decide(world);
@@ -121,7 +151,7 @@ describe('wherever a server stands', () => {
         const twice = perform(once, step, nature);
         expect({ ...twice, starts: once.starts }).toEqual(once);
         if (once.is_over) return;
-        // Whoever starts anew has asked nobody yet: asking again is all that is done more.
+        // A restarted service has sent no SIGTERM yet, so it may send one more.
         const anew = decide({ ...once, was_asked: false });
         expect([decide(once), { do: 'stop' }]).toContainEqual(anew);
       }),

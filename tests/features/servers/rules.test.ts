@@ -4,11 +4,13 @@ import { nextStep } from '../../../src/features/servers/rules.ts';
 const NOW = new Date('2026-03-01T12:00:00Z');
 const EARLIER = new Date(NOW.getTime() - 1);
 const LATER = new Date(NOW.getTime() + 1);
-const PROCESS = { pid: 4_711, start_ticks: 1, boot_id: 'boot' };
+const IDENTITY = { name: 'game-7' };
 const LOST = 'the process was lost: the machine restarted, or another program ended it';
 
-const WANTED = { process: null, destroyed_at: null, kill_at: null, failure: null };
-const NOTED = { ...WANTED, process: PROCESS };
+const WANTED = { identity: null, started_at: null, destroyed_at: null, kill_at: null, failure: null };
+const NOTED = { ...WANTED, identity: IDENTITY, started_at: EARLIER };
+/** Recorded, and not yet observed. */
+const ACCEPTED = { ...WANTED, identity: IDENTITY };
 /** Their time to end by themselves is not over. */
 const ASKED = { destroyed_at: EARLIER, kill_at: LATER };
 const OVERDUE = { destroyed_at: EARLIER, kill_at: NOW };
@@ -16,7 +18,9 @@ const REASON = { failure: 'the archive is broken' };
 const FAILED = { destroyed_at: EARLIER, ...REASON };
 
 const ABSENT = { is: 'absent' } as const;
-const RUNNING = { is: 'running', process: PROCESS } as const;
+const RUNNING = { is: 'running', identity: IDENTITY, host: 'play.example.com' } as const;
+const PENDING = { is: 'pending', identity: IDENTITY, reason: 'its image is fetched' } as const;
+const unreachable = (for_ms: number) => ({ is: 'unreachable', since: new Date(NOW.getTime() - for_ms) }) as const;
 const UNSEEN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 const exited = (exit_code: number) => ({ is: 'ended', exit_code, exit_signal: null }) as const;
 const signalled = (exit_signal: string) => ({ is: 'ended', exit_code: null, exit_signal }) as const;
@@ -26,41 +30,84 @@ const finish = (end: { exit_code?: number; exit_signal?: string; failure?: strin
 
 describe('servers: the next step', () => {
   const CASES = [
-    ['one that is wanted and not there is started', WANTED, ABSENT, { do: 'start' }],
-    ['one that was destroyed before it began ends', { ...WANTED, ...ASKED }, ABSENT, finish()],
-    ['one that could not be started ends with the reason', { ...WANTED, ...FAILED }, ABSENT, finish(REASON)],
-    ['one of which there is no trace any more was lost', NOTED, ABSENT, finish({ failure: LOST })],
-    ['one that was lost while it was asked says so', { ...NOTED, ...ASKED }, ABSENT, finish({ failure: LOST })],
+    ['starts a wanted server that does not run', WANTED, ABSENT, { do: 'start' }],
+    ['ends one that was destroyed before its start', { ...WANTED, ...ASKED }, ABSENT, finish()],
+    ['ends one that could not be started, with the reason', { ...WANTED, ...FAILED }, ABSENT, finish(REASON)],
+    ['ends one without a trace as lost', NOTED, ABSENT, finish({ failure: LOST })],
+    ['ends one that was lost while it was ending as lost', { ...NOTED, ...ASKED }, ABSENT, finish({ failure: LOST })],
 
-    ['one that runs unnoted is adopted', WANTED, RUNNING, { do: 'adopt', process: PROCESS }],
-    ['so is one that is to end', { ...WANTED, ...OVERDUE }, RUNNING, { do: 'adopt', process: PROCESS }],
-    ['one that runs as wanted is left alone', NOTED, RUNNING, { do: 'wait' }],
-    ['one that is to end is asked', { ...NOTED, ...ASKED }, RUNNING, { do: 'stop' }],
-    ['one whose time is over is killed', { ...NOTED, ...OVERDUE }, RUNNING, { do: 'kill' }],
-    ['one that failed has no time to wait for', { ...NOTED, ...FAILED }, RUNNING, { do: 'kill' }],
+    ['ends one that was accepted and disappeared as lost', ACCEPTED, ABSENT, finish({ failure: LOST })],
+    ['ends one that was destroyed before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, ABSENT, finish()],
 
-    ['one that came to its end keeps its exit code', NOTED, exited(0), finish({ exit_code: 0 })],
-    ['one that crashed keeps its exit code', NOTED, exited(1), finish({ exit_code: 1 })],
-    ['one that a signal ended keeps the signal', NOTED, signalled('SIGSEGV'), finish({ exit_signal: 'SIGSEGV' })],
-    ['one that ended unnoted is not started again', WANTED, exited(3), finish({ exit_code: 3 })],
-    ['nor is one that a signal ended unnoted', WANTED, signalled('SIGBUS'), finish({ exit_signal: 'SIGBUS' })],
-    ['one that perhaps never ran is started', WANTED, UNSEEN_END, { do: 'start' }],
-    ['unless it is to end', { ...WANTED, ...ASKED }, UNSEEN_END, finish({ failure: LOST })],
-    ['one whose end nobody saw was lost', NOTED, UNSEEN_END, finish({ failure: LOST })],
-    ['even while it was asked', { ...NOTED, ...ASKED }, UNSEEN_END, finish({ failure: LOST })],
-    ['but was killed when its time is over', { ...NOTED, ...OVERDUE }, UNSEEN_END, finish({ exit_signal: 'SIGKILL' })],
-    ['what it ended with counts more than that', { ...NOTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
-    ['a first reason is kept', { ...NOTED, ...FAILED }, UNSEEN_END, finish(REASON)],
-    ['also beside an exit code', { ...NOTED, ...FAILED }, exited(1), finish({ ...REASON, exit_code: 1 })],
+    ['adopts a pending one that was not recorded', WANTED, PENDING, { do: 'adopt', started: PENDING }],
+    ['reports why one is pending', ACCEPTED, PENDING, { do: 'report', reason: PENDING.reason }],
+    ['kills a pending one that is to end', { ...ACCEPTED, ...ASKED }, PENDING, { do: 'kill' }],
+    ['kills one that is to end and was not recorded', { ...WANTED, ...ASKED }, PENDING, { do: 'kill' }],
+    ['adopts one that was pending and runs', ACCEPTED, RUNNING, { do: 'adopt', started: RUNNING }],
+
+    ['waits for an unreachable one', NOTED, unreachable(59_999), { do: 'wait' }],
+    ['waits for an unreachable one up to a minute', NOTED, unreachable(60_000), { do: 'kill' }],
+    ['waits for an unreachable one while it is to end', { ...NOTED, ...ASKED }, unreachable(0), { do: 'wait' }],
+    ['waits for an unreachable one until its time is over', { ...NOTED, ...OVERDUE }, unreachable(0), { do: 'kill' }],
+    ['does not wait for an unreachable one that failed', { ...NOTED, ...FAILED }, unreachable(0), { do: 'kill' }],
+
+    ['adopts a running one whose start was not recorded', WANTED, RUNNING, { do: 'adopt', started: RUNNING }],
+    ['adopts one that is to end, too', { ...WANTED, ...OVERDUE }, RUNNING, { do: 'adopt', started: RUNNING }],
+    ['is nothing for one that runs as wanted', NOTED, RUNNING, { do: 'wait' }],
+    ['sends SIGTERM to one that is to end', { ...NOTED, ...ASKED }, RUNNING, { do: 'stop' }],
+    ['kills one whose time is over', { ...NOTED, ...OVERDUE }, RUNNING, { do: 'kill' }],
+    ['kills one that has failed without waiting', { ...NOTED, ...FAILED }, RUNNING, { do: 'kill' }],
+
+    ['ends one that has exited, with its exit code', NOTED, exited(0), finish({ exit_code: 0 })],
+    ['ends one that has crashed, with its exit code', NOTED, exited(1), finish({ exit_code: 1 })],
+    ['ends one that a signal ended, with the signal', NOTED, signalled('SIGSEGV'), finish({ exit_signal: 'SIGSEGV' })],
+    ['does not start one that ended before its start was recorded', WANTED, exited(3), finish({ exit_code: 3 })],
+    [
+      'does not start one that a signal ended before its start was recorded',
+      WANTED,
+      signalled('SIGBUS'),
+      finish({ exit_signal: 'SIGBUS' }),
+    ],
+    ['starts one that may never have run', WANTED, UNSEEN_END, { do: 'start' }],
+    ['ends one that may never have run and is to end', { ...WANTED, ...ASKED }, UNSEEN_END, finish({ failure: LOST })],
+    ['ends one without a known end as lost', NOTED, UNSEEN_END, finish({ failure: LOST })],
+    [
+      'ends one without a known end as lost, also while it was ending',
+      { ...NOTED, ...ASKED },
+      UNSEEN_END,
+      finish({ failure: LOST }),
+    ],
+    [
+      'ends one without a known end as killed if its time is over',
+      { ...NOTED, ...OVERDUE },
+      UNSEEN_END,
+      finish({ exit_signal: 'SIGKILL' }),
+    ],
+    ['prefers a known end to that', { ...NOTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
+    ['keeps the first reason', { ...NOTED, ...FAILED }, UNSEEN_END, finish(REASON)],
+    [
+      'keeps the first reason beside an exit code',
+      { ...NOTED, ...FAILED },
+      exited(1),
+      finish({ ...REASON, exit_code: 1 }),
+    ],
   ] as const;
 
   test.each(CASES)('%s', (_, server, observed, step) => {
-    expect(nextStep(server, observed, { now: NOW, was_asked: false })).toEqual(step);
+    expect(nextStep(server, observed, { now: NOW, was_asked: false, reported: undefined })).toEqual(step);
   });
 
-  test('one that has been asked is not asked again', () => {
+  test('servers: the next step: SIGTERM is sent once', () => {
     const asked = { ...NOTED, ...ASKED };
-    expect(nextStep(asked, RUNNING, { now: NOW, was_asked: true })).toEqual({ do: 'wait' });
-    expect(nextStep(asked, RUNNING, { now: LATER, was_asked: true })).toEqual({ do: 'kill' });
+    const memory = { was_asked: true, reported: undefined };
+    expect(nextStep(asked, RUNNING, { now: NOW, ...memory })).toEqual({ do: 'wait' });
+    expect(nextStep(asked, RUNNING, { now: LATER, ...memory })).toEqual({ do: 'kill' });
+  });
+
+  test('servers: the next step: a reason is reported once, and the next one too', () => {
+    const memory = { now: NOW, was_asked: false, reported: PENDING.reason };
+    expect(nextStep(ACCEPTED, PENDING, memory)).toEqual({ do: 'wait' });
+    const next = { ...PENDING, reason: 'its image is unpacked' };
+    expect(nextStep(ACCEPTED, next, memory)).toEqual({ do: 'report', reason: next.reason });
   });
 });

@@ -5,7 +5,7 @@ import { insertServer, selectOfNode } from '../../../src/features/servers/store.
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { openTestRuntime, RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -19,11 +19,11 @@ beforeAll(async () => {
   database = opened.use(openDatabase(muster.database_address, 2));
   game = await makeGame(muster.api, muster.administrator_token);
   build_id = await uploadScript(muster.api, game, '');
-  machine = opened.use(await openTestRuntime(RUNTIMES[0]));
+  machine = opened.use(await openTestRuntime(PROCESS_RUNTIMES[0]));
 });
 afterAll(() => opened.disposeAsync());
 
-/** A machine whose builds cannot be read, and a server that waits to be started on it. */
+/** A machine whose builds cannot be read, with a server that waits for its start there. */
 async function openMachine(failure: Error) {
   const node_id = crypto.randomUUID();
   const now = muster.clock.now();
@@ -36,9 +36,8 @@ async function openMachine(failure: Error) {
         kill_timeout_ms: 0,
         created_at: now,
         started_at: null,
-        user_id: null,
         wait_reason: null,
-        process: null,
+        identity: null,
         destroyed_at: null,
       },
       ...{ kill_at: null, ended_at: null, exit_code: null, exit_signal: null, failure: null },
@@ -61,14 +60,14 @@ async function openMachine(failure: Error) {
 }
 
 describe('starting: a server whose build cannot be read', () => {
-  test('waits for the next try when that may be better then', async () => {
+  test('is tried again if that may help', async () => {
     const busy = new ServiceError('DATABASE_BUSY', {});
     const { start, read } = await openMachine(busy);
     await expect(start()).rejects.toBe(busy);
     expect(await read()).toMatchObject({ failure: null, destroyed_at: null, started_at: null });
   });
 
-  test('has failed, and says why, when it never will be', async () => {
+  test('fails with the reason if it never can be', async () => {
     const { start, read } = await openMachine(new ServiceError('BUILDS_BUILD_NOT_FOUND', {}));
     await start();
     expect((await read())?.failure).toBeString();

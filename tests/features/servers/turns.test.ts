@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { shareRoom, type WaitingNamespace } from '../../../src/features/servers/turns.ts';
+import { shareRoom, shareStarts, type WaitingNamespace } from '../../../src/features/servers/turns.ts';
 
 const machine = { servers_max: 10, servers_per_group_max: 100, taken_at_once_max: 32 };
-/** So many servers of a namespace that is its group's only one. */
+/** A namespace with this many waiting servers, the only one of its group. */
 const run = (namespace_id: string, count: number) =>
   Array.from({ length: count }, () => ({ namespace_id, group_id: `group of ${namespace_id}` }));
 const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespace => ({
@@ -15,19 +15,25 @@ const wait = (namespace_id: string, waiting: number, since = 0): WaitingNamespac
 
 describe('turns: room goes', () => {
   const CASES = [
-    ['to nobody when nobody waits', [], run('a', 3), {}, {}],
-    ['to all who wait when there is enough', [wait('a', 3), wait('b', 2)], [], { a: 3, b: 2 }, {}],
-    ['in equal parts, whoever came first', [wait('a', 30), wait('b', 30, 5)], [], { a: 5, b: 5 }, {}],
-    ['to those who have the least', [wait('a', 30), wait('b', 30, 5)], run('a', 6), { b: 4 }, { a: 'machine_full' }],
+    ['to no namespace if none waits', [], run('a', 3), {}, {}],
+    ['to all that wait if there is enough', [wait('a', 3), wait('b', 2)], [], { a: 3, b: 2 }, {}],
+    ['in equal parts, whatever the order of arrival', [wait('a', 30), wait('b', 30, 5)], [], { a: 5, b: 5 }, {}],
     [
-      'to a newcomer before the one who has much',
+      'to those with the fewest servers',
+      [wait('a', 30), wait('b', 30, 5)],
+      run('a', 6),
+      { b: 4 },
+      { a: 'machine_full' },
+    ],
+    [
+      'to a new namespace before one with many servers',
       [wait('a', 30), wait('b', 1, 5)],
       run('a', 9),
       { b: 1 },
       { a: 'machine_full' },
     ],
     [
-      'to nobody when there is none',
+      'to no namespace if there is none',
       [wait('a', 1), wait('b', 1)],
       run('a', 10),
       {},
@@ -40,7 +46,7 @@ describe('turns: room goes', () => {
     expect(Object.fromEntries(turns.held)).toEqual({ ...held });
   });
 
-  test('to a group up to its quota, whichever of its namespaces the servers are of', () => {
+  test('to a group up to its quota, whichever of its namespaces has the servers', () => {
     const waiting = ['a', 'b'].map((namespace_id) => ({ ...wait(namespace_id, 30), group_id: 'one' }));
     const running = [{ namespace_id: 'a', group_id: 'one' }];
     const turns = shareRoom([...waiting, wait('c', 1, 9)], { ...machine, servers_per_group_max: 4, running });
@@ -49,7 +55,7 @@ describe('turns: room goes', () => {
     expect(Object.fromEntries(shareRoom(waiting, full).held)).toEqual({ a: 'group_quota', b: 'group_quota' });
   });
 
-  test('never beyond the room, the quota and what waits, and none stays empty that could be used', () => {
+  test('never beyond the room, the quota and the waiting servers; and usable room is used', () => {
     const namespace = fc.constantFrom('a', 'b', 'c', 'd', 'e');
     const numbers = fc.record({
       servers_max: fc.nat(12),
@@ -84,5 +90,28 @@ describe('turns: room goes', () => {
         }
       }),
     );
+  });
+});
+
+describe('shareStarts: of eight places for starts', () => {
+  const of = (namespace_id: string, count: number) => Array.from({ length: count }, () => ({ namespace_id }));
+  const namesOf = (chosen: { namespace_id: string }[]) => chosen.map(({ namespace_id }) => namespace_id).join('');
+  const share = (waiting: { namespace_id: string }[], under_way = of('', 0)) =>
+    namesOf(shareStarts(waiting, { under_way, starts_max: 8 }));
+
+  test('a namespace alone gets half', () => {
+    expect(share(of('a', 9))).toBe('aaaa');
+    expect(share(of('a', 9), of('a', 4))).toBe('');
+  });
+
+  test('several get them in turns, and leave some', () => {
+    expect(share([...of('a', 9), ...of('b', 9)])).toBe('ababab');
+    expect(share([...of('a', 9), ...of('b', 1), ...of('c', 1)])).toBe('abcaa');
+  });
+
+  test('a namespace without a start gets one beside the slow starts of others', () => {
+    expect(share([...of('a', 9), ...of('b', 2)], of('a', 4))).toBe('bb');
+    expect(share(of('c', 1), [...of('a', 4), ...of('b', 2)])).toBe('c');
+    expect(share(of('d', 1), [...of('a', 4), ...of('b', 2), ...of('c', 1)])).toBe('d');
   });
 });

@@ -7,14 +7,14 @@ import { openTestService, type TestService } from '../../support/service.ts';
 import { showSite, uploadSite } from '../../support/site.ts';
 
 const LONG = 'x'.repeat(4_096);
-/** Names that lead somewhere, mean something to a system, or cannot be sent in an address. Nobody may have such a file. */
+/** Names that lead elsewhere, mean something to a system, or fit into no URL. No file may have them. */
 const REFUSED = [
   ...['../x', '../../../../../../etc/shadow', 'a/../b', 'a/b/../../../c', 'a/..', '..', '.', './a', 'a/./b', 'a/.'],
   ...['/etc/passwd', '//host/share', 'a//b', 'a/', '/', '///', '/..', '', LONG, `${LONG}/../x`],
   ...['..\\x', '..\\..\\x', 'C:\\x', 'a\\b', '\\\\host\\share', '\\', 'a/..\\b', '\\\\?\\C:\\x', '\\\\.\\pipe\\x'],
   ...['a\0b', 'a/\0', 'a\nb', 'a\rb', 'a\r\nX-Header: y', 'a\tb', '\u0001', '\u007f', '\u0085', '\u009f', '\ud800'],
 ];
-/** Names that are strange and no more: each is another file, and is served under itself only. */
+/** Strange but harmless names: each is a file of its own, served under exactly its name. */
 const KEPT = [
   ...[
     '..%2fx',
@@ -70,7 +70,7 @@ afterAll(() => opened[Symbol.asyncDispose]());
 
 const sites = () => `/cloud/games/${game.game_id}/cdn/sites`;
 
-/** Asks for exactly these bytes of an address: no client comes in between and makes a better one of it. */
+/** Requests exactly these bytes as a path, because clients normalize paths. */
 async function ask(target: string, method = 'GET') {
   return await sendRaw(
     opened.api.base_url,
@@ -78,11 +78,11 @@ async function ask(target: string, method = 'GET') {
   );
 }
 
-test('there are more than 60 of them', () => {
+test('names: there are more than 60 hostile and strange ones', () => {
   expect(new Set([...REFUSED, ...KEPT]).size).toBeGreaterThan(60);
 });
 
-describe('a site with such a file is refused, and nothing of it is kept:', () => {
+describe('a site with a hostile file name is refused, and nothing of it is kept:', () => {
   for (const path of REFUSED) {
     test(JSON.stringify(path).slice(0, 60), async () => {
       const before = await opened.api.ok('GET', sites(), { token: game.cloud_token });
@@ -97,7 +97,7 @@ describe('a site with such a file is refused, and nothing of it is kept:', () =>
   }
 });
 
-describe('a file of such a name comes back as itself:', () => {
+describe('a file with a strange name is served under it:', () => {
   for (const [name, content] of Object.entries(contents)) {
     test(JSON.stringify(name).slice(0, 60), async () => {
       const { status, body } = await ask(`/${encodeURIComponent(name)}`);
@@ -106,15 +106,15 @@ describe('a file of such a name comes back as itself:', () => {
   }
 });
 
-describe('an address of such a name leads nowhere:', () => {
+describe('a path with a hostile name leads nowhere:', () => {
   for (const name of REFUSED.filter((path) => path.isWellFormed() && path !== '')) {
     test(JSON.stringify(name).slice(0, 60), async () => {
-      // As it is, where it can be written so; and in full.
+      // Raw if it can be written so, and percent-encoded.
       const targets = [`/${encodeURIComponent(name)}`, ...(/^[\x21-\x7e]+$/.test(name) ? [`/${name}`] : [])];
       for (const target of targets) {
         const { status, body } = await ask(target);
         expect([200, 400, 404, 414, 431]).toContain(status);
-        // An address that is tidied up on the way may name a file of the site, and then it is that file.
+        // A path that is normalized on the way may name a file of the site, and then it serves that file.
         if (status === 200) expect(Object.values(contents)).toContain(body);
         expect(String(body)).not.toContain('nobody');
         expect(String(body)).not.toContain('root:');
@@ -123,7 +123,7 @@ describe('an address of such a name leads nowhere:', () => {
   }
 });
 
-test('nothing of a site can be sent or removed by its address, whatever it is named', async () => {
+test('sites: no request on its paths can upload or remove a file', async () => {
   for (const name of KEPT) {
     for (const method of ['PUT', 'DELETE', 'POST', 'PATCH']) {
       expect((await ask(`/${encodeURIComponent(name)}`, method)).status).toBeGreaterThanOrEqual(400);
@@ -134,7 +134,7 @@ test('nothing of a site can be sent or removed by its address, whatever it is na
   }
 });
 
-test('nothing was written or read outside, and no name became a path', async () => {
+test('sites: after all this nothing outside was written or read, and no name became a path', async () => {
   expect(await Bun.file(sentinel).text()).toBe('nobody writes here');
   expect(await Bun.file(join(opened.config.data_directory, 'x')).text()).toBe('nobody reads this');
   const stored = await readdir(join(opened.config.data_directory, 'objects'), { recursive: true });

@@ -17,19 +17,23 @@ const sites = () => `/cloud/games/${game.game_id}/cdn/sites`;
 const create = (files: { path: string; content_length: number }[], display_name = 'Site') =>
   opened.api.post(sites(), game.cloud_token, { display_name, files });
 
-describe('a site that is refused', () => {
+describe('a site is refused', () => {
   const CASES: [string, { path: string; content_length: number }[], string][] = [
-    ['no file', [], 'UPLOAD_INVALID'],
-    ['a path twice', [1, 2].map((content_length) => ({ path: 'a', content_length })), 'UPLOAD_INVALID'],
-    ['a path too long', [{ path: 'x'.repeat(1_025), content_length: 1 }], 'API_BAD_BODY'],
-    ['no path', [{ path: '', content_length: 1 }], 'API_BAD_BODY'],
+    ['without files', [], 'UPLOAD_INVALID'],
+    ['with a path twice', [1, 2].map((content_length) => ({ path: 'a', content_length })), 'UPLOAD_INVALID'],
+    ['with a path that is too long', [{ path: 'x'.repeat(1_025), content_length: 1 }], 'API_BAD_BODY'],
+    ['with an empty path', [{ path: '', content_length: 1 }], 'API_BAD_BODY'],
     [
-      'too many files',
+      'with too many files',
       Array.from({ length: 10_001 }, (_, index) => ({ path: `${index}`, content_length: 0 })),
       'UPLOAD_INVALID',
     ],
-    ['a gigabyte', [{ path: 'a', content_length: GIB }], 'UPLOAD_TOO_LARGE'],
-    ['a gigabyte in parts', [1, 2].map((part) => ({ path: `${part}`, content_length: GIB / 2 })), 'UPLOAD_TOO_LARGE'],
+    ['with a gigabyte', [{ path: 'a', content_length: GIB }], 'UPLOAD_TOO_LARGE'],
+    [
+      'with a gigabyte in parts',
+      [1, 2].map((part) => ({ path: `${part}`, content_length: GIB / 2 })),
+      'UPLOAD_TOO_LARGE',
+    ],
   ];
   for (const [what, files, code] of CASES) {
     test(what, async () => {
@@ -37,7 +41,7 @@ describe('a site that is refused', () => {
     });
   }
 
-  test('by a version, when it is not complete, not there, or of another game', async () => {
+  test('in a version if it is incomplete, missing, or of another game', async () => {
     const version = (site_id?: string) =>
       opened.api.post(`/cloud/games/${game.game_id}/versions/validate`, game.cloud_token, {
         display_name: 'With a site',
@@ -56,7 +60,7 @@ describe('a site that is refused', () => {
   });
 });
 
-test('500 files come back byte for byte, however they are named', async () => {
+test('sites: 500 files are served byte for byte, whatever their names', async () => {
   const own = await makeGame(opened.api, opened.administrator_token);
   const NAMES = [
     'ä',

@@ -19,7 +19,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const LEASE_MS = 30_000;
-/** How many are looked for together. */
+/** How many uploads one step removes. */
 const AT_ONCE = 100;
 const KIND = 'identity_avatar';
 
@@ -37,10 +37,10 @@ afterAll(() => opened.disposeAsync());
 const clock = createMovedClock();
 const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
 let uploads: Uploads;
-/** Where the parts of an upload are sent. */
+/** The upload addresses, by upload. */
 const urls = new Map<string, string[]>();
 let events: ServiceEvent[];
-/** What the purpose does when it is asked to look at an upload, or to throw one away. */
+/** What the purpose of the uploads does to inspect one, and to discard one. */
 let inspect: (upload_id: string) => Promise<void>;
 let discard: (upload_id: string) => Promise<void>;
 
@@ -62,13 +62,13 @@ beforeEach(() => {
   });
 });
 
-/** Announces an upload of one byte. */
+/** Prepares an upload of one byte. */
 const prepare = (tx: Tx) =>
   uploads.prepare(tx, { kind: KIND, is_multipart: false, identity_id: crypto.randomUUID() }, [
     { path: 'a.png', content_length: 1 },
   ]);
 
-/** An upload that has arrived. */
+/** Prepares an upload and sends its content. */
 async function send(): Promise<string> {
   const { upload_id, presigned_requests } = await database.transact(prepare);
   urls.set(
@@ -79,16 +79,16 @@ async function send(): Promise<string> {
   return upload_id;
 }
 
-/** Cleans up what is abandoned a day from now. */
+/** Removes abandoned uploads, as of one day later. */
 async function cleanUp(): Promise<void> {
-  // Younger than all others, which may be of one millisecond.
+  // Younger than all others, which may have the same millisecond.
   clock.advance(1_000);
   const last = await send();
   clock.advance(DAY_MS + 1);
   await cleanUpUntil(last);
 }
 
-/** Cleans up until an upload is removed: the youngest of the abandoned ones is the last. */
+/** Runs the cleaning until an upload is removed: as the youngest it is the last. */
 async function cleanUpUntil(last: string): Promise<void> {
   const stop = new AbortController();
   const cleaning = uploads.startCleaning(stop.signal);
@@ -106,8 +106,8 @@ const versionOf = async (upload_id: string): Promise<number> => {
 const hasBytes = async (upload_id: string) => (await readdir(directory)).includes(upload_id);
 const refusal = async (upload_id: string) => (await rejectionOf(ServiceError, uploads.complete(upload_id))).code;
 
-describe('uploads that are not completed within a day', () => {
-  test('are removed with their bytes, and with what their purpose made of them', async () => {
+describe('uploads that are incomplete after a day', () => {
+  test('are removed with their bytes and with what their purpose made of them', async () => {
     const discarded: string[] = [];
     discard = async (upload_id) => void discarded.push(upload_id);
     const complete = await send();
@@ -115,7 +115,7 @@ describe('uploads that are not completed within a day', () => {
     const abandoned = await send();
     const version = await versionOf(abandoned);
     await cleanUp();
-    // Its topic goes with it, which watchers are notified of.
+    // The topic is removed too, and its watchers are notified.
     expect(version).toBe(1);
     expect(await versionOf(abandoned)).toBe(0);
     expect(removed()).toContain(abandoned);
@@ -125,7 +125,7 @@ describe('uploads that are not completed within a day', () => {
     expect(await refusal(abandoned)).toBe('UPLOAD_NOT_FOUND');
   });
 
-  test('not a moment sooner', async () => {
+  test('are not removed a moment sooner', async () => {
     const older = await send();
     clock.advance(60_000);
     const younger = await send();
@@ -153,7 +153,7 @@ describe('uploads that are not completed within a day', () => {
     expect(await hasBytes(late)).toBe(true);
   });
 
-  test('are not completed while they are removed', async () => {
+  test('are not completed during their removal', async () => {
     const abandoned = await send();
     const refusals: string[] = [];
     discard = async (upload_id) => {
@@ -164,7 +164,7 @@ describe('uploads that are not completed within a day', () => {
     expect([await isKept(abandoned), await hasBytes(abandoned)]).toEqual([false, false]);
   });
 
-  test('are all removed, however many, although one of them cannot be; that one is tried again', async () => {
+  test('are all removed in any number; one whose removal fails is tried again', async () => {
     const stubborn = await send();
     const abandoned: string[] = [];
     await database.transact(async (tx) => {
@@ -172,7 +172,7 @@ describe('uploads that are not completed within a day', () => {
     });
     let is_stubborn = true;
     discard = async (upload_id) => {
-      if (upload_id === stubborn && is_stubborn) throw new Error('it does not go');
+      if (upload_id === stubborn && is_stubborn) throw new Error('it cannot be removed');
     };
     await cleanUp();
     expect(abandoned.filter((upload_id) => !removed().includes(upload_id))).toEqual([]);
@@ -184,8 +184,8 @@ describe('uploads that are not completed within a day', () => {
   }, 90_000);
 });
 
-describe('an upload that is being completed', () => {
-  test('is not completed by another meanwhile', async () => {
+describe('an upload under completion', () => {
+  test('cannot be completed by another caller at the same time', async () => {
     const upload = await send();
     const refusals: string[] = [];
     inspect = async () => void refusals.push(await refusal(upload));
@@ -194,7 +194,7 @@ describe('an upload that is being completed', () => {
     await uploads.complete(upload);
   });
 
-  test('may be completed by another process soon after the first has died', async () => {
+  test('may be completed by another process soon after the first one was killed', async () => {
     const upload = await send();
     const now = clock.now();
     expect(await store.claimCompletion(database.queries, upload, now, after(now, LEASE_MS))).toBe(true);
@@ -204,7 +204,7 @@ describe('an upload that is being completed', () => {
     await uploads.complete(upload);
   });
 
-  test('is not sent again meanwhile, nor afterwards: what it held counts, and nothing else is left', async () => {
+  test('accepts no parts, neither now nor later: it has what it had, and nothing else remains', async () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
     const again = async () => (await rejectionOf(ServiceError, uploads.receive(part, new Blob(['y']).stream()))).code;
@@ -216,7 +216,7 @@ describe('an upload that is being completed', () => {
     expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
   });
 
-  test('and was being sent once more when that began, keeps what it held', async () => {
+  test('keeps what it had if a part was being sent when the completion began', async () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
     for (const when of ['while it is completed', 'when it is complete']) {
@@ -242,11 +242,11 @@ describe('an upload that is being completed', () => {
     expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
   });
 
-  test('beyond its lease, is not completed with parts sent since', async () => {
+  test('beyond its lease is not completed with parts that were sent since', async () => {
     const upload = await send();
     const [part = ''] = urls.get(upload) ?? [];
     inspect = async () => {
-      // As if his machine had slept.
+      // As if the machine had been suspended.
       await store.releaseCompletion(database.queries, upload);
       await uploads.receive(part, new Blob(['y']).stream());
     };
@@ -256,7 +256,7 @@ describe('an upload that is being completed', () => {
     expect(await new Response(await uploads.read(upload, 0)).text()).toBe('y');
   });
 
-  test('loses what was left by processes that died while they received it', async () => {
+  test('loses the files of processes that were killed while they received it', async () => {
     const upload = await send();
     await writeFile(join(directory, upload, `0.0.${crypto.randomUUID()}`), 'z');
     await uploads.complete(upload);
@@ -264,7 +264,7 @@ describe('an upload that is being completed', () => {
     expect(await new Response(await uploads.read(upload, 0)).text()).toBe('x');
   });
 
-  test('and that is refused for what it holds, may be sent and completed again', async () => {
+  test('that is refused for its content may be sent and completed again', async () => {
     const upload = await send();
     inspect = async () => {
       throw new ServiceError('UPLOAD_INVALID', { error: 'it is ugly' });

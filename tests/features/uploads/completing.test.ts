@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => muster[Symbol.asyncDispose]());
 
-/** An upload whose bytes have arrived, and that nobody has completed. */
+/** Sends the content of an upload without completing it. */
 async function send() {
   const { requests, ...upload } = await prepareScript(muster, game);
   for (const request of requests) expect(await sendPart(request, 'x')).toBe('200 taken');
@@ -25,7 +25,7 @@ const summaries = async () =>
 const summaryOf = async (build_id: string) =>
   (await summaries()).find((build: { build_id: string }) => build.build_id === build_id);
 
-test('an upload can be watched as it comes; a foreign one is not there', async () => {
+test('uploads: one can be watched while it arrives; that of another game does not exist', async () => {
   const { requests, ...upload } = await prepareScript(muster, game, { content_length: 3 });
   const path = `/cloud/games/${game.game_id}/uploads/${upload.upload_id}`;
   const first = await muster.api.ok('GET', path, { token: game.cloud_token });
@@ -44,7 +44,7 @@ test('an upload can be watched as it comes; a foreign one is not there', async (
 });
 
 describe('an upload is not completed', () => {
-  test('before its bytes are there: they are asked for by name', async () => {
+  test('before its bytes have arrived, and the error names what is missing', async () => {
     const { requests, ...upload } = await prepareScript(muster, game, { path: '../"maps".js', content_length: 3 });
     const { status, body } = await completeUpload(muster, upload, game.cloud_token);
     expect({ status, code: body.code, message: body.message }).toEqual({
@@ -58,14 +58,14 @@ describe('an upload is not completed', () => {
     expect(await completion(muster, upload, game.cloud_token)).toBe('200 complete');
   });
 
-  test('by callers without access to its game; a foreign upload is not found', async () => {
+  test('by callers without access to its game, for whom it does not exist', async () => {
     const stranger = await makeGame(muster.api, muster.administrator_token);
     const upload = await send();
     const guest = await makeGuest(muster.api, game);
     const CALLERS: [who: string, token: string, is: string][] = [
       ['nobody', '', '401 API_UNAUTHORIZED'],
       ["another game's cloud token", stranger.cloud_token, '404 UPLOAD_NOT_FOUND'],
-      ["somebody who is no member of the game's group", guest.token, '404 UPLOAD_NOT_FOUND'],
+      ['an identity that is no member of the group', guest.token, '404 UPLOAD_NOT_FOUND'],
       ["the game's service token", game.service_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
       ["the game's public token", game.public_token, '401 CLAIMS_MISSING_ENTITLEMENT'],
     ];
@@ -76,15 +76,15 @@ describe('an upload is not completed', () => {
     expect(await completion(muster, upload, muster.administrator_token)).toBe('200 complete');
   });
 
-  test('when there is none', async () => {
+  test('if it does not exist', async () => {
     const cases = [crypto.randomUUID(), 'nonsense', '..', '0'.repeat(36)];
     const answers = cases.map((upload_id) => completion(muster, { upload_id }, game.cloud_token));
     expect(await Promise.all(answers)).toEqual(['404 UPLOAD_NOT_FOUND', ...Array(3).fill('404 API_NOT_FOUND')]);
   });
 });
 
-describe('an upload is complete', () => {
-  test('once, however often that is said', async () => {
+describe('an upload is completed', () => {
+  test('once, however often the request is repeated', async () => {
     const upload = await send();
     const before = await summaryOf(upload.build_id);
     expect(before).toMatchObject({ complete: false, upload_id: upload.upload_id, content_length: 1 });
@@ -94,7 +94,7 @@ describe('an upload is complete', () => {
     }
   });
 
-  test('once with concurrent requests: a later one is refused and may repeat', async () => {
+  test('once by concurrent requests: a later one is refused and may repeat', async () => {
     const upload = await send();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => completeUpload(muster, upload, game.cloud_token)),
@@ -110,7 +110,7 @@ describe('an upload is complete', () => {
     ).toEqual([expect.objectContaining({ complete: true })]);
   });
 
-  test('and then takes no more bytes, sent before that was said or after', async () => {
+  test('and accepts no bytes afterwards, also if their request began before', async () => {
     const { requests, ...upload } = await prepareScript(muster, game);
     const [request] = requests;
     if (!request) throw new Error('a file has a request');
@@ -123,14 +123,14 @@ describe('an upload is complete', () => {
   });
 });
 
-test('uploads: an incomplete one is gone after a day, with its build', async () => {
+test('uploads: an incomplete one is removed after a day, with its build', async () => {
   const [abandoned, complete] = [await send(), await send()];
   expect(await completion(muster, complete, game.cloud_token)).toBe('200 complete');
   muster.clock.advance(24 * 3_600_000 + 1_000);
   const young = await send();
-  // Another service on the database begins by cleaning up.
+  // Another service on the database removes it at its start.
   await using _other = await openTestService({}, { beside: muster });
-  await waitFor(async () => !(await summaryOf(abandoned.build_id)), 'the abandoned build to be gone');
+  await waitFor(async () => !(await summaryOf(abandoned.build_id)), 'the abandoned build to be removed');
   expect(await completion(muster, abandoned, game.cloud_token)).toBe('404 UPLOAD_NOT_FOUND');
   expect(await summaryOf(complete.build_id)).toMatchObject({ complete: true });
   expect(await completion(muster, young, game.cloud_token)).toBe('200 complete');

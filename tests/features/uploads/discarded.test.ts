@@ -20,7 +20,7 @@ const KIND = 'identity_avatar';
 const DAY_MS = 24 * 3_600_000;
 const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
 
-/** Where objects lie, and how to see of which uploads there are any. */
+/** A storage, and a way to list the uploads in it. */
 interface Storage {
   objects: Objects;
   folders(): Promise<string[]>;
@@ -29,7 +29,7 @@ interface Storage {
 async function openDisk(opened: AsyncDisposableStack): Promise<Storage> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-objects-'));
   opened.defer(() => rm(directory, { recursive: true }));
-  // What is being stored lies in a folder of its own.
+  // Unfinished objects have a folder of their own.
   const folders = async () => (await readdir(directory)).filter((name) => name !== '.unfinished');
   return { objects: createDiskObjects(directory), folders };
 }
@@ -70,7 +70,7 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       uploads.setPurpose(KIND, { async inspect() {}, async complete() {} });
     });
 
-    /** Sends an upload of some bytes, within a quota of 1 MiB in all. */
+    /** Sends an upload of this length, within a quota of 1 MiB in all. */
     async function send(content_length: number): Promise<string> {
       const limits = { day_bytes_max: 1_024 ** 3, kept_bytes_max: 1_024 ** 2 };
       const { upload_id, presigned_requests } = await database.transact((tx) =>
@@ -91,7 +91,7 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       return upload_id;
     }
 
-    /** Cleans up until a condition holds. */
+    /** Runs the cleaning until a condition is true. */
     async function cleanUntil(what: string, isDone: () => Promise<boolean> | boolean): Promise<void> {
       const stop = new AbortController();
       const cleaning = uploads.startCleaning(stop.signal);
@@ -106,7 +106,7 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
     };
     const refusalOf = async (work: Promise<unknown>) => (await rejectionOf(ServiceError, work)).code;
 
-    test('are not found from then on, and lose their bytes; others keep theirs', async () => {
+    test('are not found from then on and lose their bytes; others keep theirs', async () => {
       const kept = await send(1);
       await uploads.complete(kept);
       const discarded = await sendAndDiscard();
@@ -116,13 +116,13 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       expect(await new Response(await uploads.read(kept, 0)).text()).toBe('x');
     });
 
-    test('that are not complete yet are not discarded and can be completed', async () => {
+    test('must be complete: an incomplete one is not discarded and can be completed', async () => {
       const upload_id = await send(1);
       await database.transact((tx) => uploads.discard(tx, upload_id));
       expect(await uploads.complete(upload_id)).toBe(true);
     });
 
-    test('give their bytes back to the quota once they are removed; abandoned ones as well', async () => {
+    test('free their quota once they are removed; so do abandoned ones', async () => {
       const half = 512 * 1_024;
       const [discarded] = [await sendAndDiscard(half), await send(half)];
       expect(await refusalOf(send(1))).toBe('UPLOAD_QUOTA_REACHED');
@@ -143,7 +143,7 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       await send(half);
     });
 
-    test('are all removed, however many, although one of them cannot be; that one is removed later', async () => {
+    test('are all removed in any number; one whose removal fails is tried again', async () => {
       const discarded: string[] = [];
       for (let count = 0; count < 103; count += 1) {
         scope = crypto.randomUUID();
@@ -153,7 +153,7 @@ for (const where of TEST_S3 === undefined ? ['disk'] : ['disk', 'bucket']) {
       const others = discarded.filter((upload_id) => upload_id !== stubborn);
       let is_stubborn = true;
       removeFolder = async (folder) => {
-        if (folder === stubborn && is_stubborn) throw new Error('it does not go');
+        if (folder === stubborn && is_stubborn) throw new Error('it cannot be removed');
         await storage.objects.removeFolder(folder);
       };
       const isReported = () => events.some(({ event }) => event === 'loop_failed');

@@ -11,7 +11,7 @@ import { completeUpload, completion, type PreparedUpload, prepareScript, sendPar
 const file = { upload_id: 'upload', file_number: 3, path: 'map' };
 
 describe('the parts of a file', () => {
-  test('are those of the field: 100 MiB each, 10,000 at most', () => {
+  test('are those of the reference API: 100 MiB each, at most 10,000', () => {
     expect([PART_BYTES, PARTS_MAX]).toEqual([104_857_600, 10_000]);
   });
 
@@ -23,7 +23,7 @@ describe('the parts of a file', () => {
     [PART_BYTES + 1, [PART_BYTES, 1]],
     [3 * PART_BYTES, [PART_BYTES, PART_BYTES, PART_BYTES]],
   ];
-  test.each(CASES)('of %d bytes, where parts are wanted', (content_length, lengths) => {
+  test.each(CASES)('of %d bytes, if parts are requested', (content_length, lengths) => {
     expect(partsOf({ ...file, content_length }, true)).toEqual(
       lengths.map((length, part_number) => ({
         ...file,
@@ -34,7 +34,7 @@ describe('the parts of a file', () => {
     );
   });
 
-  test('where none are wanted, it is one, however long', () => {
+  test('are a single one of any length if none are requested', () => {
     for (const [content_length] of CASES) {
       expect(partsOf({ ...file, content_length }, false)).toEqual([
         { ...file, part_number: 0, byte_offset: 0, content_length },
@@ -42,7 +42,7 @@ describe('the parts of a file', () => {
     }
   });
 
-  test('follow each other without a gap, and lie in places of their own', () => {
+  test('follow each other without a gap, each at an address of its own', () => {
     fc.assert(
       fc.property(fc.nat({ max: 1_000 * PART_BYTES }), fc.boolean(), (content_length, is_multipart) => {
         const parts = partsOf({ ...file, content_length }, is_multipart);
@@ -68,7 +68,7 @@ describe('a range of a file', () => {
     content_type: null,
   });
 
-  test('is read from the parts that hold it, each byte once and in order', () => {
+  test('is read from the parts that contain it, each byte once and in order', () => {
     const lengths = fc.integer({ min: 1, max: 5 * PART_BYTES });
     fc.assert(
       fc.property(lengths, fc.nat(), fc.nat(), fc.boolean(), (content_length, one, other, is_multipart) => {
@@ -89,12 +89,12 @@ describe('a range of a file', () => {
     );
   });
 
-  test('and the whole, also of an empty file, is read without ranges', () => {
+  test('may be the whole file, also an empty one, which is read without ranges', () => {
     expect(piecesOf(row(0, ['a']), true)).toEqual([{ key: 'upload/3.0.a' }]);
     expect(piecesOf(row(PART_BYTES + 1, ['a', 'b']), true)).toEqual([{ key: 'upload/3.0.a' }, { key: 'upload/3.1.b' }]);
   });
 
-  test('is read from one object where the file was completed before migration 0009', () => {
+  test('is read from one object if the file was completed before migration 0009', () => {
     const range = { start: 1, end: PART_BYTES };
     expect(piecesOf(row(2 * PART_BYTES, []), true, range)).toEqual([{ key: 'upload/3', range }]);
     expect(piecesOf(row(2 * PART_BYTES, []), true)).toEqual([{ key: 'upload/3' }]);
@@ -115,7 +115,7 @@ describe('an upload of several parts', () => {
     (await completeUpload(muster, upload, game.cloud_token)).body.message;
   const missing = (path: string, byte_offset: number) =>
     `The upload is incomplete: the part of "${path}" at byte ${byte_offset} is missing. Send the missing parts, then complete it.`;
-  /** The objects that hold a file, in order. */
+  /** Returns the objects of a file, in order. */
   function stored({ upload_id }: PreparedUpload, file_number: number): BunFile[] {
     const directory = join(muster.config.data_directory, 'objects', upload_id);
     const names = readdirSync(directory).filter((name) => name.startsWith(`${file_number}.`));
@@ -131,7 +131,7 @@ describe('an upload of several parts', () => {
     return { upload_id: answer.upload_id, requests: answer.presigned_requests };
   }
 
-  test('arrives in any order, each part twice and at once; until then, what is missing is named', async () => {
+  test('may arrive in any order, each part twice and concurrently; what is missing is named until then', async () => {
     const content = new Uint8Array(PART_BYTES + 5).fill(7, 0, PART_BYTES).fill(9, PART_BYTES);
     const upload = await prepareSite([{ path: 'large', content_length: content.length }]);
     const [first, second] = upload.requests;
@@ -155,7 +155,7 @@ describe('an upload of several parts', () => {
     expect(await sendPart(first, content.slice(0, PART_BYTES))).toBe('400 UPLOAD_INVALID');
   }, 90_000);
 
-  test('of several files: each in its own place, and the first that is missing is named', async () => {
+  test('of several files has an object for each part, and names the first missing one', async () => {
     const files = ['index.html', 'a/style.css', 'empty'].map((path) => ({ path, content_length: path.length % 5 }));
     const upload = await prepareSite(files);
     expect(upload.requests.map(({ path, byte_offset, content_length }) => [path, byte_offset, content_length])).toEqual(
@@ -173,7 +173,7 @@ describe('an upload of several parts', () => {
     ]);
   });
 
-  test('a part that is sent again replaces the object of the first', async () => {
+  test('replaces the object of a part that is sent again', async () => {
     const upload = await prepareSite([{ path: 'a', content_length: 3 }]);
     const [request] = upload.requests;
     if (!request) throw new Error('there is one part');
@@ -182,7 +182,7 @@ describe('an upload of several parts', () => {
     expect([objects.length, (await bytesOf(objects)).toString()]).toEqual([1, 'six']);
   });
 
-  test('a part does not count for another upload, nor for another file', async () => {
+  test('counts no part of another upload or another file', async () => {
     const files = ['a', 'b'].map((path) => ({ path, content_length: 1 }));
     const [one, other] = [await prepareSite(files), await prepareSite(files)];
     for (const request of one.requests) await sendPart(request, request.path);
@@ -191,14 +191,14 @@ describe('an upload of several parts', () => {
     expect(await complete(other)).toBe('400 UPLOAD_INCOMPLETE');
   });
 
-  test('that is small may be asked for in parts: it is a list of one', async () => {
+  test('has a list of one part if it is small', async () => {
     const { requests, ...upload } = await prepareScript(muster, game, { multipart_upload: true });
     expect(requests).toMatchObject([{ path: 'server.js', byte_offset: 0, content_length: 1 }]);
     for (const request of requests) await sendPart(request, 'x');
     expect(await complete({ ...upload, requests })).toBe('200 complete');
   });
 
-  test('has six hours to arrive, and one hour as a whole', async () => {
+  test('has six hours to arrive; as a single part, one hour', async () => {
     const { requests: whole } = await prepareScript(muster, game);
     const { requests: parts } = await prepareScript(muster, game, { multipart_upload: true });
     const send = async () => await Promise.all([...whole, ...parts].map((request) => sendPart(request, 'x')));

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => muster[Symbol.asyncDispose]());
 
-/** Announces a build; the file's members as they are written in JSON. Gives status, code and message. */
+/** Prepares a build; the members of the file are JSON text. Returns status, code and message. */
 async function prepare(kind: string, file: string) {
   const command = kind === 'archive' ? ',"command":["./server"]' : '';
   const { status, body } = await muster.api.call('POST', `/cloud/games/${game.game_id}/builds`, {
@@ -30,7 +30,7 @@ async function prepare(kind: string, file: string) {
 const builds = async () =>
   (await muster.api.ok('GET', `/cloud/games/${game.game_id}/builds`, { token: game.cloud_token })).builds;
 
-describe('prepare: a content type that no header can hold is refused', () => {
+describe('prepare: a content type that no header can have is refused', () => {
   for (const content_type of [
     'text/html\r\nX-A: b',
     'text/html\n',
@@ -52,11 +52,11 @@ describe('prepare: a content type that no header can hold is refused', () => {
   }
 });
 
-describe('a length that is refused', () => {
+describe('prepare: a length is refused:', () => {
   const WRONG = ['-1', '-0.5', '1.5', '"1"', 'null', 'true', '[1]', '1e400', '-1e400', '9007199254740992'];
   const HUGE = ['9223372036854775807', '18446744073709551615', '18446744073709551616', '1e300'];
   for (const content_length of [...WRONG, ...HUGE]) {
-    test(`${content_length}, as no length of anything`, async () => {
+    test(`${content_length}, which is no length`, async () => {
       const before = await builds();
       const { is, message } = await prepare('javascript', `{"path":"a.js","content_length":${content_length}}`);
       expect(is).toBe('400 API_BAD_BODY');
@@ -65,7 +65,7 @@ describe('a length that is refused', () => {
     });
   }
 
-  test('none', async () => {
+  test('no length', async () => {
     expect(await prepare('javascript', '{"path":"a.js"}')).toMatchObject({ is: '400 API_BAD_BODY' });
   });
 
@@ -85,20 +85,20 @@ describe('a length that is refused', () => {
       });
     }
 
-    test(`${most} of ${kind} is not refused`, async () => {
+    test(`${most} of ${kind} is accepted`, async () => {
       expect(await prepare(kind, `{"path":"a.js","content_length":${most}}`)).toMatchObject({ is: '200 prepared' });
     });
   }
 });
 
-describe('a path that is refused', () => {
+describe('prepare: a path is refused', () => {
   const scrambled = Array.from({ length: 400 }, (_, index) => String.fromCharCode(0x4e00 + index * 37)).join('');
   const CASES: [what: string, path: string, is: string][] = [
     ['none', '', '400 API_BAD_BODY'],
     ['with the character zero', 'a\0.js', '400 API_BAD_BODY'],
-    ['with half a character', '\ud800.js', '400 API_BAD_BODY'],
-    ['of 1025 letters', `${'a'.repeat(1_022)}.js`, '400 API_BAD_BODY'],
-    ['of 1203 bytes, though of 403 letters', `${scrambled}.js`, '400 UPLOAD_INVALID'],
+    ['with half a surrogate pair', '\ud800.js', '400 API_BAD_BODY'],
+    ['of 1025 characters', `${'a'.repeat(1_022)}.js`, '400 API_BAD_BODY'],
+    ['of 1203 bytes in 403 characters', `${scrambled}.js`, '400 UPLOAD_INVALID'],
   ];
   for (const [what, path, is] of CASES) {
     test(what, async () => {
@@ -107,7 +107,7 @@ describe('a path that is refused', () => {
   }
 });
 
-describe('a path is a name and nothing else, whatever it looks like', () => {
+describe('prepare: a path is only a name, whatever it looks like', () => {
   const PATHS = [
     '../../outside.js',
     '/etc/passwd.js',
@@ -141,7 +141,7 @@ describe('a path is a name and nothing else, whatever it looks like', () => {
   }
 });
 
-test('a file of no bytes is sent by one empty request, and is there', async () => {
+test('prepare: an empty file is uploaded by one empty request', async () => {
   const { upload_id, requests } = await prepareScript(muster, game, { content_length: 0 });
   expect(requests).toMatchObject([{ byte_offset: 0, content_length: 0 }]);
   expect(await completion(muster, { upload_id }, game.cloud_token)).toBe('400 UPLOAD_INCOMPLETE');

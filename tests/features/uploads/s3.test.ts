@@ -14,7 +14,7 @@ import { openTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { completion, prepareScript, sendPart } from '../../support/uploads.ts';
 import { waitFor } from '../../support/wait.ts';
 
-test('what CI must have is there', () => {
+test('s3: a server is available where CI requires it', () => {
   if (process.env.MUSTER_TEST_REQUIRED === '1') expect(TEST_S3).toBeDefined();
 });
 
@@ -38,13 +38,13 @@ if (TEST_S3 !== undefined) {
     });
     afterAll(() => opened.disposeAsync());
 
-    /** Names without the upload's and the receipt: which part of which file. */
+    /** Returns which part of which file each object is, without the ids of the upload and the receipt. */
     const placesOf = async (upload_id: string) =>
       (await listBucket(bucket.parsed))
         .filter((name) => name.startsWith(`${upload_id}/`))
         .map((name) => /^[0-9a-f-]{36}\/(\d+\.\d+)\.[0-9a-f-]{36}$/.exec(name)?.[1]);
 
-    test('a site that one received is shown by the other, in full and in ranges across its parts', async () => {
+    test('serve a site that the other received, in full and in ranges across its parts', async () => {
       const large = new Uint8Array(PART_BYTES + 5).fill(97, 0, PART_BYTES).fill(98, PART_BYTES);
       const files = { 'index.html': '<!doctype html>', empty: '', 'small.txt': '0123456789' };
       const site_id = await uploadSite(here.api, game, files);
@@ -58,7 +58,7 @@ if (TEST_S3 !== undefined) {
         const answer = await waitFor(async () => {
           const response = await get(path);
           return response.ok ? response : undefined;
-        }, 'the other machine to show the site');
+        }, 'the other machine to serve the site');
         expect(await answer.text()).toBe(content);
       }
       expect(await (await get('small.txt', 'bytes=3-5')).text()).toBe('345');
@@ -74,13 +74,13 @@ if (TEST_S3 !== undefined) {
       expect(await completion(there, site, token)).toBe('200 complete');
       expect(await placesOf(site.upload_id)).toEqual(['0.0', '0.1']);
       await showSite(here.api, game, { site_id: site.site_id, routes: [] });
-      await waitFor(async () => (await get('large', 'bytes=0-0')).status === 206, 'the other site to be shown');
+      await waitFor(async () => (await get('large', 'bytes=0-0')).status === 206, 'the other site to be served');
       expect(Bun.hash(await (await get('large')).bytes())).toBe(Bun.hash(large));
       const seam = await get('large', `bytes=${PART_BYTES - 2}-${PART_BYTES + 1}`);
       expect([seam.status, await seam.text()]).toEqual([206, 'aabb']);
     }, 90_000);
 
-    test('a build that one received is run by the other', async () => {
+    test('run a build that the other received', async () => {
       const build = await uploadShell(here.api, game, 'echo from the bucket');
       const servers = serversOf(here, game);
       const environment = `/games/${game.game_id}/environments/${game.namespace_id}`;
@@ -93,7 +93,7 @@ if (TEST_S3 !== undefined) {
       for (const { config } of [here, there]) expect(readdirSync(join(config.data_directory, 'objects'))).toEqual([]);
     });
 
-    test('what is not sent in full, or by a wrong length, is not in the bucket', async () => {
+    test('keep nothing of a file that was truncated or has another length', async () => {
       const { requests, upload_id } = await prepareScript(here, game, { content_length: 5 });
       const [request] = requests;
       if (!request) throw new Error('a file has a request');
@@ -103,7 +103,7 @@ if (TEST_S3 !== undefined) {
       expect(await placesOf(upload_id)).toEqual([]);
     });
 
-    test('what is more than S3 takes at once is refused before it is sent, unless it comes in parts', async () => {
+    test('refuse a single part above the maximum of S3 before it is sent; several parts are accepted', async () => {
       const { game_id, cloud_token: token } = game;
       const image_file = { path: 'server.tar', content_length: 5 * 1024 ** 3 + 1 };
       const body = { display_name: 'Build', kind: 'archive', command: ['./server'], image_file };
@@ -118,7 +118,7 @@ if (TEST_S3 !== undefined) {
       );
     });
 
-    test('while the bucket cannot be reached, that is said, and afterwards all goes on', async () => {
+    test('report an unreachable bucket, and work again once it is back', async () => {
       const { requests, upload_id } = await prepareScript(here, game);
       const [request] = requests;
       if (!request) throw new Error('a file has a request');
@@ -134,17 +134,17 @@ if (TEST_S3 !== undefined) {
       for (const secret of ['X-Amz', bucket.parsed.secret_access_key]) expect(told).not.toContain(secret);
     });
 
-    test('what is removed is removed from the bucket, at whichever machine it was received', async () => {
+    test('remove an upload from the bucket, whichever machine received it', async () => {
       const abandoned = await prepareScript(here, game);
       for (const request of abandoned.requests) await sendPart(request, 'x');
       expect(await placesOf(abandoned.upload_id)).toEqual(['0.0']);
       here.clock.advance(24 * 3_600_000 + 1_000);
       await using _third = await openTestService(bucket.settings, { beside: here });
-      await waitFor(async () => (await placesOf(abandoned.upload_id)).length === 0, 'the bytes to be gone');
+      await waitFor(async () => (await placesOf(abandoned.upload_id)).length === 0, 'the bytes to be removed');
     });
   });
 
-  test('the program with a bucket: two players meet on a build that a second start finds there', async () => {
+  test('s3: with a bucket, two players meet on a build that a second start finds there', async () => {
     const { settings, parsed } = await openTestBucket();
     await using home = await makeHome({ ...settings, MUSTER_DEMO: 'off' });
     const first = await home.start();
@@ -160,7 +160,7 @@ if (TEST_S3 !== undefined) {
     const one = await enterRoom(await findSeat(second, game));
     const other = await enterRoom(await findSeat(second, game));
     await seeEachOther(one, other);
-    // What is started by it knows nothing of the bucket.
+    // Game servers know nothing of the bucket.
     for (const pid of home.processes().filter((pid) => pid !== second.pid)) {
       const environment = await Bun.file(`/proc/${pid}/environ`).text();
       expect(environment).not.toContain(parsed.secret_access_key);

@@ -22,7 +22,7 @@ test('uploads: watching one reads none of its files, however many parts arrive',
   });
 });
 
-test('upload: a part that is sent again counts once, also when it comes twice at one time', async () => {
+test('uploads: a part that is sent again counts once, also concurrently', async () => {
   const { requests, upload_id } = await prepareScript(muster, game, { content_length: 3 });
   const [request] = requests;
   if (!request) throw new Error('a file has a request');

@@ -30,8 +30,8 @@ const refuse = (status: number) => {
   provider.answer = () => new Response('no', { status });
 };
 
-describe('an answer', () => {
-  test('of any status from 200 to 299 accepts, for each action', async () => {
+describe('verification: an answer', () => {
+  test('with any status from 200 to 299 accepts, for each action', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
     for (const status of [200, 201, 202, 204, 226, 299]) {
       provider.answer = () => new Response(status === 204 ? null : 'body', { status });
@@ -43,7 +43,7 @@ describe('an answer', () => {
     expect(provider.requests.length).toBe(13);
   });
 
-  test('of any other status rejects, for each action, and nothing was held or made', async () => {
+  test('with any other status rejects, for each action, and nothing is created or kept', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
     const { body } = await find(muster, game);
     for (const status of [300, 301, 304, 400, 401, 403, 404, 408, 429, 500, 503, 599]) {
@@ -72,7 +72,7 @@ describe('an answer', () => {
     expect((await receiptOf(game, await find(muster, game))).verification.lobby_id).toBe(first.body.lobby.lobby_id);
   });
 
-  test('that never arrives gives another code, and the receipt says why', async () => {
+  test('that never arrives has an error code of its own, and the receipt says why', async () => {
     const action = { enabled: true, verification_config: { url: `http://127.0.0.1:${NOBODYS_PORT}/` } };
     const game = await makePuppetGame(muster, { game_modes: { default: { actions: { find: action } } } });
     const answer = await find(muster, game);
@@ -85,8 +85,8 @@ describe('an answer', () => {
   });
 });
 
-describe('a find in several game modes', () => {
-  /** One mode that wants verification, and one that does not; a seat in each. */
+describe('verification: a find in several game modes', () => {
+  /** One mode with verification and one without, each with a free seat. */
   async function makeMixedGame() {
     const open = { max_players: 2 };
     const game = await makePuppetGame(muster, {
@@ -99,7 +99,7 @@ describe('a find in several game modes', () => {
     return lobbies.find((lobby: { lobby_id: string }) => lobby.lobby_id === lobby_id)?.game_mode_id;
   };
 
-  test('is verified for the lobby that it comes to, though it would make one in a mode without', async () => {
+  test('is verified for the lobby in which it gets a seat, although a mode without verification comes first', async () => {
     const game = await makeMixedGame();
     const guarded = await find(muster, game, { game_modes: ['guarded'] });
     refuse(403);
@@ -117,12 +117,12 @@ describe('a find in several game modes', () => {
     refuse(403);
     const both = { game_modes: ['guarded', 'open'] };
     expect((await find(muster, game, both)).body.lobby.lobby_id).toBe(open.body.lobby.lobby_id);
-    // That lobby is full, none is there: one would be made, of the first mode.
+    // That lobby is full and there is no other, so a lobby of the first mode would be created.
     expect(outcomeOf(await find(muster, game, both))).toBe('400 MATCHMAKER_VERIFICATION_FAILED');
     expect(provider.requests.length).toBe(1);
   });
 
-  test('without auto-create finds a lobby without verification, or is refused', async () => {
+  test('without auto-create gets a lobby without verification, or is refused', async () => {
     const game = await makeMixedGame();
     refuse(403);
     const both = { game_modes: ['guarded', 'open'], prevent_auto_create_lobby: true };
@@ -135,7 +135,7 @@ describe('a find in several game modes', () => {
     expect(provider.requests.length).toBe(0);
   });
 
-  test('that was verified for a mode gets its seat there, whatever is free by then', async () => {
+  test('gets its seat in the mode for which it was verified, whatever is free by then', async () => {
     const game = await makeMixedGame();
     const guarded = await find(muster, game, { game_modes: ['guarded'] });
     const asked = Promise.withResolvers<void>();
@@ -146,7 +146,7 @@ describe('a find in several game modes', () => {
     };
     const seeking = find(muster, game, { game_modes: ['open', 'guarded'] });
     await asked.promise;
-    // Somebody else takes the seat meanwhile, and there is one in the other mode.
+    // Another player takes the seat in between, and there is one in the other mode.
     expect((await join(muster, game, guarded.body.lobby.lobby_id)).status).toBe(200);
     const open = await find(muster, game, { game_modes: ['open'] });
     answer.resolve(new Response());
@@ -155,7 +155,7 @@ describe('a find in several game modes', () => {
     expect(await modeOf(game, body.lobby.lobby_id)).toBe('guarded');
   });
 
-  test('does not come to a lobby of a mode that does not allow find', async () => {
+  test('gets no lobby of a mode that does not allow find', async () => {
     const modes = (enabled: boolean) => ({
       open: {},
       shut: { actions: { find: { ...verified(), enabled }, create: { enabled: true, enable_public: true } } },
@@ -169,7 +169,7 @@ describe('a find in several game modes', () => {
   });
 });
 
-test('a player whose program has no name, and whose address is not known where, is told of without', async () => {
+test('verification: a client without a user agent and a location is described without them', async () => {
   const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
   const { port, hostname } = new URL(muster.api.base_url);
   const body = JSON.stringify({ game_modes: ['default'] });
@@ -183,7 +183,7 @@ test('a player whose program has no name, and whose address is not known where, 
   raw.end();
 });
 
-test('verification: a player who left during it has no seat, even if it is accepted', async () => {
+test('verification: a player who disconnects during it gets no seat, even if it is accepted', async () => {
   const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Response>();
@@ -207,7 +207,7 @@ test('verification: a player who left during it has no seat, even if it is accep
   ]);
 });
 
-test('neither its headers, nor its secret, nor the query of its address are logged', async () => {
+test('verification: neither its headers, its secret nor the query of its address are logged', async () => {
   const canary = `canary-${crypto.randomUUID()}`;
   const verification = { url: `${provider.url}?key=${canary}`, headers: { 'x-key': canary } };
   refuse(500);

@@ -22,14 +22,14 @@ const receiptOf = async ({ game_id, namespace_id, cloud_token: token }: Game, { 
   return (await muster.api.ok('GET', path, { token })).receipt;
 };
 
-describe('an answer that comes when much has changed', () => {
-  /** Asks while the game's server takes its time: it gives this answer when the changes have been made. */
+describe('verification: an answer that comes after a change', () => {
+  /** Sends a request whose verification is answered only after the changes. */
   async function askMeanwhile(ask: () => ReturnType<typeof create>, status: number, change: () => Promise<unknown>) {
     const asked = provider.requests.length;
     const late = Promise.withResolvers<Response>();
     provider.answer = () => late.promise;
     const asking = ask();
-    await waitFor(() => provider.requests.length === asked + 1, 'the verification to be asked');
+    await waitFor(() => provider.requests.length === asked + 1, 'the request of the verification');
     provider.answer = () => new Response(null, { status: 204 });
     await change();
     late.resolve(new Response(null, { status }));
@@ -42,7 +42,7 @@ describe('an answer that comes when much has changed', () => {
   ];
   describe.each(WAYS)('%s', (_name, ask) => {
     test.each([204, 410])(
-      'the version before said %d: the version of now is asked anew, and seats him',
+      'of the version: after %d for the old version, the new one verifies again and admits the player',
       async (status) => {
         const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
         const answer = await askMeanwhile(
@@ -63,7 +63,7 @@ describe('an answer that comes when much has changed', () => {
       },
     );
 
-    test('the version of now wants none: what the one before said does not count', async () => {
+    test('of the version to one without verification: the old answer does not count', async () => {
       const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
       const open = { default: { actions: { create: { enabled: true } } } };
       const answer = await askMeanwhile(
@@ -78,7 +78,7 @@ describe('an answer that comes when much has changed', () => {
       expect([receipt.version_id, receipt.verification]).toEqual([game.version_id, undefined]);
     });
 
-    test('the version of now has no such game mode: that is what the receipt says', async () => {
+    test('of the version to one without the game mode: the receipt says so', async () => {
       const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
       const answer = await askMeanwhile(
         () => ask(game),
@@ -92,7 +92,7 @@ describe('an answer that comes when much has changed', () => {
       expect([version_id, request.regions]).toEqual([game.version_id, undefined]);
     });
 
-    test('the limits of now count', async () => {
+    test('of the limits: the new ones apply', async () => {
       const limits = { lobby_count_max: 1, max_players: 1 };
       const game = await makePuppetGame(muster, { game_modes: { default: { ...onAll(), max_players: 1 } }, ...limits });
       expect(outcomeOf(await find(muster, game))).toBe('200');

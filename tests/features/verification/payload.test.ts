@@ -40,13 +40,13 @@ const call = (path: string, token: string, body: object) =>
 const only = () => {
   expect(provider.requests.length).toBe(1);
   const [request] = provider.requests;
-  if (!request) throw new Error('it was not asked');
+  if (!request) throw new Error('a request was sent');
   return request;
 };
 const CLIENTS = { '127.0.0.1': { user_agent: USER_AGENT, ...LOCATION } };
 
-describe('what a game’s own server is asked', () => {
-  test('for a find that makes a lobby: member for member, with no lobby yet', async () => {
+describe("verification: the request to a game's own server", () => {
+  test('for a find that creates a lobby has exactly these members, and no lobby yet', async () => {
     const game = await makeVerifiedGame();
     const verification_data = { session: 'x', deep: [1, null, { '': 'ü' }] };
     const body = { game_modes: ['default'], tags: { map: 'ice' }, max_players: 3, verification_data };
@@ -75,16 +75,16 @@ describe('what a game’s own server is asked', () => {
       'x-other': '',
     });
     expect(headers.has('webhook-signature')).toBe(false);
-    // The player's own tokens are nobody else's business.
+    // The player's own tokens are not sent.
     expect(headers.has('authorization')).toBe(false);
   });
 
-  test('for a find that comes to a lobby: which, and what it says of itself', async () => {
+  test('for a find into a lobby has that lobby and its state', async () => {
     const game = await makeVerifiedGame();
     await find(muster, game);
     const lobby_id = await onlyLobby(muster, game);
     const host = await hostOf(muster, game, lobby_id);
-    // The same ids wherever the region and the game mode are named by one.
+    // The ids are the same wherever the region and the game mode are named by one.
     const { SERVICE_REGION_ID: region_id, SERVICE_GAME_MODE_ID: game_mode_id } = host.environment;
     const live = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/analytics/matchmaker/live`;
     const { lobbies } = await muster.api.ok('GET', live, { token: game.cloud_token });
@@ -117,7 +117,7 @@ describe('what a game’s own server is asked', () => {
     expect(Math.abs(Date.parse(create_ts) - muster.clock.now().getTime())).toBeLessThan(60_000);
   });
 
-  test('for a join: the lobby, closed or not, and none of its tags', async () => {
+  test('for a join has the lobby, closed or not, and none of its tags', async () => {
     const game = await makeVerifiedGame();
     const { body: found } = await call('find', game.public_token, { game_modes: ['default'], tags: { map: 'ice' } });
     const { lobby_id } = found.lobby;
@@ -133,7 +133,7 @@ describe('what a game’s own server is asked', () => {
     });
   });
 
-  test('for a create: what the lobby is to be, and no lobby', async () => {
+  test('for a create has the requested lobby, and no existing one', async () => {
     const game = await makeVerifiedGame();
     const body = { game_mode: 'default', tags: { a: 'b' }, max_players: 2, lobby_config: { hard: true, names: [] } };
     expect((await call('create', game.public_token, body)).status).toBe(200);
@@ -145,7 +145,7 @@ describe('what a game’s own server is asked', () => {
     });
   });
 
-  test('with numbers as they were written: ids of 64 bits, which JavaScript rounds, are whose they are', async () => {
+  test('has numbers as they were written, because JavaScript rounds ids of 64 bits', async () => {
     const game = await makeVerifiedGame();
     const data = '{"steam_id":76561198012345679,"list":[-12345678901234567890,1.10,1e400,0.1234567890123456789]}';
     const send = (kind: string, text: string) =>
@@ -172,7 +172,7 @@ describe('what a game’s own server is asked', () => {
     }
   });
 
-  test('for a lobby that is not ready: no lobby, for it does not run yet', async () => {
+  test('has no lobby if the lobby is not ready, because it does not run yet', async () => {
     const game = await makePuppetGame(muster, { game_modes: { default: mode }, is_ready: false });
     const first = find(muster, game);
     const host = await hostOf(muster, game, await onlyLobby(muster, game));
@@ -184,7 +184,7 @@ describe('what a game’s own server is asked', () => {
     expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('by both names of the setting, and with a Content-Type of the game’s own', async () => {
+  test('is configured by both names of the setting, and may have a Content-Type of its own', async () => {
     const verification = { url: provider.url, headers: { 'Content-Type': 'application/x-game' } };
     const game = await makePuppetGame(muster, {
       game_modes: { default: { actions: { find: { enabled: true, verification } } } },
@@ -194,8 +194,8 @@ describe('what a game’s own server is asked', () => {
   });
 });
 
-describe('a game’s own server is not asked', () => {
-  test('for an action that wants none, a development token, or a request that is refused anyway', async () => {
+describe('verification: no request is sent', () => {
+  test('for an action without verification, a development token, or a request that is refused anyway', async () => {
     const game = await makePuppetGame(muster, {
       game_modes: {
         default: { actions: { join: action(), create: action() } },
@@ -228,8 +228,8 @@ describe('a game’s own server is not asked', () => {
   });
 });
 
-describe('a signature', () => {
-  test('is one that a receiver’s library takes, and not for another body', async () => {
+describe('verification: its signature', () => {
+  test("is accepted by a receiver's library, and not for another body", async () => {
     const verification = { url: provider.url, headers: { 'webhook-id': 'not mine' }, secret: SECRET };
     const game = await makePuppetGame(muster, {
       game_modes: { default: { actions: { find: { enabled: true, verification } } } },

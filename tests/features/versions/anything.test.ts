@@ -44,7 +44,7 @@ const CAPTCHA = {
   turnstile: { ...KEYS, domains: { 'a.example': { secret_key: 'z' } } },
 };
 
-/** A version that has everything a version can have. */
+/** A version with everything that a version can have. */
 const WHOLE = {
   display_name: 'x',
   config: {
@@ -62,7 +62,7 @@ const WHOLE = {
   },
 };
 
-/** One that can be made: everything in it is done in this release. */
+/** A version that can be created: this release supports everything in it. */
 const MODEST = {
   display_name: 'x',
   config: {
@@ -76,7 +76,7 @@ const MODEST = {
   },
 };
 
-/** Names and values that somebody might stumble over. */
+/** Names and values that code could mishandle. */
 const ODD_NAMES = [
   '',
   'constructor',
@@ -120,7 +120,7 @@ const change = fc.oneof(
   fc.record({ kind: fc.constant('rename' as const), place, name: fc.constantFrom(...ODD_NAMES) }),
 );
 
-/** Versions that come of these by so many changes. */
+/** Versions derived from these by this many changes. */
 const changed = (versions: object[], changes_max: number) => {
   const changes = fc.array(change, { minLength: 1, maxLength: changes_max });
   return fc.tuple(fc.constantFrom(...versions), changes).map(([whole, changes]) => {
@@ -132,7 +132,7 @@ const changed = (versions: object[], changes_max: number) => {
 
 type Branch = Record<string, unknown>;
 
-/** Every member of every object and list within, as the place it is in and its name there. */
+/** Lists every member of every object and list within. */
 function membersOf(branch: Branch): [Branch, string][] {
   return Object.keys(branch).flatMap((name): [Branch, string][] => {
     const member = branch[name];
@@ -143,12 +143,12 @@ function membersOf(branch: Branch): [Branch, string][] {
 const isBranch = (value: unknown): value is Branch => typeof value === 'object' && value !== null;
 
 function apply(one: typeof change extends fc.Arbitrary<infer Change> ? Change : never, version: Branch): void {
-  // Values of their own: one that came twice could become a member of itself.
+  // Fresh values, because one that occurs twice could become a member of itself.
   const value = 'value' in one ? structuredClone(one.value) : undefined;
   const members = membersOf(version);
   const [branch, name] = members[one.place % members.length] ?? [version, 'config'];
   const kept = branch[name];
-  // JSON has no lists with named members.
+  // JSON lists have no named members.
   if (Array.isArray(branch)) return void branch.splice(Number(name), 1, ...('value' in one ? [value] : []));
   if (one.kind === 'remove' || one.kind === 'rename') delete branch[name];
   if (one.kind === 'rename') branch[one.name] = kept;
@@ -156,7 +156,7 @@ function apply(one: typeof change extends fc.Arbitrary<infer Change> ? Change : 
   if (one.kind === 'add') branch[one.name] = value;
 }
 
-describe('whatever is sent as a version', () => {
+describe('a version with random changes', () => {
   test('is refused, or has settings for every game mode', () => {
     const shape = compileShape(CreateVersionBody);
     const surroundings = {
@@ -180,11 +180,11 @@ describe('whatever is sent as a version', () => {
     };
     check(WHOLE);
     fc.assert(fc.property(changed([WHOLE, MODEST], 6), check), { numRuns: 1_000 });
-    // Else nothing has been shown about what is accepted.
+    // Otherwise accepted versions were not tested.
     expect(accepted).toBeGreaterThan(10);
   });
 
-  describe('to the service', () => {
+  describe('a version with random changes, sent to the service,', () => {
     const muster = shareService();
     let game: TestGame;
     let build_id: string;
@@ -193,7 +193,7 @@ describe('whatever is sent as a version', () => {
       build_id = await uploadScript(muster.api, game, 'setInterval(() => {}, 1e9)');
     });
 
-    test('is answered: made, or refused as the caller’s fault', async () => {
+    test('is created, or refused as the fault of the caller', async () => {
       const path = `/cloud/games/${game.game_id}/versions`;
       let made_count = 0;
       const ask = async (sent: unknown) => {
@@ -209,11 +209,11 @@ describe('whatever is sent as a version', () => {
       await fc.assert(fc.asyncProperty(changed([WHOLE, MODEST], 6), ask), { numRuns: 100 });
       await fc.assert(fc.asyncProperty(changed([MODEST], 1), ask), { numRuns: 100 });
       await fc.assert(fc.asyncProperty(fc.jsonValue(), ask), { numRuns: 50 });
-      // Else nothing has been shown about what is kept.
+      // Otherwise stored versions were not tested.
       expect(made_count).toBeGreaterThan(10);
     });
 
-    test('is answered with a list of a sensible length, however much is wrong', async () => {
+    test('is answered with a list of limited length, however much is wrong', async () => {
       const regions = Object.fromEntries(Array.from({ length: 256 }, (_, index) => [`region ${index}`, { tier: '?' }]));
       const game_modes = Object.fromEntries(Array.from({ length: 256 }, (_, index) => [`mode ${index}`, {}]));
       const args = Array.from({ length: 256 }, () => '');
@@ -227,7 +227,7 @@ describe('whatever is sent as a version', () => {
         },
       );
       expect(status).toBe(200);
-      // Of each of 32 modes: its name, 256 regions, their tiers, its build, too many arguments, 64 of them.
+      // For each of 32 modes: its name, 256 regions with their tiers, its build, too many arguments, and 64 of them.
       expect(body.errors).toHaveLength(1 + 32 * (1 + 256 + 256 + 1 + 1 + 64));
     });
   });

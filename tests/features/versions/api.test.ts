@@ -28,12 +28,12 @@ const listNames = async (): Promise<string[]> => {
 };
 const paths = (errors: { path: string[] }[]) => errors.map(({ path }) => path.join('.'));
 const anyName = () => `Version ${crypto.randomUUID()}`;
-/** A version that can be made, but for what is changed. */
+/** A version that can be created, except for what is changed. */
 const withMode = (mode: object, general: object = {}) => ({
   matchmaker: { docker: { image_id: build_id }, game_modes: { default: mode }, ...general },
 });
 
-describe('what this release does not do yet is refused, not ignored', () => {
+describe('versions: a feature of a later release is refused, not ignored:', () => {
   const CASES: [string, () => unknown, string][] = [
     [
       'lobby groups',
@@ -53,7 +53,7 @@ describe('what this release does not do yet is refused, not ignored', () => {
   }
 
   for (const name of ['verification', 'verification_config']) {
-    test(`external verification (${name}) is not refused, and is read as it was written, but for its secret`, async () => {
+    test(`external verification (${name}) is accepted, and read as it was written, but for its secret`, async () => {
       const verification = { url: 'https://example.com/verify', headers: { 'x-key': 'y' } };
       const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
       const onAll = (verification: object) =>
@@ -65,7 +65,7 @@ describe('what this release does not do yet is refused, not ignored', () => {
       const read = await muster.api.ok('GET', `${versionsOf(game)}/${body.version_id}`, { token: game.cloud_token });
       const { config } = read.version;
       expect(config.matchmaker.game_modes.default.actions).toEqual(onAll({ ...verification, secret: '' }));
-      // Whoever makes another version of what he read is told that the secret is missing, and signs nothing with none.
+      // A copy of a version that was read lacks the secret, and is refused instead of signed without one.
       const copied = await create(anyName(), config);
       expect(paths(copied.body.metadata.errors)).toEqual(
         ['find', 'join', 'join'].map(
@@ -75,13 +75,13 @@ describe('what this release does not do yet is refused, not ignored', () => {
     });
   }
 
-  test('and the same settings at their defaults are not', async () => {
+  test('the same settings at their defaults are accepted', async () => {
     const mode = { idle_lobbies: { min: 0, max: 3 }, actions: { find: { enabled: true }, create: { enabled: true } } };
     expect((await create(anyName(), withMode(mode, { idle_lobbies: { min: 0, max: 0 } }))).status).toBe(200);
   });
 });
 
-describe('what is no configuration is refused, and where it is none', () => {
+describe('versions: an invalid configuration is refused with its path:', () => {
   const CASES: [unknown, string][] = [
     [undefined, '"config"'],
     [null, '"config"'],
@@ -108,8 +108,8 @@ describe('what is no configuration is refused, and where it is none', () => {
   }
 });
 
-describe('what breaks a rule is refused', () => {
-  test('with every place that does; asking first says the same and makes nothing', async () => {
+describe('versions: a broken rule is refused', () => {
+  test('with every path; validating reports the same and creates nothing', async () => {
     const config = withMode({ max_players: 0, max_players_direct: 1, tier: 'huge' });
     const problems = [
       'display-name.too-short',
@@ -131,7 +131,7 @@ describe('what breaks a rule is refused', () => {
     expect(await listNames()).toEqual(before);
   });
 
-  test('by builds that are missing, not complete, or of another game', async () => {
+  test('for builds that are missing, not complete, or of another game', async () => {
     const builds = `/games/${builder.game_id}/environments/${builder.namespace_id}/builds`;
     const { build: unfinished } = await muster.api.ok('POST', `${builds}/prepare`, {
       token: builder.cloud_token,
@@ -147,7 +147,7 @@ describe('what breaks a rule is refused', () => {
     expect((await create(anyName(), withMode({}))).body.code).toBe('VALIDATION_ERROR');
   });
 
-  test('by a name that another version of the game has, also when they come at once', async () => {
+  test('for the name of another version of the game, also concurrently', async () => {
     const name = anyName();
     const answers = await Promise.all(Array.from({ length: 6 }, () => create(name, {})));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -162,7 +162,7 @@ describe('what breaks a rule is refused', () => {
 });
 
 describe('a version', () => {
-  test('is kept as it was sent, without what means nothing to us', async () => {
+  test('is stored as it was sent, without unknown members', async () => {
     const name = anyName();
     const config = {
       scripts: { build: 'make' },
@@ -196,7 +196,7 @@ describe('a version', () => {
     });
   });
 
-  test('is there for its own game only', async () => {
+  test('exists for its own game only', async () => {
     const { body } = await create(anyName(), {});
     game = await makeGame(muster.api, muster.administrator_token);
     for (const version_id of [body.version_id, crypto.randomUUID()]) {
@@ -207,7 +207,7 @@ describe('a version', () => {
     }
   });
 
-  test('is preceded by one without anything, which each game begins with', async () => {
+  test('comes after an empty one, with which each game starts', async () => {
     game = await makeGame(muster.api, muster.administrator_token);
     expect(await listNames()).toEqual(['0.0.1']);
     await create('second', {});
@@ -216,7 +216,7 @@ describe('a version', () => {
   });
 });
 
-test('a name is reserved that is free: the day and the number after those of the day', async () => {
+test('gets a free name: the day, and the number after those of the day', async () => {
   game = await makeGame(muster.api, muster.administrator_token);
   const today = () => muster.clock.now().toISOString().slice(0, 10).replaceAll('-', '.');
   expect(await reserve(muster, game)).toBe(`${today()}-1`);
@@ -228,7 +228,7 @@ test('a name is reserved that is free: the day and the number after those of the
   expect(await reserve(muster, game)).toBe(`${today()}-1`);
 });
 
-test('a name is reserved once, whoever asks in which process; a version can have it', async () => {
+test('gets each name once, from any process, and can then have it', async () => {
   const own = await makeGame(muster.api, muster.administrator_token);
   const other = await makeGame(muster.api, muster.administrator_token);
   await using beside = await openTestService({}, { beside: muster });

@@ -25,7 +25,7 @@ function problemsOf(
   return problems.map((problem) => problem.slice(prefix.length));
 }
 
-describe('captcha', () => {
+describe('versions: captcha', () => {
   const TURNSTILE = { site_key: 'site', secret_key: 'secret' };
   const LIMITS = { requests_before_reverify: 600, verification_ttl: 12 * 3_600_000 };
   const captchaProblems = (captcha: Partial<CaptchaConfig>) => problemsOf({ captcha: { ...LIMITS, ...captcha } });
@@ -34,7 +34,7 @@ describe('captcha', () => {
     expect(captchaProblems({})).toEqual(['captcha-meta/must-have-one']);
   });
 
-  test('may be at its limits, and not beyond', () => {
+  test('may have values at its limits, and not beyond', () => {
     expect(captchaProblems({ turnstile: TURNSTILE })).toEqual([]);
     expect(
       captchaProblems({
@@ -52,7 +52,7 @@ describe('captcha', () => {
     ['turnstile', 'secret_key', 40],
   ] as const;
   for (const [provider, key, bytes_max] of KEYS) {
-    test(`${key} of ${provider} is 1 to ${bytes_max} bytes`, () => {
+    test(`${key} of ${provider} has 1 to ${bytes_max} bytes`, () => {
       const withKey = (text: string) => captchaProblems({ [provider]: { ...TURNSTILE, [key]: text } });
       const path = `captcha/${provider}/${key.replace('_', '-')}`;
       expect(withKey('x'.repeat(bytes_max))).toEqual([]);
@@ -68,7 +68,7 @@ describe('captcha', () => {
     ]);
   });
 
-  test('needs no keys where the service has its own; one alone is none', () => {
+  test('needs no keys if the service has its own; one of two keys is refused', () => {
     const shared = { ...SURROUNDINGS, shared_captchas: ['hcaptcha', 'turnstile'] };
     const withShared = (captcha: Partial<CaptchaConfig>) =>
       problemsOf({ captcha: { ...LIMITS, ...captcha } }, {}, undefined, shared);
@@ -95,7 +95,7 @@ describe('captcha', () => {
     expect(withDomains(many)).toEqual(['captcha/turnstile/domains-meta/too-many']);
   });
 
-  test('may name where it may be solved, by hosts', () => {
+  test('may name the hosts on which it may be solved', () => {
     const withNames = (...hostnames: string[]) => captchaProblems({ hcaptcha: { ...TURNSTILE, hostnames } });
     expect(withNames('play.example.com', 'localhost', '127.0.0.1')).toEqual([]);
     expect(withNames('ok.example', '*.example.com', 'A.example')).toEqual([
@@ -104,7 +104,7 @@ describe('captcha', () => {
     ]);
   });
 
-  test('by proof of work is as hard as 1 to 10,000', () => {
+  test('by proof of work has a difficulty of 1 to 10,000', () => {
     const withDifficulty = (difficulty?: number) =>
       captchaProblems({ pow: difficulty === undefined ? {} : { difficulty } });
     expect([undefined, 1, 10_000].flatMap(withDifficulty)).toEqual([]);
@@ -115,7 +115,7 @@ describe('captcha', () => {
   });
 });
 
-describe('external verification', () => {
+describe('versions: external verification', () => {
   const verificationProblems = (url: string, headers?: Record<string, string>) =>
     problemsOf(
       {},
@@ -164,12 +164,12 @@ describe('external verification', () => {
     ['https://example.com:25', ['url/invalid-port']],
   ];
   for (const [url, problems] of ADDRESSES) {
-    test(`at ${JSON.stringify(url)}: ${problems.join() || 'fine'}`, () => {
+    test(`at ${JSON.stringify(url)}: ${problems.join() || 'valid'}`, () => {
       expect(verificationProblems(url)).toEqual(problems);
     });
   }
 
-  test('sends up to 32 headers that are some', () => {
+  test('has up to 32 valid headers', () => {
     const many = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`x-${index}`, 'y']));
     expect(verificationProblems('https://example.com', many(32))).toEqual([]);
@@ -184,7 +184,7 @@ describe('external verification', () => {
     ]);
   });
 
-  test('sends no header that belongs to the connection', () => {
+  test('has no header that belongs to the connection', () => {
     const names = ['Host', 'content-length', 'Transfer-Encoding', 'connection', 'accept-encoding'];
     expect(verificationProblems('https://example.com', Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual(
       names.map((name) => `headers/*${name}*/invalid-name`),
@@ -205,7 +205,7 @@ describe('external verification', () => {
     }
   });
 
-  test('is checked for each action, by the contract’s name and by the specification’s', () => {
+  test("is checked for each action, by the contract's name and by the specification's", () => {
     const enabled = true;
     const problems = problemsOf(
       {},

@@ -8,7 +8,7 @@ const HOST = { proxy: 'none', protocol: 'udp', port_range: RANGE } as const;
 const problemsOf = (ports: Record<string, PortConfig>, network_mode: 'bridge' | 'host' = 'bridge') =>
   portProblems(ports, network_mode, (label) => `*${label}*`).map((path) => path.join('/'));
 
-/** What is wrong with a port that is the only one. */
+/** Returns what is wrong with a single port. */
 const problemsOfOne = (port: PortConfig, network_mode: 'bridge' | 'host') =>
   problemsOf({ game: port }, network_mode).map((problem) => problem.replace('ports/*game*/', ''));
 
@@ -39,14 +39,14 @@ describe('a port is refused', () => {
   }
 
   for (const label of ['', 'A', 'a_b', '-a', 'a-', 'a--b', 'a b', 'a\nb', 'x'.repeat(17)]) {
-    test(`by the label ${JSON.stringify(label)}`, () => {
+    test(`with the label ${JSON.stringify(label)}`, () => {
       expect(problemsOf({ [label]: { port: 80 } })).toEqual([`ports/*${label}*/label-invalid`]);
     });
   }
 });
 
 describe('ports are refused together', () => {
-  test('for the same port and protocol; https is the protocol of whoever names none', () => {
+  test('for the same port and protocol; the default protocol is https', () => {
     expect(
       problemsOf({ a: { port: 80 }, b: { port: 80, protocol: 'https' }, c: { port: 80, protocol: 'tcp' } }),
     ).toEqual(['ports/*b*/port-protocol-not-unique']);
@@ -58,7 +58,7 @@ describe('ports are refused together', () => {
     expect(problemsOf(ports, 'host')).toEqual(['ports/*b*/ranges-overlap']);
   });
 
-  test('for being more than 16, of which no more are looked at', () => {
+  test('for being more than 16, and the others are not checked', () => {
     const make = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`port-${index}`, { port: index }]));
     expect(problemsOf(make(16))).toEqual([]);
@@ -78,7 +78,7 @@ describe('a port is accepted', () => {
     });
   }
 
-  test('as a range of the host, tcp or udp, up to both ends of what there is', () => {
+  test('as a range on the host, tcp or udp, up to both ends of the allowed ports', () => {
     for (const protocol of ['tcp', 'udp'] as const) {
       expect(problemsOfOne({ ...HOST, protocol, port_range: { min: 26_000, max: 31_999 } }, 'host')).toEqual([]);
     }

@@ -13,11 +13,11 @@ const SURROUNDINGS = {
 };
 const MODE = 'config/matchmaker/game-modes/*default*/';
 
-/** Everything wrong with a version, as paths. */
+/** Returns everything wrong with a version, as paths. */
 const problemsOf = (matchmaker: MatchmakerConfig, display_name = '1.0') =>
   versionProblems({ display_name, config: { matchmaker } }, SURROUNDINGS).map(({ path }) => path.join('/'));
 
-/** What is wrong with its one game mode, below the game mode. */
+/** Returns what is wrong with its one game mode, as paths below the game mode. */
 function modeProblems(mode: GameModeConfig, general: MatchmakerConfig = {}): string[] {
   const docker = { image_id: BUILD };
   const problems = problemsOf({ docker, ...general, game_modes: { default: mode } });
@@ -40,13 +40,13 @@ describe('a version is refused', () => {
     ['x\u202ey', 'invalid'],
   ];
   for (const [name, problem] of NAMES) {
-    test(`by the name ${JSON.stringify(name.slice(0, 10))}: ${problem}`, () => {
+    test(`for the name ${JSON.stringify(name.slice(0, 10))}: ${problem}`, () => {
       const docker = { image_id: BUILD };
       expect(problemsOf({ game_modes: { default: { docker } } }, name)).toEqual([`display-name/${problem}`]);
     });
   }
 
-  test('for having a matchmaker and no game mode', () => {
+  test('for a matchmaker without a game mode', () => {
     for (const game_modes of [undefined, {}]) {
       expect(problemsOf(game_modes ? { game_modes } : {})).toEqual(['config/matchmaker/game-modes-meta/too-few']);
     }
@@ -75,21 +75,21 @@ describe('a game mode is refused', () => {
   const CASES: [string, GameModeConfig, string[]][] = [
     ['direct players below one', { max_players_direct: 0 }, ['player-counts/max-players-direct/too-low']],
     ['party players below one', { max_players_party: 0 }, ['player-counts/max-players-party/too-low']],
-    ['a region there is not', { regions: { local: {}, moon: {} } }, ['regions/1/invalid']],
-    ['a tier there is not', { regions: { local: { tier: 'basic-8d1' } } }, [`${REGION}/tier-name-id-invalid`]],
+    ['an unknown region', { regions: { local: {}, moon: {} } }, ['regions/1/invalid']],
+    ['an unknown tier', { regions: { local: { tier: 'basic-8d1' } } }, [`${REGION}/tier-name-id-invalid`]],
     [
-      'a tier there is not, everywhere',
+      'an unknown tier for all regions',
       { tier: '' },
       [`${REGION}/tier-name-id-invalid`, 'regions/*far*/tier-name-id-invalid'],
     ],
     [
-      'more idle lobbies at least than at most',
+      'a minimum of idle lobbies above the maximum',
       { regions: { local: { idle_lobbies: { min: 2, max: 1 } } } },
       [`${REGION}/idle-lobbies/min-gt-max`],
     ],
     ['no build', { docker: {} }, ['no-build']],
     ['a build that is not of the game, or not complete', { docker: { image_id: crypto.randomUUID() } }, ['no-build']],
-    ['its docker without the build of all modes', { docker: { args: ['x'] } }, ['no-build']],
+    ['its own docker settings without the build of all modes', { docker: { args: ['x'] } }, ['no-build']],
   ];
   for (const [what, mode, paths] of CASES) {
     test(`for ${what}`, () => {
@@ -97,7 +97,7 @@ describe('a game mode is refused', () => {
     });
   }
 
-  test('for nothing to run', () => {
+  test('for having nothing to run', () => {
     expect(problemsOf({ game_modes: { default: {} } })).toEqual([`${MODE}no-runtime`]);
   });
 });
@@ -106,7 +106,7 @@ describe('arguments and variables are refused', () => {
   const CASES: [string, DockerConfig, string[]][] = [
     ['an empty argument', { args: ['a', ''] }, ['args/1/invalid']],
     ['an argument with the character zero', { args: ['a\0'] }, ['args/0/invalid']],
-    ['an argument twice', { args: ['a', 'b', 'a'] }, ['args/2/not-unique']],
+    ['a repeated argument', { args: ['a', 'b', 'a'] }, ['args/2/not-unique']],
     ['a variable without a name', { env: { '': 'x' } }, ['env-vars/**/key/invalid']],
     ['a name with =', { env: { 'A=B': 'x' } }, ['env-vars/*A=B*/key/invalid']],
     ['a name that begins with a digit', { env: { '1A': 'x' } }, ['env-vars/*1A*/key/invalid']],
@@ -127,7 +127,7 @@ describe('arguments and variables are refused', () => {
     });
   }
 
-  test('also among those of all game modes, which are added to those of each', () => {
+  test('also in those of all game modes, which are added to those of each', () => {
     const general = { docker: { image_id: BUILD, env: { SERVICE_TOKEN: 'x', A: '' } } };
     expect(modeProblems({ docker: { image_id: BUILD, env: { A: 'x' } } }, general)).toEqual([
       'env-vars/*SERVICE_TOKEN*/key/conflicts-with-default',
@@ -138,11 +138,11 @@ describe('arguments and variables are refused', () => {
   });
 });
 
-describe('what is at its limit is accepted, and refused beyond', () => {
+describe('a value is accepted at its limit, and refused beyond', () => {
   const everywhere = (problem: string) => [`regions/*local*/${problem}`, `regions/*far*/${problem}`];
   const LIMITS: [string, number, (count: number) => GameModeConfig, string[]][] = [
     [
-      'players directly',
+      'direct players',
       256,
       (max_players_direct) => ({ max_players_direct }),
       ['player-counts/max-players-direct/too-high'],
@@ -186,21 +186,21 @@ describe('what is at its limit is accepted, and refused beyond', () => {
     });
   }
 
-  test('256 players, who are those directly and of a party too where these are not named', () => {
+  test('256 players, which is also the default for direct and party players', () => {
     expect(modeProblems({ max_players: 256 })).toEqual([]);
     expect(modeProblems({ max_players: 257 })).toEqual(
       ['normal', 'direct', 'party'].map((which) => `player-counts/max-players-${which}/too-high`),
     );
   });
 
-  test('32 game modes, of which no more are looked at', () => {
+  test('32 game modes, and the others are not checked', () => {
     const make = (count: number) => ({ docker: { image_id: BUILD }, game_modes: named(several(count, 'mode'), {}) });
     expect(problemsOf(make(32))).toEqual([]);
     expect(problemsOf(make(33))).toEqual(['config/matchmaker/game-modes-meta/too-many']);
     expect(problemsOf({ ...make(200), docker: {} })).toHaveLength(1 + 32);
   });
 
-  test('128 bytes of the name, 64 of the name of a game mode', () => {
+  test('128 bytes of the name, and 64 of the name of a game mode', () => {
     const game_modes = { ['m'.repeat(64)]: { docker: { image_id: BUILD } } };
     expect(problemsOf({ game_modes }, 'x'.repeat(128))).toEqual([]);
   });
@@ -211,11 +211,11 @@ describe('a version is accepted', () => {
     expect(versionProblems({ display_name: '1', config: {} }, SURROUNDINGS)).toEqual([]);
   });
 
-  test('with the build however its id is written', () => {
+  test('with a build id in any spelling', () => {
     expect(modeProblems({ docker: { image_id: BUILD.toUpperCase() } })).toEqual([]);
   });
 
-  test('with a build that another mode has, and regions that another has', () => {
+  test('with a build and regions that another mode has too', () => {
     const docker = { image_id: BUILD };
     expect(
       problemsOf({
@@ -226,7 +226,7 @@ describe('a version is accepted', () => {
   });
 });
 
-test('a long label is not repeated in full for each thing wrong below it', () => {
+test('versions: a long label is not repeated in full for each problem below it', () => {
   const label = 'x'.repeat(100_000);
   const [problem] = problemsOf({ game_modes: { [label]: { docker: { image_id: BUILD } } } });
   expect(problem).toBe(`config/matchmaker/game-modes/*${'x'.repeat(128)}*/name-id-invalid`);

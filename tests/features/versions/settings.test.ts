@@ -5,22 +5,22 @@ import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 const SLUGS = ['far', 'local'];
 const BUILD = crypto.randomUUID();
 
-/** The settings of the one game mode that a matchmaker has. */
+/** Returns the settings of a matchmaker's only game mode. */
 function settingsOf(mode: GameModeConfig, general: MatchmakerConfig = {}, slugs = SLUGS) {
   const settings = resolveMatchmaker({ ...general, game_modes: { default: mode } }, slugs).get('default');
-  if (!settings) throw new Error('there is no such game mode');
+  if (!settings) throw new Error('the game mode exists');
   return settings;
 }
 
 const regionsOf = (mode: GameModeConfig, general?: MatchmakerConfig) =>
   Object.fromEntries(settingsOf(mode, general).regions);
 
-test('a version without a matchmaker has no game modes', () => {
+test('settings: a version without a matchmaker has no game modes', () => {
   expect(resolveMatchmaker(undefined, SLUGS).size).toBe(0);
   expect(resolveMatchmaker({ max_players: 2 }, SLUGS).size).toBe(0);
 });
 
-test('what is not said is filled in', () => {
+test('settings: missing values have defaults', () => {
   const nothing_special = { tier: 'basic-1d1', idle_lobbies: { min: 0, max: 0 } };
   expect(settingsOf({})).toEqual({
     name: 'default',
@@ -41,7 +41,7 @@ test('what is not said is filled in', () => {
   });
 });
 
-test('what is said is kept', () => {
+test('settings: given values are kept', () => {
   const actions = {
     find: { enabled: false },
     join: { enabled: false },
@@ -56,7 +56,7 @@ test('what is said is kept', () => {
   });
 });
 
-describe('players: the mode says, then all modes, then the number of those who find', () => {
+describe('settings: the players of a mode are its own, those of all modes, or the number for find', () => {
   const CASES: [GameModeConfig, MatchmakerConfig, [number, number, number]][] = [
     [{ max_players: 4 }, { max_players: 8 }, [4, 4, 4]],
     [{}, { max_players: 8 }, [8, 8, 8]],
@@ -74,17 +74,17 @@ describe('players: the mode says, then all modes, then the number of those who f
   }
 });
 
-describe('regions', () => {
+describe('settings: regions', () => {
   const idle = (max: number) => ({ min: 0, max });
 
-  test('are those of the mode, or those of all modes, or all there are', () => {
+  test('are those of the mode, those of all modes, or all regions', () => {
     expect(Object.keys(regionsOf({ regions: { local: {} } }, { regions: { far: {} } }))).toEqual(['local']);
     expect(Object.keys(regionsOf({}, { regions: { far: {} } }))).toEqual(['far']);
     expect(Object.keys(regionsOf({}))).toEqual(SLUGS);
     expect(regionsOf({ regions: {} })).toEqual({});
   });
 
-  test('have the tier and the idle lobbies that the nearest says: region of the mode, of all modes, mode, all modes', () => {
+  test("have the tier and idle lobbies of the nearest level: the mode's region, the region of all modes, the mode, all modes", () => {
     const general = {
       tier: 'basic-1d2',
       idle_lobbies: idle(4),
@@ -100,7 +100,7 @@ describe('regions', () => {
     expect(regionsOf({ regions: { far: {} } }, general)).toEqual({ far: { tier: 'basic-1d2', idle_lobbies: idle(4) } });
   });
 
-  test('are found by their own names, not by what objects inherit', () => {
+  test('are found by their own names only, not by inherited properties', () => {
     const { regions } = settingsOf({ regions: { constructor: {}, toString: {} } }, { regions: {} });
     expect([...regions.values()]).toEqual([
       { tier: 'basic-1d1', idle_lobbies: idle(0) },
@@ -109,7 +109,7 @@ describe('regions', () => {
   });
 });
 
-describe('what runs', () => {
+describe('settings: what a lobby runs', () => {
   const general = {
     docker: {
       image_id: BUILD,
@@ -120,7 +120,7 @@ describe('what runs', () => {
     },
   } as const satisfies MatchmakerConfig;
 
-  test('is that of all modes where the mode says nothing; https is what a port speaks', () => {
+  test('is that of all modes by default; the default protocol of a port is https', () => {
     const { image_id, args, env, network_mode } = general.docker;
     expect(
       settingsOf({}, { docker: { image_id, args: [...args], env, network_mode, ports: general.docker.ports } }).runtime,
@@ -133,7 +133,7 @@ describe('what runs', () => {
     });
   });
 
-  test("is the mode's own as a whole; only the variables are added together, and the mode's win", () => {
+  test("is the mode's own as a whole, except that its variables are added to those of all modes", () => {
     const own_build = crypto.randomUUID();
     const port_range = { min: 26_000, max: 26_001 };
     const own = {
@@ -152,7 +152,7 @@ describe('what runs', () => {
     });
   });
 
-  test('is nothing where no build is named', () => {
+  test('is nothing without a build', () => {
     expect(settingsOf({ docker: {} }, { docker: { image_id: BUILD } }).runtime).toBeUndefined();
   });
 });

@@ -3,7 +3,7 @@ import { isOwnAddress, isPublicAddress, parseAllowList } from '../../../src/plat
 import { targetProblem } from '../../../src/platform/outbound/target.ts';
 import { refusalOf } from '../../support/refusal.ts';
 
-/** By why nobody is to be sent there (IANA's registries, and the list that smokescreen is tested with). */
+/** By the reason why no request may go there (IANA's registries, and the list that smokescreen is tested with). */
 const NOT_PUBLIC: Record<string, string[]> = {
   'this network': ['0.0.0.0', '0.1.2.3', '::'],
   loopback: ['127.0.0.1', '127.255.255.254', '::1'],
@@ -22,8 +22,8 @@ const NOT_PUBLIC: Record<string, string[]> = {
     '3fff::1',
     '2001:2::1',
   ],
-  'not given out': ['240.0.0.1', '254.1.2.3', '4000::1', '8000::1', 'e000::1', '::2', '::7f00:1', '100::1'],
-  'site-local, of old': ['fec0::1'],
+  unassigned: ['240.0.0.1', '254.1.2.3', '4000::1', '8000::1', 'e000::1', '::2', '::7f00:1', '100::1'],
+  'site-local, deprecated': ['fec0::1'],
   'IPv4 within IPv6': ['::ffff:127.0.0.1', '::ffff:8.8.8.8', '::ffff:0:127.0.0.1', '::127.0.0.1'],
   NAT64: ['64:ff9b::7f00:1', '64:ff9b::808:808', '64:ff9b:1::a00:1'],
   '6to4, Teredo and relays': ['2002:7f00:1::1', '2002:808:808::1', '2001::1', '192.88.99.1', '192.52.193.1'],
@@ -49,22 +49,22 @@ const PUBLIC = [
   '2a00:1450:4001:81b::200e',
 ];
 
-describe('an address is on the Internet', () => {
+describe('an address is public', () => {
   for (const address of PUBLIC) test(address, () => expect(isPublicAddress(address)).toBe(true));
 });
 
 for (const [why, addresses] of Object.entries(NOT_PUBLIC)) {
-  describe(`an address is not on the Internet: ${why}`, () => {
+  describe(`an address is not public: ${why}`, () => {
     for (const address of addresses) test(JSON.stringify(address), () => expect(isPublicAddress(address)).toBe(false));
   });
 }
 
-test('addresses of this machine are known, however they are spelled', () => {
+test('addresses of this machine are recognized in any spelling', () => {
   for (const address of ['127.0.0.1', '::ffff:127.0.0.1']) expect(isOwnAddress(address)).toBe(true);
   expect(isOwnAddress('1.1.1.1')).toBe(false);
 });
 
-describe('the allow list of an operator', () => {
+describe("outbound: the operator's allow list", () => {
   for (const entry of [
     '',
     ' ',
@@ -81,14 +81,14 @@ describe('the allow list of an operator', () => {
     '*.x',
     'x@y',
     '-x',
-    // What an address reads otherwise names nothing.
+    // `host` is the host of the address, which may be a name.
     '10.1.2',
     '10.1/16',
     '010.0.0.0/8',
     '0x7f.1:8080',
     '2130706433',
   ]) {
-    test(`does not take ${JSON.stringify(entry)}`, () => {
+    test(`refuses the entry ${JSON.stringify(entry)}`, () => {
       expect(refusalOf(RangeError, () => parseAllowList([entry])).message).toBe(entry);
     });
   }
@@ -123,7 +123,7 @@ describe('the allow list of an operator', () => {
   }
 });
 
-test('what can be told from the text of an address alone is told, and what the operator allows is fine', () => {
+test('outbound: a forbidden address is refused by its text where possible, unless the operator allows it', () => {
   const allowed = parseAllowList(['127.0.0.1:8080', 'localhost:25']);
   const CASES: [string, ReturnType<typeof targetProblem>][] = [
     ['https://user:secret@example.com', 'invalid'],

@@ -8,12 +8,12 @@ const outbound = createOutbound({ allowed_private: ['127.0.0.1'] });
 const REQUEST = { headers: {}, body: '{"a":"ü"}', timeout_ms: 10_000, answer_bytes_max: 1_024 };
 const addressOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/check?game=1#part`;
 
-describe('a target that is hostile', () => {
+describe('a hostile target', () => {
   const TIMEOUT_MS = 300;
   for (const [behaviour, { serve, comes_to }] of Object.entries(hostileTargets('http://127.0.0.1:1/'))) {
     test(`${behaviour}: ${comes_to}`, async () => {
       await using target = await listenAt('127.0.0.1', serve);
-      // Where something other than the time ends it, there is enough of it.
+      // Where something other than the time ends the request, it has time enough.
       const timeout_ms = comes_to === 'timeout' ? TIMEOUT_MS : 10_000;
       const answer = outbound.post(addressOf(target), { ...REQUEST, timeout_ms, answer_bytes_max: 0 });
       if (typeof comes_to === 'number') expect(await answer).toEqual({ status: comes_to, text: '' });
@@ -23,7 +23,7 @@ describe('a target that is hostile', () => {
   }
 });
 
-test('outbound: a target without a listener', async () => {
+test('outbound: a target without a listener is unreachable', async () => {
   const { port } = await (async () => {
     await using gone = await listenAt('127.0.0.1');
     return gone;
@@ -44,17 +44,17 @@ test('outbound: an aborted request ends at once and closes its connection', asyn
 });
 
 describe('the body of an answer', () => {
-  test('is given as text', async () => {
+  test('is returned as text', async () => {
     await using target = await listenAt('127.0.0.1', answerWith(answerText(403, { body: '{"success":"ü"}' })));
     expect(await outbound.post(addressOf(target), REQUEST)).toEqual({ status: 403, text: '{"success":"ü"}' });
   });
 
-  test('longer than was wanted is a broken answer', async () => {
+  test('above the maximum length is an invalid answer', async () => {
     await using target = await listenAt('127.0.0.1', answerWith(answerText(200, { body: 'x'.repeat(1_025) })));
     expect((await rejectionOf(OutboundFailure, outbound.post(addressOf(target), REQUEST))).kind).toBe('broken_answer');
   });
 
-  test('shorter than it says is a broken answer', async () => {
+  test('below its Content-Length is an invalid answer', async () => {
     await using target = await listenAt(
       '127.0.0.1',
       answerWith(answerText(200, { headers: { 'content-length': '10' }, body: 'x' })),
@@ -62,7 +62,7 @@ describe('the body of an answer', () => {
     expect((await rejectionOf(OutboundFailure, outbound.post(addressOf(target), REQUEST))).kind).toBe('broken_answer');
   });
 
-  test('is not unpacked', async () => {
+  test('is not decompressed', async () => {
     const packed = Bun.gzipSync(Buffer.from('secret'));
     await using target = await listenAt('127.0.0.1', (socket) => {
       socket.on('data', () => {
@@ -77,7 +77,7 @@ describe('the body of an answer', () => {
 });
 
 describe('a request', () => {
-  test('says what was wanted, whose host it is for, and little else', async () => {
+  test('has the given headers, the host of the target, and little else', async () => {
     await using target = await listenAt('127.0.0.1', answerWith(answerText(204)));
     await outbound.post(addressOf(target), { ...REQUEST, headers: { 'X-Key': 'value', 'User-Agent': 'mine' } });
     const [head = '', body] = (target.heard[0] ?? '').split('\r\n\r\n');
@@ -115,7 +115,7 @@ describe('a request', () => {
     });
   }
 
-  test('failing says nothing of the address, which may hold secrets', async () => {
+  test('that fails reports no part of the address, which may contain secrets', async () => {
     const failure = await rejectionOf(OutboundFailure, outbound.post('http://127.0.0.1:1/?key=canary', REQUEST));
     expect(failure.message).not.toContain('canary');
   });

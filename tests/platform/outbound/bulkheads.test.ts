@@ -10,7 +10,7 @@ const open = (bulkhead_limits = LIMITS) => createOutbound({ allowed_private: ['1
 const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 const addressOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/`;
 
-/** A target that answers those who wait when it is told to, and everybody after. */
+/** A target that answers the waiting requests when the test says so, and all later ones at once. */
 async function openGate() {
   const waiting: (() => void)[] = [];
   let is_open = false;
@@ -35,8 +35,8 @@ async function openGate() {
   };
 }
 
-describe('requests under way at one time', () => {
-  test('to one target are so many, others wait for their turn, and more are refused', async () => {
+describe('concurrent requests', () => {
+  test('to one target are limited: others wait their turn, and more are refused', async () => {
     await using gate = await openGate();
     const outbound = open();
     const send = () => outbound.post(addressOf(gate.listener), REQUEST);
@@ -49,7 +49,7 @@ describe('requests under way at one time', () => {
     expect(gate.listener.connections).toBe(10);
   });
 
-  test('of one account are so many, whatever its targets; others have theirs meanwhile', async () => {
+  test('of one account are limited across its targets, without effect on other accounts', async () => {
     await using stuck = await openGate();
     await using stuck_too = await openGate();
     await using third = await listenAt('127.0.0.1', answerWith(answerText(200)));
@@ -66,7 +66,7 @@ describe('requests under way at one time', () => {
     expect((await Promise.all([...sent, waiting])).length).toBe(5);
   });
 
-  test('in all are so many', async () => {
+  test('in all are limited', async () => {
     await using stuck = await openGate();
     const outbound = open();
     const sent = ['first', 'second', 'third', 'fourth'].flatMap((account) =>
@@ -78,7 +78,7 @@ describe('requests under way at one time', () => {
     expect((await Promise.all(sent)).length).toBe(8);
   });
 
-  test('a request that waits too long fails in time and is not sent later', async () => {
+  test('that wait too long fail in time and are not sent later', async () => {
     await using stuck = await openGate();
     const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
     const first = outbound.post(addressOf(stuck.listener), REQUEST);
@@ -90,28 +90,28 @@ describe('requests under way at one time', () => {
     expect(stuck.listener.connections).toBe(2);
   });
 
-  test('lanes: a request whose turn came after half of its time is too_busy, not the fault of its target', async () => {
+  test('whose turn comes after half of their time fail with too_busy, which is not the fault of the target', async () => {
     await using stuck = await openGate();
     const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
-    const leaving = new AbortController();
-    const first = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, signal: leaving.signal }));
+    const client = new AbortController();
+    const first = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, signal: client.signal }));
     await waitFor(() => stuck.waiting === 1, 'the first request');
     const began = performance.now();
     const late = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, timeout_ms: 2_000 }));
-    await waitFor(() => performance.now() - began > 1_100, 'more than half of the time of the second to be over');
-    leaving.abort();
+    await waitFor(() => performance.now() - began > 1_100, 'more than half of the time of the second request to pass');
+    client.abort();
     await waitFor(() => stuck.waiting === 2, 'the turn of the second request');
     expect([await first, await late]).toEqual(['cancelled', 'too_busy']);
   });
 
-  test('a place is free again, however a request ended', async () => {
+  test('free their slot, however they end', async () => {
     await using stuck = await openGate();
     const outbound = open({ in_all: 1, of_account: 1, to_target: 1, break_ms: 300 });
     for (let count = 0; count < 3; count += 1) {
       expect(await kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, timeout_ms: 30 }))).toBe('timeout');
-      const leaving = new AbortController();
-      const left = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, signal: leaving.signal }));
-      leaving.abort();
+      const client = new AbortController();
+      const left = kindOf(outbound.post(addressOf(stuck.listener), { ...REQUEST, signal: client.signal }));
+      client.abort();
       expect(await left).toBe('cancelled');
     }
     stuck.open();
@@ -120,8 +120,8 @@ describe('requests under way at one time', () => {
 });
 
 describe('a target that fails', () => {
-  test('rests for that account, and no other; and the operator is told', async () => {
-    const resting: string[] = [];
+  test('is paused for that account and no other, and the log has a warning', async () => {
+    const paused: string[] = [];
     let is_failing = true;
     await using target = await listenAt(
       '127.0.0.1',
@@ -130,16 +130,16 @@ describe('a target that fails', () => {
     const outbound = createOutbound({
       allowed_private: ['127.0.0.1'],
       bulkhead_limits: LIMITS,
-      onBreak: ({ account, origin }) => resting.push(`${account} ${origin}`),
+      onBreak: ({ account, origin }) => paused.push(`${account} ${origin}`),
     });
     const send = (account: string) => outbound.post(addressOf(target), { ...REQUEST, account });
     for (let count = 0; count < 8; count += 1) expect(await kindOf(send('first'))).toBe('unreachable');
-    expect(await kindOf(send('first'))).toBe('resting');
+    expect(await kindOf(send('first'))).toBe('paused');
     expect(target.connections).toBe(8);
-    expect(resting).toEqual([`first http://127.0.0.1:${target.port}`]);
+    expect(paused).toEqual([`first http://127.0.0.1:${target.port}`]);
     is_failing = false;
     expect((await send('second')).status).toBe(200);
-    // After a rest it is tried again, by one request, and then by all.
+    // After the pause one request tries it again, then all may.
     await waitFor(
       () =>
         send('first').then(
@@ -157,21 +157,22 @@ describe('a target that fails', () => {
     timeout: onRequest(() => {}),
   };
   const KINDS = ['unreachable', 'broken_answer', 'timeout'] as const;
-  test.each(KINDS)('%s: a target that fails so eight times is left alone', async (kind) => {
+  test.each(KINDS)('%s: a target that fails eight times in this way is paused', async (kind) => {
     await using target = await listenAt('127.0.0.1', FAULTS[kind]);
     const outbound = open();
-    const send = () => kindOf(outbound.post(addressOf(target), { ...REQUEST, timeout_ms: 100 }));
+    const send = () =>
+      kindOf(outbound.post(addressOf(target), { ...REQUEST, timeout_ms: kind === 'timeout' ? 100 : 20_000 }));
     for (let count = 0; count < 8; count += 1) expect(await send()).toBe(kind);
-    expect(await send()).toBe('resting');
+    expect(await send()).toBe('paused');
   });
 
-  test('by its statuses, by those who left, or by what may not be sent, does not rest', async () => {
+  test('is not paused for its statuses, for requests that were aborted, or for requests that were not allowed', async () => {
     await using target = await listenAt('127.0.0.1', answerWith(answerText(500)));
     const outbound = open();
     for (let count = 0; count < 20; count += 1) {
       expect((await outbound.post(addressOf(target), REQUEST)).status).toBe(500);
-      const leaving = AbortSignal.abort();
-      expect(await kindOf(outbound.post(addressOf(target), { ...REQUEST, signal: leaving }))).toBe('cancelled');
+      const client = AbortSignal.abort();
+      expect(await kindOf(outbound.post(addressOf(target), { ...REQUEST, signal: client }))).toBe('cancelled');
       expect(await kindOf(outbound.post(addressOf(target), { ...REQUEST, headers: { host: 'x' } }))).toBe(
         'bad_request',
       );

@@ -6,7 +6,7 @@ import { answerText, answerWith, type Listener, listenAt } from '../../support/l
 import { openNameServer } from '../../support/name-server.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 
-// What only this machine reaches: a trap on each loopback, at the same port. Whatever is tried here, nobody comes.
+// Reachable only from this machine: a trap on each loopback address, with the same port. No test may reach it.
 let trap: Listener;
 let trap_of_ipv6: Listener;
 beforeAll(async () => {
@@ -21,12 +21,12 @@ afterAll(async () => {
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 10_000, answer_bytes_max: 0 };
 const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
-/** One for whom no name has an address but those of the test. */
+/** Resolves names only by the test's name server. */
 const open = (resolve: (host: string) => Promise<string[]>, allowed_private: string[] = []) =>
   createOutbound({ allowed_private, resolve });
 const nameless = open(async () => []);
 
-describe('loopback by another spelling is loopback', () => {
+describe('outbound: loopback in another spelling is loopback', () => {
   const SPELLINGS = [
     '127.0.0.1',
     '127.1',
@@ -63,7 +63,7 @@ test('outbound: a public address is refused at a port below 1024 that is not 80 
   }
 });
 
-test('outbound: an address of this machine is refused, though it is a public one', async () => {
+test("outbound: this machine's own address is refused, although it is public", async () => {
   const address = '93.184.216.34';
   const outbound = createOutbound({
     allowed_private: [],
@@ -90,20 +90,20 @@ describe('outbound: other schemes than http and https are refused', () => {
     test(JSON.stringify(url), async () => expect(await kindOf(nameless.post(url, REQUEST))).toBe('bad_request'));
   }
 
-  test('nor is an address with a password', async () => {
+  test('and an address with a password', async () => {
     expect(await kindOf(nameless.post(`http://x:y@127.0.0.1:${trap.port}/`, REQUEST))).toBe('bad_request');
   });
 });
 
-describe('a name that stands for something inside', () => {
+describe('a name that resolves to an internal address', () => {
   const INSIDE = ['127.0.0.1', '::1', '::ffff:127.0.0.1', '10.0.0.1', '169.254.169.254', 'fe80::1', '0.0.0.0'];
   for (const address of INSIDE) {
-    test(`for ${address}`, async () => {
+    test(`is refused: ${address}`, async () => {
       const outbound = open(async () => [address]);
       expect(await kindOf(outbound.post(`http://x.example:${trap.port}/`, REQUEST))).toBe('forbidden_address');
     });
 
-    test(`among others for ${address}`, async () => {
+    test(`is refused if it is one of several: ${address}`, async () => {
       for (const addresses of [
         ['1.1.1.1', address],
         [address, '2606:4700::1111'],
@@ -114,17 +114,17 @@ describe('a name that stands for something inside', () => {
     });
   }
 
-  test('localhost, as the system resolves it', async () => {
+  test('localhost is refused, as the system resolves it', async () => {
     const outbound = createOutbound({ allowed_private: [] });
     expect(await kindOf(outbound.post(`http://localhost:${trap.port}/`, REQUEST))).toBe('forbidden_address');
   });
 });
 
-describe('a name that changes what it stands for', () => {
-  /** Somebody that may be reached, on another loopback address than the trap. */
+describe('a name whose addresses change', () => {
+  /** An allowed target, on another loopback address than the trap. */
   const NEAR = '127.0.0.2';
 
-  test('is asked once for a request, and what was checked is what is connected to', async () => {
+  test('is resolved once for a request, which connects to the checked address', async () => {
     await using near = await listenAt(NEAR, answerWith(answerText(200)), trap.port);
     using names = await openNameServer((_name, type, count) =>
       type === 'A' ? [count === 0 ? NEAR : '127.0.0.1'] : undefined,
@@ -134,24 +134,24 @@ describe('a name that changes what it stands for', () => {
     expect(await outbound.post(url, REQUEST)).toEqual({ status: 200, text: '' });
     expect(names.asked('rebinding.example', 'A')).toBe(1);
     expect(near.heard[0]).toContain(`host: rebinding.example:${trap.port}\r\n`);
-    // No connection of before spares the name its next check.
+    // A connection that is still open does not spare the name its next check.
     expect(await kindOf(outbound.post(url, REQUEST))).toBe('forbidden_address');
     expect(names.asked('rebinding.example', 'A')).toBe(2);
     expect(near.connections).toBe(1);
   });
 
-  test('to an answer of two kinds: one outside by IPv4, one inside by IPv6', async () => {
+  test('is refused with a public IPv4 and an internal IPv6 address', async () => {
     using names = await openNameServer((_name, type) => (type === 'A' ? ['1.1.1.1'] : ['::1']));
     const url = `http://mixed.example:${trap.port}/`;
     expect(await kindOf(open(names.resolve).post(url, REQUEST))).toBe('forbidden_address');
   });
 
-  test('to nothing', async () => {
+  test('is refused without an address', async () => {
     using names = await openNameServer(() => undefined);
     expect(await kindOf(open(names.resolve).post('http://gone.example/', REQUEST))).toBe('unreachable');
   });
 
-  test('when no name server answers, within the time', async () => {
+  test('is refused if no name server answers in time', async () => {
     const outbound = open(() => new Promise(() => {}));
     expect(await kindOf(outbound.post('http://silent.example/', { ...REQUEST, timeout_ms: 100 }))).toBe('timeout');
   });
@@ -171,7 +171,7 @@ describe('a redirect', () => {
 
 test('outbound: none of 1,000 hostile addresses reaches an internal target', async () => {
   using names = await openNameServer((name, type) => {
-    // Every name stands for something inside, some for more than that.
+    // Every name resolves to an internal address, some also to others.
     const inside = type === 'A' ? '127.0.0.1' : '::1';
     return name.length % 2 === 0 ? [inside] : [type === 'A' ? '1.1.1.1' : '2606:4700::1111', inside];
   });
@@ -194,7 +194,7 @@ test('outbound: none of 1,000 hostile addresses reaches an internal target', asy
     fc.string().map((text) => `http://127.0.0.1:${trap.port}${text}`),
     fc.string(),
   );
-  // Those that are addresses of the Internet are somebody's, and not for tests to write to.
+  // Public addresses belong to others, so a test sends nothing there.
   const sent = fc.sample(
     addresses.filter((url) => !URL.canParse(url) || !isPublicAddress(toBareHost(new URL(url).hostname))),
     { numRuns: 1_000, seed: 19 },
@@ -208,13 +208,13 @@ test('outbound: none of 1,000 hostile addresses reaches an internal target', asy
     ),
   );
   expect(trap.connections + trap_of_ipv6.connections).toBe(0);
-  // They were refused for what they are, most of them; some names are none that could be asked for.
+  // Most were refused as internal; some names are not valid at all.
   const counts = Map.groupBy(outcomes, (outcome) => outcome);
   expect(counts.get('forbidden_address')?.length).toBeGreaterThan(300);
   expect(outcomes.filter((outcome) => outcome.startsWith('status'))).toEqual([]);
 });
 
-test('outbound: internal targets need a permission of the operator', async () => {
+test('outbound: internal targets need the permission of the operator', async () => {
   await using near = await listenAt('127.0.0.3', answerWith(answerText(200)));
   const url = (host: string, port = near.port) => `http://${host}:${port}/`;
   const outbound = open(async () => ['127.0.0.3'], [`verify.internal:${near.port}`]);

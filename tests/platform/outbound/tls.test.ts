@@ -31,24 +31,24 @@ const outbound = createOutbound({
 });
 const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 
-describe('over https', () => {
-  test('the connection goes to the address, and the certificate is the name’s', async () => {
+describe('outbound over https', () => {
+  test('connects to the checked address and verifies the certificate for the name', async () => {
     expect((await outbound.post(`https://verify.example:${port}/x`, REQUEST)).status).toBe(200);
     expect(asked.at(-1)?.server_name).toBe('verify.example');
     expect(asked.at(-1)?.heard).toContain(`host: verify.example:${port}\r\n`);
   });
 
-  test('a certificate may be an address’s', async () => {
+  test('accepts a certificate for an address', async () => {
     expect((await outbound.post(`https://127.0.0.2:${port}/`, REQUEST)).status).toBe(200);
   });
 
-  test('a certificate of another name is refused before anything is said', async () => {
+  test('refuses a certificate for another name before it sends anything', async () => {
     const before = asked.length;
     expect(await kindOf(outbound.post(`https://other.example:${port}/`, REQUEST))).toBe('unreachable');
     expect(asked.length).toBe(before);
   });
 
-  test('a certificate without a trusted issuer is refused, whatever the environment says', async () => {
+  test('refuses a certificate without a trusted issuer, whatever the environment says', async () => {
     const before = asked.length;
     expect(await sendElsewhere({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, `https://verify.example:${port}/`)).toBe(
       'unreachable',
@@ -56,14 +56,14 @@ describe('over https', () => {
     expect(asked.length).toBe(before);
   });
 
-  test('one who says nothing while a connection is made secret has no longer than others', async () => {
+  test('limits the time of the TLS handshake', async () => {
     await using silent = await listenAt('127.0.0.2');
     const sent = outbound.post(`https://verify.example:${silent.port}/`, { ...REQUEST, timeout_ms: 100 });
     expect(await kindOf(sent)).toBe('timeout');
   });
 });
 
-test('proxies of the environment are not used, because they would bypass the check of addresses', async () => {
+test('does not use proxies of the environment, which would bypass the check of addresses', async () => {
   await using proxy = await listenAt('127.0.0.4', (socket) => void socket.end(answerText(200)));
   await using plain = await listenAt('127.0.0.2', answerWith(answerText(204)));
   const address = `http://127.0.0.4:${proxy.port}`;
@@ -76,7 +76,7 @@ test('proxies of the environment are not used, because they would bypass the che
   expect(proxy.connections).toBe(0);
 });
 
-/** What comes of a request that a process of its own sends, with this in its environment. */
+/** Returns the outcome of a request that a process with this environment sends. */
 async function sendElsewhere(environment: Record<string, string>, url: string, authority?: string): Promise<string> {
   const sender = join(import.meta.dir, '../../support/outbound-sender.ts');
   const command = [process.execPath, sender, url, '127.0.0.2', ...(authority === undefined ? [] : [authority])];

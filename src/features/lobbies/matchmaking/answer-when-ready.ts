@@ -1,7 +1,7 @@
 import type { Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
-import type { Patience } from '../../../platform/http/time-limits.ts';
+import type { RequestDeadline } from '../../../platform/http/request-deadline.ts';
 import type { Tokens } from '../../../platform/tokens/tokens.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
 import * as playersStore from '../players-store.ts';
@@ -16,7 +16,7 @@ export interface AnswerDependencies extends ReadinessDependencies {
   clock: Clock;
   tokens: Tokens;
   datacenters: Datacenters;
-  /** Called when a player has left a lobby, which may be empty now. */
+  /** Called when a player has left a lobby, which may now be empty. */
   onLeft(): void;
 }
 
@@ -26,21 +26,21 @@ type SeatedPlayers = Pick<SeatRequest, 'player_id' | 'others' | 'namespace_id'>;
 interface HeldSeat {
   seat: Seat;
   players: SeatedPlayers;
-  patience: Patience;
+  deadline: RequestDeadline;
   draft: Draft | undefined;
 }
 
-/** Waits until a seat's lobby is ready and returns how to get there. A request that ends before that gives its seat back. */
+/** Waits until the lobby of a seat is ready, and returns the answer. Releases the seat if the request ends before that. */
 export async function answerWhenReady(
   dependencies: AnswerDependencies,
-  { seat, players, patience, draft }: HeldSeat,
+  { seat, players, deadline, draft }: HeldSeat,
 ): Promise<JoinAnswer> {
   const { datacenters, tokens, request_timeout_ms: timeout_ms } = dependencies;
   draft?.seat(seat);
   try {
-    const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, patience));
-    // The client is gone, or has been told that its request took too long.
-    if (!ports || patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms });
+    const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, deadline));
+    // The client has disconnected, or has got an error because its request took too long.
+    if (!ports || deadline.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms });
     draft?.reach('ready');
     const region = (await datacenters.list()).find(({ slug }) => slug === seat.region);
     const player_tokens: string[] = [];
@@ -54,12 +54,12 @@ export async function answerWhenReady(
     };
     return toJoinAnswer(lobby, toPorts(ports), player_tokens);
   } catch (error) {
-    await giveBack(dependencies, players);
+    await releaseSeats(dependencies, players);
     throw error;
   }
 }
 
-async function giveBack({ database, clock, onLeft }: AnswerDependencies, players: SeatedPlayers): Promise<void> {
+async function releaseSeats({ database, clock, onLeft }: AnswerDependencies, players: SeatedPlayers): Promise<void> {
   const { removed } = await playersStore.removePlayers(
     database.queries,
     players.namespace_id,

@@ -3,10 +3,10 @@ import type { QueueOrder, Reservation } from './queue-order.ts';
 import type { Considered } from './receipts-wire.ts';
 import type { FindRequest } from './seat-requests.ts';
 
-/** Lobbies that a receipt names. */
+/** Maximum number of lobbies in a receipt. */
 const CANDIDATES_MAX = 16;
 
-/** Returns the lobbies of a find's pools, the chosen one first, each other with the one reason it was passed over. */
+/** Returns the lobbies of a find's pools: the chosen one first, the others with the reason why they were passed over. */
 export function listCandidates(
   request: FindRequest,
   index: LobbyIndex,
@@ -45,7 +45,7 @@ export function toCandidate(lobby: OpenLobby, passed_over: Considered['passed_ov
   return passed_over === undefined ? candidate : { ...candidate, passed_over };
 }
 
-/** Says whether a running lobby is reserved for finds that came before a request. */
+/** Returns whether a running lobby is reserved for finds that came before a request. */
 export function reservationAgainst(
   request: Pick<FindRequest, 'ticket'>,
   lobby: OpenLobby,

@@ -3,12 +3,12 @@ import type { FindBody } from '../wire.ts';
 import type { Draft } from './receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
 
-/** Lets a request pass, or throws why it may not; see `captcha.admit`. */
-export type PassCaptcha = (place: { game_id: string; namespace_id: string; version_id: string }) => Promise<void>;
+/** Admits a request, or throws an error of `captcha.admit`. */
+export type PassCaptcha = (namespace: { game_id: string; namespace_id: string; version_id: string }) => Promise<void>;
 
 /**
- * Returns the captcha check of one request. A captcha that was demanded and solved is enough for the request, however often
- * its namespace moves to another version.
+ * Returns the captcha check of one request. One solved captcha is enough for the request, even if its namespace moves to
+ * another version meanwhile.
  */
 export function createCaptchaGate(
   captcha: Pick<Captcha, 'admit'>,
@@ -17,15 +17,15 @@ export function createCaptchaGate(
   draft: Draft | undefined,
 ): PassCaptcha {
   let is_solved = false;
-  return async (place) => {
+  return async (namespace) => {
     if (is_solved) return;
     draft?.reach('checked');
-    let was_demanded = false;
-    await captcha.admit(place, { ...context, captcha: solved }, (decision) => {
-      was_demanded = true;
+    let was_required = false;
+    await captcha.admit(namespace, { ...context, captcha: solved }, (decision) => {
+      was_required = true;
       draft?.note({ captcha: decision });
       draft?.reach('captcha');
     });
-    is_solved = was_demanded;
+    is_solved = was_required;
   };
 }

@@ -5,10 +5,10 @@ import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import type { Whereabouts } from '../wire.ts';
 import { orderRegions } from './requests.ts';
 
-/** What a request may choose from. */
+/** The game modes and regions that a request may choose from. */
 export interface Choices {
   modes: ReadonlyMap<string, GameModeSettings>;
-  /** Slugs, the one to recommend first. */
+  /** Slugs, the best region for the client first. */
   regions: string[];
 }
 
@@ -19,7 +19,7 @@ export interface ChoicesDependencies {
   own_region: string;
 }
 
-/** Returns the game modes and regions of a namespace. A client that says nothing of where it is gets this process's region first. */
+/** Returns the game modes and regions of a namespace. If the client's position is unknown, this process's region is first. */
 export async function listChoices(
   { versions, datacenters, own_region }: ChoicesDependencies,
   namespace: Pick<NamespaceRow, 'game_id' | 'version_id'>,

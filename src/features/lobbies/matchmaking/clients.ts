@@ -2,7 +2,7 @@ import type { AddressClass, AddressClasses } from '../../../platform/address-cla
 import { networkOf } from '../../../platform/networks.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 
-/** The client whose players are counted together, and how many it may have in the namespace. */
+/** A client, whose players are counted together, and how many players it may have in the namespace. */
 export interface Client {
   name: string;
   players_max: number;
@@ -16,7 +16,7 @@ export function toClient(limits: ClientLimits, address: string, address_classes:
   return { name: networkOf(address), players_max: playersMaxOf(limits, address_classes.classesOf(address)) };
 }
 
-/** Returns the lowest of the limits that apply to a client whose address is of some classes. */
+/** Returns the lowest limit that applies to a client whose address has these classes. */
 export function playersMaxOf(limits: ClientLimits, classes: AddressClass[]): number {
   const own = classes.map((one) => limits[`max_players_per_client_${one}`]);
   return Math.min(limits.max_players_per_client, ...own);

@@ -23,7 +23,7 @@ import type { PlannedLobby } from './planner.ts';
 import { type FirstPlayers, playerIdsOf } from './seat-requests.ts';
 import { countIdle } from './warm-store.ts';
 
-/** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is a lobby's. */
+/** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is right. */
 const CODE_LENGTH = 8;
 /** Time between SIGTERM and SIGKILL, as in the reference API (field-behaviour 4.7). */
 const KILL_TIMEOUT_MS = 30_000;
@@ -39,13 +39,13 @@ export interface CreateLobbiesDependencies {
   servers: Servers;
 }
 
-/** What became of a planned lobby, and which of its first players are over their client's limit. */
+/** The result for a planned lobby: its row or the error, and those first players who are over their client's limit. */
 export type LobbyOutcome = { planned: PlannedLobby; over_limit: OverLimit[] } & (
   | { lobby: LobbyRow }
   | { error: unknown }
 );
 
-/** Creates planned lobbies, and says what became of each, in any order. */
+/** Creates planned lobbies. Returns a result for each, in any order. */
 export type CreateLobbies = (planned: PlannedLobby[]) => Promise<LobbyOutcome[]>;
 
 /** Creates lobbies, each with a server of its own and with the seats of its first players. */
@@ -86,7 +86,7 @@ interface PreparedLobby {
   version_name: string;
 }
 
-/** Looks up what a lobby is made of. Throws when its version or region changed since it was planned. */
+/** Looks up everything that the creation of a lobby needs. Throws if its version or region has changed meanwhile. */
 async function prepare(
   { versions, namespaces, datacenters }: CreateLobbiesDependencies,
   planned: PlannedLobby,
@@ -105,7 +105,7 @@ async function prepare(
   return { planned, runtime: mode.runtime, tier, datacenter, namespace, version_name: version.display_name };
 }
 
-/** Creates lobbies of one namespace in one transaction; if that fails, each alone, so that no lobby fails for another. */
+/** Creates lobbies of one namespace in one transaction. If that fails, creates each alone, so that one fails for itself. */
 async function createAll(dependencies: CreateLobbiesDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
   const [first, ...others] = all;
   if (!first) return [];
@@ -122,8 +122,8 @@ async function createAll(dependencies: CreateLobbiesDependencies, all: PreparedL
 }
 
 /**
- * Creates a lobby with the seats of those first players whose client is within its limit. It is refused when its creator is
- * not, when the namespace has as many lobbies as it may, or when earlier finds wait for it.
+ * Creates a lobby with the seats of those first players whose client is within its limit. Refuses it if the client of its
+ * creator is over the limit, if the namespace is at its limit of lobbies, or if earlier finds wait for a lobby.
  */
 async function createLobby(
   { servers, clock }: CreateLobbiesDependencies,
@@ -176,6 +176,7 @@ async function createLobby(
     create_ts: now,
     ready_ts: null,
     idle_ts: first_players.length === 0 ? now : null,
+    seats_check_ts: now,
     stop_ts: null,
     stop_reason: null,
     changed,
@@ -184,7 +185,7 @@ async function createLobby(
   return { planned, lobby: row, over_limit };
 }
 
-/** Whether a warm lobby is still missing. The lock makes machines that find one missing look one after the other. */
+/** Returns whether a warm lobby is still missing. The lock makes machines check this one after another. */
 async function isStillMissing(tx: Tx, { namespace_id, version_id, lobby, idle_min }: PlannedLobby): Promise<boolean> {
   if (idle_min === undefined) return true;
   await store.lockList(tx, namespace_id);
@@ -226,7 +227,7 @@ function toServiceEnvironment(lobby_id: string, prepared: PreparedLobby): Record
   };
 }
 
-/** A port range is opened on the machine itself; the gateway stands before every other port. */
+/** Returns the ports of a lobby's server. A port range belongs to the machine; other ports are for the gateway. */
 function toServerPorts(ports: Record<string, PortSettings>): Record<string, ServerPort> {
   return Object.fromEntries(
     Object.entries(ports).map(([label, { protocol, port_range }]): [string, ServerPort] => [

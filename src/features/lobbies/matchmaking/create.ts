@@ -25,7 +25,7 @@ export interface CreateDependencies extends ChoicesDependencies, VerifyDependenc
   address_classes: AddressClasses;
 }
 
-/** Creates a lobby for the player and returns the seat in it when the lobby is ready. */
+/** Creates a lobby for the player, and returns the seat in it once the lobby is ready. */
 export async function create(
   dependencies: CreateDependencies,
   caller: CallerOf<'public'>,
@@ -49,13 +49,13 @@ export async function create(
         await verifyCreate(dependencies, subject, { body, lobby, mode: choices.modes.get(lobby.game_mode) });
         return { game_id, namespace_id, version_id, lobby };
       });
-      const { address, patience } = context;
+      const { address, deadline } = context;
       const players = { ...newPlayers(body), address, client: toClient(current.namespace, address, address_classes) };
       const [created] = await createLobbies([{ ...current.result, first_players: [players] }]);
       if (!created || created.over_limit.length > 0) throw overLimit(players);
       if ('error' in created) throw created.error;
       const seat = toSeat(created.lobby, true);
-      return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, patience, draft });
+      return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },
   );
 }

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../platform/errors.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
 
-/** How often a request is checked again because its namespace got another version meanwhile. */
+/** Maximum number of checks of a request, if its namespace moves to another version again and again. */
 const VERSION_CHANGES_MAX = 16;
 
 /** Returns the namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
@@ -12,8 +12,8 @@ export async function requireNamespace(namespaces: Namespaces, namespace_id: str
 }
 
 /**
- * Decides by the version that the namespace is on, and again by the next one if it moves meanwhile: neither a result nor an
- * error of a version that the namespace has left counts. Returns the result with the namespace as it is then.
+ * Calls `decide` for the version that the namespace is on, and again if it moves to another version meanwhile, because
+ * neither a result nor an error for an old version counts. Returns the result and the namespace at that time.
  */
 export async function atCurrentVersion<Result>(
   namespaces: Namespaces,

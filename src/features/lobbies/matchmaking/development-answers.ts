@@ -9,7 +9,7 @@ import { type KnownLobby, type Listing, type Statistics, toRegion } from '../lis
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from '../wire.ts';
 import { type QueuePlace, toQueuePlace } from './queue-wire.ts';
 
-/** Shows developers that their own machine answers. */
+/** The id of the lobby in all answers. It shows developers that the answer is a mock. */
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';
 const REGION = { region_id: 'dev-lcl', display_name: 'Local' };
 const LISTED_REGION = {
@@ -20,8 +20,8 @@ const LISTED_REGION = {
 const STATE = { foo: 'bar' };
 
 /**
- * What the matchmaker answers to development tokens (field-behaviour 1.8): as if a lobby ran at the host name and ports
- * that the token lists. It touches nothing.
+ * Creates the matchmaker's answers to development tokens (field-behaviour 1.8), as if a lobby ran at the host name and ports
+ * in the token. They change nothing.
  */
 export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnType<typeof createListing>, 'modesOf'>) {
   /** A lobby of each game mode of the namespace's version. Watchable. */
@@ -53,7 +53,7 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
     read: async () => ({ player_count: 0, game_modes: {} }),
   };
 
-  /** No find ever waits. Watchable. */
+  /** The position of a find, which never waits. Watchable. */
   const queuePlace: Watchable<{ namespace_id: string; ticket: string }, QueuePlace> = {
     topics: () => [],
     read: async ({ ticket }) => toQueuePlace(ticket, undefined),
@@ -74,7 +74,7 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
     lobby,
     statistics,
     regions: () => ({ regions: [LISTED_REGION] }),
-    /** A server under development tells of a player, whose token must be from a mock answer of the same namespace. */
+    /** Checks the token of a player that a server under development reports. It must be from a mock answer of its namespace. */
     async checkPlayer({ namespace_id }: CallerOf<'development'>, player_token: string): Promise<void> {
       const player = await tokens.verifyKind(player_token, ['development_player']);
       if (player.namespace_id !== namespace_id) {

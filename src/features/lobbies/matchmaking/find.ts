@@ -27,8 +27,8 @@ export interface FindDependencies extends ChoicesDependencies, VerifyDependencie
 }
 
 /**
- * Returns a seat in the fullest open lobby that suits, or in one created for it, when that lobby is ready. With `wait_ms` it
- * waits its turn while the namespace has as many lobbies as it may.
+ * Returns a seat in the fullest suitable lobby, or in a lobby created for the request, once the lobby is ready. With
+ * `wait_ms`, the find waits for its turn while the namespace is at its limit of lobbies.
  */
 export async function find(
   dependencies: FindDependencies,
@@ -61,19 +61,19 @@ export async function find(
           ...{ lobby_count_max, ...permitted, is_explained },
         };
       };
-      const { patience } = context;
+      const { deadline } = context;
       const { wait_ms } = body;
       const ticket = body.ticket?.toLowerCase() ?? crypto.randomUUID();
       const seat =
         wait_ms === undefined
           ? await rounds.seat(await prepare(), draft)
-          : await queue.seat(prepare, { ticket, wait_ms, patience }, draft);
-      return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, patience, draft });
+          : await queue.seat(prepare, { ticket, wait_ms, deadline }, draft);
+      return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },
   );
 }
 
-/** A search that was checked, and that passed captcha and verification, by one version. */
+/** A search that was checked against a version, and that passed captcha and verification. */
 interface PermittedSearch {
   version_id: string;
   search: Search;
@@ -86,7 +86,7 @@ interface FindInProgress {
   passCaptcha: PassCaptcha;
 }
 
-/** Checks a find by the namespace's version: what it may search, the captcha, and the game's own verification. */
+/** Checks a find against the namespace's version: its body, the captcha, and the game's own verification. */
 async function permitSearch(
   dependencies: FindDependencies,
   { body, context, draft, passCaptcha }: FindInProgress,

@@ -33,7 +33,7 @@ export interface JoinDependencies extends VerifyDependencies, AnswerDependencies
   address_classes: AddressClasses;
 }
 
-/** Returns a seat in a lobby that the player knows, when that lobby is ready. A closed lobby can be joined. */
+/** Returns a seat in the lobby that the request names, once the lobby is ready. A closed lobby can be joined. */
 export async function join(
   dependencies: JoinDependencies,
   caller: CallerOf<'public'>,
@@ -47,13 +47,13 @@ export async function join(
     () => describe(namespace, body, context),
     async (draft) => {
       const lobby = await lookUpLobby(dependencies, namespace, body);
-      const { address, patience } = context;
+      const { address, deadline } = context;
       const request: JoinRequest = {
         ...{ kind: 'join', ...newPlayers(body), game_id, namespace_id, lobby_id: lobby.lobby_id, address },
         ...{ client: toClient(namespace, address, address_classes), is_explained: draft !== undefined },
       };
       const seat = await takeSeat(dependencies, request, { lobby, namespace, body, context, draft });
-      return await answerWhenReady(dependencies, { seat, players: request, patience, draft });
+      return await answerWhenReady(dependencies, { seat, players: request, deadline, draft });
     },
   );
 }
@@ -82,28 +82,28 @@ async function takeSeat(
     await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
     return await rounds.seat(request, draft);
   } catch (refusal) {
-    // That a remembered lobby has stopped comes before every other reason.
-    const now = lobby.is_remembered ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;
+    // If a cached lobby has stopped, that is the error to report, whatever else failed.
+    const now = lobby.is_cached ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;
     throw now?.stop_ts ? lobbyStopped() : refusal;
   }
 }
 
 /** The lobby that a join names. */
 type KnownLobby = Pick<LobbyRow, 'lobby_id' | 'version_id' | 'game_mode'> & {
-  /** It is as this process remembers it, so it may have stopped: the round finds out. */
-  is_remembered: boolean;
+  /** Whether it comes from this process's cache. Then it may have stopped, which the round finds out. */
+  is_cached: boolean;
 };
 
-/** Throws MATCHMAKER_LOBBY_NOT_FOUND and MATCHMAKER_LOBBY_STOPPED. */
+/** Returns the lobby of a join. Throws MATCHMAKER_LOBBY_NOT_FOUND or MATCHMAKER_LOBBY_STOPPED. */
 async function lookUpLobby(
   { database, cache, versions }: JoinDependencies,
   namespace: NamespaceRow,
   { lobby_id, code }: Pick<JoinBody, 'lobby_id' | 'code'>,
 ): Promise<KnownLobby> {
   const { namespace_id } = namespace;
-  const remembered = code === undefined && lobby_id !== undefined && cache.peek(namespace_id, lobby_id);
-  // A captcha counts once, so it must not be spent on a lobby that has stopped.
-  if (remembered && !(await versions.captcha(namespace))) return { ...remembered, is_remembered: true };
+  const cached = code === undefined && lobby_id !== undefined && cache.peek(namespace_id, lobby_id);
+  // With a captcha, reads the lobby: a captcha counts once, so it must not be spent on a lobby that has stopped.
+  if (cached && !(await versions.captcha(namespace))) return { ...cached, is_cached: true };
   const lobby =
     lobby_id === undefined
       ? await store.selectLobbyByCode(database.queries, namespace_id, readCode(code ?? ''))
@@ -111,7 +111,7 @@ async function lookUpLobby(
   const is_known = lobby?.namespace_id === namespace_id && (code === undefined || lobby.code === readCode(code));
   if (!is_known) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
   if (lobby.stop_ts) throw lobbyStopped();
-  return { ...lobby, is_remembered: false };
+  return { ...lobby, is_cached: false };
 }
 
 function describe(namespace: NamespaceRow, body: JoinBody, { ray_id }: RequestContext): ReceiptSubject {

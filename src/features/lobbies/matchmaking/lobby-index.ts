@@ -1,6 +1,6 @@
 import type { QueuedFind } from '../tables.ts';
 
-/** What decides who may get a seat in a running lobby. */
+/** A running lobby, with everything that decides which requests may get a seat in it. */
 export interface OpenLobby {
   lobby_id: string;
   version_id: string;
@@ -16,24 +16,24 @@ export interface OpenLobby {
   player_count: number;
 }
 
-/** A pool: the lobbies of one version, game mode and region, among which a find may choose. */
+/** A pool: the lobbies of one version, game mode and region. A find searches in pools. */
 export interface PoolKey {
   version_id: string;
   game_mode: string;
   region: string;
 }
 
-/** Lobbies that one search in a pool compares with the tags it looks for. */
+/** Maximum number of lobbies of a pool whose tags a search compares. */
 const EXAMINED_MAX = 128;
 
-/** A party may take seats that are not for single players, where a game mode has such. */
+/** Parties have a maximum of their own (`max_players_party`), so their free seats are counted separately. */
 export type GroupSize = 'single' | 'party';
 
 const GROUP_SIZES = ['single', 'party'] as const;
 
 type LobbiesById = Map<string, IndexedLobby>;
 
-/** All lobbies of a pool, and those that find may choose by their number of free seats. */
+/** All lobbies of a pool, and for each group size those that find may choose, by their number of free seats. */
 interface Pool extends Record<GroupSize, Map<number, LobbiesById>> {
   all: LobbiesById;
 }
@@ -43,8 +43,8 @@ interface IndexedLobby extends OpenLobby {
 }
 
 /**
- * The running lobbies of a namespace, in memory, by pool and by free seats. The search for the fullest lobby takes as many
- * steps as there are different numbers of free seats. The index proposes; the database decides.
+ * The running lobbies of a namespace, in memory, by pool and by free seats. A search for the fullest lobby takes as many
+ * steps as there are different numbers of free seats. Plans use the index; the database decides.
  */
 export class LobbyIndex {
   readonly #lobbies: LobbiesById = new Map();
@@ -62,7 +62,7 @@ export class LobbyIndex {
     return this.#lobbies.get(lobby_id);
   }
 
-  /** Adds a lobby, or replaces what the index has of it. */
+  /** Adds or replaces a lobby. */
   set(lobby: OpenLobby): void {
     this.delete(lobby.lobby_id);
     const pool = getOrMake(this.#pools, toPoolName(lobby), () => ({
@@ -79,7 +79,7 @@ export class LobbyIndex {
     addToPool(kept);
   }
 
-  /** Forgets a lobby that has stopped. */
+  /** Removes a lobby, for example because it has stopped. */
   delete(lobby_id: string): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
@@ -90,7 +90,7 @@ export class LobbyIndex {
     if (all.size === 0) this.#pools.delete(toPoolName(lobby));
   }
 
-  /** Counts seats as taken until the database says how full the lobby is. */
+  /** Counts seats as taken until the lobby is set again from the database. */
   takeSeats(lobby_id: string, count: number): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
@@ -99,7 +99,7 @@ export class LobbyIndex {
     addToPool(lobby);
   }
 
-  /** Returns all lobbies of a pool, also those that find may not choose. */
+  /** Returns all lobbies of a pool, even those that find may not choose. */
   lobbiesOf(pool: PoolKey): Iterable<OpenLobby> {
     return this.#pools.get(toPoolName(pool))?.all.values() ?? [];
   }
@@ -119,7 +119,7 @@ export class LobbyIndex {
   }
 }
 
-/** Yields the keys from `least` on in order. Most searches stop at the first, so the others are sorted only when needed. */
+/** Yields the keys from `least` on, in order. Most searches stop at the first, so the others are sorted only if needed. */
 function* smallestFirst(map: ReadonlyMap<number, unknown>, least: number): Generator<number> {
   let smallest = Number.POSITIVE_INFINITY;
   for (const number of map.keys()) if (number >= least && number < smallest) smallest = number;
@@ -128,7 +128,7 @@ function* smallestFirst(map: ReadonlyMap<number, unknown>, least: number): Gener
   yield* [...map.keys()].filter((number) => number > smallest).sort((a, b) => a - b);
 }
 
-/** Makes a lobby eligible for find, unless it is closed or private. */
+/** Adds a lobby to those that find may choose, unless it is closed or private. */
 function addToPool(lobby: IndexedLobby): void {
   if (lobby.is_closed || lobby.publicity === 'private') return;
   for (const size of GROUP_SIZES) {
@@ -161,7 +161,7 @@ export function freeDirectSeats({ max_players_direct, player_count }: OpenLobby)
   return max_players_direct - player_count;
 }
 
-/** Whether a lobby has all of the tags; it may have more. */
+/** Returns whether a lobby has all of the tags. It may have more. */
 export function hasTags(lobby: Pick<OpenLobby, 'tags'>, tags: Record<string, string>): boolean {
   return Object.entries(tags).every(([name, value]) => lobby.tags[name] === value);
 }

@@ -12,7 +12,7 @@ import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import type { RequestContext } from './request-context.ts';
 import { createSeatRounds } from './rounds.ts';
 
-/** What the matchmaker makes for itself. */
+/** The dependencies that the matchmaker creates itself. */
 type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createLobbies';
 
 export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & CreateDependencies, OwnParts> &
@@ -20,7 +20,7 @@ export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & 
   QueueDependencies &
   ReceiptsDependencies & { feed: Feed; seat_timeout_ms: number };
 
-/** Gives players seats: by find, by join, and in lobbies that they create. */
+/** Creates the matchmaker, which gives players seats by find, join and create. */
 export function createMatchmaker(dependencies: MatchmakerDependencies) {
   const cache = createLobbyCache(dependencies);
   const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);

@@ -23,22 +23,22 @@ export type Refusal =
   | 'MATCHMAKER_LOBBY_STOPPED'
   | 'MATCHMAKER_TOO_MANY_LOBBIES';
 
-/** What a round proposes for its requests. Each request is in one of the first four lists. */
+/** The plan of a round. Each request is in one of the first four lists. */
 export interface Plan {
   /** Seats in running lobbies. */
   seats: { request: SeatRequest; lobby_id: string }[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
-  /** Requests to decide again after this round's commit, because an earlier waiter may free what they look for. */
+  /** Requests to decide again after this round's commit, because the seat of an earlier waiter may be free then. */
   postponed: SeatRequest[];
   /** The candidates of each explained request, in order. */
   candidates: Map<SeatRequest, Considered[]>;
 }
 
 /**
- * Plans one request after the other, those from the queue first: a seat in the fullest lobby of the game modes and regions
- * asked for; else in a lobby that this plan creates; else a new lobby. It counts the seats in the indexes as taken, so that
- * no later request is offered them. It depends on its arguments only.
+ * Plans requests one after another, those from the queue first. A find gets a seat in the fullest lobby of its game modes
+ * and regions, or else in a lobby that this plan creates, or else in a new lobby. Counts the planned seats as taken in the
+ * indexes, so that no later request gets them.
  */
 export function planSeats(requests: SeatRequest[], indexOf: (namespace_id: string) => LobbyIndex): Plan {
   const plan: Plan = { seats: [], new_lobbies: [], refusals: [], postponed: [], candidates: new Map() };
@@ -51,7 +51,7 @@ export function planSeats(requests: SeatRequest[], indexOf: (namespace_id: strin
   return plan;
 }
 
-/** Returns the queue order of a request's namespace, made once for each namespace; undefined where no find waits. */
+/** Returns a function that gives the queue order of a request's namespace, or undefined if no find waits there. */
 function openQueueOrders(
   indexOf: (namespace_id: string) => LobbyIndex,
 ): (request: SeatRequest) => QueueOrder | undefined {
@@ -67,7 +67,7 @@ function openQueueOrders(
 const openQueueOrder = ({ queue }: LobbyIndex): QueueOrder | undefined =>
   queue.length > 0 ? new QueueOrder(queue) : undefined;
 
-/** Sorts requests into the order in which they are planned: waiting finds by their place, then all others as they came. */
+/** Sorts requests into the order in which they are planned: waiting finds by their place, then all others in their order. */
 function inQueueOrder(
   requests: SeatRequest[],
   orderOf: (request: SeatRequest) => QueueOrder | undefined,
@@ -78,7 +78,7 @@ function inQueueOrder(
   return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
 }
 
-/** Joins are placed last: they take nothing that anybody waits for. */
+/** Returns the place of a request in the queue. Joins come last, because no find waits for the seats that they take. */
 function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
   return order?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
 }
@@ -123,14 +123,14 @@ function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: Qu
   order?.assign(place, created);
 }
 
-/** Returns the running lobby in which a find would get its seat at this moment. */
+/** Returns the running lobby in which a find would get its seat now. */
 export function findLobby(request: LobbySeeker, index: LobbyIndex): OpenLobby | undefined {
   return findFullest(request, index, openQueueOrder(index)).lobby;
 }
 
 type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
 
-/** A lobby for a find; `has_reassigned`: whether there may be one after the round, where waiters are seated elsewhere. */
+/** The lobby for a find. `has_reassigned`: whether a lobby may be free after the round, when its waiters have other seats. */
 interface Found<Lobby> {
   lobby: Lobby | undefined;
   has_reassigned: boolean;
@@ -174,7 +174,7 @@ function findPlanned(
   return { lobby: undefined, has_reassigned };
 }
 
-/** Whether a planned lobby suits another request and has room for it. */
+/** Returns whether a planned lobby suits another request and has room for it. */
 function hasRoomFor(planned: PlannedLobby, request: FindRequest): boolean {
   const { namespace_id, version_id, search } = request;
   const { lobby, first_players } = planned;

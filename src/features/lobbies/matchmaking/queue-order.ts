@@ -1,27 +1,27 @@
 import type { QueuedFind } from '../tables.ts';
 import { hasTags, type OpenLobby } from './lobby-index.ts';
 
-/** What of a lobby decides whether a waiting find could sit in it. */
+/** The properties of a lobby that decide whether it suits a waiting find. */
 export type QueuedForLobby = Pick<
   OpenLobby,
   'version_id' | 'game_mode' | 'region' | 'tags' | 'publicity' | 'max_players_normal' | 'max_players_party'
 >;
 
-/** The place of a request that does not wait in the queue: after all others. */
+/** The place of a request that does not wait in the queue, after all others. */
 const LAST_PLACE = Number.POSITIVE_INFINITY;
 
 /**
- * Whether a find that came earlier waits for a lobby. `reassigned`: only finds that the plan seats elsewhere, which the
- * database does not know before that is committed.
+ * Whether earlier finds wait for a lobby. `reassigned`: only finds that this plan seats in other lobbies, which still count
+ * as waiting until the plan is committed.
  */
 export type Reservation = 'none' | 'reassigned' | 'reserved';
 
-/** A lobby in a plan: the id of a running one, or the one that is to be created. */
+/** A lobby in a plan: the id of a running lobby, or the planned lobby itself. */
 type PlanKey = string | object;
 
 /**
- * The queue of a namespace while a round is planned. No request is offered what an earlier waiter could get: neither a seat
- * in a lobby that suits it nor a new lobby.
+ * The queue of a namespace while a round is planned. It keeps later requests from getting what an earlier waiter could use: a
+ * seat in a suitable lobby, or a new lobby.
  */
 export class QueueOrder {
   readonly #waiting: QueuedFind[];
@@ -39,19 +39,19 @@ export class QueueOrder {
     return (ticket === undefined ? undefined : this.#places.get(ticket)) ?? LAST_PLACE;
   }
 
-  /** Notes that the plan seats the find at a place in a lobby. */
+  /** Records that the plan gives the find at this place a seat in a lobby. */
   assign(place: number, key: PlanKey): void {
     const found = this.#waiting.find((one) => one.place === place);
     if (found) this.#assigned.set(found, key);
   }
 
-  /** Whether a find before a place has no lobby in the plan. */
+  /** Returns whether a find before a place has no lobby in the plan. */
   hasUnassignedBefore(place: number): boolean {
     const first = this.#waiting.find((one) => !this.#assigned.has(one));
     return first !== undefined && first.place < place;
   }
 
-  /** Says whether a lobby is reserved for finds before a place. */
+  /** Returns whether a lobby is reserved for finds before a place. */
   reservationBefore(place: number, lobby: QueuedForLobby, key: PlanKey): Reservation {
     let suited = this.#suited.get(key);
     if (!suited) {
@@ -69,7 +69,7 @@ export class QueueOrder {
   }
 }
 
-/** Plans by the rule of `waitsFor` in admission-store.ts, which decides. */
+/** Returns whether a lobby suits a waiting find. `waitsFor` in admission-store.ts has the same rule, and decides. */
 function suits(lobby: QueuedForLobby, { version_id, game_modes, regions, tags, seats }: QueuedFind): boolean {
   return (
     lobby.publicity !== 'private' &&

@@ -6,12 +6,12 @@ import { bump, touch } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
 import { type QueuedFind, type QueuedFindRow, queuedFinds } from '../tables.ts';
 
-/** Finds that may wait in one namespace. */
+/** Maximum number of waiting finds of a namespace. */
 export const QUEUE_MAX = 1_000;
 const NAMESPACES_MAX = 1_000;
 const OWN_MAX = 100_000;
 
-/** A find that begins to wait, with its client's limit. */
+/** A find that is to enter the queue, with the limit of its client. */
 export type Arriving = Omit<QueuedFindRow, 'place'> & { players_max: number };
 
 /** Whether a find may wait. */
@@ -28,10 +28,10 @@ export async function selectQueue(queries: Queries, namespace_id: string): Promi
     .limit(QUEUE_MAX);
 }
 
-/** Puts a find at the end of its namespace's queue, if there is room. Fails if its ticket waits already. */
+/** Adds a find at the end of its namespace's queue, if there is room. Fails if its ticket is in the queue. */
 export async function insertQueued(tx: Tx, { players_max, ...row }: Arriving): Promise<Arrival> {
   const { namespace_id, client, seats } = row;
-  // The bump makes arrivals wait for each other: the second one sees the first, and has the higher place.
+  // The bump serializes arrivals, so that each sees the earlier ones and gets a higher place.
   await touch(tx, [topics.queueOf(namespace_id)]);
   const [waiting] = await tx.execute<{ all: number; seats: number }>(sql`
     select count(*)::int as all, (coalesce(sum(seats) filter (where client = ${client}), 0))::int as seats
@@ -42,7 +42,7 @@ export async function insertQueued(tx: Tx, { players_max, ...row }: Arriving): P
   return 'waits';
 }
 
-/** Changes the search of a find after its namespace got another version. */
+/** Updates the search of a find after its namespace moved to another version. */
 export async function updateQueued(
   tx: Tx,
   { namespace_id, ticket }: Pick<QueuedFindRow, 'namespace_id' | 'ticket'>,
@@ -71,7 +71,7 @@ export async function deleteQueued(
 export async function renewLeases(queries: Queries, owner: string, lease_ts: Date): Promise<Set<string>> {
   const rows = await queries.execute<{ ticket: string }>(sql`
     with own as (
-      -- A find that is being seated needs no lease.
+      -- Skips finds that are getting their seats, which need no lease.
       select namespace_id, ticket from ${queuedFinds} where owner = ${owner}::uuid
       order by place limit ${OWN_MAX} for update skip locked
     ), renewed as (
@@ -90,7 +90,7 @@ export async function selectAbandonedQueues(queries: Queries, now: Date): Promis
   return rows.map(({ namespace_id }) => namespace_id);
 }
 
-/** Removes the finds of a namespace whose lease has ended. Returns how many there were. */
+/** Removes the finds of a namespace whose lease has ended. Returns how many. */
 export async function deleteAbandoned(queries: Queries, namespace_id: string, now: Date): Promise<number> {
   const rows = await queries.execute(sql`
     with ${bump([topics.queueOf(namespace_id)])}
@@ -108,13 +108,13 @@ export interface Standing {
   length: number;
 }
 
-/** Returns the positions of finds; those that do not wait are missing. */
+/** Returns the positions of finds. Finds that do not wait are missing. */
 export async function selectStandings(
   queries: Queries,
-  places: Pick<Standing, 'namespace_id' | 'ticket'>[],
+  keys: Pick<Standing, 'namespace_id' | 'ticket'>[],
 ): Promise<Standing[]> {
-  const within = isAnyOf(queuedFinds.namespace_id, [...new Set(places.map(({ namespace_id }) => namespace_id))]);
-  const tickets = sql.param(places.map(({ ticket }) => ticket));
+  const within = isAnyOf(queuedFinds.namespace_id, [...new Set(keys.map(({ namespace_id }) => namespace_id))]);
+  const tickets = sql.param(keys.map(({ ticket }) => ticket));
   const rows = await queries.execute<Record<keyof Standing, string>>(sql`
     select * from (
       select namespace_id, ticket,

@@ -1,12 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Uuid } from '../../../platform/http/shapes.ts';
 
-/** Where a find stands that waits for its turn. */
+/** The position of a find in the queue. */
 export const QueuePlace = Type.Object({
   ticket: Uuid,
-  is_waiting: Type.Boolean({ description: 'False before it waits, and when it does not wait any more.' }),
-  position: Type.Optional(Type.Integer({ description: '1: it is next.' })),
-  length: Type.Optional(Type.Integer({ description: 'How many wait in all.' })),
+  is_waiting: Type.Boolean({ description: 'False before the find waits, and when it no longer waits.' }),
+  position: Type.Optional(Type.Integer({ description: '1 if the find is next.' })),
+  length: Type.Optional(Type.Integer({ description: 'Number of waiting finds.' })),
 });
 export type QueuePlace = Static<typeof QueuePlace>;
 

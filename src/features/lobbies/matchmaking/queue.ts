@@ -3,7 +3,7 @@ import type { Database } from '../../../platform/database/database.ts';
 import { isTaken } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
-import type { Patience } from '../../../platform/http/time-limits.ts';
+import type { RequestDeadline } from '../../../platform/http/request-deadline.ts';
 import { startLoop } from '../../../platform/loop.ts';
 import type { Watchable } from '../../../platform/watch/views.ts';
 import type { Watch } from '../../../platform/watch/watch.ts';
@@ -17,7 +17,7 @@ import type { Rounds } from './rounds.ts';
 import type { Seat } from './seat.ts';
 import { type FindRequest, playerIdsOf } from './seat-requests.ts';
 
-/** How long the finds of a crashed process keep others waiting, and how often a living one renews its lease. */
+/** How long the finds of a crashed process keep others waiting. Running processes renew their leases. */
 const LEASE_MS = 10_000;
 const RENEW_EVERY_MS = 2_500;
 
@@ -30,26 +30,26 @@ export interface QueueDependencies {
   request_timeout_ms: number;
 }
 
-/** How a find is willing to wait. */
+/** How long a find waits, and its ticket. */
 export interface WaitOptions {
   ticket: string;
   wait_ms: number;
   /** Ends the wait, too. */
-  patience: Patience;
+  deadline: RequestDeadline;
 }
 
 interface WaitingFind {
   request: FindRequest & { ticket: string };
-  /** Its row was missing at the last renewal. Missing once may mean that it is being seated. */
+  /** Whether its row was missing at the last renewal. It may be missing once because the find is getting its seat. */
   was_missing: boolean;
 }
 
 export type Queue = ReturnType<typeof createQueue>;
 
 /**
- * Lets finds wait for their turn while their namespace has as many lobbies as it may. The queue is in the database, in one
- * order for all processes; the process that has the request tries again whenever something changed. That no find overtakes
- * another is decided where seats are taken (I-M12).
+ * Creates the queue, in which finds wait for their turn while their namespace is at its limit of lobbies. It is in the
+ * database, in one order for all processes. The process that has the request tries again after every change. The
+ * statements that take seats ensure that no find overtakes another (I-M12).
  */
 export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }) {
   const { database, clock, events, watch, namespaces, rounds, request_timeout_ms } = dependencies;
@@ -78,23 +78,23 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     await store.deleteQueued(queries, { namespace_id, ticket, owner });
   }
 
-  /** Returns a seat if there is one now; undefined when the find has to wait. */
+  /** Returns a seat if there is one now; undefined if the find has to wait. */
   async function trySeat(request: FindRequest, draft: Draft | undefined): Promise<Seat | undefined> {
     try {
       return await rounds.seat(request, draft);
     } catch (error) {
-      // DATABASE_BUSY: others won every race, so there will be a change to wait for.
-      const is_to_wait = ['MATCHMAKER_TOO_MANY_LOBBIES', ...('ticket' in request ? ['DATABASE_BUSY'] : [])];
-      if (error instanceof ServiceError && is_to_wait.includes(error.code)) return undefined;
+      // DATABASE_BUSY: other requests won every race, so there will be a change to wait for.
+      const waited_for = ['MATCHMAKER_TOO_MANY_LOBBIES', ...('ticket' in request ? ['DATABASE_BUSY'] : [])];
+      if (error instanceof ServiceError && waited_for.includes(error.code)) return undefined;
       throw error;
     }
   }
 
-  /** Tries again at every change until there is a seat. Returns undefined when the time is over first. */
+  /** Tries again after every change until there is a seat. Returns undefined if there is none in time. */
   async function wait(
     find: WaitingFind,
     prepare: () => Promise<FindRequest>,
-    { wait_ms, patience: { signal } }: WaitOptions,
+    { wait_ms, deadline: { signal } }: WaitOptions,
     draft: Draft | undefined,
   ): Promise<Seat | undefined> {
     const { namespace_id, ticket } = find.request;
@@ -110,7 +110,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     return await watch.until(changes, tryAgain, { signal, caller_key: `queue:${ticket}`, timeout_ms: wait_ms });
   }
 
-  /** Renews the leases of this process's finds. A find that was taken out by mistake enters again, at the end. */
+  /** Renews the leases of this process's finds. A find that was removed by mistake enters again, at the end. */
   async function renew(): Promise<void> {
     if (own.size === 0) return;
     const before = [...own];
@@ -142,7 +142,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     );
   }
 
-  /** The place of a ticket's find in the queue; none when it does not wait. Watchable. */
+  /** The position of a find in the queue, by its ticket. Watchable. */
   const place: Watchable<{ namespace_id: string; ticket: string }, QueuePlace> = {
     topics: ({ namespace_id }) => [topics.queueOf(namespace_id)],
     async read(key) {
@@ -156,11 +156,11 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   return {
     place,
     /**
-     * Returns a seat, at once or when it is the find's turn. `prepare` returns the request by the namespace's current
-     * version. Throws MATCHMAKER_TOO_MANY_LOBBIES when the turn does not come in time.
+     * Returns a seat, at once or when it is the find's turn. `prepare` returns the request for the current version of the
+     * namespace. Throws MATCHMAKER_TOO_MANY_LOBBIES if the turn does not come in time.
      */
     async seat(prepare: () => Promise<FindRequest>, options: WaitOptions, draft: Draft | undefined): Promise<Seat> {
-      const { ticket, patience } = options;
+      const { ticket, deadline } = options;
       const first = await prepare();
       const at_once = await trySeat(first, draft);
       if (at_once) return at_once;
@@ -174,12 +174,12 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
         seat = await wait(find, prepare, options, draft);
       } finally {
         own.delete(key);
-        // The commit of a seat has removed it from the queue.
+        // The statement that took the seat has removed the find from the queue.
         if (!seat) await leave(find);
       }
       if (seat) return seat;
-      // The client is gone, or the request's own time was over before `wait_ms`.
-      if (patience.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
+      // The client has disconnected, or the time limit of the request ended before `wait_ms`.
+      if (deadline.is_over) throw new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms: request_timeout_ms });
       throw new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
     },
     /** Starts the loop that renews this process's leases and removes the finds of processes that crashed. */
@@ -198,7 +198,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   };
 }
 
-/** The queue is full now: the find still gets a seat that no other find waits for. */
+/** Ignores a refusal, for example because the queue is full. The find can still get a seat that no other find waits for. */
 function goOnWithoutPlace(error: unknown): void {
   if (!(error instanceof ServiceError)) throw error;
 }

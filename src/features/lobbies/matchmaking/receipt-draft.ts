@@ -4,10 +4,10 @@ import type { Seat } from './seat.ts';
 
 type Stage = Exclude<keyof Receipt['stages_ms'], 'answered'>;
 
-/** What a request for seats asked for. */
+/** The request that a receipt is about. */
 export type ReceiptSubject = Pick<Receipt, 'ray_id' | 'kind' | 'version_id' | 'request'> & { namespace_id: string };
 
-/** The receipt of a request that is in progress. */
+/** Collects the receipt of a request in progress. */
 export class Draft {
   readonly #subject: ReceiptSubject;
   readonly #create_ts: Date;
@@ -27,23 +27,23 @@ export class Draft {
     this.#regions = subject.request.regions;
   }
 
-  /** Notes that a stage has been reached; the first time counts. */
+  /** Records the time at which a stage was first reached. */
   reach(stage: Stage): void {
     this.#stages[stage] ??= this.#elapsed();
   }
 
-  /** Notes the candidates of a round; the last round counts. */
+  /** Records the candidates of a round, in place of those of the previous round. */
   decide(candidates: Considered[]): void {
     this.#candidates = candidates;
     this.#rounds += 1;
   }
 
-  /** Notes what captcha or verification decided. */
+  /** Records the decision of the captcha check or of verification. */
   note(decision: Pick<Receipt, 'captcha' | 'verification'>): void {
     Object.assign(this.#decisions, decision);
   }
 
-  /** Notes which regions are searched, by which version. The verification of another version no longer counts. */
+  /** Records the version and the searched regions. A verification for another version no longer counts. */
   search(version_id: string, regions: string[] | undefined): void {
     if (version_id !== this.#version_id) {
       delete this.#decisions.verification;
@@ -53,7 +53,7 @@ export class Draft {
     this.#regions = regions;
   }
 
-  /** Notes the seat that was committed. */
+  /** Records the committed seat. */
   seat(seat: Seat): void {
     this.reach('seated');
     this.#seat = seat;
@@ -61,12 +61,12 @@ export class Draft {
 
   /** Returns the receipt of a request that was answered with its seat, or with an error. */
   finish(error?: { code: string }): ReceiptRow {
-    const { namespace_id, ...said } = this.#subject;
+    const { namespace_id, ...subject } = this.#subject;
     const regions = this.#regions === undefined ? {} : { regions: this.#regions };
     const receipt: Receipt = {
-      ...said,
+      ...subject,
       version_id: this.#version_id,
-      request: { ...said.request, ...regions },
+      request: { ...subject.request, ...regions },
       create_ts: this.#create_ts.toISOString(),
       considered: this.#candidates,
       ...this.#decisions,
@@ -74,7 +74,7 @@ export class Draft {
       outcome: error ?? { lobby_id: this.#seat?.lobby_id, is_new: this.#seat?.is_new },
       stages_ms: { ...this.#stages, answered: this.#elapsed() },
     };
-    return { ray_id: said.ray_id, namespace_id, create_ts: this.#create_ts, receipt };
+    return { ray_id: subject.ray_id, namespace_id, create_ts: this.#create_ts, receipt };
   }
 
   #elapsed(): number {

@@ -9,8 +9,8 @@ const DELETED_AT_ONCE_MAX = 5_000;
 export type ReceiptRow = typeof receipts.$inferSelect;
 
 export async function insertReceipts(queries: Queries, rows: ReceiptRow[]): Promise<void> {
-  // One array for each column: the statement's text does not depend on how many there are. Drizzle gives moments in
-  // arrays to the driver unwritten.
+  // One array per column, so that the text of the statement does not depend on the number of rows. Moments are texts,
+  // because Drizzle does not encode dates in arrays.
   const column = (values: string[]) => sql.param(values);
   await queries.execute(sql`
     insert into ${receipts} (ray_id, namespace_id, create_ts, receipt)
@@ -35,7 +35,7 @@ export async function selectReceipt(
   return row;
 }
 
-/** The newest of a namespace that were made before a moment. */
+/** Returns the newest receipts of a namespace that were created before a moment. */
 export async function selectReceipts(
   queries: Queries,
   namespace_id: string,
@@ -49,7 +49,7 @@ export async function selectReceipts(
     .limit(LISTED_MAX);
 }
 
-/** Forgets those made before a moment. Gives how many they were; there may be more. */
+/** Deletes a batch of receipts that were created before a moment. Returns how many; more may remain. */
 export async function deleteReceiptsBefore(queries: Queries, before: Date): Promise<number> {
   const rows = await queries.execute(sql`
     delete from ${receipts} where ray_id in (

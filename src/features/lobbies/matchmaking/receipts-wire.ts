@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import { oneOf, Timestamp, Uuid } from '../../../platform/http/shapes.ts';
 import { CaptchaDecision } from '../../captcha/wire.ts';
 
-/** Why a lobby was passed over. */
+/** Reasons why a lobby was passed over. */
 export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'less_full'] as const;
 
 const Considered = Type.Object(
@@ -11,11 +11,11 @@ const Considered = Type.Object(
     lobby_id: Uuid,
     game_mode_id: Type.String(),
     region_id: Type.String(),
-    player_count: Type.Integer({ description: 'Seats taken when it was looked at.' }),
+    player_count: Type.Integer({ description: 'Seats taken at that time.' }),
     passed_over: Type.Optional(
       oneOf('PassedOver', PASSED_OVER, {
         description:
-          'The one reason; not there for the lobby that was chosen. "awaited": others wait for it who were there before.',
+          'Why the lobby was not chosen; absent for the chosen one. "awaited": it is reserved for finds that came earlier.',
       }),
     ),
   },
@@ -28,35 +28,35 @@ const Verdict = Type.Object(
     game_mode_id: Type.String(),
     lobby_id: Type.Optional(
       Type.String({
-        description: 'The lobby of the planned seat; not there when it was to be created, or was not ready.',
+        description: 'The lobby of the planned seat; absent if it was not ready or did not exist yet.',
       }),
     ),
     is_accepted: Type.Boolean(),
-    status: Type.Optional(Type.Integer({ description: 'Of the answer.' })),
-    failure: Type.Optional(Type.String({ description: 'Why there was no answer: "timeout", for one.' })),
+    status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer.' })),
+    failure: Type.Optional(Type.String({ description: 'Why there was no answer, for example "timeout".' })),
   },
-  { title: 'VerificationVerdict', description: 'What external verification said, where the game mode wants it.' },
+  { title: 'VerificationVerdict', description: 'The result of external verification, if the game mode requires it.' },
 );
 
 const Stages = Type.Object(
   {
-    checked: Type.Optional(Type.Number({ description: 'Seen to be allowed, against the version.' })),
-    captcha: Type.Optional(Type.Number({ description: 'The captcha was settled, if there had to be one.' })),
-    verified: Type.Optional(Type.Number({ description: 'External verification had its answer, or none.' })),
-    queued: Type.Optional(Type.Number({ description: 'It began to wait for its turn.' })),
-    decided: Type.Optional(Type.Number({ description: 'The round began that decided it.' })),
+    checked: Type.Optional(Type.Number({ description: 'The request was checked against the version.' })),
+    captcha: Type.Optional(Type.Number({ description: 'The captcha was checked.' })),
+    verified: Type.Optional(Type.Number({ description: 'External verification answered, or failed.' })),
+    queued: Type.Optional(Type.Number({ description: 'The find entered the queue.' })),
+    decided: Type.Optional(Type.Number({ description: 'The round that decided the request began.' })),
     seated: Type.Optional(Type.Number({ description: 'The seats were committed.' })),
-    ready: Type.Optional(Type.Number({ description: 'The lobby took players.' })),
+    ready: Type.Optional(Type.Number({ description: 'The lobby was ready.' })),
     answered: Type.Number(),
   },
   {
     title: 'ReceiptStages',
     description:
-      'Milliseconds from the beginning of the request; in order, unless the namespace got another version meanwhile.',
+      'Milliseconds since the beginning of the request. In order, unless the namespace moved to another version meanwhile.',
   },
 );
 
-/** Everything that led to an answer. */
+/** Explains the answer to a request for seats. */
 export const Receipt = Type.Object(
   {
     ray_id: Uuid,
@@ -68,29 +68,29 @@ export const Receipt = Type.Object(
         game_modes: Type.Optional(Type.Array(Type.String())),
         regions: Type.Optional(
           Type.Array(Type.String(), {
-            description: 'Those that were searched, in order; of a refused one, those that it named.',
+            description: 'The searched regions, in order. For a refused request, those that it named.',
           }),
         ),
         tags: Type.Optional(Type.Record(Type.String(), Type.String())),
         lobby_id: Type.Optional(Uuid),
         max_players: Type.Optional(Type.Integer()),
-        creates: Type.Optional(Type.Boolean({ description: 'Whether a lobby was to be made if none had a place.' })),
+        creates: Type.Optional(Type.Boolean({ description: 'Whether to create a lobby if none had a free seat.' })),
         players: Type.Integer(),
-        wait_ms: Type.Optional(Type.Integer({ description: 'How long it was ready to wait for its turn.' })),
+        wait_ms: Type.Optional(Type.Integer({ description: 'How long the find could wait for its turn.' })),
       },
-      { title: 'ReceiptRequest', description: 'What was asked for, without who asked.' },
+      { title: 'ReceiptRequest', description: 'The request, without the address or identity of its client.' },
     ),
     captcha: Type.Optional(CaptchaDecision),
     considered: Type.Array(Considered, {
-      description: 'Lobbies that it might have come to, the chosen one first; at most 16.',
+      description: 'Up to 16 lobbies that were considered, the chosen one first.',
     }),
     verification: Type.Optional(Verdict),
-    rounds: Type.Integer({ description: 'How often it was decided: again after each lost race.' }),
+    rounds: Type.Integer({ description: 'Number of rounds that decided the request. Each lost race adds one.' }),
     outcome: Type.Object(
       {
         lobby_id: Type.Optional(Uuid),
         is_new: Type.Optional(Type.Boolean()),
-        code: Type.Optional(Type.String({ description: 'The error that was answered.' })),
+        code: Type.Optional(Type.String({ description: 'The code of the error.' })),
       },
       { title: 'ReceiptOutcome' },
     ),
@@ -103,7 +103,7 @@ export type Receipt = Static<typeof Receipt>;
 export const ReceiptAnswer = Type.Object({ receipt: Receipt });
 export const ReceiptsAnswer = Type.Object({ receipts: Type.Array(Receipt) });
 
-/** A receipt as it was kept. */
+/** Returns a stored receipt. */
 export function toReceipt({ receipt }: { receipt: Record<string, unknown> }): Receipt {
   return Value.Decode(Receipt, receipt);
 }

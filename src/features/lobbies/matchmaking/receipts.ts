@@ -10,22 +10,22 @@ import { type Receipt, toReceipt } from './receipts-wire.ts';
 const KEPT_FOR_MS = 3_600_000;
 const WRITE_EVERY_MS = 1_000;
 const WRITTEN_AT_ONCE_MAX = 500;
-/** Receipts that wait while the database takes none; further ones are dropped. */
+/** Maximum number of receipts that wait to be written. Further ones are dropped. */
 const WAITING_MAX = 5_000;
 
 export interface ReceiptsDependencies {
   database: Database;
   clock: Clock;
   events: Events;
-  /** Receipts kept in each second; further requests of that second have none. */
+  /** Maximum number of receipts per second. Further requests of that second get none. */
   receipts_per_second_max: number;
 }
 
 export type Receipts = ReturnType<typeof createReceipts>;
 
 /**
- * Keeps for an hour why each request for seats came out as it did. Receipts are written after the answer, many at once: no
- * player waits for one, and a crash may lose some.
+ * Creates the store of receipts, which explain for an hour why requests for seats succeeded or failed. Receipts are written
+ * in batches after the answer, so no player waits for them, and a crash may lose some.
  */
 export function createReceipts(dependencies: ReceiptsDependencies) {
   const { database, clock, events, receipts_per_second_max } = dependencies;
@@ -34,8 +34,8 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   let counted_second = 0;
   let count = 0;
 
-  /** Counts a request; false when this second has enough receipts. */
-  function takeTurn(): boolean {
+  /** Counts a request. Returns whether it gets a receipt. */
+  function takeReceipt(): boolean {
     const second = Math.floor(clock.now().getTime() / 1_000);
     if (second !== counted_second) count = 0;
     counted_second = second;
@@ -53,12 +53,12 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   }
 
   return {
-    /** Does the work of a request and keeps its receipt. `work` gets no draft when no receipt is kept. */
+    /** Runs the work of a request and keeps its receipt. `work` gets no draft if no receipt is kept. */
     async keep<Answer>(
       describe: () => ReceiptSubject,
       work: (draft: Draft | undefined) => Promise<Answer>,
     ): Promise<Answer> {
-      if (!takeTurn()) return await work(undefined);
+      if (!takeReceipt()) return await work(undefined);
       const draft = new Draft(describe(), clock.now());
       try {
         const answer = await work(draft);
@@ -69,14 +69,14 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         throw error;
       }
     },
-    /** Throws MATCHMAKER_RECEIPT_NOT_FOUND: there was no such request, its receipt was not kept, or it is too old. */
+    /** Returns the receipt of a request. Throws MATCHMAKER_RECEIPT_NOT_FOUND. */
     async get(namespace_id: string, ray_id: string): Promise<Receipt> {
       const unwritten = waiting.find((row) => row.ray_id === ray_id && row.namespace_id === namespace_id);
       const row = unwritten ?? (await store.selectReceipt(queries, namespace_id, ray_id));
       if (!row) throw new ServiceError('MATCHMAKER_RECEIPT_NOT_FOUND', {});
       return toReceipt(row);
     },
-    /** Returns the newest 64 that were created before a moment. */
+    /** Returns the newest 64 receipts that were created before a moment. */
     async list(namespace_id: string, before: Date | undefined): Promise<Receipt[]> {
       return (await store.selectReceipts(queries, namespace_id, before)).map(toReceipt);
     },

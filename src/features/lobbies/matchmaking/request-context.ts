@@ -1,15 +1,15 @@
-import type { Patience } from '../../../platform/http/time-limits.ts';
+import type { RequestDeadline } from '../../../platform/http/request-deadline.ts';
 
-/** What a use case needs to know of a request besides its body. */
+/** The facts about a request that a use case needs besides its body. */
 export interface RequestContext {
   address: string;
-  /** Returns the header of that name; undefined when no page sent the request. */
+  /** Returns the header Origin; undefined if no page sent the request. */
   readOrigin(): string | undefined;
-  /** Returns the header of that name; null without it. */
+  /** Returns the header User-Agent; null if there is none. */
   readUserAgent(): string | null;
-  /** Names the request, and its receipt. */
+  /** The id of the request and of its receipt. */
   ray_id: string;
-  patience: Patience;
+  deadline: RequestDeadline;
 }
 
 /** Returns new ids for the players of a request. */

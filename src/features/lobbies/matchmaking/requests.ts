@@ -8,18 +8,18 @@ const TAG_NAME_BYTES_MAX = 128;
 const TAG_BYTES_MAX = 512;
 const LOBBY_CONFIG_BYTES_MAX = 16 * 1_024;
 
-/** What a find looks for, checked against the version, and the lobby it creates if there is none. */
+/** A find, checked against the version. */
 export interface Search {
-  /** In the order asked for. */
+  /** In the order of the request. */
   game_modes: string[];
-  /** Slugs, in the order asked for. */
+  /** Slugs, in the order of the request. */
   regions: string[];
   tags: Record<string, string>;
-  /** The lobby to create when none has a free seat; undefined when none is to be created. */
+  /** The lobby to create if none has a free seat; undefined if the find must not create one. */
   creates: NewLobby | undefined;
 }
 
-/** A lobby to be created. */
+/** A lobby to create. */
 export interface NewLobby {
   game_mode: string;
   region: string;
@@ -27,15 +27,15 @@ export interface NewLobby {
   max_players_normal: number;
   max_players_direct: number;
   max_players_party: number;
-  /** Of a custom lobby. */
+  /** Null unless a player creates the lobby. */
   publicity: 'public' | 'private' | null;
-  /** Of a custom lobby: its creator's configuration, any JSON as text. */
+  /** The configuration by the player who creates the lobby: any JSON as text. */
   lobby_config: string | undefined;
 }
 
 /**
- * Checks a find, in the order of field-behaviour 4.5, and fills in what was left out. `regions`: slugs of all regions, the
- * one to recommend first.
+ * Checks a find in the order of field-behaviour 4.5, and fills in defaults. `regions`: the slugs of all regions, the best one
+ * for the client first.
  */
 export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
   const wanted = [...new Set(body.game_modes)].map((game_mode) => {
@@ -56,7 +56,7 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
     searched,
   );
   const is_creating = body.prevent_auto_create_lobby !== true;
-  // A lobby to be created is of the target's mode; without one, any of the modes may give a seat.
+  // A new lobby has the mode of the target. A find that creates none may get a seat in any of its modes.
   for (const { find } of is_creating ? [mode] : wanted) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
   const found = {
     game_mode: mode.name,
@@ -66,12 +66,12 @@ export function checkFind(body: FindBody, modes: ReadonlyMap<string, GameModeSet
     publicity: null,
     lobby_config: undefined,
   };
-  // Modes with find disabled are not searched, even where another mode allows it.
+  // Modes that do not allow find are not searched, even if another one of the request does.
   const game_modes = wanted.filter(({ find }) => find.enabled && !needsIdentity(find)).map(({ name }) => name);
   return { game_modes, regions: searched, tags, creates: is_creating ? found : undefined };
 }
 
-/** Checks a custom lobby, in the order of field-behaviour 4.12, and fills in what was left out. */
+/** Checks the lobby that a player creates, in the order of field-behaviour 4.12, and fills in defaults. */
 export function checkCreate(
   body: CreateBody,
   modes: ReadonlyMap<string, GameModeSettings>,
@@ -113,7 +113,7 @@ function chooseRegion(wanted: string | undefined, mode: GameModeSettings, region
   throw new ServiceError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE', { region, game_mode: mode.name });
 }
 
-/** Returns the three maxima: the request's own maximum replaces all of them. */
+/** Returns the three maxima of a lobby. The maximum of the request replaces all of them. */
 function maximaOf(mode: GameModeSettings, { max_players }: { max_players?: number | undefined }) {
   return {
     max_players_normal: max_players ?? mode.max_players_normal,
@@ -122,7 +122,7 @@ function maximaOf(mode: GameModeSettings, { max_players }: { max_players?: numbe
   };
 }
 
-/** Throws when a game mode does not offer an action, or requires an identity, which requests cannot carry. */
+/** Throws if a game mode does not allow an action, or requires an identity, which requests cannot carry. */
 export function checkAction(
   action: ActionConfig,
   disabled: 'MATCHMAKER_FIND_DISABLED' | 'MATCHMAKER_JOIN_DISABLED',
@@ -157,7 +157,7 @@ function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): voi
   }
 }
 
-/** Throws when a party fits into no lobby of the modes. */
+/** Throws if a party does not fit into a lobby of any of the modes. */
 function checkParty(body: PartyBody, modes: GameModeSettings[]): void {
   if (modes.some((mode) => holdsParty(mode, body))) return;
   const largest = Math.max(...modes.map((mode) => maximaOf(mode, body).max_players_party));
@@ -166,7 +166,7 @@ function checkParty(body: PartyBody, modes: GameModeSettings[]): void {
 
 type PartyBody = Pick<FindBody, 'players' | 'max_players'>;
 
-/** Whether a party fits into an empty lobby of a mode. */
+/** Returns whether a party fits into an empty lobby of a mode. */
 function holdsParty(mode: GameModeSettings, { players = 1, max_players }: PartyBody): boolean {
   return players === 1 || players <= maximaOf(mode, { max_players }).max_players_party;
 }
@@ -183,8 +183,8 @@ function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {
 }
 
 /**
- * Sorts regions by the latency that the client measured, then by the distance from the client; regions of which neither is
- * known come last, in their order. Returns their slugs.
+ * Returns the slugs of regions, sorted by the latency that the client measured, then by the distance from the client.
+ * Regions without either come last, in their order.
  */
 export function orderRegions(
   regions: { slug: string; coordinates: Coordinates | undefined }[],
@@ -202,13 +202,13 @@ export function orderRegions(
   return ranked.map(({ slug }) => slug);
 }
 
-/** Returns the region for a request that names none: the first that offers one of the modes. */
+/** Returns the region for a request that names none: the first one that has one of the modes. */
 function recommend(regions: string[], modes: GameModeSettings[]): string[] {
   const first = regions.find((region) => modes.some((mode) => mode.regions.has(region)));
   return first === undefined ? [] : [first];
 }
 
-/** Returns the first of the modes that is offered in one of the regions. */
+/** Returns the first of the modes that one of the regions has, and that region. */
 function findTarget(modes: GameModeSettings[], regions: string[]): { mode: GameModeSettings; region: string } {
   for (const mode of modes) {
     const region = regions.find((slug) => mode.regions.has(slug));

@@ -1,14 +1,15 @@
 import type { SeatRequest } from './seat-requests.ts';
 
-/** A request that does not get what was planned for it. */
+/** A request that did not get its planned seats. */
 export type NotPlaced = Pick<SeatRequest, 'player_id' | 'namespace_id'>;
 
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 const AFTER_ALL = Number.POSITIVE_INFINITY;
 
 /**
- * Returns whether a refusal may be wrong: an earlier request of the round was not placed, so there may be room after all. A
- * later one took nothing away; else one that asks again and again, and may not, would keep all others waiting.
+ * Returns a function that says whether a refusal may be wrong, because an earlier request of the round did not get the seats
+ * that it was planned to take. Later requests do not count: they took nothing away, and a client that repeats a request in
+ * vain must not make all others wait.
  */
 export function retryableAfter(requests: SeatRequest[], not_placed: NotPlaced[]): (request: SeatRequest) => boolean {
   // Finds from the queue are decided first.

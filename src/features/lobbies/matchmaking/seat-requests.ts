@@ -1,13 +1,13 @@
 import type { Client } from './clients.ts';
 import type { Search } from './requests.ts';
 
-/** A request for seats, as rounds decide it. */
+/** A request for seats that a round decides. */
 export type SeatRequest = FindRequest | JoinRequest;
 
 interface RequestBase {
-  /** The seat that the request is for. */
+  /** The player of the first seat. */
   player_id: string;
-  /** The other seats of a party: all of a request's seats are in one lobby, or it gets none. */
+  /** The other players of a party. A party gets all of its seats in one lobby, or none. */
   others?: readonly string[];
   /** Whether the plan lists the candidates for the request's receipt. */
   is_explained?: boolean;
@@ -23,7 +23,7 @@ export interface FindRequest extends RequestBase {
   search: Search;
   /** Set while the find waits in the queue. */
   ticket?: string;
-  /** The lobbies that the namespace may have, where that is known. */
+  /** The maximum number of lobbies of the namespace, if known. */
   lobby_count_max?: number;
 }
 
@@ -36,7 +36,7 @@ export interface JoinRequest extends RequestBase {
 export type FirstPlayers = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> &
   Pick<FindRequest, 'ticket'>;
 
-/** Returns the ids of all seats of a request. */
+/** Returns the ids of all players of a request. */
 export function playerIdsOf({ player_id, others = [] }: Pick<RequestBase, 'player_id' | 'others'>): string[] {
   return [player_id, ...others];
 }

@@ -6,7 +6,7 @@ export interface Seat {
   code: string | null;
   /** Slug of the datacenter. */
   region: string;
-  /** How to reach the lobby; null when it is not ready yet. */
+  /** The ports of the lobby; null until it is ready. */
   ports: LobbyRow['ports'];
   /** Whether the lobby was created for this request. */
   is_new: boolean;

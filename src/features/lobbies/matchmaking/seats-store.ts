@@ -4,7 +4,6 @@ import { createStatement } from '../../../platform/database/statement.ts';
 import { bumpSelected, inOrder } from '../../../platform/watch/versions.ts';
 import { isEnding } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
-import { bumpSeats } from '../players-store.ts';
 import { clientCounts, type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
 import { type Claim, countClients, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
 
@@ -19,7 +18,15 @@ export interface ProposedSeat extends Claim {
 /** What a round reads of a lobby that took players. */
 export type AcceptingLobby = Omit<
   LobbyRow,
-  'game_id' | 'server_id' | 'state' | 'create_ts' | 'ready_ts' | 'idle_ts' | 'stop_ts' | 'stop_reason'
+  | 'game_id'
+  | 'server_id'
+  | 'state'
+  | 'create_ts'
+  | 'ready_ts'
+  | 'idle_ts'
+  | 'seats_check_ts'
+  | 'stop_ts'
+  | 'stop_reason'
 >;
 
 /** The proposed seats: a list for each of their members. */
@@ -125,8 +132,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
     ),
     left_queue as (
       ${leaveQueue(sql`(select ticket from admitted join accepting on accepting.lobby_id = admitted.lobby_id)`, value('namespace_id'))}
-    ),
-    ${bumpSeats('accepting')}
+    )
     select accepting.*, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
         select party, max(coalesce(counted.player_count, players_before)) + count(*) > max(players_max) as is_over_alone
@@ -134,7 +140,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
         where players_then > players_max group by party order by party
       ) as over_limit
     ) as over_limit
-    from (select count(*) from bumped_seats) as bumped left join accepting on true`,
+    from (select) as one_row left join accepting on true`,
 );
 
 /** The lobbies that took their players, and the requests that are over their client's limit. */

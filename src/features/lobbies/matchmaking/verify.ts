@@ -14,8 +14,8 @@ import type { Draft } from './receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
 import { checkFind, type NewLobby, type Search } from './requests.ts';
 
-// External verification (see the specification): one request to the game's own server, before anything is held or created.
-// All throw MATCHMAKER_VERIFICATION_FAILED and MATCHMAKER_VERIFICATION_REQUEST_FAILED.
+// External verification (see the specification): one request to the game's own server, before a seat is taken or a lobby is
+// created. All functions throw MATCHMAKER_VERIFICATION_FAILED and MATCHMAKER_VERIFICATION_REQUEST_FAILED.
 
 export interface VerifyDependencies {
   database: Database;
@@ -24,7 +24,7 @@ export interface VerifyDependencies {
   verification: Verification;
 }
 
-/** The request to be verified, and the version that it was checked by. */
+/** The request to verify, and the version that it was checked against. */
 interface VerifiedRequest {
   namespace_id: string;
   version_id: string;
@@ -33,8 +33,8 @@ interface VerifiedRequest {
 }
 
 /**
- * Verifies a find where its game mode asks for it, and returns what it may search then: the mode of the lobby in which it
- * would get its seat at this moment; or, when that mode needs no verification, all modes that need none.
+ * Verifies a find if a game mode requires it, and returns what it may search: only the mode of the lobby in which it would
+ * get its seat now, or all modes that need no verification if that mode needs none.
  */
 export async function verifyFind(
   dependencies: VerifyDependencies,
@@ -54,7 +54,7 @@ export async function verifyFind(
     await verify(dependencies, request, mode.find, question);
   }
   const { creates } = search;
-  // The lobby that would be created is of a mode that is not searched any more: plan one of the modes that are.
+  // The lobby to create has a mode that is no longer searched, so plan one with a mode that is.
   if (creates && !game_modes.includes(creates.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
   return { ...search, game_modes };
 }
@@ -82,7 +82,7 @@ export async function verifyCreate(
   await verify(dependencies, request, mode.create, question);
 }
 
-/** What the game's server is asked. */
+/** The content of a verification request. */
 interface Question {
   kind: 'find' | 'join' | 'create';
   game_mode: string;
@@ -101,12 +101,12 @@ async function verify(
   const config = verificationOf(action);
   if (!config) return;
   const { body, lobby, ...asked } = question;
-  const { address, ray_id, patience } = context;
+  const { address, ray_id, deadline } = context;
   draft?.reach('checked');
   const verdict = await verification.ask({
     ray_id,
     config,
-    signal: patience.signal,
+    signal: deadline.signal,
     asked: {
       ...asked,
       namespace_id,
@@ -118,13 +118,13 @@ async function verify(
       client: { address, user_agent: context.readUserAgent() },
     },
   });
-  const noted_lobby = lobby?.ready_ts ? { lobby_id: lobby.lobby_id } : {};
-  draft?.note({ verification: { game_mode_id: question.game_mode, ...noted_lobby, ...verdict } });
+  const ready_lobby = lobby?.ready_ts ? { lobby_id: lobby.lobby_id } : {};
+  draft?.note({ verification: { game_mode_id: question.game_mode, ...ready_lobby, ...verdict } });
   draft?.reach('verified');
   refuseUnverified(verdict);
 }
 
-/** Returns the lobby in which a find would get its seat at this moment. */
+/** Returns the lobby in which a find would get its seat now. */
 async function previewLobby(
   { database, cache }: VerifyDependencies,
   { namespace_id, version_id }: VerifiedRequest,

@@ -1,6 +1,6 @@
 import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
-import type { Patience } from '../../../platform/http/time-limits.ts';
+import type { RequestDeadline } from '../../../platform/http/request-deadline.ts';
 import type { Watch } from '../../../platform/watch/watch.ts';
 import type { Outcome, Servers } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
@@ -10,7 +10,7 @@ import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { Seat } from './seat.ts';
 
-/** The part of a request's time that is kept to read why the lobby is not ready, and its maximum. */
+/** The share of a request's time that is kept for reading why the lobby is not ready, and its maximum. */
 const EXPLAINING_SHARE = 0.25;
 const EXPLAINING_MAX_MS = 1_000;
 
@@ -22,14 +22,14 @@ export interface ReadinessDependencies {
 }
 
 /**
- * Returns the ports of a seat's lobby when it is ready; undefined when the caller is gone. Throws MATCHMAKER_LOBBY_STOPPED,
- * and MATCHMAKER_LOBBY_NOT_READY a little before the request's time is over.
+ * Waits until the lobby of a seat is ready, and returns its ports; undefined if the client has disconnected. Throws
+ * MATCHMAKER_LOBBY_STOPPED, or MATCHMAKER_LOBBY_NOT_READY shortly before the time limit of the request.
  */
 export async function waitUntilReady(
   dependencies: ReadinessDependencies,
   { lobby_id }: Seat,
   player_id: string,
-  patience: Patience,
+  deadline: RequestDeadline,
 ): Promise<LobbyRow['ports'] | undefined> {
   const { database, watch, request_timeout_ms } = dependencies;
   const readPorts = async () => {
@@ -39,23 +39,23 @@ export async function waitUntilReady(
     return lobby.ports ?? undefined;
   };
   const explaining_ms = Math.min(EXPLAINING_MAX_MS, request_timeout_ms * EXPLAINING_SHARE);
-  const left_ms = Math.min(patience.deadline - performance.now(), request_timeout_ms) - explaining_ms;
-  // A waiter for each player: a lobby has more players than one caller may have waiters.
-  const waiting = { signal: patience.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
+  const left_ms = Math.min(deadline.ends_at - performance.now(), request_timeout_ms) - explaining_ms;
+  // Counts each player as a caller, because a lobby may have more players than one caller may have waiters.
+  const waiting = { signal: deadline.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
   const ports = await watch.until(topics.lobby(lobby_id), readPorts, waiting);
-  if (ports || patience.is_over) return ports;
+  if (ports || deadline.is_over) return ports;
   const lateness = await explainLateness(dependencies, lobby_id);
   if (lateness) throw lateness;
   return await readPorts();
 }
 
-/** Explains why a lobby stopped before it was ready. Players read this, so it repeats nothing that the server wrote. */
+/** Explains why a lobby stopped before it was ready. Players read it, so it does not repeat what the server wrote. */
 async function explainStop({ servers }: ReadinessDependencies, lobby: LobbyRow): Promise<ServiceError> {
   const outcome = await outcomeOf(servers, lobby);
   const { server_id } = lobby;
   const { exit_code = null, exit_signal = null } = outcome ?? {};
   const metadata = { server_id, exit_code, exit_signal };
-  const reason = `${describeEnd(lobby, outcome)}. Its log says more, and another request is likely to meet the same`;
+  const reason = `${describeEnd(lobby, outcome)}. See the log of the server. Another request will probably fail in the same way`;
   return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason }, { metadata });
 }
 
@@ -68,14 +68,14 @@ async function explainLateness(
   const { server_id } = lobby;
   const has_started = Boolean((await outcomeOf(servers, lobby))?.started_at);
   const reason = has_started
-    ? `its server runs, but has not called ${READY_CALL}. The log of server ${server_id} says more`
+    ? `its server is running, but has not called ${READY_CALL}. See the log of server ${server_id}`
     : await explainWait(servers, server_id);
   return new ServiceError('MATCHMAKER_LOBBY_NOT_READY', { timeout_ms, reason }, { metadata: { server_id } });
 }
 
 async function explainWait(servers: Servers, server_id: string): Promise<string> {
-  const why = await servers.whyWaiting(server_id);
-  return `no machine has started its server ${server_id} yet${why === undefined ? '' : `: ${why}`}`;
+  const reason = await servers.whyWaiting(server_id);
+  return `no machine has started its server ${server_id} yet${reason === undefined ? '' : `: ${reason}`}`;
 }
 
 async function outcomeOf(servers: Servers, { server_id }: LobbyRow): Promise<Outcome | undefined> {

@@ -10,7 +10,7 @@ import type { CreateLobbies } from './create-lobbies.ts';
 import type { PlannedLobby } from './planner.ts';
 import * as store from './warm-store.ts';
 
-/** How long a warm lobby that ended by itself delays its replacement; see `missingLobbies`. */
+/** How long a warm lobby that ended by itself counts as a failure, which delays new ones (`missingLobbies`). */
 const FAILURES_COUNT_FOR_MS = 10 * 60_000;
 
 export interface WarmPoolDependencies {
@@ -76,7 +76,7 @@ function planWarmLobby({ namespace_id, game_id, version_id, region, min, mode }:
   return { namespace_id, game_id, version_id, lobby, first_players: [], idle_min: min };
 }
 
-/** Too many lobbies is no failure: the namespace is at its limit, or another machine was faster. */
+/** Reports a failure. Too many lobbies is none: the namespace is at its limit, or another machine was faster. */
 function report({ events }: WarmPoolDependencies, { namespace_id, lobby }: PlannedLobby, cause: unknown): void {
   if (cause instanceof ServiceError && cause.code === 'MATCHMAKER_TOO_MANY_LOBBIES') return;
   const { game_mode, region } = lobby;

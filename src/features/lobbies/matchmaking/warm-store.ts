@@ -6,12 +6,12 @@ import { type LobbyRow, lobbies } from '../tables.ts';
 /** A pool of a namespace: its lobbies of one version, game mode and region. */
 export type NamespacePool = Pick<LobbyRow, 'namespace_id' | 'version_id' | 'game_mode' | 'region'>;
 
-/** Lobbies that were created without players, and that none has come to yet. */
+/** A condition: the lobby was created without players and has had none since. */
 const IS_UNTOUCHED = sql`idle_ts = create_ts`;
 
 /**
- * Empty lobbies that find may choose, whether they are ready or not; also those that their servers closed before anybody
- * came, while they prepare themselves.
+ * A condition: the lobby is empty and find may choose it, whether it is ready or not. Includes lobbies that their servers
+ * closed before the first player came, because these are still preparing.
  */
 const IS_IDLE = sql`stop_ts is null and player_count = 0 and publicity is null and (not is_closed or ${IS_UNTOUCHED})`;
 
@@ -36,7 +36,7 @@ export async function countIdle(queries: Queries, pool: NamespacePool): Promise<
   return row?.count ?? 0;
 }
 
-/** A pool whose lobbies ended by themselves before anybody came, since a moment. */
+/** A pool in which lobbies ended by themselves before a player came. */
 export type FailingPool = NamespacePool & { failures: number; last_ts: Date };
 
 export async function selectFailing(queries: Queries, namespace_ids: string[], since: Date): Promise<FailingPool[]> {

@@ -1,55 +1,86 @@
-import type { ProcessIdentity } from '../../../platform/processes.ts';
 import type { BuildKind, UnpackedBuild } from '../../builds/builds.ts';
-import type { LogStream } from '../tables.ts';
+import type { Identity, LogStream } from '../tables.ts';
+
+export type { Identity } from '../tables.ts';
+
+/** A server of a machine. The identity is undefined until it is recorded. */
+export interface ServerHandle {
+  server_id: string;
+  identity: Identity | undefined;
+}
 
 /** Everything a runtime needs to start a server. */
 export interface StartOrder {
   server_id: string;
   build: UnpackedBuild;
-  /** Added to the build's own command. */
+  /** Appended to the build's command. */
   arguments: string[];
-  /** The whole environment; nothing else reaches the server. */
+  /** The complete environment of the server, except for the variables of the runtime itself. */
   environment: Record<string, string>;
-  /** The user to run as; undefined where we are not root. */
-  user_id: number | undefined;
 }
 
-/** What is kept of a server to find it again. */
-export interface ServerHandle {
-  server_id: string;
-  process: ProcessIdentity | undefined;
-  user_id: number | undefined;
-}
+/** A server that the runtime has accepted. */
+export type Started =
+  /** It does not run yet. `reason` says why, in the runtime's words. */
+  | { is: 'pending'; identity: Identity; reason: string }
+  /** `host`: the name or address at which players reach its ports. */
+  | { is: 'running'; identity: Identity; host: string };
 
-/** What a runtime sees of a server. */
+/** The state of a server as the runtime observes it. */
 export type Observation =
-  /** Nothing of it: it was never started. */
+  /** It was never started, or nothing of it is left. */
   | { is: 'absent' }
-  | { is: 'running'; process: ProcessIdentity }
-  /** It ran and does not any more. Both are null when how it ended was never seen. */
-  | { is: 'ended'; exit_code: number | null; exit_signal: string | null };
+  | Started
+  /** It has ended. Both are null if the exit status is unknown. */
+  | { is: 'ended'; exit_code: number | null; exit_signal: string | null }
+  /** It may run or not, because the machine where it ran does not answer. */
+  | { is: 'unreachable'; since: Date };
 
-/** How servers run on a machine. Each step may be taken twice. One test suite runs on every runtime. */
+/** Where to continue reading a server's output: text that only the runtime interprets. */
+export type ResumePoint = string;
+
+export interface OutputQuery {
+  /** Undefined for the beginning. The runtime may discard output before this point. */
+  from: ResumePoint | undefined;
+  bytes_max: number;
+  /** If more than this is unread, the runtime may skip all but the last `bytes_max`. */
+  backlog_bytes_max: number;
+}
+
+/** A piece of a server's output, not necessarily of whole lines. */
+export interface OutputPiece {
+  bytes: Uint8Array;
+  /** Bytes of output before this piece that can no longer be read. It is a minimum: more may be missing. */
+  skipped_bytes: number;
+  /** Whether there is more to read now. */
+  has_more: boolean;
+  /** Returns the resume point after the given number of bytes of this piece. */
+  resumeAfter(bytes: number): ResumePoint;
+}
+
+/** Runs servers on a machine. Repeating any call is harmless. One test suite runs on every runtime. */
 export interface Runtime {
   readonly kinds: readonly BuildKind[];
-  /** Starts the server, unless it has been started; throws when that cannot be, with the reason in words. */
-  start(order: StartOrder): Promise<ProcessIdentity>;
-  /** What is seen of each server, by its id. */
+  /** The name or address at which players reach all of its servers, if it is known before they start. */
+  readonly host?: string;
+  /** Starts a server unless it has been started. Throws an error with the reason if that is impossible. */
+  start(order: StartOrder): Promise<Started>;
+  /** Returns the state of each server, by id. */
   observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>>;
-  /** Asks it to end. Returns whether it was asked: one that is still being started could not hear it. */
-  stop(server: ServerHandle): boolean;
-  /** Ends servers and everything that they started. Gives the ids of those of which no process is left. */
+  /** Asks a running server to end. Returns false if the server cannot be asked yet. */
+  stop(server: ServerHandle): Promise<boolean>;
+  /** Kills servers and everything that they started. Returns the ids of the servers that have ended completely. */
   kill(servers: readonly ServerHandle[]): Promise<Set<string>>;
-  /** Processor time that each server has used so far, its whole tree, in milliseconds; of those that have processes. */
-  readUsage(servers: readonly ServerHandle[]): Promise<Map<string, number>>;
-  /** The ids of those servers that have a TCP port of this machine, listening or connected, on any address. */
-  findHolders(servers: readonly ServerHandle[], port: number): Promise<Set<string>>;
-  /** Where its output lies: a file that grows, whose beginning may be given back to the disk. */
-  outputFile(server_id: string, stream: LogStream): string;
-  /** Removes the files of a server of which no process is left. */
-  removeFiles(server_id: string): Promise<void>;
-  /** The servers of which something may be left. */
+  /** Reads the output of a server, also after its end, until it is removed. */
+  readOutput(server: ServerHandle, stream: LogStream, query: OutputQuery): Promise<OutputPiece>;
+  /** Removes the files of a server that has ended completely. */
+  remove(server_id: string): Promise<void>;
+  /** Lists the servers of which processes or files may be left. */
   list(): Promise<ServerHandle[]>;
-  /** Calls when a server may have ended. */
-  onChange(tell: () => void): void;
+  /** Sets the listener for when a server may have started or ended. */
+  onChange(listener: () => void): void;
+  /** Returns the processor time in ms that each running server has used, including its descendants. */
+  readUsage?(servers: readonly ServerHandle[]): Promise<Map<string, number>>;
+  /** Returns the ids of those servers that use a TCP port of this machine, on any address. */
+  findHolders?(servers: readonly ServerHandle[], port: number): Promise<Set<string>>;
 }

@@ -1,0 +1,44 @@
+import { postgresOf } from '../../tests/support/processes.ts';
+import { commandOf, makeHome } from '../../tests/support/program.ts';
+import { startMeter } from '../meter.ts';
+import { type Goal, printTable } from '../report.ts';
+
+/** A start ends long after the service is ready: code is compiled, memory is given back. */
+const REST_MS = 60_000;
+const MEASURED_S = 20;
+const MS_A_SECOND_MAX = 8;
+
+/** A service that nothing uses. */
+export interface IdleService {
+  /** Waits until the service has rested for a minute; then measures what it and its PostgreSQL use. */
+  measure(): Promise<Goal>;
+}
+
+/** Starts the service from source as a developer does at first, with all defaults. */
+export async function startIdleService(opened: AsyncDisposableStack): Promise<IdleService> {
+  const home = opened.use(await makeHome({ MUSTER_LIMITS_SCALE: '1', MUSTER_DATABASE_POOL: '10' }));
+  const program = await home.start({ command: commandOf('source') });
+  const started = performance.now();
+  return {
+    async measure() {
+      await Bun.sleep(Math.max(0, started + REST_MS - performance.now()));
+      const readMeter = startMeter({ server_pid: program.pid, database_pid: postgresOf(home.data_directory) });
+      await Bun.sleep(MEASURED_S * 1_000);
+      const { thread, rest, database } = readMeter();
+      const toMs = (seconds: number) => (seconds * 1_000) / MEASURED_S;
+      const each = [thread, rest, database].map(toMs);
+      const sum = toMs(thread + rest + database);
+      const rested_s = ((performance.now() - started) / 1_000).toFixed(0);
+      printTable(`Idle, ${rested_s} s after its start: milliseconds of processor time a second`, [
+        ['thread', 'rest', 'PostgreSQL', 'in all'],
+        [...each, sum].map((milliseconds) => milliseconds.toFixed(1)),
+      ]);
+      return {
+        what: 'idle processor time of service + PostgreSQL',
+        limit: `<= ${MS_A_SECOND_MAX} ms/s`,
+        figure: `${sum.toFixed(1)} ms/s`,
+        is_met: sum <= MS_A_SECOND_MAX,
+      };
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import { atLeast, type Goal, printTable, show } from '../report.ts';
+import type { Arena } from './arena.ts';
+import type { Callers } from './calls.ts';
+import type { Plan } from './plan.ts';
+import {
+  cellsOf,
+  measureCalls,
+  medianOf,
+  type Target,
+  TURN_HEADS,
+  type Turn,
+  takeTurn,
+  withAttempts,
+} from './targets.ts';
+
+const CLIENTS = 64;
+const CONNECTED_PER_SECOND_MIN = 14_000;
+/** Longer than it takes for all players of a turn to connect. */
+const CONNECTING_S = 60;
+
+/** Players that join lobbies by id, each another one than the player before, and then connect to them. */
+export async function measureJoins(arena: Arena, elysia: Target, callers: Callers, plan: Plan): Promise<Goal[]> {
+  const { seconds, rounds } = plan;
+  const [empty, joins, arrivals]: [Turn[], Turn[], Turn[]] = [[], [], []];
+  await arena.lobbies.empty(plan);
+  const headersByLobby = new Map<string, string>();
+  for (const lobby_id of arena.lobbies.ids) headersByLobby.set(lobby_id, await arena.headersOf(lobby_id));
+
+  const joinLobbies = async () => {
+    await arena.lobbies.empty(plan);
+    await callers.open(arena.port, CLIENTS);
+    const requests = arena.lobbies.ids.map((lobby_id) => ({
+      headers: arena.headers,
+      body: JSON.stringify({ lobby_id }),
+    }));
+    const calls = { path: '/matchmaker/lobbies/join', requests, seconds, keeps_answers: true };
+    return await measureCalls(processesOf(arena), callers, calls);
+  };
+  const connectPlayers = async (answers: string[]) => {
+    const requests = answers.map((answer) => {
+      const { lobby, player } = JSON.parse(answer);
+      const headers = headersByLobby.get(lobby.lobby_id) ?? '';
+      return { headers, body: JSON.stringify({ player_token: player.token }) };
+    });
+    const calls = { path: '/matchmaker/players/connected', requests, requests_max: requests.length };
+    return await measureCalls(processesOf(arena), callers, { ...calls, seconds: CONNECTING_S });
+  };
+
+  for (let round = -1; round < rounds; round += 1) {
+    const of_empty = await takeTurn(elysia, callers, { clients: CLIENTS, seconds });
+    const [of_joins, of_arrivals] = await withAttempts(async () => {
+      const joined = await joinLobbies();
+      return [joined, await connectPlayers(joined.answers)];
+    });
+    // The first round warms up.
+    if (round < 0) continue;
+    empty.push(of_empty);
+    joins.push(of_joins);
+    arrivals.push(of_arrivals);
+  }
+  const [limit, joined, arrived] = [medianOf(empty), medianOf(joins), medianOf(arrivals)];
+  printTable(`Joins and arrivals, ${CLIENTS} clients, each in another lobby`, [
+    ['', ...TURN_HEADS],
+    [elysia.name, ...cellsOf(limit, limit)],
+    ['joins', ...cellsOf(joined, limit)],
+    ['players connected', ...cellsOf(arrived, limit)],
+  ]);
+  return [
+    atLeast("joins/s of Elysia's empty route, 64 clients", 0.2, joined.per_second / limit.per_second),
+    {
+      what: 'players connected/s, 64 clients, each in another lobby',
+      limit: `>= ${show.perSecond(CONNECTED_PER_SECOND_MIN)}`,
+      figure: show.perSecond(arrived.per_second),
+      is_met: arrived.per_second >= CONNECTED_PER_SECOND_MIN,
+    },
+  ];
+}
+
+function processesOf({ program, database_pid }: Arena) {
+  return { pid: program.pid, database_pid };
+}

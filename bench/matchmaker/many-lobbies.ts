@@ -1,0 +1,29 @@
+import { atMost, type Goal, middleOf, printTable, show } from '../report.ts';
+import { type Arena, findsIn } from './arena.ts';
+import type { Callers } from './calls.ts';
+import type { Plan } from './plan.ts';
+import { takeTurn } from './targets.ts';
+
+/** One client alone, among few lobbies and among many. */
+export async function measureManyLobbies(arena: Arena, callers: Callers, plan: Plan): Promise<Goal> {
+  const p50s: number[] = [];
+  for (const lobbies of [plan.few, plan.many]) {
+    const target = findsIn('Muster', arena, { lobbies });
+    // The first turn warms up.
+    await takeTurn(target, callers, { clients: 1, seconds: 1 });
+    const same = { ...target, prepare: async () => {} };
+    const turns: number[] = [];
+    for (let round = 0; round < plan.rounds; round += 1) {
+      turns.push((await takeTurn(same, callers, { clients: 1, seconds: plan.seconds })).p50_ms);
+    }
+    p50s.push(middleOf(turns));
+  }
+  const [few = Number.NaN, many = Number.NaN] = p50s;
+  const [of_few, of_many] = [plan.few, plan.many].map((count) => `${show.perSecond(count)} open lobbies`);
+  printTable('Finds, one client, by the number of lobbies', [
+    ['', 'p50 ms'],
+    [of_few ?? '', few.toFixed(2)],
+    [of_many ?? '', many.toFixed(2)],
+  ]);
+  return atMost(`a find among ${of_many}, of one among ${of_few}`, 2, many / few);
+}

@@ -1,0 +1,143 @@
+import type { openBase } from './base.ts';
+import type { Config } from './config.ts';
+import { openBilling } from './features/billing/feature.ts';
+import { openBootstrap } from './features/bootstrap/feature.ts';
+import { openBuilds } from './features/builds/feature.ts';
+import { openCaptcha } from './features/captcha/feature.ts';
+import { openCdn } from './features/cdn/cdn.ts';
+import { openDatacenters } from './features/datacenters/feature.ts';
+import { openDevices } from './features/devices/feature.ts';
+import { openExports } from './features/exports/feature.ts';
+import { openGames } from './features/games/feature.ts';
+import type { Games } from './features/games/games.ts';
+import { openGroups } from './features/groups/feature.ts';
+import type { Groups } from './features/groups/groups.ts';
+import { openIdentities } from './features/identities/feature.ts';
+import { openLobbies } from './features/lobbies/feature.ts';
+import type { Lobbies } from './features/lobbies/lobbies.ts';
+import { openMedia } from './features/media/feature.ts';
+import { openNamespaces } from './features/namespaces/feature.ts';
+import type { Namespaces } from './features/namespaces/namespaces.ts';
+import { openRetention } from './features/retention/feature.ts';
+import { openServers } from './features/servers/feature.ts';
+import { openSites } from './features/sites/feature.ts';
+import { openUploads } from './features/uploads/feature.ts';
+import type { Uploads } from './features/uploads/uploads.ts';
+import { createVerification } from './features/verification/verification.ts';
+import { openVersions } from './features/versions/feature.ts';
+import type { Machine } from './machine.ts';
+import type { Feature } from './platform/feature.ts';
+import { createTransfers } from './platform/http/transfers.ts';
+import { NO_IP_DATABASE } from './platform/ip-database.ts';
+import { createOutbound, type Destination } from './platform/outbound/outbound.ts';
+import { loadKey } from './platform/tokens/keys.ts';
+import { VERSION } from './platform/version.ts';
+
+type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'> & { machine: Machine };
+
+/** Opens all features in order. A feature uses those above it directly, and those below it through small functions. */
+export async function openFeatures(config: Config, { base, storage, machine }: Foundation) {
+  const { database, clock, events } = base;
+  const { space, objects, presigner, links } = storage;
+  const { data, runtime, address_classes, ip_database = NO_IP_DATABASE } = machine;
+  const { public_url, local_url, host, own_hosts, server_host, sites_domain, datacenter } = config;
+  const { transfers_max, s3, limits, shared_captcha_keys, picture_quota, outbound_allow } = config;
+  const { node_id } = data;
+  await using opened = new AsyncDisposableStack();
+  const features: Feature[] = [];
+  const add = <Api>(feature: Feature<Api>): Api => {
+    features.push(feature);
+    return feature.api;
+  };
+  const keyOf = (name: 'refresh' | 'captcha') => loadKey(database.queries, clock, name);
+  const transfers = createTransfers({ transfers_max, s3, limits });
+  const onBreak = (destination: Destination) => events.emit({ event: 'outbound_target_paused', ...destination });
+
+  const identities = add(
+    openIdentities({
+      ...{ ...base, refresh_key: await keyOf('refresh'), public_url },
+      groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
+      listedInGroups: (tx, identity_ids) => groups.listed(tx, identity_ids),
+      leaveGroups: (identity_id) => groups.leaveAll(identity_id),
+      groupsOf: (identity_id) => groups.handlesOf(identity_id),
+      gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,
+      discardPicture: (tx, upload_id) => uploads.discard(tx, upload_id),
+    }),
+  );
+  const groups: Groups = add(
+    openGroups({
+      ...{ ...base, identities, public_url },
+      revokeTokensOf: (tx, group_id) => games.revokeTokensOf(tx, group_id),
+    }),
+  );
+  const datacenters = add(openDatacenters(base));
+  const uploads: Uploads = add(
+    openUploads({ ...base, objects, presigner, transfers, authorize: (...asked) => games.tenants.authorize(...asked) }),
+  );
+  const builds = add(openBuilds({ ...base, uploads, space, kinds: runtime.kinds, directory: data.folder('builds') }));
+  const sites = add(openSites({ ...base, uploads }));
+  const versions = add(openVersions({ ...base, builds, sites, datacenters, shared_captcha_keys, outbound_allow }));
+  const namespaces: Namespaces = add(
+    openNamespaces({
+      ...{ ...base, versions, public_url, local_url, host, own_hosts, server_host, sites_domain, ...config.domains },
+      admitToken: (caller, game_id) => games.admitToken(caller, game_id),
+    }),
+  );
+  const games: Games = add(
+    openGames({
+      ...{ ...base, identities, groups, namespaces, versions, datacenters, public_url, sites_domain },
+      countPlayers: () => lobbies.countPlayers(),
+    }),
+  );
+  add(openMedia({ ...base, uploads, identities, groups, games, transfers, picture_quota, public_url }));
+  add(openDevices({ ...base, games, public_url }));
+  const served = { games, namespaces, versions, sites, uploads, transfers };
+  const cdn = opened.use(await openCdn({ ...base, ...served, directory: data.folder('compressed'), sites_domain }));
+
+  const { datacenter_id } = await datacenters.register(datacenter);
+  const bootstrap = add(
+    await openBootstrap({
+      ...{ ...base, identities, groups, games, namespaces, versions, uploads, builds, with_demo: config.demo },
+      ...{ public_url, server_host, sites_domain, shared_captcha_keys, version: VERSION },
+    }),
+  );
+
+  const node = { node_id, datacenter_id, api_url: local_url, ...config.servers };
+  const { groupsOf } = games;
+  const servers = add(
+    openServers({ ...base, builds, datacenters, runtime, node, groupsOf, isSpaceLow: storage.database_space.isLow }),
+  );
+  add(openBilling({ ...base, groups, games, servers }));
+
+  const captcha = add(
+    openCaptcha({
+      ...{ ...base, namespaces, versions, key: await keyOf('captcha') },
+      ...{ public_url, shared_captcha_keys, ...config.captcha },
+      // Separate bulkheads, so that slow verification servers of games do not delay captchas.
+      outbound: createOutbound({ allowed_private: [], onBreak }),
+    }),
+  );
+  const verification = createVerification({
+    ...{ clock, ip_database, verification_timeout_ms: config.verification_timeout_ms },
+    outbound: createOutbound({ allowed_private: outbound_allow, onBreak }),
+  });
+  const lobbies: Lobbies = add(
+    openLobbies({
+      ...{ ...base, captcha, namespaces, versions, datacenters, servers, verification, address_classes, node_id },
+      ...{ own_region: datacenter.slug, request_timeout_ms: config.request_timeout_ms, ...config.lobbies },
+    }),
+  );
+  add(openExports({ lobbies, servers, links }));
+  add(openRetention({ ...base, lobbies, servers, history_days: config.history_days }));
+
+  const everything = opened.move();
+  return {
+    features,
+    tenants: games.tenants,
+    cdn,
+    servers,
+    node,
+    bootstrap,
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}

@@ -1,0 +1,42 @@
+import type { Feature } from '../../platform/feature.ts';
+import type { Loop } from '../../platform/loop.ts';
+import { lobbyCloudRoutes } from './cloud-routes.ts';
+import { lobbyGameServerRoutes } from './game-server-routes.ts';
+import { createLobbies, type Lobbies, type LobbiesDependencies } from './lobbies.ts';
+import { queueRoutes } from './matchmaking/queue-routes.ts';
+import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
+import { lobbyRoutes } from './routes.ts';
+
+interface LobbySettings {
+  /** Time for a new lobby to become ready. */
+  ready_timeout_ms: number;
+  /** Time for a player to connect. */
+  seat_timeout_ms: number;
+  /** Time after which a player is removed even if no disconnect was reported. */
+  player_timeout_ms: number;
+  /** Time limit of a request, including the wait for a lobby. */
+  request_timeout_ms: number;
+  receipts_per_second_max: number;
+}
+
+type Dependencies = Omit<LobbiesDependencies, 'onLeft' | keyof LobbySettings> & ReconcileDependencies & LobbySettings;
+
+/** Opens lobbies and their matchmaker. */
+export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
+  let reconciling: Pick<Loop, 'wake'> | undefined;
+  const lobbies = createLobbies({ ...dependencies, onLeft: () => reconciling?.wake() });
+  return {
+    api: lobbies,
+    routes: [
+      ...lobbyRoutes(lobbies),
+      ...lobbyGameServerRoutes(lobbies),
+      ...queueRoutes(lobbies),
+      ...lobbyCloudRoutes(lobbies, dependencies.servers),
+    ],
+    startWork(signal) {
+      const loop = startReconciling(dependencies, signal);
+      reconciling = loop;
+      return [loop, lobbies.receipts.startKeeping(signal), lobbies.queue.startKeeping(signal)];
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import type { SQL } from 'drizzle-orm';
+import { after, type Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { isIn, removePlayers } from './players-store.ts';
+import { type DueLobby, isAwaitedInVain, isOverdue, selectDue, setNextCheck } from './seat-checks-store.ts';
+import type { RemoveReason } from './tables.ts';
+
+interface SeatCheckDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  seat_timeout_ms: number;
+  player_timeout_ms: number;
+}
+
+/**
+ * Removes the seats that have outlived their time, in the lobbies whose check is due (I-M6). A check comes within the time
+ * that a new seat has, so that a seat taken after it cannot end before the next one: taking a seat need not plan a check.
+ * Returns how many seats it removed.
+ */
+export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
+  const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;
+  const now = clock.now();
+  const times = { now, came_before: after(now, -player_timeout_ms) };
+  const due = await selectDue(database.queries, times);
+  if (due.length === 0) return 0;
+  const expired = due.filter(({ has_awaited_in_vain }) => has_awaited_in_vain);
+  const overdue = due.filter(({ has_overdue }) => has_overdue);
+  const removed =
+    (await removeSeats(dependencies, expired, isAwaitedInVain(times), 'seat_expired')) +
+    (await removeSeats(dependencies, overdue, isOverdue(times), 'timed_out'));
+  const lobby_ids = due.map(({ lobby_id }) => lobby_id);
+  const next = { latest: after(now, seat_timeout_ms), player_timeout_ms };
+  await database.transact((tx) => setNextCheck(tx, lobby_ids, next));
+  return removed;
+}
+
+async function removeSeats(
+  { database, clock, events }: SeatCheckDependencies,
+  lobbies: DueLobby[],
+  condition: SQL,
+  reason: RemoveReason,
+): Promise<number> {
+  let count = 0;
+  for (const [namespace_id, its] of Map.groupBy(lobbies, (lobby) => lobby.namespace_id)) {
+    const lobby_ids = its.map(({ lobby_id }) => lobby_id);
+    const how = { reason, now: clock.now() };
+    const { removed } = await removePlayers(database.queries, namespace_id, isIn(lobby_ids, condition), how);
+    count += removed;
+  }
+  if (count > 0) events.emit({ event: 'seats_expired', reason, count });
+  return count;
+}

@@ -1,0 +1,37 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+
+export const SHELL = '/bin/sh';
+
+/**
+ * Runs the server and writes its exit status to file descriptor 3, so that the status survives a restart of the service.
+ * Signals to the group do not end the shim; with an empty trap, the server would ignore them as well. The shim runs the
+ * server in the foreground, because shells differ in the status that `wait` returns after a signal.
+ */
+const SHIM = 'trap : TERM INT HUP; "$@" 3>&-; echo $? >&3';
+
+/** Returns the command that runs a command under the shim. */
+export function underShim(command: string[]): string[] {
+  return [SHELL, '-c', SHIM, 'muster-server', ...command];
+}
+
+export interface ExitStatus {
+  exit_code: number | null;
+  exit_signal: string | null;
+}
+
+/** Reads the exit status that the shim wrote. A shell reports 128 + n for a program that signal n ended. */
+export function readExitStatus(file: string): ExitStatus {
+  const text = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+  if (text === '') return { exit_code: null, exit_signal: null };
+  const status = Number(text);
+  const signal = SIGNALS.get(status - 128);
+  return signal ? { exit_code: null, exit_signal: signal } : { exit_code: status, exit_signal: null };
+}
+
+/** Names of signals by number. Some numbers have several names, and the first is the usual one: SIGABRT, not SIGIOT. */
+const SIGNALS = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+);

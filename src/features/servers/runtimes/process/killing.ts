@@ -1,0 +1,62 @@
+import { createPacer, forEachAtOnce } from '../../../../platform/pacing.ts';
+import { isErrno, isRunning, signalProcess } from '../../../../platform/processes.ts';
+import { SHELL } from './exit-status.ts';
+import type { ProcessServer, ReadTrees } from './process-trees.ts';
+
+const SWEEPS_MAX = 20;
+const SWEEP_PAUSE_MS = 25;
+/** Each killer is a process, which takes about a millisecond to start. */
+const KILLERS_AT_ONCE_MAX = 4;
+/** The processes to kill may stop their killer first. */
+const KILLER_TIMEOUT_MS = 1_000;
+
+/** Kills servers and everything that they started. Returns the ids of the servers that have no process left. */
+export async function killServers(servers: readonly ProcessServer[], readTrees: ReadTrees): Promise<Set<string>> {
+  const pace = createPacer();
+  // Reads the trees while the parents run, because a child that hides its other traces is found only by its parent.
+  await readTrees(servers);
+  for (const { process: first } of servers) {
+    if (first && isRunning(first)) signalProcess(-first.pid, 'SIGKILL');
+    await pace();
+  }
+  const user_ids = servers.flatMap(({ user_id }) => user_id ?? []);
+  await forEachAtOnce(user_ids, KILLERS_AT_ONCE_MAX, killAllOf);
+  let left = servers;
+  for (let sweep = 0; sweep < SWEEPS_MAX && left.length > 0; sweep += 1) {
+    // Traces find a process that left the group. The next sweep finds a process that started during this one.
+    if (sweep > 0) await Bun.sleep(SWEEP_PAUSE_MS);
+    const trees = await readTrees(left);
+    left = left.filter(({ server_id }) => trees.get(server_id)?.length !== 0);
+    for (const { pid } of left.flatMap(({ server_id }) => trees.get(server_id) ?? [])) {
+      signalProcess(pid, 'SIGKILL');
+      await pace();
+    }
+  }
+  const left_ids = new Set(left.map(({ server_id }) => server_id));
+  return new Set(servers.flatMap(({ server_id }) => (left_ids.has(server_id) ? [] : server_id)));
+}
+
+/**
+ * Kills all processes of a user at once. A process that replaces itself quickly may be in no list, but the kernel starts
+ * no process during this call. The script checks that it runs as that user, because as root it would kill everything.
+ */
+async function killAllOf(user_id: number): Promise<void> {
+  try {
+    const killer = Bun.spawn([SHELL, '-c', KILL_ALL, String(user_id)], {
+      uid: user_id,
+      gid: user_id,
+      env: {},
+      cwd: '/',
+      stdio: ['ignore', 'ignore', 'ignore'],
+      timeout: KILLER_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+    await killer.exited;
+  } catch (error) {
+    // The limit of processes is reached until the sweeps kill the listed processes.
+    if (!isErrno(error, 'EAGAIN')) throw error;
+  }
+}
+
+const KILL_ALL =
+  'while read -r name user rest; do [ "$name" = Uid: ] && [ "$user" = "$0" ] && kill -s KILL -- -1; done </proc/self/status';

@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs';
+import { copyFile, link, rename, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno } from '../../../../platform/processes.ts';
+
+/**
+ * Returns the path of our own executable for servers to run. Servers with other users get a hard link in a directory that
+ * they can enter, because the executable may be in a private one: npx, for example, installs into /root.
+ */
+export async function findOwnProgram(directory: string, { is_separate }: { is_separate: boolean }): Promise<string> {
+  if (!is_separate) return process.execPath;
+  const { dev, ino, size, mtimeMs } = await stat(process.execPath);
+  const file = join(directory, `bun-${dev}-${ino}-${size}-${Math.floor(mtimeMs)}`);
+  if (existsSync(file)) return file;
+  await link(process.execPath, file).catch(async (error: unknown) => {
+    // Another file system, or one without links.
+    if (!isErrno(error, 'EXDEV') && !isErrno(error, 'EPERM')) throw error;
+    await copyFile(process.execPath, `${file}.unfinished`);
+    await rename(`${file}.unfinished`, file);
+  });
+  return file;
+}

@@ -1,0 +1,162 @@
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { chown, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createPacer } from '../../../../platform/pacing.ts';
+import {
+  identifyProcess,
+  isRunning,
+  type ProcessIdentity,
+  readChildren,
+  readOpenFiles,
+  signalProcess,
+} from '../../../../platform/processes.ts';
+import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
+import { LOG_STREAMS } from '../../tables.ts';
+import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import { readExitStatus, underShim } from './exit-status.ts';
+import { readIdentity, writeIdentity } from './identity.ts';
+import { killServers } from './killing.ts';
+import { createOutputFiles } from './output-files.ts';
+import { findOwnProgram } from './own-program.ts';
+import { createProcessTrees, MARK, type ProcessServer } from './process-trees.ts';
+import { createUsage } from './process-usage.ts';
+import { openServerFolders } from './server-folders.ts';
+import { openServerUsers } from './server-users.ts';
+
+export interface ProcessRuntimeOptions {
+  /** The directory with a folder for each server. */
+  directory: string;
+  /** The directory for a copy of our own executable. */
+  programs_directory: string;
+  /** The name or address at which players reach this machine. */
+  host: string;
+  /** Whether each server has a user of its own. This requires root. */
+  has_separate_users: boolean;
+}
+
+/**
+ * Opens the runtime that runs servers as processes of this machine: a script with our own executable, an archive with its
+ * command. Each process has its own session and writes to files, so it continues when the service stops.
+ */
+export async function openProcessRuntime(options: ProcessRuntimeOptions): Promise<Runtime> {
+  const { host } = options;
+  const is_separate = options.has_separate_users;
+  const own_program = await findOwnProgram(options.programs_directory, { is_separate });
+  const folders = openServerFolders(options.directory);
+  const users = openServerUsers(folders, { is_separate });
+  const readTrees = createProcessTrees();
+  const usage = createUsage();
+  const output_files = createOutputFiles();
+  let notify = () => {};
+
+  const locate = ({ server_id, identity }: ServerHandle): ProcessServer => ({
+    server_id,
+    process: readIdentity(identity),
+    user_id: users.of(server_id),
+  });
+  const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
+  const endOf = (server_id: string): Observation => ({ is: 'ended', ...readExitStatus(folders.exit(server_id)) });
+
+  async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
+    const pace = createPacer();
+    const observed = new Map<string, Observation>();
+    const unrecorded: ProcessServer[] = [];
+    for (const { server_id, identity } of servers) {
+      const process = readIdentity(identity);
+      if (process) observed.set(server_id, isRunning(process) ? runningAs(process) : endOf(server_id));
+      else if (!existsSync(folders.exit(server_id))) observed.set(server_id, { is: 'absent' });
+      else unrecorded.push(locate({ server_id, identity }));
+      await pace();
+    }
+    // If the service was killed between starting a server and recording it, traces identify the server.
+    for (const [server_id, tree] of await readTrees(unrecorded)) {
+      const leader = tree.find(({ pid, session }) => session === pid);
+      const process = leader && identifyProcess(leader.pid);
+      observed.set(server_id, process ? runningAs(process) : endOf(server_id));
+    }
+    return observed;
+  }
+
+  async function start(order: StartOrder): Promise<Started> {
+    const { server_id, build } = order;
+    const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
+    if (seen?.is === 'running') return seen;
+    const work = folders.work(server_id);
+    mkdirSync(folders.of(server_id), { recursive: true, mode: 0o711 });
+    const user_id = users.assign(server_id);
+    await mkdir(work, { recursive: true, mode: 0o700 });
+    if (user_id !== undefined) await chown(work, user_id, user_id);
+    const environment = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: work, TMPDIR: work, ...order.environment };
+    const files = [
+      openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
+      openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
+      openSync(folders.exit(server_id), 'w', 0o600),
+    ] as const;
+    try {
+      const child = Bun.spawn(underShim(commandOf(order, own_program)), {
+        cwd: build.directory,
+        env: { ...environment, ...(build.kind === 'javascript' ? { BUN_BE_BUN: '1' } : {}), [MARK]: server_id },
+        // A session of its own, so that its group can be signalled as a whole and a ctrl-C at our terminal does not reach it.
+        detached: true,
+        stdio: ['ignore', ...files],
+        ...(user_id === undefined ? {} : { uid: user_id, gid: user_id }),
+        onExit: () => notify(),
+      });
+      child.unref();
+      return runningAs(identifyProcess(child.pid) ?? { pid: child.pid, start_ticks: 0, boot_id: '' });
+    } finally {
+      for (const file of files) closeSync(file);
+    }
+  }
+
+  /** Returns whether the shim has started the server. An earlier signal would end the shim, or have no effect. */
+  function hasStarted(server_id: string, shim: ProcessIdentity): boolean {
+    const children = readChildren(shim.pid);
+    // Until the child executes the server, it has the shim's exit file open and perhaps the shim's traps.
+    const exit = join(server_id, 'exit');
+    return !children || children.some((pid) => !readOpenFiles(pid).some((file) => file.endsWith(exit)));
+  }
+
+  return {
+    kinds: ['archive', 'javascript'],
+    host,
+    start,
+    observe,
+    kill: (servers) => killServers(servers.map(locate), readTrees),
+    readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),
+    async stop({ server_id, identity }) {
+      const process = readIdentity(identity);
+      if (!process || !isRunning(process)) return true;
+      if (!hasStarted(server_id, process)) return false;
+      signalProcess(-process.pid, 'SIGTERM');
+      return true;
+    },
+    async readUsage(servers) {
+      return usage.add(await readTrees(servers.map(locate)));
+    },
+    async findHolders(servers, port) {
+      const sockets = findSocketsAt(port);
+      const holders = new Set<string>();
+      for (const [server_id, tree] of await readTrees(servers.map(locate))) {
+        const files = tree.flatMap(({ pid }) => readOpenFiles(pid));
+        if (files.some((file) => sockets.has(file))) holders.add(server_id);
+      }
+      return holders;
+    },
+    async remove(server_id) {
+      await rm(folders.of(server_id), { recursive: true, force: true });
+      users.release(server_id);
+      for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
+    },
+    list: async () => folders.list().map((server_id) => ({ server_id, identity: undefined })),
+    onChange(listener) {
+      notify = listener;
+    },
+  };
+}
+
+function commandOf({ build, arguments: more }: StartOrder, own_program: string): string[] {
+  const command = [...build.command, ...more];
+  // Loads neither packages from the network nor an .env file of the build.
+  return build.kind === 'javascript' ? [own_program, 'run', '--no-install', '--no-env-file', ...command] : command;
+}

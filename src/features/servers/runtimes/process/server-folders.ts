@@ -1,0 +1,30 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LogStream } from '../../tables.ts';
+
+/** The files of servers: one folder for each. */
+export interface ServerFolders {
+  of(server_id: string): string;
+  /** The directory that the server may write to. It belongs to the server's user. */
+  work(server_id: string): string;
+  output(server_id: string, stream: LogStream): string;
+  /** The exit status of the server; empty until it has ended. */
+  exit(server_id: string): string;
+  list(): string[];
+}
+
+export function openServerFolders(directory: string): ServerFolders {
+  const of = (server_id: string) => join(directory, server_id);
+  return {
+    of,
+    work: (server_id) => join(of(server_id), 'work'),
+    output: (server_id, stream) => join(of(server_id), stream),
+    exit: (server_id) => join(of(server_id), 'exit'),
+    list: () => readdirSync(directory),
+  };
+}
+
+/** Returns the user that a path belongs to; undefined if it does not exist. */
+export function ownerOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.uid;
+}

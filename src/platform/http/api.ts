@@ -1,0 +1,78 @@
+import { Elysia } from 'elysia';
+import { ServiceError } from '../errors.ts';
+import { toResponse } from './answers.ts';
+import type { Answer, Exchange } from './exchange.ts';
+import type { Listeners } from './listeners.ts';
+import { describeRoute } from './openapi.ts';
+import { pathOf, type RawParams } from './path.ts';
+import { createPipeline, type PipelineOptions, type PipelineParts } from './pipeline.ts';
+import type { Route } from './route.ts';
+import { assertDenyByDefault, assertNamedOnce, createNotFound } from './route-table.ts';
+import { type Upgrades, type UpgradingServer, WATCH_PATH } from './upgrades.ts';
+
+/** Shown in the log instead of a route. */
+const NO_ROUTE = '-';
+const NO_PARAMS: RawParams = {};
+
+export interface ApiOptions extends PipelineOptions {
+  routes: Route[];
+  sockets: Upgrades;
+}
+
+interface ApiParts extends PipelineParts {
+  answer: Answer;
+  listeners: Listeners<UpgradingServer>;
+}
+
+/** The parts of Elysia's context that a route uses. */
+interface Matched {
+  request: Request;
+  params: RawParams | undefined;
+}
+
+/** Creates the API: the route table on Elysia's router. */
+export function createApi(options: ApiOptions, parts: ApiParts) {
+  const { routes, sockets } = options;
+  const { answer, cors, listeners } = parts;
+  assertDenyByDefault(routes);
+  assertNamedOnce(routes);
+  // A host may have one letter; without this option Elysia expects four before the path.
+  const api = new Elysia({ strictPath: true, handler: { standardHostname: false } });
+
+  for (const route of routes) {
+    const { method, path } = route;
+    const pipeline = createPipeline(route, options, parts);
+    // Elysia reads the text of this function to see what it uses, so it takes these two by name.
+    const handle = ({ request, params }: Matched) =>
+      answer(request, path, (exchange) => pipeline(exchange, params ?? NO_PARAMS));
+    api.route(method, path, handle, { detail: route.is_page ? { hide: true } : describeRoute(route) });
+    // Bun sends the headers of the GET and cancels its body. Elysia would read the whole body to know its length.
+    if (method === 'GET') api.route('HEAD', path, handle, { detail: { hide: true } });
+  }
+
+  async function upgrade(exchange: Exchange): Promise<Response> {
+    const { request } = exchange;
+    const server = listeners.of(request);
+    if (!server) throw new ServiceError('SERVICE_STOPPING', {});
+    Object.assign(exchange.headers, cors.headersFor(request.headers.get('origin'), WATCH_PATH));
+    await sockets.upgrade(exchange, server);
+    // The connection is a WebSocket now, so no client receives this.
+    return new Response();
+  }
+  const handleUpgrade = ({ request }: Matched) => answer(request, WATCH_PATH, upgrade);
+  api.get(WATCH_PATH, handleUpgrade, { detail: { hide: true } });
+
+  const toNotFound = createNotFound([...routes, { method: 'GET', path: WATCH_PATH }]);
+  async function answerUnmatched(exchange: Exchange): Promise<Response> {
+    const { method, url, headers } = exchange.request;
+    const [origin, path] = [headers.get('origin'), pathOf(url)];
+    if (method === 'OPTIONS') {
+      return toResponse(new Response(null, { status: 204, headers: cors.preflightHeaders(origin, path) }));
+    }
+    Object.assign(exchange.headers, cors.headersFor(origin, path));
+    throw toNotFound(method, path);
+  }
+  const handleUnmatched = ({ request }: Matched) => answer(request, NO_ROUTE, answerUnmatched);
+  api.all('/*', handleUnmatched, { detail: { hide: true } });
+  return api.compile();
+}

@@ -1,0 +1,88 @@
+import { ServiceError } from '../errors.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import type { Caller } from '../tokens/caller.ts';
+import type { Tokens } from '../tokens/tokens.ts';
+import { createSharedReads } from '../watch/shared-reads.ts';
+import type { Authorization } from '../watch/watch.ts';
+import type { Exchange } from './exchange.ts';
+import type { RateLimiter } from './rate-limits.ts';
+import type { Route } from './route.ts';
+
+const BEARER = 'Bearer ';
+
+/** Namespaces whose pages need no token (specification: tokenless authentication). */
+export interface TokenlessOrigins {
+  /** Returns the namespace whose pages have this origin; undefined if they need a token. */
+  findByOrigin(origin: string): Promise<string | undefined>;
+  /** Returns the topics that announce changes of that result. */
+  topicsOf(origin: string, namespace_id: string): string[];
+}
+
+/** The caller of a request, and how that is checked again; undefined for the bearer of a token. */
+export interface Authenticated {
+  caller: Caller | undefined;
+  authorization?: Authorization;
+}
+
+export type OriginAuthenticator = ReturnType<typeof createOriginAuthenticator>;
+
+interface AuthenticatorDependencies {
+  tokens: Tokens;
+  authenticateByOrigin: OriginAuthenticator;
+  rate_limiter: RateLimiter;
+}
+
+const ANYONE: Authenticated = { caller: undefined };
+
+/**
+ * Creates the function that authenticates the requests to a route: by their token, or by the page that sent them. It returns
+ * a promise only for a token that was not used lately, or for none. It throws API_UNAUTHORIZED, TOKEN_INVALID or
+ * CLAIMS_ENTITLEMENT_EXPIRED.
+ */
+export function createAuthenticator(
+  { allow, is_tokenless }: Route,
+  { tokens, authenticateByOrigin, rate_limiter }: AuthenticatorDependencies,
+): (exchange: Exchange) => MaybePromise<Authenticated> {
+  async function authenticateAnew(exchange: Exchange, token: string | undefined): Promise<Authenticated> {
+    const player = is_tokenless ? await authenticateByOrigin(exchange.request.headers) : undefined;
+    if (player) return player;
+    try {
+      if (token === undefined) throw new ServiceError('API_UNAUTHORIZED', {});
+      return { caller: await tokens.verify(token) };
+    } catch (error) {
+      await rate_limiter.countRefusedToken(exchange);
+      throw error;
+    }
+  }
+
+  if (allow === 'anyone') return () => ANYONE;
+  return (exchange) => {
+    const token = readBearer(exchange.request.headers);
+    const caller = token === undefined ? undefined : tokens.recall(token);
+    return caller ? { caller } : authenticateAnew(exchange, token);
+  };
+}
+
+/** Creates the function that authenticates a request without a token by the page that sent it, as a public caller. */
+export function createOriginAuthenticator(origins: TokenlessOrigins) {
+  // One change of a namespace makes all players on its pages be checked again.
+  const share = createSharedReads<string | undefined>();
+  return async (headers: Headers): Promise<Required<Authenticated> | undefined> => {
+    const origin = headers.get('origin');
+    if (origin === null || headers.has('authorization')) return undefined;
+    const namespace_id = await origins.findByOrigin(origin);
+    if (namespace_id === undefined) return undefined;
+    const check = async () => {
+      const found = await share(origin, () => origins.findByOrigin(origin));
+      if (found !== namespace_id) throw new ServiceError('API_UNAUTHORIZED', {});
+    };
+    const topics = origins.topicsOf(origin, namespace_id);
+    return { caller: { kind: 'public', namespace_id }, authorization: { topics, check } };
+  };
+}
+
+/** Returns the token of the header "Authorization: Bearer TOKEN". */
+export function readBearer(headers: Headers): string | undefined {
+  const header = headers.get('authorization');
+  return header?.startsWith(BEARER) ? header.slice(BEARER.length).trim() : undefined;
+}

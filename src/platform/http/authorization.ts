@@ -1,0 +1,88 @@
+import { ServiceError } from '../errors.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import type { Caller, CallerKind } from '../tokens/caller.ts';
+import type { Authorization } from '../watch/watch.ts';
+import type { AnyInput } from './call.ts';
+import { createParamsReader, type RawParams } from './path.ts';
+import { createQueryReader } from './query.ts';
+import { namesEnvironment, type Route } from './route.ts';
+
+/** Authorizes callers for the games that paths name. */
+export interface Tenants {
+  /** Throws if the caller may not act within the game, and within the namespace or environment if the path names one. */
+  authorize(caller: Caller, place: { game_id: string; namespace_id?: string }, access: 'read' | 'write'): Promise<void>;
+  /** Throws TOKEN_REVOKED if the caller's valid token was revoked. */
+  requireNotRevoked(caller: Caller): MaybePromise<void>;
+  /** Returns the topics that announce changes of either; empty if nothing changes it. */
+  topicsOf(caller: Caller): MaybePromise<readonly string[]>;
+}
+
+/** A request to a route, from an authenticated caller. */
+interface UnauthorizedRequest {
+  caller: Caller | undefined;
+  raw_params: RawParams;
+  search: URLSearchParams;
+}
+
+/** Authorizes the requests to one route. */
+export interface Authorizer {
+  /**
+   * Checks that a caller may call the route: the kind of its token, whether that was revoked, and its access to the game that
+   * the path names. Returns what the route gets of the request.
+   */
+  authorize(request: UnauthorizedRequest): MaybePromise<AnyInput>;
+  /** Returns how to check that again later; undefined if nothing can revoke it. */
+  authorizationOf(input: AnyInput): Promise<Authorization | undefined>;
+}
+
+export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
+  const { allow, access, path } = route;
+  const readParams = createParamsReader(route);
+  const readQuery = route.query ? createQueryReader(route.query) : () => NO_QUERY;
+
+  function requireAccess(caller: Caller, params: Record<string, string>): MaybePromise<void> {
+    const requireAccessToGame = () => (access ? tenants.authorize(caller, placeOf(params), access) : undefined);
+    const checking = tenants.requireNotRevoked(caller);
+    return checking instanceof Promise ? checking.then(requireAccessToGame) : requireAccessToGame();
+  }
+
+  return {
+    authorize({ caller, raw_params, search }) {
+      if (allow !== 'anyone') requireKind(caller, allow, path);
+      const params = readParams(raw_params);
+      const checking = caller && requireAccess(caller, params);
+      const toInput = () => ({ caller, params, query: readQuery(search) });
+      return checking instanceof Promise ? checking.then(toInput) : toInput();
+    },
+    async authorizationOf({ caller, params }) {
+      const topics = caller ? await tenants.topicsOf(caller) : [];
+      if (!caller || topics.length === 0) return undefined;
+      const check = async () => {
+        // A change reaches the caches before this reads them.
+        await Promise.resolve();
+        await requireAccess(caller, params);
+      };
+      return { topics, check };
+    },
+  };
+}
+
+const NO_QUERY = {};
+
+function requireKind(caller: Caller | undefined, allowed: readonly CallerKind[], path: string): void {
+  if (!caller) throw new ServiceError('API_UNAUTHORIZED', {});
+  if (!allowed.includes(caller.kind)) {
+    // As Rivet: a service token is known on the paths of an environment, and not enough for all of them.
+    if (caller.kind === 'service' && namesEnvironment(path)) {
+      throw new ServiceError('API_FORBIDDEN', {
+        reason: `it does not accept a service token; use one of: ${allowed.join(', ')}`,
+      });
+    }
+    throw new ServiceError('CLAIMS_MISSING_ENTITLEMENT', { entitlements: allowed.join(', ') });
+  }
+}
+
+function placeOf(params: Record<string, string>): { game_id: string; namespace_id?: string } {
+  const { game_id = '', namespace_id, environment_id = namespace_id } = params;
+  return environment_id === undefined ? { game_id } : { game_id, namespace_id: environment_id };
+}

@@ -1,0 +1,61 @@
+import type { Caller } from '../tokens/caller.ts';
+import type { Exchange } from './exchange.ts';
+import type { RequestDeadline } from './request-deadline.ts';
+
+/** What every route gets of a request. */
+export interface RouteInput<Caller, Parameters, Query> {
+  /** Of one of the kinds that the route allows; undefined if it allows anyone. */
+  caller: Caller;
+  /** From the path: UUIDs in lower case, unless the route says otherwise. */
+  params: Parameters;
+  query: Query;
+}
+
+/** The input of any route. */
+export type AnyInput = RouteInput<Caller | undefined, Record<string, string>, object>;
+
+interface TextAndBody<Body> {
+  text: string;
+  body: Body;
+}
+
+/** What a handler gets: an authorized request with its body. */
+export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller, Parameters, Query> {
+  readonly caller: Caller;
+  readonly params: Parameters;
+  readonly query: Query;
+  /** Of the route's shape. It may have more members, which mean nothing. */
+  readonly body: Body;
+  /** The unparsed body. Empty on a route without a body, and on one that takes a stream. */
+  readonly text: string;
+  readonly ray_id: string;
+  /** For headers, and for bodies that are not JSON. */
+  readonly request: Request;
+  /** When the request ends without its answer. */
+  readonly deadline: RequestDeadline;
+  readonly #exchange: Exchange;
+
+  constructor(
+    exchange: Exchange,
+    { caller, params, query }: RouteInput<Caller, Parameters, Query>,
+    { text, body }: TextAndBody<Body>,
+  ) {
+    this.caller = caller;
+    this.params = params;
+    this.query = query;
+    this.body = body;
+    this.text = text;
+    this.ray_id = exchange.ray_id;
+    this.request = exchange.request;
+    this.deadline = exchange.deadline;
+    this.#exchange = exchange;
+  }
+
+  /** The client's address. */
+  get address(): string {
+    return this.#exchange.address;
+  }
+}
+
+/** A call of any handler. */
+export type AnyCall = Call<Caller | undefined, Record<string, string>, object, unknown>;

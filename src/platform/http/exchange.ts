@@ -1,0 +1,124 @@
+import type { Events } from '../events.ts';
+import type { Caller } from '../tokens/caller.ts';
+import type { Addresses, PeerServer } from './addresses.ts';
+import { errorResponse, toCallersError } from './answers.ts';
+import { hasBody, isBodyLeft } from './body.ts';
+import { noteEnd, noteRequest } from './connections-in-use.ts';
+import type { Listeners } from './listeners.ts';
+import type { Rays } from './rays.ts';
+import { Deadline, type DeadlineOptions } from './request-deadline.ts';
+
+/** What all exchanges use. */
+export interface ExchangeServices {
+  addresses: Addresses;
+  rays: Rays;
+  events: Events;
+  public_url: string;
+  deadlines: DeadlineOptions;
+  listeners: Listeners<PeerServer>;
+}
+
+/**
+ * Lets `work` answer a request, and returns the response: that of the work, or the error for its failure. `route` is its
+ * pattern, for the log.
+ */
+export type Answer = (
+  request: Request,
+  route: string,
+  work: (exchange: Exchange) => Promise<Response>,
+) => Promise<Response>;
+
+export function createAnswerer(services: ExchangeServices): Answer {
+  return (request, route, work) =>
+    new Promise((resolve) => {
+      const exchange = new Exchange(services, { request, route, resolve });
+      work(exchange).then(
+        (response) => exchange.send(response),
+        (failure) => exchange.fail(failure),
+      );
+    });
+}
+
+interface Received {
+  request: Request;
+  route: string;
+  resolve(response: Response | Promise<Response>): void;
+}
+
+/** A request and its answer, from arrival to response. The first answer counts; later ones are dropped. */
+export class Exchange {
+  readonly request: Request;
+  /** The listener that the request came by. */
+  readonly server: PeerServer | null;
+  readonly ray_id = Bun.randomUUIDv7();
+  /** Headers to add to the answer, whatever it is. */
+  readonly headers: Record<string, string> = {};
+  /** Undefined before authentication. */
+  caller: Caller | undefined;
+  readonly deadline: Deadline;
+  /** Whether the body was read to its end, so that the connection can carry the next request. */
+  has_read_body = false;
+  is_answered = false;
+  readonly #services: ExchangeServices;
+  readonly #route: string;
+  readonly #resolve: (response: Response | Promise<Response>) => void;
+  readonly #started_at = performance.now();
+  #address: string | undefined;
+
+  constructor(services: ExchangeServices, { request, route, resolve }: Received) {
+    const server = services.listeners.of(request);
+    this.request = request;
+    this.server = server;
+    this.#services = services;
+    this.#route = route;
+    this.#resolve = resolve;
+    this.deadline = new Deadline(this, services.deadlines);
+    noteRequest(request, server);
+  }
+
+  /** The client's address. Looked up on first use, because that takes a system call. */
+  get address(): string {
+    this.#address ??= this.#services.addresses.of(this.request, this.server);
+    return this.#address;
+  }
+
+  /** Answers the request. */
+  send(response: Response): void {
+    if (this.is_answered) return;
+    this.is_answered = true;
+    const { request, ray_id, caller } = this;
+    const { method } = request;
+    const route = this.#route;
+    noteEnd(request);
+    this.deadline.cancel();
+    const duration_ms = Math.round(performance.now() - this.#started_at);
+    this.#services.rays.note({ ray_id, method, route, finished_at: Date.now(), duration_ms, caller });
+    const { status } = response;
+    this.#services.events.emit({ event: 'request_served', ray_id, method, route, status, duration_ms });
+    response.headers.set('rvt-ray-id', ray_id);
+    for (const name in this.headers) response.headers.set(name, this.headers[name] ?? '');
+    if (method === 'HEAD') response.headers.set('date', new Date().toUTCString());
+    this.#resolve(this.has_read_body || !hasBody(request) ? response : closeIfBodyIsLeft(request, response));
+  }
+
+  /** Answers the request with an error. Logs it if the service is at fault. */
+  fail(failure: unknown): void {
+    if (this.is_answered) return;
+    const { request, ray_id } = this;
+    const { events, public_url } = this.#services;
+    const error = toCallersError(failure);
+    // A body that its client cut is not a fault of the service.
+    const is_cut = request.signal.aborted && failure instanceof DOMException && failure.name === 'AbortError';
+    if (!is_cut && (error.code === 'ERROR' || (error.status >= 500 && error.cause !== undefined))) {
+      const { method } = request;
+      events.emit({ event: 'request_failed', ray_id, method, route: this.#route, cause: error.cause });
+    }
+    this.send(errorResponse(error, ray_id, public_url));
+  }
+}
+
+/** Otherwise a client could hold the connection as long as it likes, with the rest of a body that was not read. */
+async function closeIfBodyIsLeft(request: Request, response: Response): Promise<Response> {
+  if (await isBodyLeft(request)) response.headers.set('connection', 'close');
+  return response;
+}

@@ -1,0 +1,60 @@
+import { ServiceError } from '../errors.ts';
+import { isStorable } from './json.ts';
+import type { Route } from './route.ts';
+import { isUuid } from './shapes.ts';
+
+/** The length of the shortest URL before its path. */
+const ORIGIN_LENGTH_MIN = 'http://'.length;
+
+/** Returns the path of a request's URL. */
+export function pathOf(url: string): string {
+  const path = url.slice(url.indexOf('/', ORIGIN_LENGTH_MIN));
+  const end = path.search(/[?#]/);
+  return end < 0 ? path : path.slice(0, end);
+}
+
+/** Returns the parameters of a path that is split at its slashes; undefined if it does not match. */
+export type PathReader = (parts: readonly string[]) => Record<string, string> | undefined;
+
+export function createPathReader(pattern: string): PathReader {
+  const expected = pattern.split('/');
+  return (parts) => {
+    if (expected.length !== parts.length) return undefined;
+    const params: Record<string, string> = {};
+    for (const [index, part] of expected.entries()) {
+      const text = parts[index] ?? '';
+      if (part.startsWith(':')) params[part.slice(1)] = decode(text);
+      else if (part !== text) return undefined;
+    }
+    return params;
+  };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Parameters of a path before they are checked. Null stands for one that cannot be decoded. */
+export type RawParams = Record<string, string | null>;
+
+/** Creates the function that checks the parameters of a route's path. It throws API_NOT_FOUND, because a bad id names nothing. */
+export function createParamsReader({ path, free_params }: Route): (raw: RawParams) => Record<string, string> {
+  const names = [...path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => ({
+    name,
+    is_free: free_params.includes(name),
+  }));
+  return (raw) => {
+    const params: Record<string, string> = {};
+    for (const { name, is_free } of names) {
+      const value = raw[name] ?? null;
+      if (value === null || (is_free ? !isStorable(value) : !isUuid(value)))
+        throw new ServiceError('API_NOT_FOUND', {});
+      params[name] = is_free ? value : value.toLowerCase();
+    }
+    return params;
+  };
+}

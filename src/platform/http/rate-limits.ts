@@ -1,0 +1,88 @@
+import type { Events } from '../events.ts';
+import type { Verdict } from '../limits/counters.ts';
+import { inOneMinute, type Limit, perMinute } from '../limits/limit.ts';
+import { assertWithin, type Limits } from '../limits/limits.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import { networkOf } from '../networks.ts';
+import { type Caller, nameCaller } from '../tokens/caller.ts';
+import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
+import type { Addresses, PeerServer } from './addresses.ts';
+
+/**
+ * Polls with an index. Each change answers all of them, and they come again: a separate limit that suits all players behind
+ * one address. An answer is read once for all polls.
+ */
+const POLLS = perMinute('polls', 12_000, { window_ms: 10_000, counted: 'here' });
+/** Requests with an invalid or expired token. A game that was released with one may have many players. */
+const REFUSED_TOKENS = inOneMinute('refused-tokens', 1_200, { by: 'address', counted: 'here' });
+
+/** A client, whose address may be looked up on first use. */
+interface Client {
+  readonly address: string;
+}
+
+/** The parts of a request that counting uses. */
+interface CountedRequest extends Client {
+  request: Request;
+  server: PeerServer | null;
+  /** Headers of the answer, to which those of the limit are added. */
+  headers: Record<string, string>;
+}
+
+/** Counts requests against rate limits. */
+export interface RateLimiter {
+  /**
+   * Counts a request, and adds to the headers of its answer how many more are allowed. Throws API_RATE_LIMIT, and
+   * LIMITS_UNAVAILABLE where a limit says so.
+   */
+  count(limit: Limit, caller: Caller | undefined, request: CountedRequest): MaybePromise<void>;
+  /** Counts a request whose token was refused. Throws what `count` does. */
+  countRefusedToken(request: CountedRequest): MaybePromise<void>;
+}
+
+interface RateLimiterDependencies {
+  limits: Limits;
+  addresses: Addresses;
+  events: Events;
+}
+
+export function createRateLimiter({ limits, addresses, events }: RateLimiterDependencies): RateLimiter {
+  let has_reported_proxy = false;
+
+  function apply(verdict: Verdict, counted: CountedRequest): void {
+    const { request, server, headers } = counted;
+    headers['ratelimit-limit'] = String(verdict.limit);
+    headers['ratelimit-remaining'] = String(verdict.remaining);
+    headers['ratelimit-reset'] = String(Math.ceil(verdict.reset_in_ms / 1_000));
+    if (!verdict.is_within && !has_reported_proxy && addresses.isOfUnknownProxy(request, server)) {
+      has_reported_proxy = true;
+      events.emit({ event: 'proxy_not_trusted', address: counted.address });
+    }
+    assertWithin(verdict);
+  }
+
+  function count(limit: Limit, caller: Caller | undefined, request: CountedRequest): MaybePromise<void> {
+    const verdict = limits.count(limit, rateLimitKey(limit, caller, request));
+    if (verdict instanceof Promise) return verdict.then((known) => apply(known, request));
+    if (verdict) apply(verdict, request);
+  }
+
+  return { count, countRefusedToken: (request) => count(REFUSED_TOKENS, undefined, request) };
+}
+
+/** Returns the limit of a request. A poll with an index has the limit of polls, because each change brings it back. */
+export function limitFor(route: { limit: Limit }, is_poll: boolean): Limit {
+  return is_poll ? POLLS : route.limit;
+}
+
+/** Returns the key under which a limit counts a request. */
+export function rateLimitKey(limit: Limit, caller: Caller | undefined, client: Client): string {
+  return readCallerKey(callerKey(limit.by === 'caller' ? caller : undefined, client));
+}
+
+/** Returns the key of a caller. All players of a game share one public token, so they are told apart by address. */
+export function callerKey(caller: Caller | undefined, client: Client): CallerKey {
+  if (!caller) return () => networkOf(client.address);
+  const is_shared = caller.kind === 'public' || caller.kind === 'development';
+  return is_shared ? () => `${nameCaller(caller)} ${networkOf(client.address)}` : nameCaller(caller);
+}

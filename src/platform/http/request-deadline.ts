@@ -1,0 +1,77 @@
+import { ServiceError } from '../errors.ts';
+import { Timeouts } from '../timeouts.ts';
+
+/** When a request ends without its answer: its client has gone, its time is over, or the service stops. */
+export interface RequestDeadline {
+  /** Aborted when that happens. Created on first use, because most requests need none. */
+  readonly signal: AbortSignal;
+  /** Whether it has happened. */
+  readonly is_over: boolean;
+  /** When the time of the request is over, in milliseconds of `performance.now()`. */
+  readonly ends_at: number;
+}
+
+/** What the deadlines of all requests share. */
+export interface DeadlineOptions {
+  timeout_ms: number;
+  timeouts: Timeouts<Deadline>;
+  /** Aborted when the service stops. */
+  stopping: AbortSignal;
+}
+
+export function createDeadlineOptions(timeout_ms: number, stopping: AbortSignal): DeadlineOptions {
+  return { timeout_ms, timeouts: new Timeouts(timeout_ms, (deadline) => deadline.pass()), stopping };
+}
+
+/** The request that a deadline ends. */
+interface TimedRequest {
+  request: Request;
+  /** Answers the request with an error. */
+  fail(error: ServiceError): void;
+}
+
+/** The deadline of one request. Its time is unlimited until it is started. */
+export class Deadline implements RequestDeadline {
+  ends_at = Number.POSITIVE_INFINITY;
+  readonly #timed: TimedRequest;
+  readonly #options: DeadlineOptions;
+  #abort: AbortController | undefined;
+  #signal: AbortSignal | undefined;
+  #has_passed = false;
+
+  constructor(timed: TimedRequest, options: DeadlineOptions) {
+    this.#timed = timed;
+    this.#options = options;
+  }
+
+  /** Lets the request fail with API_REQUEST_TIMEOUT when its time is over, unless the deadline is cancelled before. */
+  start(): void {
+    const { timeout_ms, timeouts } = this.#options;
+    this.ends_at = performance.now() + timeout_ms;
+    timeouts.add(this);
+  }
+
+  /** The request is answered. */
+  cancel(): void {
+    this.#options.timeouts.delete(this);
+  }
+
+  /** The time is over. */
+  pass(): void {
+    this.#has_passed = true;
+    this.#abort?.abort();
+    const { timeout_ms } = this.#options;
+    this.#timed.fail(new ServiceError('API_REQUEST_TIMEOUT', { timeout_ms }));
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#has_passed) this.#abort.abort();
+    this.#signal ??= AbortSignal.any([this.#timed.request.signal, this.#options.stopping, this.#abort.signal]);
+    return this.#signal;
+  }
+
+  get is_over(): boolean {
+    return this.#has_passed || this.#options.stopping.aborted || this.#timed.request.signal.aborted;
+  }
+}

@@ -1,0 +1,43 @@
+import type { Limit } from '../limits/limit.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
+import type { PeerServer } from './addresses.ts';
+import type { TokenlessOrigins } from './authentication.ts';
+import type { Exchange } from './exchange.ts';
+import type { RateLimiter } from './rate-limits.ts';
+
+/** Static sites, each under host names of its own. */
+export interface Sites extends TokenlessOrigins {
+  /** Returns the site at the host of a URL; undefined if the host is the API's. */
+  find(url: string): Promise<Site | undefined>;
+}
+
+export interface Site {
+  respond(visit: Visit): Promise<Response>;
+}
+
+/** A request to a site. */
+export class Visit {
+  readonly request: Request;
+  readonly server: PeerServer | null;
+  /** Those of rate limits, which are not sent: all headers of a site are its own. */
+  readonly headers = {};
+  readonly #exchange: Exchange;
+  readonly #rate_limiter: RateLimiter;
+
+  constructor(exchange: Exchange, rate_limiter: RateLimiter) {
+    this.request = exchange.request;
+    this.server = exchange.server;
+    this.#exchange = exchange;
+    this.#rate_limiter = rate_limiter;
+  }
+
+  /** The client's address. */
+  get address(): string {
+    return this.#exchange.address;
+  }
+
+  /** Counts the request by namespace and address. Throws API_RATE_LIMIT, and LIMITS_UNAVAILABLE where the limit says so. */
+  count(limit: Limit, namespace_id: string): MaybePromise<void> {
+    return this.#rate_limiter.count(limit, { kind: 'public', namespace_id }, this);
+  }
+}

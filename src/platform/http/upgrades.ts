@@ -1,0 +1,17 @@
+import type { PeerServer } from './addresses.ts';
+import type { Exchange } from './exchange.ts';
+
+export const WATCH_PATH = '/watch';
+
+/** The WebSocket channel. */
+export interface Upgrades {
+  /** Makes a WebSocket of a request. Throws what the request is refused with. */
+  upgrade(exchange: Exchange, server: UpgradingServer): Promise<void>;
+}
+
+/** The part of Bun's server for WebSockets. */
+export interface UpgradingServer extends PeerServer {
+  // biome-ignore lint/suspicious/noExplicitAny: only the channel knows what its sockets hold.
+  upgrade(request: Request, options: { data: any; headers?: Record<string, string> }): boolean;
+  publish(topic: string, text: string): number;
+}

@@ -1,0 +1,65 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { describeAbsence, rootMessageOf } from './database/failures.ts';
+import { ServiceError } from './errors.ts';
+import type { Events } from './events.ts';
+
+const PAUSE_FIRST_MS = 100;
+const PAUSE_MAX_MS = 5_000;
+/** Time before an unchanged reason is reported again. */
+const REPORT_EVERY_MS = 10 * 60_000;
+
+/** What a start waits for. */
+export interface Absence {
+  /** What requests are refused with meanwhile. */
+  code: 'DATABASE_UNAVAILABLE' | 'OBJECTS_UNAVAILABLE';
+  /** For operators, in words. */
+  reason: string;
+}
+
+const EVENTS = { DATABASE_UNAVAILABLE: 'database_awaited', OBJECTS_UNAVAILABLE: 'storage_awaited' } as const;
+
+interface WaitingOptions {
+  events: Events;
+  /** Ends the wait, which then throws the signal's reason. */
+  signal: AbortSignal | undefined;
+  /** Called after each failed attempt. */
+  onAway(absence: Absence): Promise<void>;
+}
+
+/**
+ * Runs work that needs the database and the storage of uploaded files. While one of them is unavailable, repeats it after
+ * pauses that double up to 5 s. Throws any other failure.
+ */
+export async function whenAvailable<Result>(
+  work: () => Promise<Result>,
+  { events, signal, onAway }: WaitingOptions,
+): Promise<Result> {
+  const begun = performance.now();
+  let reported: { reason: string; at: number } | undefined;
+  for (let attempt = 0; ; attempt += 1) {
+    signal?.throwIfAborted();
+    try {
+      return await work();
+    } catch (cause) {
+      const absence = absenceOf(cause);
+      if (absence === undefined) throw cause;
+      const { code, reason } = absence;
+      const now = performance.now();
+      if (reported?.reason !== reason || now - reported.at >= REPORT_EVERY_MS) {
+        reported = { reason, at: now };
+        events.emit({ event: EVENTS[code], reason, for_ms: Math.round(now - begun) });
+      }
+      await onAway(absence);
+    }
+    // If the signal is aborted, the pause ends at once, and the next iteration throws.
+    await pause(Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** attempt), undefined, { signal }).catch(() => {});
+  }
+}
+
+function absenceOf(cause: unknown): Absence | undefined {
+  if (cause instanceof ServiceError && cause.code === 'OBJECTS_UNAVAILABLE') {
+    return { code: cause.code, reason: `the object storage cannot be used: ${rootMessageOf(cause)}` };
+  }
+  const reason = describeAbsence(cause);
+  return reason === undefined ? undefined : { code: 'DATABASE_UNAVAILABLE', reason };
+}

@@ -1,0 +1,35 @@
+import { expect, test } from 'bun:test';
+import { createApi } from '../support/api.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { makeHome } from '../support/program.ts';
+import { openSmallS3 } from '../support/small-s3.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+test('storage away: a start waits for the bucket, says so, and becomes ready on its own', async () => {
+  await using database = await openExternalDatabase();
+  await using bucket = await openSmallS3();
+  const { hostname: host, port } = new URL(bucket.settings.S3_ENDPOINT ?? '');
+  await using proxy = await openTcpProxy({ host, port: Number(port) });
+  await proxy.cut();
+  const endpoint = `http://127.0.0.1:${proxy.port}`;
+  await using home = await makeHome({ ...bucket.settings, S3_ENDPOINT: endpoint, DATABASE_URL: database.url });
+  const program = home.launch();
+  const api = createApi(home.url);
+  const reason = `the object storage cannot be used: the bucket "bucket" at ${endpoint} does not answer (ConnectionRefused)`;
+  await waitFor(async () => {
+    const answer = await api.get('/health/ready').catch(() => undefined);
+    return answer?.status === 503 && answer.body.metadata?.reasons?.[0] === reason;
+  }, `the program to wait for its storage: ${program.output()}`);
+  expect((await api.get('/health/live')).status).toBe(200);
+  const refused = await api.get('/matchmaker/regions');
+  expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).toEqual([
+    503,
+    'OBJECTS_UNAVAILABLE',
+    '2',
+  ]);
+  expect(program.output()).toContain('"storage_awaited"');
+  await proxy.mend();
+  await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
+  await program.stop('SIGINT');
+}, 90_000);

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+import { keepSeat, selectPlayer, setConnected } from '../../../src/features/lobbies/players-store.ts';
+import { checkSeats } from '../../../src/features/lobbies/seat-checks.ts';
+import { after } from '../../../src/platform/clock.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { createBareLobbies, permitBareLobbies } from '../../support/bare-lobbies.ts';
+import { createStillClock } from '../../support/clock.ts';
+import { openTestDatabase } from '../../support/database.ts';
+
+const SEAT_MS = 120_000;
+const VISIT_MS = 3_600_000;
+
+let opened: AsyncDisposableStack;
+let database: Database;
+beforeAll(async () => {
+  opened = new AsyncDisposableStack();
+  const own = opened.use(await openTestDatabase());
+  database = opened.use(openDatabase(own.address, 4));
+  await permitBareLobbies(database);
+});
+afterAll(() => opened.disposeAsync());
+
+/** A lobby, and a clock of its own. */
+async function openLobby() {
+  const clock = createStillClock(new Date(Date.now() + 1_000));
+  const namespace_id = crypto.randomUUID();
+  const [lobby_id = ''] = await createBareLobbies(database, { namespace_id, seats: 8 });
+  const times = { seat_timeout_ms: SEAT_MS, player_timeout_ms: VISIT_MS };
+  return {
+    lobby_id,
+    clock,
+    check: () => checkSeats({ database, clock, events: { emit() {} }, ...times }),
+    /** Takes a seat; returns its player. */
+    async sit(): Promise<string> {
+      const player_id = Bun.randomUUIDv7();
+      const client = { address: '', client: player_id, players_max: 1, party: 0, ticket: null };
+      const now = clock.now();
+      const seat = { player_id, lobby_id, namespace_id, kind: 'join', ...client } as const;
+      await takeSeats(database.queries, [seat], { now, deadline: after(now, SEAT_MS) });
+      return player_id;
+    },
+    connect: (player_id: string) => setConnected(database.queries, [{ player_id, lobby_id }], clock.now()),
+    async keep(player_id: string, milliseconds: number): Promise<void> {
+      const player = await selectPlayer(database.queries, player_id);
+      if (player) await keepSeat(database.queries, player, after(clock.now(), milliseconds));
+    },
+    /** Milliseconds until the next check. */
+    async untilCheck(): Promise<number> {
+      const [row] = await database.queries.execute<{ seats_check_ts: string }>(sql`
+        select seats_check_ts from lobbies where lobby_id = ${lobby_id}`);
+      return new Date(row?.seats_check_ts ?? 0).getTime() - clock.now().getTime();
+    },
+    /** Why the seats of the lobby ended; null for those that did not. In the order in which they were taken. */
+    async ends(): Promise<(string | null)[]> {
+      const rows = await database.queries.execute<{ remove_reason: string | null }>(sql`
+        select remove_reason from players where lobby_id = ${lobby_id} order by create_ts, player_id`);
+      return rows.map(({ remove_reason }) => remove_reason);
+    },
+  };
+}
+
+describe('the next check of a lobby comes', () => {
+  test('by the time that a new seat has, so that a seat taken meanwhile ends at its deadline', async () => {
+    const lobby = await openLobby();
+    await lobby.check();
+    expect(await lobby.untilCheck()).toBe(SEAT_MS);
+    lobby.clock.advance(1_000);
+    await lobby.sit();
+    expect(await lobby.untilCheck()).toBe(SEAT_MS - 1_000);
+    lobby.clock.advance(SEAT_MS - 1_000);
+    expect(await lobby.check()).toBe(0);
+    expect(await lobby.untilCheck()).toBe(1_000);
+    lobby.clock.advance(1_000);
+    expect(await lobby.check()).toBe(1);
+    expect(await lobby.ends()).toEqual(['seat_expired']);
+  });
+
+  test('when the visit of a connected player is over', async () => {
+    const lobby = await openLobby();
+    await lobby.connect(await lobby.sit());
+    lobby.clock.advance(VISIT_MS - 1_000);
+    await lobby.check();
+    expect(await lobby.untilCheck()).toBe(1_000);
+    lobby.clock.advance(1_000);
+    expect(await lobby.check()).toBe(1);
+    expect(await lobby.ends()).toEqual(['timed_out']);
+  });
+
+  test('when the seat of a player ends that is kept for a short time only', async () => {
+    const lobby = await openLobby();
+    const player_id = await lobby.sit();
+    await lobby.connect(player_id);
+    await lobby.check();
+    await lobby.keep(player_id, 5_000);
+    expect(await lobby.untilCheck()).toBe(5_000);
+    lobby.clock.advance(5_000);
+    expect(await lobby.check()).toBe(1);
+    expect(await lobby.ends()).toEqual(['seat_expired']);
+  });
+
+  test('no later because a seat is kept for longer', async () => {
+    const lobby = await openLobby();
+    const player_id = await lobby.sit();
+    await lobby.connect(player_id);
+    await lobby.sit();
+    await lobby.check();
+    await lobby.keep(player_id, 10 * SEAT_MS);
+    lobby.clock.advance(SEAT_MS);
+    expect(await lobby.check()).toBe(1);
+    expect(await lobby.ends()).toEqual([null, 'seat_expired']);
+  });
+});
+
+test('a lobby that is being changed is not waited for, and stays due', async () => {
+  const lobby = await openLobby();
+  const { promise: end, resolve } = Promise.withResolvers<void>();
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+  const changing = database.transact(async (tx) => {
+    await tx.execute(sql`select from lobbies where lobby_id = ${lobby.lobby_id} for update`);
+    begin();
+    await end;
+  });
+  await begun;
+  await lobby.check();
+  resolve();
+  await changing;
+  expect(await lobby.untilCheck()).toBeLessThanOrEqual(0);
+  await lobby.check();
+  expect(await lobby.untilCheck()).toBe(SEAT_MS);
+});
+
+test('setConnected: the row of a player stays on its page, without new entries in the indexes', async () => {
+  const lobby = await openLobby();
+  const player_id = await lobby.sit();
+  const updates = await database.transact(async (tx) => {
+    await setConnected(tx, [{ player_id, lobby_id: lobby.lobby_id }], lobby.clock.now());
+    const [row] = await tx.execute<{ all: number; hot: number }>(sql`
+      select pg_stat_get_xact_tuples_updated('players'::regclass)::int as all,
+        pg_stat_get_xact_tuples_hot_updated('players'::regclass)::int as hot`);
+    return row;
+  });
+  expect(updates).toEqual({ all: 1, hot: 1 });
+});

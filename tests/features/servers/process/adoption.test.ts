@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readIdentity } from '../../../../src/features/servers/runtimes/process/identity.ts';
+import { identifyProcess } from '../../../../src/platform/processes.ts';
+import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the service', (kind) => {
+  let opened: TestRuntime;
+  beforeAll(async () => {
+    opened = await openTestRuntime(kind);
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  const IMPOSTORS = [
+    ['with the same pid and another start time', { start_ticks: 1 }],
+    ['of another boot', { boot_id: '00000000-0000-4000-8000-000000000000' }],
+  ] as const;
+  test.each(IMPOSTORS)('leaves a process %s alone', async (_, difference) => {
+    await using stranger = Bun.spawn(['sleep', '600'], { detached: true });
+    const server = await opened.run('exit 2');
+    await opened.endOf(server);
+    const noted = { ...server, identity: { ...identifyProcess(stranger.pid), ...difference } };
+    const runtime = await opened.again();
+    expect(await opened.observe(noted, runtime)).toEqual({ is: 'ended', exit_code: 2, exit_signal: null });
+    await opened.stop(noted, runtime);
+    await opened.kill(noted, runtime);
+    await opened.remove(noted, runtime);
+    expect(identifyProcess(stranger.pid)).toBeDefined();
+  });
+
+  test('finds a server by the identity that earlier releases recorded', async () => {
+    const server = await opened.run('exec sleep 600');
+    const { pid = 0, start_ticks = 0, boot_id = '' } = readIdentity(server.identity) ?? {};
+    const recorded = { ...server, identity: { pid, start_ticks, boot_id } };
+    expect((await opened.observe(recorded, await opened.again())).is).toBe('running');
+    await opened.kill(recorded);
+  });
+
+  test('ignores an identity of another runtime, and finds the server by its files', async () => {
+    const server = await opened.run('exec sleep 600');
+    const foreign = { ...server, identity: { container: 'c0ffee' } };
+    // Its environment, which names the server, is empty for a moment while the kernel starts the program.
+    const observed = await waitFor(async () => {
+      const seen = await opened.observe(foreign);
+      return seen.is === 'running' && seen;
+    }, 'the process to be found');
+    expect(observed.identity).toEqual(server.identity);
+    await opened.kill(foreign);
+    expect((await opened.observe(server)).is).toBe('ended');
+  });
+});

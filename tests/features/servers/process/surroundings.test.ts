@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isServerUser } from '../../../../src/features/servers/runtimes/process/user-ids.ts';
+import type { StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
+import { findProcessesOf } from '../../../support/processes.ts';
+import {
+  IS_ROOT,
+  openTestRuntime,
+  orderOf,
+  PROCESS_RUNTIMES,
+  pidOf,
+  type TestRuntime,
+} from '../../../support/runtimes.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
+  const has_own_user = kind === PROCESS_RUNTIMES[0] && IS_ROOT;
+  let opened: TestRuntime;
+  beforeAll(async () => {
+    process.env.CANARY_SECRET = 'canary-1';
+    opened = await openTestRuntime(kind);
+  });
+  afterAll(async () => {
+    delete process.env.CANARY_SECRET;
+    await opened[Symbol.asyncDispose]();
+  });
+
+  /** Returns what a script printed until it ended. */
+  async function tell(script: string, order: Partial<StartOrder> = {}): Promise<string> {
+    const server = await opened.run(script, order);
+    await opened.endOf(server);
+    return (await opened.output(server)) + (await opened.output(server, 'std_err'));
+  }
+
+  /** Returns the environment that a server printed, by name. */
+  function parse(text: string): Record<string, string | undefined> {
+    const entries = text.split('\n').filter((line) => line !== '');
+    return Object.fromEntries(
+      entries.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+    );
+  }
+
+  test('has the given environment and a folder of its own, and nothing of the service', async () => {
+    const order = await orderOf(opened.directory, 'env', {
+      environment: { SERVICE_TOKEN: 'a=b' },
+    });
+    const work = join(opened.directory, 'servers', order.server_id, 'work');
+    const { PWD, ...environment } = parse(await tell('', order));
+    expect(environment).toEqual({
+      SERVICE_TOKEN: 'a=b',
+      PATH: '/usr/local/bin:/usr/bin:/bin',
+      HOME: work,
+      TMPDIR: work,
+      MUSTER_SERVER_ID: order.server_id,
+    });
+    expect(PWD).toBe(order.build.directory);
+  });
+
+  test('has its own variables rather than those of the runtime, except the mark by which it is found', async () => {
+    const environment = { PATH: '/usr/bin:/bin', HOME: '/', TMPDIR: '/', MUSTER_SERVER_ID: 'another' };
+    const order = await orderOf(opened.directory, 'env', { environment });
+    const { PWD, ...given } = parse(await tell('', order));
+    expect(given).toEqual({ ...environment, MUSTER_SERVER_ID: order.server_id });
+  });
+
+  test('has the same environment as a script, and what the executable needs to run it', async () => {
+    const order = await orderOf(opened.directory, '', { environment: { SERVICE_TOKEN: 'ab' } });
+    const { directory } = order.build;
+    await Bun.write(
+      join(directory, 'main.js'),
+      'for (const [k, v] of Object.entries(process.env)) console.log(k + "=" + v)',
+    );
+    const build = { ...order.build, kind: 'javascript', command: ['main.js'] } as const;
+    const { PWD, ...given } = parse(await tell('', { ...order, build: { ...build, command: ['main.js'] } }));
+    // What "bun run" sets for every script.
+    const own = Object.keys(given).filter((name) => !/^(npm_\w+|NODE)$/.test(name));
+    expect(own.sort()).toEqual(['BUN_BE_BUN', 'HOME', 'MUSTER_SERVER_ID', 'PATH', 'SERVICE_TOKEN', 'TMPDIR']);
+    expect(Object.values(given).join()).not.toContain('canary');
+  });
+
+  test('has no open file of the service: no listening socket, and none of the database', async () => {
+    using listening = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
+    using connected = await Bun.connect({ hostname: '127.0.0.1', port: listening.port, socket: { data() {} } });
+    expect(connected.readyState).toBe(1);
+    const server = await opened.run('exec sleep 600');
+    const { server_id } = server;
+    const folder = join(opened.directory, 'servers', server_id);
+    const pids = await waitFor(() => {
+      const found = findProcessesOf(server_id);
+      const names = found.map((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim());
+      return names.sort().join() === 'sh,sleep' && found;
+    }, 'the server and its shim');
+    const open = pids.map((pid) =>
+      readdirSync(`/proc/${pid}/fd`).map((file) => readlinkSync(`/proc/${pid}/fd/${file}`)),
+    );
+    const streams = ['/dev/null', join(folder, 'std_out'), join(folder, 'std_err')];
+    const [shell = [], own = []] = open.sort((one, other) => other.length - one.length);
+    expect(own).toEqual(streams);
+    expect(shell).toEqual([...streams, join(folder, 'exit')]);
+    await opened.kill(server);
+  });
+
+  test('leaves nothing on the disk once it is removed', async () => {
+    const server = await opened.run('mkdir deep $HOME/deep; echo x > $HOME/deep/file; exec sleep 600');
+    const folder = join(opened.directory, 'servers', server.server_id);
+    await waitFor(() => existsSync(join(folder, 'work/deep/file')), 'its files');
+    await opened.remove(server);
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  test("has a session of its own without a terminal, so keys in the service's terminal do not reach it", async () => {
+    const server = await opened.run('exec sleep 600');
+    const pid = pidOf(server);
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    const [, , group, session, terminal] = fields;
+    expect([group, session, terminal]).toEqual([String(pid), String(pid), '0']);
+    await opened.kill(server);
+  });
+
+  describe.skipIf(!has_own_user)('a server with a user of its own', () => {
+    test('has no groups and no capabilities', async () => {
+      const status = await tell(`grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' /proc/self/status`);
+      const user_id = Number(/^Uid:\t(\d+)/.exec(status)?.[1]);
+      expect(isServerUser(user_id)).toBe(true);
+      const ids = Array(4).fill(user_id).join('\t');
+      expect(status.replaceAll(/ +$/gm, '')).toBe(
+        `Uid:\t${ids}\nGid:\t${ids}\nGroups:\t\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n`.replace(
+          '\t\n',
+          '\t\n',
+        ),
+      );
+    });
+
+    test('can write to its own folder, and nowhere in those of the service', async () => {
+      const other = await opened.run('echo private > $HOME/file; exec sleep 600');
+      const theirs = join(opened.directory, 'servers', other.server_id);
+      await waitFor(() => Bun.file(join(theirs, 'work/file')).exists(), 'a file of another server');
+      await writeFile(join(opened.directory, 'administrator-token'), 'canary-2', { mode: 0o600 });
+      const FORBIDDEN = [
+        `ls ${opened.directory}`,
+        `ls ${opened.directory}/servers`,
+        `cat ${opened.directory}/administrator-token`,
+        `touch ${opened.directory}/new`,
+        `touch ${opened.directory}/servers/new`,
+        'touch new',
+        'echo changed >> run.sh',
+        'touch $HOME/../new',
+        'cat $HOME/../exit',
+        'cat $HOME/../std_out',
+        `ls ${theirs}`,
+        `ls ${theirs}/work`,
+        `cat ${theirs}/work/file`,
+        `cat ${theirs}/std_out`,
+        `kill -0 ${pidOf(other)}`,
+        `kill -0 ${process.pid}`,
+        `cat /proc/${process.pid}/environ`,
+        `cat /proc/${pidOf(other)}/environ`,
+        `ls /proc/${process.pid}/fd/`,
+        `ls ${opened.directory}/programs`,
+      ];
+      const script = FORBIDDEN.map((attempt) => `(${attempt}) >/dev/null 2>&1 && echo '${attempt}'`).join('\n');
+      const ALLOWED = 'echo x > $HOME/x && mkdir $TMPDIR/y && cat run.sh >/dev/null && echo allowed';
+      expect(await tell(`${script}\n${ALLOWED}\n`)).toBe('allowed\n');
+      await opened.kill(other);
+    });
+  });
+});

@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'bun:test';
+import {
+  findFreeUserId,
+  NARROW,
+  userRangeOf,
+  WIDE,
+} from '../../../../src/features/servers/runtimes/process/user-ids.ts';
+
+describe('users of servers', () => {
+  const MAPS = [
+    ['a machine', '         0          0 4294967295\n', WIDE],
+    ['a container with its own 65,536 users', '         0     100000      65536\n', NARROW],
+    [
+      'one with a user of its own besides',
+      '         0       1000          1\n         1     100000      65536\n',
+      NARROW,
+    ],
+    ['one that has them in a second line', '0 1000 1\n1 1 4294967294\n', WIDE],
+    ['one whose line ends too early', `0 0 ${WIDE.first + WIDE.count - 1}\n`, NARROW],
+    ['one whose line ends just there', `0 0 ${WIDE.first + WIDE.count}\n`, WIDE],
+  ] as const;
+  test.each(MAPS)('%s', (_, uid_map, range) => {
+    expect(userRangeOf(uid_map)).toEqual(range);
+  });
+
+  test('are never the user of PostgreSQL, and fit into the column', () => {
+    expect(NARROW.first + NARROW.count - 1).toBe(65_533);
+    expect(WIDE.first + WIDE.count - 1).toBe(2 ** 31 - 3);
+  });
+
+  test('are given away once each, and then no more', () => {
+    const range = { first: 61_000, count: 20 };
+    const taken = new Set<number>();
+    for (let time = 0; time < range.count; time += 1) taken.add(findFreeUserId(taken, range) ?? 0);
+    expect([...taken].sort()).toEqual(Array.from({ length: range.count }, (_, index) => range.first + index));
+    expect(findFreeUserId(taken, range)).toBeUndefined();
+  });
+
+  test('of the wide range are not the same twice by chance, as two services on one machine need', () => {
+    const drawn = Array.from({ length: 100 }, () => findFreeUserId(new Set(), WIDE));
+    expect(new Set(drawn).size).toBe(100);
+  });
+});

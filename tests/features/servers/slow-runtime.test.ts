@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createLogs, type Logs } from '../../../src/features/servers/logs.ts';
+import { startReconciling } from '../../../src/features/servers/reconcile.ts';
+import { destroyServer, insertServer, selectServerById } from '../../../src/features/servers/store.ts';
+import type { ServerRow } from '../../../src/features/servers/tables.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { openFeed } from '../../../src/platform/watch/feed.ts';
+import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { HOST, openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { openServiceTokens } from '../../support/service-tokens.ts';
+import { createSlowRuntime, type SlowRuntime } from '../../support/slow-runtime.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const NODE = { node_id: crypto.randomUUID(), datacenter_id: crypto.randomUUID(), api_url: 'http://127.0.0.1:8080' };
+const PORTS = { server_ports: { min: 23_000, max: 23_099 } };
+const MINUTE_MS = 60_000;
+
+const muster = shareService();
+
+describe('a machine whose runtime answers late', () => {
+  const opened = new AsyncDisposableStack();
+  const told: ServiceEvent[] = [];
+  let database: Database;
+  let game: TestGame;
+  let build_id: string;
+  let machine: TestRuntime;
+  let runtime: SlowRuntime;
+  let logs: Logs;
+  beforeAll(async () => {
+    database = opened.use(openDatabase(muster.database_address, 4));
+    game = await makeGame(muster.api, muster.administrator_token);
+    build_id = await uploadScript(muster.api, game, '');
+    machine = opened.use(await openTestRuntime(PROCESS_RUNTIMES[0]));
+    runtime = createSlowRuntime(machine.runtime);
+    const { clock, database_address } = muster;
+    logs = createLogs({ database, clock });
+    const events = { emit: (event: ServiceEvent) => void told.push(event) };
+    const feed = opened.use(await openFeed(database, events));
+    const { build } = await orderOf(machine.directory, `trap 'exit 4' TERM; while :; do sleep 0.02; done`);
+    const stop = new AbortController();
+    const { stopped } = startReconciling(
+      {
+        ...{ database, clock, events, feed, runtime, logs, builds: { unpacked: async () => build } },
+        tokens: await openServiceTokens({ database_address, clock }),
+        groupsOf: async () => new Map(),
+        node: { ...NODE, ...PORTS, servers_max: 100, servers_per_group_max: 100 },
+      },
+      stop.signal,
+    );
+    opened.defer(async () => {
+      stop.abort();
+      await stopped;
+    });
+  }, 90_000);
+  afterAll(() => opened.disposeAsync(), 90_000);
+
+  async function create(): Promise<string> {
+    const server_id = crypto.randomUUID();
+    const { game_id, namespace_id } = game;
+    const row: ServerRow = {
+      ...{ server_id, game_id, namespace_id, build_id, datacenter_id: NODE.datacenter_id, node_id: null },
+      ...{ tags: {}, arguments: [], environment: {}, service_environment: {}, token_caller: null },
+      ...{ network_mode: 'bridge', ports: { game: { protocol: 'udp', routing: 'game_guard' } }, cpu: 100, memory: 64 },
+      ...{ kill_timeout_ms: MINUTE_MS, created_at: muster.clock.now(), started_at: null, wait_reason: null },
+      ...{ identity: null, destroyed_at: null, kill_at: null, ended_at: null },
+      ...{ exit_code: null, exit_signal: null, failure: null },
+    };
+    await database.transact((tx) => insertServer(tx, row));
+    return server_id;
+  }
+
+  const read = async (server_id: string) => {
+    const row = await selectServerById(database.queries, server_id);
+    if (!row) throw new Error('the server is in the database');
+    return row;
+  };
+  const until = (server_id: string, column: 'started_at' | 'ended_at') =>
+    waitFor(
+      async () => {
+        const row = await read(server_id);
+        return row[column] !== null && row;
+      },
+      column,
+      30_000,
+    );
+  const linesOf = async (server_id: string) =>
+    (await logs.lastLines({ server_id, stream: 'std_err' })).lines.map(({ bytes }) => Buffer.from(bytes).toString());
+  const toldOf = (server_id: string) =>
+    told.flatMap((event) => ('server_id' in event && event.server_id === server_id ? event.event : []));
+  const destroy = (server_id: string) =>
+    database.transact((tx) =>
+      destroyServer(tx, game, server_id, { now: muster.clock.now(), override_kill_timeout_ms: undefined }),
+    );
+
+  test('records a server when it runs, with its address, and writes to its log why it waits', async () => {
+    const server_id = await create();
+    const row = await until(server_id, 'started_at');
+    expect(row.identity).toEqual({ engine: 'slow', name: `server-${server_id}` });
+    const { public_port } = row.ports.game ?? {};
+    expect(row.ports.game).toMatchObject({ public_hostname: HOST, internal_port: public_port ?? 0 });
+    expect(await linesOf(server_id)).toEqual([
+      '[muster] it waits: the image is being fetched',
+      '[muster] it waits: the image is being unpacked',
+    ]);
+    await waitFor(() => toldOf(server_id).length > 0, 'the event of its start');
+    expect(toldOf(server_id)).toEqual(['server_started']);
+
+    await destroy(server_id);
+    expect(await until(server_id, 'ended_at')).toMatchObject({ exit_code: 4, exit_signal: null, failure: null });
+    expect(findProcessesOf(server_id)).toEqual([]);
+  }, 90_000);
+
+  test('knows the address of a server before its start is recorded, if the runtime has one host', async () => {
+    runtime.is_stuck = true;
+    Object.assign(runtime, { host: 'games.example' });
+    const server_id = await create();
+    await waitFor(async () => (await read(server_id)).identity !== null, 'it to be accepted');
+    const placed = { started_at: null, ports: { game: { public_hostname: 'games.example' } } };
+    expect(await read(server_id)).toMatchObject(placed);
+    Object.assign(runtime, { host: undefined });
+    await destroy(server_id);
+    await until(server_id, 'ended_at');
+    runtime.is_stuck = false;
+  }, 90_000);
+
+  test('ends a server that is pending without having run it', async () => {
+    runtime.is_stuck = true;
+    const server_id = await create();
+    await waitFor(async () => (await read(server_id)).identity !== null, 'it to be accepted');
+    await destroy(server_id);
+    const ended = { started_at: null, exit_code: null, exit_signal: null, failure: null };
+    expect(await until(server_id, 'ended_at')).toMatchObject(ended);
+    runtime.is_stuck = false;
+    await waitFor(() => toldOf(server_id).length > 0, 'the event of its end');
+    expect(toldOf(server_id)).toEqual(['server_ended']);
+  }, 90_000);
+
+  test('waits a minute for an unreachable server, then gives it up', async () => {
+    const [lost, found] = [await create(), await create()];
+    await Promise.all([until(lost, 'started_at'), until(found, 'started_at')]);
+    const since = muster.clock.now();
+    for (const server_id of [lost, found]) runtime.cutOff(server_id, since);
+    muster.clock.advance(MINUTE_MS / 2);
+    const looks = runtime.looks;
+    await waitFor(() => runtime.looks > looks + 4, 'several observations');
+    expect((await read(lost)).ended_at).toBeNull();
+    runtime.find(found);
+    muster.clock.advance(MINUTE_MS / 2);
+    const failure = 'the process was lost: the machine restarted, or another program ended it';
+    expect(await until(lost, 'ended_at')).toMatchObject({ exit_code: null, failure });
+    expect(findProcessesOf(lost)).toEqual([]);
+    expect((await read(found)).ended_at).toBeNull();
+    await destroy(found);
+    expect(await until(found, 'ended_at')).toMatchObject({ exit_code: 4, failure: null });
+  }, 90_000);
+});

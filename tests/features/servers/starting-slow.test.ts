@@ -1,0 +1,39 @@
+import { expect, test } from 'bun:test';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeGame } from '../../support/game.ts';
+import { serversOf, uploadShell } from '../../support/servers.ts';
+import { openTestService } from '../../support/service.ts';
+import { openSmallS3 } from '../../support/small-s3.ts';
+import { waitFor } from '../../support/wait.ts';
+
+/** More than start at one time. */
+const SLOW = 70;
+const UNDER_WAY_MIN = 20;
+
+test('starting: builds of one game that take long to unpack keep no server of another game from starting', async () => {
+  await using bucket = await openSmallS3();
+  await using muster = await openTestService(bucket.settings);
+  const slow_game = await makeGame(muster.api, muster.administrator_token);
+  const slow = serversOf(muster, slow_game);
+  const builds: string[] = [];
+  for (let index = 0; index < SLOW; index += 1) {
+    builds.push(await uploadShell(muster.api, slow_game, 'exec sleep 600'));
+  }
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const quick = serversOf(muster, game);
+  const body = await quick.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
+  // They were unpacked when they were completed; here it is as on a new machine.
+  for (const build of builds) await rm(join(muster.config.data_directory, 'builds', build), { recursive: true });
+  const release = bucket.holdReads();
+  const ids: string[] = [];
+  for (const build of builds) ids.push((await slow.create(await slow.bodyOf(build))).body.server.id);
+  await waitFor(() => bucket.under_way >= UNDER_WAY_MIN, 'builds to be unpacked');
+
+  const { server } = (await quick.create(body)).body;
+  await quick.started(server.id);
+  const started = muster.events.flatMap((event) => (event.event === 'server_started' ? [event.server_id] : []));
+  expect(started).toEqual([server.id]);
+  release();
+  for (const id of ids) await slow.started(id);
+}, 120_000);
