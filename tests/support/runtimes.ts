@@ -138,7 +138,7 @@ export async function orderOf(directory: string, script: string, order: Partial<
   await chmod(join(directory, 'builds'), 0o755);
   return {
     server_id: crypto.randomUUID(),
-    build: { kind: 'archive', directory: build, command: ['/bin/sh', 'run.sh'] },
+    build: { kind: 'archive', sha256: undefined, directory: build, command: ['/bin/sh', 'run.sh'] },
     arguments: [],
     environment: {},
     ...order,

@@ -1,31 +1,28 @@
-import { existsSync } from 'node:fs';
-import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
-import { syncPath, syncTree } from '../../platform/durable.ts';
+import type { DiskSpace } from '../../platform/disk-space.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { TAGS_MAX } from '../tags.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import { checkProgram } from './program.ts';
 import { checkBuild, scriptNameOf } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildKind, BuildRow } from './tables.ts';
-import { unpackArchive } from './unpack.ts';
+import { openUnpackedBuilds } from './unpacked-builds.ts';
 import type { PrepareBuild } from './wire.ts';
 
 export type { BuildKind } from './tables.ts';
 
-/** Suffix of the directory into which a build is being unpacked. */
-const UNFINISHED = '.unfinished';
-
 /** A build that a runtime can start: files on this machine. */
 export interface UnpackedBuild {
   kind: BuildKind;
+  /**
+   * The SHA-256 of the uploaded file in hexadecimal. Undefined for an archive or a script that was unpacked before digests
+   * were recorded.
+   */
+  sha256: string | undefined;
   /** Absolute, without symbolic links. */
   directory: string;
   /** For an archive, the program and its first arguments. For a script, its file name. */
@@ -46,93 +43,15 @@ export interface BuildsDependencies {
 export type Builds = ReturnType<typeof createBuilds>;
 
 /** Creates the use cases of builds: game servers as their developers uploaded them. */
-export function createBuilds({
-  database,
-  clock,
-  uploads,
-  directory,
-  space = UNLIMITED_SPACE,
-  kinds,
-}: BuildsDependencies) {
-  const unpacking = new Map<string, Promise<void>>();
-  let swept: Promise<void> | undefined;
-
-  const folderOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
-
-  /** Returns the directory of a build's current content. Earlier content has another directory. */
-  async function contentDirectoryOf(build: BuildRow): Promise<string> {
-    return join(folderOf(build), await uploads.contentId(build.upload_id, 0));
-  }
-
-  /** Unpacks a build once on this machine and returns its directory, which exists only once it is complete. */
-  async function ensureUnpacked(build: BuildRow): Promise<string> {
-    const content_directory = await contentDirectoryOf(build);
-    if (existsSync(content_directory)) return content_directory;
-    const under_way = unpacking.get(content_directory) ?? unpack(build, content_directory);
-    unpacking.set(content_directory, under_way);
-    try {
-      await under_way;
-    } finally {
-      unpacking.delete(content_directory);
-    }
-    return content_directory;
-  }
-
-  /** Unpacks a build into an unfinished directory, and renames that once the files are complete and on disk. */
-  async function unpack(build: BuildRow, content_directory: string): Promise<void> {
-    swept ??= sweep().catch((error: unknown) => {
-      swept = undefined;
-      throw error;
-    });
-    await swept;
-    await space.assertRoom(0);
-    const folder = folderOf(build);
-    const unfinished = `${folder}.${crypto.randomUUID()}${UNFINISHED}`;
-    await mkdir(unfinished, { mode: 0o755 });
-    try {
-      const file = await uploads.read(build.upload_id, 0);
-      if (build.kind === 'archive') await unpackArchive(file, unfinished, { takeRoom: space.createMeter() });
-      else await Bun.write(join(unfinished, build.file_name), new Response(file));
-      if (build.kind === 'archive') await checkProgram(unfinished, build.command);
-      // Refuses a mix of two files: the file was uploaded again while it was unpacked.
-      if ((await contentDirectoryOf(build)) !== content_directory) throw new ServiceError('UPLOAD_BUSY', {});
-      // The umask may be stricter, and game servers may run as another user.
-      await chmod(unfinished, 0o755);
-      await syncTree(unfinished);
-      // Game servers enter the folder but must not list it, whatever the umask. An existing one may have running servers.
-      const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
-      if (is_new) await chmod(folder, 0o711);
-      await rename(unfinished, content_directory);
-      await syncPath(folder);
-      await syncPath(directory);
-    } catch (error) {
-      await remove(unfinished);
-      throw error;
-    }
-  }
-
-  /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
-  async function removeEarlier(build: BuildRow, content_directory: string): Promise<void> {
-    const folder = folderOf(build);
-    const contents = (await readdir(folder)).map((name) => join(folder, name));
-    await Promise.all(contents.filter((content) => content !== content_directory).map(remove));
-  }
-
-  /**
-   * Removes the unfinished directories that a killed process left. Runs before this process unpacks anything; no other
-   * process uses this data directory.
-   */
-  async function sweep(): Promise<void> {
-    for (const name of await readdir(directory)) {
-      if (name.endsWith(UNFINISHED)) await remove(join(directory, name));
-    }
-  }
+export function createBuilds({ database, clock, uploads, directory, space, kinds }: BuildsDependencies) {
+  const unpacked_builds = openUnpackedBuilds({ database, uploads, directory, space });
 
   uploads.setPurpose('build', {
     async inspect(upload_id) {
       const build = await store.selectBuildByUpload(database.queries, upload_id);
       assert(build, 'an upload for a build has its build');
-      await removeEarlier(build, await ensureUnpacked(build));
+      const unpacked = await unpacked_builds.ensure(build);
+      await unpacked_builds.removeEarlier(build, unpacked.directory);
     },
     async complete(tx, upload_id, now) {
       const build = await store.selectBuildByUpload(tx, upload_id);
@@ -141,7 +60,7 @@ export function createBuilds({
     },
     async discard(upload_id) {
       const build = await store.selectBuildByUpload(database.queries, upload_id);
-      if (build) await remove(folderOf(build));
+      if (build) await unpacked_builds.remove(build);
     },
   });
 
@@ -198,6 +117,7 @@ export function createBuilds({
           command: wanted.command ?? [],
           tags: {},
           content_length: wanted.image_file.content_length,
+          sha256: null,
           create_ts: clock.now(),
           complete_ts: null,
         };
@@ -232,9 +152,7 @@ export function createBuilds({
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
       const command = build.kind === 'archive' ? build.command : [build.file_name];
-      return { kind: build.kind, directory: await ensureUnpacked(build), command };
+      return { kind: build.kind, ...(await unpacked_builds.ensure(build)), command };
     },
   };
 }
-
-const remove = (path: string) => rm(path, { recursive: true, force: true });

@@ -75,6 +75,11 @@ export async function setComplete(
   await tx.update(builds).set({ complete_ts: now }).where(eq(builds.build_id, build_id));
 }
 
+/** Records the digest of a build's file. */
+export async function setDigest(queries: Queries, build_id: string, sha256: string): Promise<void> {
+  await queries.update(builds).set({ sha256 }).where(eq(builds.build_id, build_id));
+}
+
 export interface TagsPatch {
   /** A tag of null is removed. */
   tags: Record<string, string | null>;

@@ -30,6 +30,8 @@ export const builds = pgTable(
     command: jsonb().$type<string[]>().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
     content_length: bigint({ mode: 'number' }).notNull(),
+    /** The SHA-256 of the file in hexadecimal. Null until the file is first unpacked. */
+    sha256: text(),
     create_ts: moment().notNull(),
     complete_ts: moment(),
   },

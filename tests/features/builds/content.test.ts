@@ -21,7 +21,7 @@ const serverSaying = async (text: string) =>
 async function whileCommitsFail(build_id: string, work: () => Promise<void>): Promise<void> {
   const execute = (text: string) => muster.database.queries.execute(sql.raw(text));
   await execute(`create function refuse() returns trigger language plpgsql as
-    $$ begin if new.build_id = '${build_id}' then raise exception 'refused'; end if; return new; end $$`);
+    $$ begin if new.build_id = '${build_id}' and new.complete_ts is not null then raise exception 'refused'; end if; return new; end $$`);
   await execute('create trigger refusal before update on builds for each row execute function refuse()');
   try {
     await work();

@@ -170,7 +170,8 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
     const { directory } = order.build;
     await Bun.write(join(directory, 'main.ts'), script);
     await Bun.write(join(directory, '.env'), 'LEAK=dirty');
-    const server = await opened.run('', { ...order, build: { kind: 'javascript', directory, command: ['main.ts'] } });
+    const build = { ...order.build, kind: 'javascript' as const, command: ['main.ts'] };
+    const server = await opened.run('', { ...order, build });
     expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 3, exit_signal: null });
     expect(await opened.output(server)).toBe('clean [ "a", "b" ]\n');
   });

@@ -1,0 +1,140 @@
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Queries } from '../../platform/database/database.ts';
+import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
+import { syncPath, syncTree } from '../../platform/durable.ts';
+import { ServiceError } from '../../platform/errors.ts';
+import type { Uploads } from '../uploads/uploads.ts';
+import { hashStream } from './hashed-stream.ts';
+import { checkProgram } from './program.ts';
+import * as store from './store.ts';
+import type { BuildRow } from './tables.ts';
+import { unpackArchive } from './unpack.ts';
+
+/** Suffix of the directory into which a build is being unpacked. */
+const UNFINISHED = '.unfinished';
+
+export interface UnpackedBuildsDependencies {
+  database: { queries: Queries };
+  uploads: Pick<Uploads, 'read' | 'contentId'>;
+  /** The directory of unpacked builds on this machine. */
+  directory: string;
+  space?: DiskSpace;
+}
+
+/** Opens the unpacked builds of this machine. */
+export function openUnpackedBuilds({
+  database,
+  uploads,
+  directory,
+  space = UNLIMITED_SPACE,
+}: UnpackedBuildsDependencies) {
+  const unpacking = new Map<string, Promise<string>>();
+  let swept: Promise<void> | undefined;
+
+  const folderOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
+
+  /** Returns the directory of a build's current content. Earlier content has another directory. */
+  async function contentDirectoryOf(build: BuildRow): Promise<string> {
+    return join(folderOf(build), await uploads.contentId(build.upload_id, 0));
+  }
+
+  /**
+   * Unpacks a build once on this machine. Returns its directory, which exists only once it is complete, and the digest of
+   * its file; undefined if it was unpacked before digests were recorded.
+   */
+  async function ensure(build: BuildRow): Promise<{ directory: string; sha256: string | undefined }> {
+    const content_directory = await contentDirectoryOf(build);
+    if (existsSync(content_directory)) return { directory: content_directory, sha256: build.sha256 ?? undefined };
+    const under_way = unpacking.get(content_directory) ?? unpack(build, content_directory);
+    unpacking.set(content_directory, under_way);
+    try {
+      return { directory: content_directory, sha256: await under_way };
+    } finally {
+      unpacking.delete(content_directory);
+    }
+  }
+
+  /**
+   * Unpacks a build into an unfinished directory, and renames that once the files are complete and on disk. Returns the
+   * digest of the build's file.
+   */
+  async function unpack(build: BuildRow, content_directory: string): Promise<string> {
+    swept ??= sweep().catch((error: unknown) => {
+      swept = undefined;
+      throw error;
+    });
+    await swept;
+    await space.assertRoom(0);
+    const folder = folderOf(build);
+    const unfinished = `${folder}.${crypto.randomUUID()}${UNFINISHED}`;
+    await mkdir(unfinished, { mode: 0o755 });
+    try {
+      const sha256 = await writeContent(build, unfinished);
+      // Refuses a mix of two files: the file was uploaded again while it was unpacked.
+      if ((await contentDirectoryOf(build)) !== content_directory) throw new ServiceError('UPLOAD_BUSY', {});
+      await recordDigest(build, sha256);
+      // The umask may be stricter, and game servers may run as another user.
+      await chmod(unfinished, 0o755);
+      await syncTree(unfinished);
+      // Game servers enter the folder but must not list it, whatever the umask. An existing one may have running servers.
+      const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
+      if (is_new) await chmod(folder, 0o711);
+      await rename(unfinished, content_directory);
+      await syncPath(folder);
+      await syncPath(directory);
+      return sha256;
+    } catch (error) {
+      await removeTree(unfinished);
+      throw error;
+    }
+  }
+
+  /** Writes the files of a build, and returns the digest of the file that was uploaded. */
+  async function writeContent(build: BuildRow, unfinished: string): Promise<string> {
+    const file = hashStream(await uploads.read(build.upload_id, 0));
+    try {
+      if (build.kind === 'archive') await unpackArchive(file.stream, unfinished, { takeRoom: space.createMeter() });
+      else await Bun.write(join(unfinished, build.file_name), new Response(file.stream));
+      if (build.kind === 'archive') await checkProgram(unfinished, build.command);
+      return await file.digest();
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  /** Records the digest of a build's file. The file of a complete build never changes, so neither does its digest. */
+  async function recordDigest(build: BuildRow, sha256: string): Promise<void> {
+    if (build.complete_ts && build.sha256 !== null && build.sha256 !== sha256) {
+      const error = 'its stored file differs from the one that was uploaded; ask the operator to restore the storage';
+      throw new ServiceError('BUILDS_BUILD_INVALID', { error });
+    }
+    if (build.sha256 !== sha256) await store.setDigest(database.queries, build.build_id, sha256);
+  }
+
+  /**
+   * Removes the unfinished directories that a killed process left. Runs before this process unpacks anything; no other
+   * process uses this data directory.
+   */
+  async function sweep(): Promise<void> {
+    for (const name of await readdir(directory)) {
+      if (name.endsWith(UNFINISHED)) await removeTree(join(directory, name));
+    }
+  }
+
+  return {
+    ensure,
+    /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
+    async removeEarlier(build: BuildRow, current: string): Promise<void> {
+      const folder = folderOf(build);
+      const contents = (await readdir(folder)).map((name) => join(folder, name));
+      await Promise.all(contents.filter((content) => content !== current).map(removeTree));
+    },
+    /** Removes everything of a build that will never be complete. */
+    remove: (build: BuildRow): Promise<void> => removeTree(folderOf(build)),
+  };
+}
+
+const removeTree = (path: string) => rm(path, { recursive: true, force: true });
