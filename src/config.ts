@@ -68,6 +68,7 @@ export interface Config {
   demo: boolean;
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
+  isolation: Settings['MUSTER_ISOLATION'];
   sites_domain: string;
   /** Further names by which the API is reached. */
   own_hosts: string[];
@@ -159,6 +160,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       coordinates: parseCoordinates(settings.MUSTER_DATACENTER_COORDINATES),
     },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
+    isolation: settings.MUSTER_ISOLATION,
     sites_domain: settings.MUSTER_SITES_DOMAIN,
     own_hosts: splitList(settings.MUSTER_OWN_HOSTS),
     domains: {

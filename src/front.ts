@@ -30,13 +30,15 @@ interface FrontOptions {
   checks: HealthCheck[];
   /** Problems that an operator should fix, although the service works. */
   warnings: string[];
+  /** How well game servers are isolated, if that is known. */
+  isolation: { level: string; missing: string[] } | undefined;
   /** Identifies the database. Its processes count requests together. */
   epoch: string;
 }
 
 /** Opens the parts that answer requests: rate limits, the WebSocket channel and all routes. Does not listen yet. */
 export async function openFront(config: Config, options: FrontOptions) {
-  const { clock, events, checks, warnings, epoch } = options;
+  const { clock, events, checks, warnings, isolation, epoch } = options;
   const { public_url, local_url, request_timeout_ms } = config;
   await using opened = new AsyncDisposableStack();
   const stopping = new AbortController();
@@ -48,7 +50,7 @@ export async function openFront(config: Config, options: FrontOptions) {
     ...options.routes,
     ...documentRoutes({ describe, version: RELEASE, examples, public_url }),
     ...rayRoutes(rays),
-    ...healthRoutes({ checks: [...checks, isStopping], warnings }),
+    ...healthRoutes({ checks: [...checks, isStopping], warnings, isolation }),
   ];
 
   const addresses = createAddresses(config.trusted_proxies, config.proxy_secret);

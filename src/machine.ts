@@ -40,9 +40,11 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
   const is_root = process.getuid?.() === 0;
   const runtime = await openProcessRuntime({
     directory: data.folder('servers'),
+    data_directory: data.path,
     programs_directory: data.folder('programs'),
     host: config.server_host,
     has_separate_users: is_root,
+    isolation: config.isolation,
   });
   const port = createPort({ ...config, hold_file: is_root ? `${data.path}/port-hold` : undefined });
 

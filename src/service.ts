@@ -75,6 +75,7 @@ async function openAll(
       routes: features.toReversed().flatMap(({ routes = [] }) => routes),
       checks: [() => checkDatabase(database), storage.database_space.check],
       warnings: storage.warning === undefined ? [] : [storage.warning],
+      isolation: runtime.isolation,
       epoch: await readEpoch(database.queries),
     }),
   );

@@ -148,6 +148,11 @@ export const Settings = Type.Object({
         'Maximum number of game servers on this machine for the games of one developer group. Default: three quarters of MUSTER_SERVERS_MAX.',
     }),
   ),
+  MUSTER_ISOLATION: Type.Union([Type.Literal('on'), Type.Literal('required'), Type.Literal('off')], {
+    default: 'on',
+    description:
+      'Isolation of game servers: on (as far as this machine can), required (refuses to start servers below full isolation) or off.',
+  }),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
     default: 300_000,
     minimum: 1_000,

@@ -42,9 +42,9 @@ export type ServiceEvent =
   | { event: 'loop_failed'; loop: string; failures: number; cause: unknown }
   | { event: 'loop_corrected'; loop: string; count: number }
   | { event: 'server_step_failed'; server_id: string; step: string; cause: unknown }
-  | { event: 'server_started'; server_id: string; identity: object; host: string; ports: number[] }
+  | { event: 'server_started'; server_id: string; identity: object; host: string; ports: number[]; isolation: string }
   | { event: 'server_waits'; server_id: string; namespace_id: string; reason: string }
-  | { event: 'server_adopted'; server_id: string; identity: object; host: string; ports: number[] }
+  | { event: 'server_adopted'; server_id: string; identity: object; host: string; ports: number[]; isolation: string }
   | {
       event: 'server_ended';
       server_id: string;

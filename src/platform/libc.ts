@@ -1,6 +1,6 @@
-import { dlopen, FFIType } from 'bun:ffi';
+import { ptr as addressOf, dlopen, FFIType } from 'bun:ffi';
 
-const { i32, i64, u32, ptr } = FFIType;
+const { i32, i64, u32, u64, ptr } = FFIType;
 
 /** Functions of the C library for file descriptors that neither Bun nor Node offers. */
 export const { symbols: libc } = dlopen('libc.so.6', {
@@ -15,6 +15,7 @@ export const { symbols: libc } = dlopen('libc.so.6', {
   getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
   setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
   shutdown: { args: [i32, i32], returns: i32 },
+  getxattr: { args: [ptr, ptr, ptr, u64], returns: i64 },
   __errno_location: { args: [], returns: ptr },
 });
 
@@ -32,4 +33,14 @@ const FALLOC_PUNCH_HOLE = 2;
 /** Frees the disk blocks of a file's first bytes and keeps all offsets (fallocate(2)), if its file system can. */
 export function punchHole(descriptor: number, length: number): void {
   libc.fallocate(descriptor, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, 0n, BigInt(length));
+}
+
+const ATTRIBUTE_BYTES_MAX = 64;
+
+/** Returns an extended attribute of a file (getxattr(2)); undefined if it has none, or only a long one. */
+export function readAttribute(path: string, name: string): string | undefined {
+  const value = Buffer.alloc(ATTRIBUTE_BYTES_MAX);
+  const [of_path, of_name] = [Buffer.from(`${path}\0`), Buffer.from(`${name}\0`)];
+  const length = Number(libc.getxattr(addressOf(of_path), addressOf(of_name), addressOf(value), value.length));
+  return length < 0 ? undefined : value.toString('utf8', 0, length);
 }

@@ -26,12 +26,21 @@ describe('the log', () => {
   test('has one JSON object for each event, on stderr, with a time and a level', async () => {
     const { lines, stdout } = await write(
       'info',
-      `log.emit({ event: 'server_started', server_id: 's', identity: { pid: 7 }, host: 'h', ports: [26000] });
+      `log.emit({ event: 'server_started', server_id: 's', identity: { pid: 7 }, host: 'h', ports: [26000], isolation: 'full' });
        log.emit({ event: 'feed_reconnected' });`,
     );
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     expect(lines).toEqual([
-      { level: 'info', time, server_id: 's', identity: { pid: 7 }, host: 'h', ports: [26000], event: 'server_started' },
+      {
+        level: 'info',
+        time,
+        server_id: 's',
+        identity: { pid: 7 },
+        host: 'h',
+        ports: [26000],
+        isolation: 'full',
+        event: 'server_started',
+      },
       { level: 'warn', time, event: 'feed_reconnected' },
     ]);
     expect(stdout).toBe('');

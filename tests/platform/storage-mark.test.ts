@@ -95,8 +95,8 @@ describe('storage: a process that starts on a database', () => {
 test('storage: a second service with files of its own is ready, and its health reports them', async () => {
   await using first = await openTestService();
   await using second = await openTestService({}, { beside: first });
-  expect((await first.api.get('/health/ready')).body).toEqual({ status: 'ok' });
+  expect((await first.api.get('/health/ready')).body).not.toHaveProperty('warnings');
   const { status, body } = await second.api.get('/health/ready');
-  expect([status, body]).toEqual([200, { status: 'ok', warnings: [WARNING] }]);
+  expect([status, body]).toMatchObject([200, { status: 'ok', warnings: [WARNING] }]);
   expect(second.events.filter(({ event }) => event === 'storage_differs')).toHaveLength(1);
 }, 90_000);

@@ -1,6 +1,8 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Subprocess } from 'bun';
+import { removeGroup } from '../../src/platform/cgroups.ts';
 import { type Api, createApi } from './api.ts';
 import { findProcessesOf } from './processes.ts';
 import { findFreePort, makeDataDirectory } from './service.ts';
@@ -129,9 +131,19 @@ export async function makeHome(
         for (const pid of left) endProcess(pid, postgres.includes(pid) ? 'SIGQUIT' : 'SIGKILL');
         return left.length === 0;
       }, 'all processes to end');
+      removeGroupsOf(data_directory);
       await rm(data_directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Removes the control groups of servers that were killed with the program. */
+function removeGroupsOf(data_directory: string): void {
+  const servers = join(data_directory, 'servers');
+  for (const server_id of existsSync(servers) ? readdirSync(servers) : []) {
+    const record = join(servers, server_id, 'group');
+    if (existsSync(record)) removeGroup(JSON.parse(readFileSync(record, 'utf8')).directories);
+  }
 }
 
 function describeLaunched(child: Subprocess, written: string[]): Launched {

@@ -28,7 +28,13 @@ export interface RuntimeKind {
 const processes = (has_separate_users: boolean) => async (directory: string) => {
   const folders = { directory: join(directory, 'servers'), programs_directory: join(directory, 'programs') };
   for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true, mode: 0o711 });
-  return await openProcessRuntime({ ...folders, host: HOST, has_separate_users });
+  return await openProcessRuntime({
+    ...folders,
+    data_directory: directory,
+    host: HOST,
+    has_separate_users,
+    isolation: 'on',
+  });
 };
 
 /** Plain processes: each server as a user of its own, which needs root, and all as the user of the tests. */
@@ -139,6 +145,8 @@ export async function orderOf(directory: string, script: string, order: Partial<
   return {
     server_id: crypto.randomUUID(),
     build: { kind: 'archive', sha256: undefined, directory: build, command: ['/bin/sh', 'run.sh'] },
+    resources: { cpu: 1_000, memory: 256 },
+    ports: {},
     arguments: [],
     environment: {},
     ...order,

@@ -62,7 +62,7 @@ export function nextStep(
         ? { do: 'kill' }
         : { do: 'wait' };
     case 'ended': {
-      const { exit_code, exit_signal } = observed;
+      const { exit_code, exit_signal, reason } = observed;
       const is_known = exit_code !== null || exit_signal !== null;
       // Its folder exists but perhaps no process: the service was killed in between.
       if (!identity && !is_known && !destroyed_at) return { do: 'start' };
@@ -72,7 +72,7 @@ export function nextStep(
         do: 'finish',
         exit_code,
         exit_signal: was_killed ? 'SIGKILL' : exit_signal,
-        failure: failure ?? (is_known || was_killed ? null : LOST),
+        failure: failure ?? (was_killed ? null : (reason ?? (is_known ? null : LOST))),
       };
     }
   }

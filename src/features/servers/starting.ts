@@ -48,8 +48,11 @@ export function createStarting(dependencies: StartingDependencies) {
     };
     await database.transact((tx) => store.setStarted(tx, server, running));
     const ports = Object.values(server.ports).flatMap(({ public_port }) => public_port ?? []);
-    events.emit({ event, server_id, identity, host: started.host, ports });
-    if (!server.started_at) await reportMovedPorts(server);
+    const isolation = runtime.isolation?.level ?? 'unknown';
+    events.emit({ event, server_id, identity, host: started.host, ports, isolation });
+    if (server.started_at) return;
+    await reportMovedPorts(server);
+    await reportIsolation(server);
   }
 
   async function reportMovedPorts(server: ServerRow): Promise<void> {
@@ -62,18 +65,28 @@ export function createStarting(dependencies: StartingDependencies) {
     }
   }
 
+  /** Reports to the developer of a server what its machine does not enforce. */
+  async function reportIsolation({ server_id }: ServerRow): Promise<void> {
+    const { level, missing } = runtime.isolation ?? {};
+    if (level !== 'partial' || !missing) return;
+    const text = `isolation is partial on this machine, without ${missing.join(', ')}`;
+    await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
+  }
+
   /**
    * Starts a server by its runtime. If it can never start, records the reason and returns undefined. Throws an error if it
    * may start later.
    */
   async function launch(server: ServerRow): Promise<Started | undefined> {
-    const { server_id, game_id, ports } = server;
+    const { server_id, game_id, ports, cpu, memory } = server;
     try {
       // The build was checked against the environment when the server was created.
       const build = await builds.unpacked({ game_id }, server.build_id);
       return await runtime.start({
         server_id,
         build,
+        resources: { cpu, memory },
+        ports,
         arguments: server.arguments,
         environment: { ...server.environment, ...(await ownVariables(server)), ...portVariables(ports) },
       });

@@ -13,6 +13,14 @@ const Readiness = Type.Object({
   warnings: Type.Optional(
     Type.Array(Type.String(), { description: 'What the operator should mend although the service does its work.' }),
   ),
+  isolation: Type.Optional(
+    Type.Object(
+      { level: Type.String(), missing: Type.Array(Type.String()) },
+      {
+        description: 'How well game servers of this machine are isolated (full, partial or off), and what is missing.',
+      },
+    ),
+  ),
 });
 
 /** Checks something that the service needs. Returns what is wrong with it, in words; undefined if nothing is. */
@@ -22,10 +30,12 @@ interface HealthOptions {
   checks: HealthCheck[];
   /** What an operator should fix although the service works. */
   warnings: string[];
+  /** How well game servers are isolated, if that is known. */
+  isolation: { level: string; missing: string[] } | undefined;
 }
 
 /** Routes that tell whether the process runs, and whether it can do its work. */
-export function healthRoutes({ checks, warnings }: HealthOptions): Route[] {
+export function healthRoutes({ checks, warnings, isolation }: HealthOptions): Route[] {
   return [
     route(
       'GET',
@@ -55,7 +65,7 @@ export function healthRoutes({ checks, warnings }: HealthOptions): Route[] {
         if (reasons.length > 0) {
           throw new ServiceError('SERVICE_NOT_READY', { reasons: reasons.join('; ') }, { metadata: { reasons } });
         }
-        return { status: 'ok', ...(warnings.length > 0 && { warnings }) };
+        return { status: 'ok', ...(warnings.length > 0 && { warnings }), ...(isolation && { isolation }) };
       },
     ),
   ];

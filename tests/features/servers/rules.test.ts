@@ -84,6 +84,24 @@ describe('servers: the next step', () => {
       finish({ exit_signal: 'SIGKILL' }),
     ],
     ['prefers a known end to that', { ...NOTED, ...OVERDUE }, exited(0), finish({ exit_code: 0 })],
+    [
+      'ends one that the machine ended, with the reason',
+      NOTED,
+      { ...signalled('SIGKILL'), reason: 'memory' },
+      finish({ exit_signal: 'SIGKILL', failure: 'memory' }),
+    ],
+    [
+      'ends one that the machine ended without an exit status, with the reason',
+      NOTED,
+      { ...UNSEEN_END, reason: 'memory' },
+      finish({ failure: 'memory' }),
+    ],
+    [
+      'does not give that reason for one that it killed itself',
+      { ...NOTED, ...OVERDUE },
+      { ...UNSEEN_END, reason: 'memory' },
+      finish({ exit_signal: 'SIGKILL' }),
+    ],
     ['keeps the first reason', { ...NOTED, ...FAILED }, UNSEEN_END, finish(REASON)],
     [
       'keeps the first reason beside an exit code',

@@ -1,5 +1,5 @@
 import type { BuildKind, UnpackedBuild } from '../../builds/builds.ts';
-import type { Identity, LogStream } from '../tables.ts';
+import type { Identity, LogStream, ServerPort } from '../tables.ts';
 
 export type { Identity } from '../tables.ts';
 
@@ -9,10 +9,21 @@ export interface ServerHandle {
   identity: Identity | undefined;
 }
 
+/** What a server may use. */
+export interface ServerResources {
+  /** Thousandths of a core. */
+  cpu: number;
+  /** Megabytes. */
+  memory: number;
+}
+
 /** Everything a runtime needs to start a server. */
 export interface StartOrder {
   server_id: string;
   build: UnpackedBuild;
+  resources: ServerResources;
+  /** The ports that the server listens on. */
+  ports: Record<string, ServerPort>;
   /** Appended to the build's command. */
   arguments: string[];
   /** The complete environment of the server, except for the variables of the runtime itself. */
@@ -31,8 +42,8 @@ export type Observation =
   /** It was never started, or nothing of it is left. */
   | { is: 'absent' }
   | Started
-  /** It has ended. Both are null if the exit status is unknown. */
-  | { is: 'ended'; exit_code: number | null; exit_signal: string | null }
+  /** It has ended. Both are null if the exit status is unknown. `reason`: why the machine ended it, if it did. */
+  | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string }
   /** It may run or not, because the machine where it ran does not answer. */
   | { is: 'unreachable'; since: Date };
 
@@ -58,9 +69,18 @@ export interface OutputPiece {
   resumeAfter(bytes: number): ResumePoint;
 }
 
+/** How well servers are kept from the service's data, from each other, and within their resources. */
+export interface Isolation {
+  level: 'full' | 'partial' | 'off';
+  /** What is not enforced. Empty if isolation is off, because then nothing is meant to be. */
+  missing: string[];
+}
+
 /** Runs servers on a machine. Repeating any call is harmless. One test suite runs on every runtime. */
 export interface Runtime {
   readonly kinds: readonly BuildKind[];
+  /** Undefined if the runtime does not know it. */
+  readonly isolation?: Isolation;
   /** The name or address at which players reach all of its servers, if it is known before they start. */
   readonly host?: string;
   /** Starts a server unless it has been started. Throws an error with the reason if that is impossible. */

@@ -1,6 +1,7 @@
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { openCgroups } from '../../../../platform/cgroups.ts';
 import { createPacer } from '../../../../platform/pacing.ts';
 import {
   identifyProcess,
@@ -13,25 +14,31 @@ import {
 import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
-import { readExitStatus, underShim } from './exit-status.ts';
+import { readExitStatus } from './exit-status.ts';
 import { readIdentity, writeIdentity } from './identity.ts';
+import { assertIsolated, type IsolationSetting, readIsolation } from './isolation.ts';
 import { killServers } from './killing.ts';
+import { createLaunching } from './launching.ts';
 import { createOutputFiles } from './output-files.ts';
 import { findOwnProgram } from './own-program.ts';
-import { createProcessTrees, MARK, type ProcessServer } from './process-trees.ts';
+import { createProcessTrees, type ProcessServer } from './process-trees.ts';
 import { createUsage } from './process-usage.ts';
 import { openServerFolders } from './server-folders.ts';
+import { openServerGroups } from './server-groups.ts';
 import { openServerUsers } from './server-users.ts';
 
 export interface ProcessRuntimeOptions {
   /** The directory with a folder for each server. */
   directory: string;
+  /** The directory of all data of the service, which servers must not read. */
+  data_directory: string;
   /** The directory for a copy of our own executable. */
   programs_directory: string;
   /** The name or address at which players reach this machine. */
   host: string;
   /** Whether each server has a user of its own. This requires root. */
   has_separate_users: boolean;
+  isolation: IsolationSetting;
 }
 
 /**
@@ -39,7 +46,7 @@ export interface ProcessRuntimeOptions {
  * command. Each process has its own session and writes to files, so it continues when the service stops.
  */
 export async function openProcessRuntime(options: ProcessRuntimeOptions): Promise<Runtime> {
-  const { host } = options;
+  const { host, data_directory } = options;
   const is_separate = options.has_separate_users;
   const own_program = await findOwnProgram(options.programs_directory, { is_separate });
   const folders = openServerFolders(options.directory);
@@ -47,6 +54,10 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const readTrees = createProcessTrees();
   const usage = createUsage();
   const output_files = createOutputFiles();
+  const cgroups = openCgroups();
+  const groups = openServerGroups(folders, cgroups);
+  const isolation = readIsolation(options.isolation, cgroups);
+  const spawn = createLaunching({ folders, groups, isolation, own_program, data_directory });
   let notify = () => {};
 
   const locate = ({ server_id, identity }: ServerHandle): ProcessServer => ({
@@ -55,7 +66,13 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     user_id: users.of(server_id),
   });
   const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
-  const endOf = (server_id: string): Observation => ({ is: 'ended', ...readExitStatus(folders.exit(server_id)) });
+  const endOf = (server_id: string): Observation => {
+    const status = readExitStatus(folders.exit(server_id));
+    // The kernel kills one process. If that is not the server itself, the server decides what it means.
+    const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
+    const reason = was_killed ? groups.reasonOf(server_id) : undefined;
+    return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };
+  };
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const pace = createPacer();
@@ -78,35 +95,19 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   }
 
   async function start(order: StartOrder): Promise<Started> {
-    const { server_id, build } = order;
+    const { server_id } = order;
     const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
     if (seen?.is === 'running') return seen;
+    if (options.isolation === 'required') assertIsolated(isolation);
     const work = folders.work(server_id);
     mkdirSync(folders.of(server_id), { recursive: true, mode: 0o711 });
     const user_id = users.assign(server_id);
     await mkdir(work, { recursive: true, mode: 0o700 });
     if (user_id !== undefined) await chown(work, user_id, user_id);
     const environment = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: work, TMPDIR: work, ...order.environment };
-    const files = [
-      openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
-      openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
-      openSync(folders.exit(server_id), 'w', 0o600),
-    ] as const;
-    try {
-      const child = Bun.spawn(underShim(commandOf(order, own_program)), {
-        cwd: build.directory,
-        env: { ...environment, ...(build.kind === 'javascript' ? { BUN_BE_BUN: '1' } : {}), [MARK]: server_id },
-        // A session of its own, so that its group can be signalled as a whole and a ctrl-C at our terminal does not reach it.
-        detached: true,
-        stdio: ['ignore', ...files],
-        ...(user_id === undefined ? {} : { uid: user_id, gid: user_id }),
-        onExit: () => notify(),
-      });
-      child.unref();
-      return runningAs(identifyProcess(child.pid) ?? { pid: child.pid, start_ticks: 0, boot_id: '' });
-    } finally {
-      for (const file of files) closeSync(file);
-    }
+    const child = spawn({ order, environment, user_id, onExit: () => notify() });
+    child.unref();
+    return runningAs(identifyProcess(child.pid) ?? { pid: child.pid, start_ticks: 0, boot_id: '' });
   }
 
   /** Returns whether the shim has started the server. An earlier signal would end the shim, or have no effect. */
@@ -120,6 +121,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   return {
     kinds: ['archive', 'javascript'],
     host,
+    isolation,
     start,
     observe,
     kill: (servers) => killServers(servers.map(locate), readTrees),
@@ -144,6 +146,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       return holders;
     },
     async remove(server_id) {
+      groups.remove(server_id);
       await rm(folders.of(server_id), { recursive: true, force: true });
       users.release(server_id);
       for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
@@ -153,10 +156,4 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       notify = listener;
     },
   };
-}
-
-function commandOf({ build, arguments: more }: StartOrder, own_program: string): string[] {
-  const command = [...build.command, ...more];
-  // Loads neither packages from the network nor an .env file of the build.
-  return build.kind === 'javascript' ? [own_program, 'run', '--no-install', '--no-env-file', ...command] : command;
 }

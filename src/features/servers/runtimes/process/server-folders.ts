@@ -10,6 +10,10 @@ export interface ServerFolders {
   output(server_id: string, stream: LogStream): string;
   /** The exit status of the server; empty until it has ended. */
   exit(server_id: string): string;
+  /** The order for the launcher of the server, for a moment. */
+  order(server_id: string): string;
+  /** The record of the server's control group. */
+  group(server_id: string): string;
   list(): string[];
 }
 
@@ -20,6 +24,8 @@ export function openServerFolders(directory: string): ServerFolders {
     work: (server_id) => join(of(server_id), 'work'),
     output: (server_id, stream) => join(of(server_id), stream),
     exit: (server_id) => join(of(server_id), 'exit'),
+    order: (server_id) => join(of(server_id), 'order'),
+    group: (server_id) => join(of(server_id), 'group'),
     list: () => readdirSync(directory),
   };
 }

@@ -1,0 +1,20 @@
+import { readFileSync, writeSync } from 'node:fs';
+import { type LaunchOrder, launch } from '../platform/containment/launcher.ts';
+
+const STDIN = 0;
+/** Where the shim, or the launcher in its place, writes how the server ended. */
+const EXIT_FILE = 3;
+/** What a shell reports for a program that it found but could not execute. */
+const NOT_EXECUTED = 126;
+
+/** Becomes the program of the order on standard input. Returns the exit code if that is impossible. */
+export function launchOrdered(): number {
+  try {
+    const order: LaunchOrder = JSON.parse(readFileSync(STDIN, 'utf8'));
+    return launch(order, { last_file: EXIT_FILE });
+  } catch (error) {
+    console.error(`[muster] the server could not be contained: ${error instanceof Error ? error.message : error}`);
+    writeSync(EXIT_FILE, `${NOT_EXECUTED}\n`);
+    return NOT_EXECUTED;
+  }
+}

@@ -1,0 +1,116 @@
+import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Allowed } from '../../../../platform/containment/landlock.ts';
+import type { LaunchOrder } from '../../../../platform/containment/launcher.ts';
+import type { ServerPort } from '../../tables.ts';
+import type { Isolation, StartOrder } from '../runtime.ts';
+import { underShim } from './exit-status.ts';
+import { MARK } from './process-trees.ts';
+import type { ServerFolders } from './server-folders.ts';
+import { PROCESSES_MAX, type ServerGroups } from './server-groups.ts';
+import { DEVICES, systemFilesExcept } from './system-files.ts';
+
+/** Open files of a process of a server. */
+const OPEN_FILES_MAX = 8_192;
+/** The program of a service that runs from source. */
+const MAIN = join(import.meta.dir, '../../../../main.ts');
+
+interface LaunchingOptions {
+  folders: ServerFolders;
+  groups: ServerGroups;
+  isolation: Isolation;
+  /** Our own executable, as servers may run it. */
+  own_program: string;
+  /** The directory of which servers may read only their own parts. */
+  data_directory: string;
+}
+
+interface Launch {
+  order: StartOrder;
+  environment: Record<string, string>;
+  /** Undefined for our own user. */
+  user_id: number | undefined;
+  onExit: () => void;
+}
+
+/** Creates the function that spawns the first process of a server. */
+export function createLaunching({ folders, groups, isolation, own_program, data_directory }: LaunchingOptions) {
+  const system_files = systemFilesExcept(data_directory);
+  const launcher = Bun.isStandaloneExecutable ? [own_program] : [process.execPath, MAIN];
+
+  function spawn({ order, environment, user_id, onExit }: Launch): Bun.Subprocess {
+    const { server_id, build } = order;
+    const command = underShim(commandOf(order, own_program));
+    const output = [
+      openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
+      openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
+      openSync(folders.exit(server_id), 'w', 0o600),
+    ] as const;
+    // A session of its own, so that its group can be signalled as a whole and a ctrl-C at our terminal does not reach it.
+    const common = { detached: true, onExit };
+    try {
+      // The launcher could only tell the server's log that it is missing.
+      statSync(build.directory);
+      if (isolation.level === 'off') {
+        const user = user_id === undefined ? {} : { uid: user_id, gid: user_id };
+        const env = environmentOf({ order, environment });
+        return Bun.spawn(command, { ...common, ...user, cwd: build.directory, env, stdio: ['ignore', ...output] });
+      }
+      using input = openOrder(folders.order(server_id), makeOrder({ order, environment, user_id }, command));
+      // With our user, so it has nothing of the server's that could change what it does: neither variables nor directory.
+      const place = { cwd: '/', env: { [MARK]: server_id } };
+      return Bun.spawn([...launcher, 'launch'], { ...common, ...place, stdio: [input.file, ...output] });
+    } finally {
+      for (const file of output) closeSync(file);
+    }
+  }
+
+  function makeOrder({ order, environment, user_id }: Omit<Launch, 'onExit'>, command: string[]): LaunchOrder {
+    const { server_id, build, resources, ports } = order;
+    const allowed: Allowed = {
+      read: [...system_files, build.directory, own_program],
+      write: [folders.work(server_id)],
+      use: [...DEVICES, folders.output(server_id, 'std_out'), folders.output(server_id, 'std_err')],
+      tcp_ports: Object.values(ports).flatMap(portsOf),
+    };
+    return {
+      command,
+      environment: environmentOf({ order, environment }),
+      directory: build.directory,
+      groups: groups.create(server_id, resources),
+      user_id,
+      open_files_max: OPEN_FILES_MAX,
+      processes_max: user_id === undefined ? undefined : PROCESSES_MAX,
+      allowed: isolation.missing.includes('files') ? undefined : allowed,
+      filters_calls: !isolation.missing.includes('system calls'),
+    };
+  }
+
+  return spawn;
+}
+
+/** Writes an order for its launcher only, and returns the open file, which has no name any more. */
+function openOrder(path: string, order: LaunchOrder): { file: number } & Disposable {
+  rmSync(path, { force: true });
+  writeFileSync(path, JSON.stringify(order), { mode: 0o600, flag: 'wx' });
+  const file = openSync(path, 'r');
+  rmSync(path);
+  return { file, [Symbol.dispose]: () => closeSync(file) };
+}
+
+/** Returns all numbers of a port. */
+function portsOf({ internal_port, port_range }: ServerPort): number[] {
+  if (port_range)
+    return Array.from({ length: port_range.max - port_range.min + 1 }, (_, index) => port_range.min + index);
+  return internal_port === undefined ? [] : [internal_port];
+}
+
+function environmentOf({ order: { server_id, build }, environment }: Pick<Launch, 'order' | 'environment'>) {
+  return { ...environment, ...(build.kind === 'javascript' ? { BUN_BE_BUN: '1' } : {}), [MARK]: server_id };
+}
+
+function commandOf({ build, arguments: more }: StartOrder, own_program: string): string[] {
+  const command = [...build.command, ...more];
+  // Loads neither packages from the network nor an .env file of the build.
+  return build.kind === 'javascript' ? [own_program, 'run', '--no-install', '--no-env-file', ...command] : command;
+}

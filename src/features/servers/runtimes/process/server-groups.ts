@@ -1,0 +1,55 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { type Cgroups, countOutOfMemoryKills, type GroupLimits, removeGroup } from '../../../../platform/cgroups.ts';
+import type { ServerResources } from '../runtime.ts';
+import type { ServerFolders } from './server-folders.ts';
+
+/** Processes and threads of a server. */
+export const PROCESSES_MAX = 512;
+const MIB = 1_024 ** 2;
+
+/** The control group of a server, as recorded in its folder: another start of the service may create groups elsewhere. */
+interface ServerGroup {
+  directories: string[];
+  /** Megabytes. */
+  memory: number;
+}
+
+/** The control groups of servers: one for each. */
+export interface ServerGroups {
+  /** Creates the group of a server, and returns its directories. */
+  create(server_id: string, resources: ServerResources): string[];
+  /** Returns why the kernel ended processes of a server; undefined if it did not. */
+  reasonOf(server_id: string): string | undefined;
+  /** Removes the group of a server that has ended completely. */
+  remove(server_id: string): void;
+}
+
+export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): ServerGroups {
+  const read = (server_id: string): ServerGroup | undefined => {
+    const file = folders.group(server_id);
+    return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
+  };
+
+  return {
+    create(server_id, resources) {
+      const group: ServerGroup = { directories: cgroups.directoriesOf(server_id), memory: resources.memory };
+      // Before it exists, so that it is removed even if the service is killed now.
+      writeFileSync(folders.group(server_id), JSON.stringify(group), { mode: 0o600 });
+      cgroups.create(server_id, limitsOf(resources));
+      return group.directories;
+    },
+    reasonOf(server_id) {
+      const group = read(server_id);
+      if (!group || countOutOfMemoryKills(group.directories) === 0) return undefined;
+      return `it exceeded its memory of ${group.memory} MB`;
+    },
+    remove(server_id) {
+      removeGroup(read(server_id)?.directories ?? []);
+    },
+  };
+}
+
+/** Returns the limits of a server with these resources. */
+export function limitsOf({ cpu, memory }: ServerResources): GroupLimits {
+  return { cpu, memory_bytes: memory * MIB, processes_max: PROCESSES_MAX };
+}

@@ -1,0 +1,34 @@
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+/** Directories and files of the system that programs need to run, if they exist. */
+const SYSTEM_FILES = [
+  ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store', '/gnu/store'],
+  // Facts about the machine. What /proc tells of other processes is limited by Landlock too.
+  ...['/proc', '/sys/devices/system', '/sys/fs/cgroup', '/sys/kernel/mm'],
+  // Names, certificates, libraries and times; but not all of /etc, which may hold secrets of other programs.
+  ...[
+    ...['alternatives', 'ca-certificates', 'crypto-policies', 'fonts', 'gai.conf', 'group', 'host.conf', 'hostname'],
+    ...['hosts', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'ld.so.preload', 'ld-musl-x86_64.path', 'locale.alias'],
+    ...['locale.conf', 'localtime', 'mime.types', 'nsswitch.conf', 'os-release', 'passwd', 'pki', 'protocols'],
+    ...['resolv.conf', 'rpc', 'services', 'ssl', 'terminfo', 'timezone'],
+  ].map((name) => `/etc/${name}`),
+];
+
+/** Devices that programs use. */
+export const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => `/dev/${name}`);
+
+/** Returns the files of the system that programs may read, without a directory that is inside of one of them. */
+export function systemFilesExcept(hidden: string): string[] {
+  // Some directories are links to others.
+  const paths = SYSTEM_FILES.flatMap((path) => (existsSync(path) ? realpathSync(path) : []));
+  return [...new Set(paths)].flatMap((path) => without(path, hidden));
+}
+
+/** Returns a path, or what is inside of it if it contains the hidden directory, which is left out. */
+function without(path: string, hidden: string): string[] {
+  const way = relative(path, hidden);
+  if (way === '') return [];
+  if (way.startsWith('..')) return [path];
+  return readdirSync(path).flatMap((name) => without(join(path, name), hidden));
+}

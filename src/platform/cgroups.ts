@@ -1,0 +1,271 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { readAttribute } from './libc.ts';
+import { isErrno } from './processes.ts';
+
+/** What a group of processes can be limited in. */
+export const CONTROLLERS = ['memory', 'cpu', 'pids'] as const;
+export type Controller = (typeof CONTROLLERS)[number];
+
+export interface GroupLimits {
+  memory_bytes: number;
+  /** Thousandths of a core. */
+  cpu: number;
+  /** Processes and threads. */
+  processes_max: number;
+}
+
+/** Control groups of this machine. A group has one directory for each hierarchy (version 1), or one in all (version 2). */
+export interface Cgroups {
+  /** What groups are limited in here. */
+  readonly controllers: readonly Controller[];
+  /** Returns the directories of a group, which may not exist. The id is unique on this machine. */
+  directoriesOf(id: string): string[];
+  /** Creates a group, or changes the limits of an existing one. */
+  create(id: string, limits: GroupLimits): void;
+}
+
+/** The length of a period of the cpu controller. The quota is the processor time of a group in each period. */
+const CPU_PERIOD_US = 100_000;
+/** The smallest quota that the kernel accepts. */
+const CPU_QUOTA_MIN_US = 1_000;
+const GROUP_NAME = /^muster-[0-9a-f-]{36}$/;
+const nameOf = (id: string) => `muster-${id}`;
+/** Our own group, beside those that it creates: version 2 wants processes in the leaves of its tree. */
+const OWN_LEAF = 'muster-service';
+
+interface Hierarchy {
+  version: 1 | 2;
+  /** The directory that groups are created in: that of our own group. */
+  directory: string;
+  /** Whether our group is the root of the machine or, in a container, of its namespace. */
+  is_root: boolean;
+  controllers: Controller[];
+}
+
+/**
+ * Finds the controllers by which this process can limit others. Groups are created inside of our own group, so that its
+ * limits hold for all of them, and a delegated group suffices.
+ */
+export function openCgroups(): Cgroups {
+  const hierarchies = findHierarchies(readProc('self/mountinfo'), readProc('self/cgroup')).flatMap(
+    (one) => prepare(one) ?? [],
+  );
+  for (const hierarchy of hierarchies) removeAbandoned(hierarchy);
+  return {
+    controllers: CONTROLLERS.filter((one) => hierarchies.some(({ controllers }) => controllers.includes(one))),
+    directoriesOf: (id) => hierarchies.map(({ directory }) => join(directory, nameOf(id))),
+    create(id, limits) {
+      for (const { version, directory, controllers } of hierarchies) {
+        const group = join(directory, nameOf(id));
+        mkdirSync(group, { recursive: true });
+        for (const controller of controllers) setLimit(group, controller, { version, limits });
+      }
+    },
+  };
+}
+
+/** Moves this process into a group, by the directories of the group. */
+export function enterGroup(directories: readonly string[]): void {
+  for (const directory of directories) writeFileSync(join(directory, 'cgroup.procs'), '0');
+}
+
+/** Returns how many processes of a group were killed because the group exceeded its memory. */
+export function countOutOfMemoryKills(directories: readonly string[]): number {
+  const counts = directories.flatMap((directory) =>
+    ['memory.events', 'memory.oom_control'].map((name) => {
+      const [, count] = /^oom_kill (\d+)$/m.exec(readText(join(directory, name))) ?? [];
+      return Number(count ?? 0);
+    }),
+  );
+  return Math.max(0, ...counts);
+}
+
+/** How long a group of which nothing is known stays. Another service may just have created it. */
+const ABANDONED_AFTER_MS = 3_600_000;
+
+/** Removes old groups without processes: their services were removed with their records of them. */
+function removeAbandoned({ directory }: Hierarchy): void {
+  for (const name of readdirSync(directory).filter((one) => GROUP_NAME.test(one))) {
+    const group = join(directory, name);
+    const since = statSync(group, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (Date.now() - since < ABANDONED_AFTER_MS) continue;
+    try {
+      rmdirSync(group);
+    } catch {
+      // It has processes, or has been removed.
+    }
+  }
+}
+
+/** Removes a group whose processes have ended. */
+export function removeGroup(directories: readonly string[]): void {
+  for (const directory of directories) {
+    try {
+      rmdirSync(directory);
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+    }
+  }
+}
+
+/** Returns the files with a limit, and their content. */
+export function limitFilesOf(
+  controller: Controller,
+  { version, limits }: { version: 1 | 2; limits: GroupLimits },
+): [name: string, value: string][] {
+  const memory = String(limits.memory_bytes);
+  const quota_us = String(Math.max(CPU_QUOTA_MIN_US, Math.round((limits.cpu * CPU_PERIOD_US) / 1_000)));
+  switch (controller) {
+    case 'memory':
+      // With swap a server would take twice its memory.
+      return version === 1
+        ? [
+            ['memory.limit_in_bytes', memory],
+            ['memory.memsw.limit_in_bytes', memory],
+          ]
+        : [
+            ['memory.max', memory],
+            ['memory.swap.max', '0'],
+          ];
+    case 'cpu':
+      return version === 1
+        ? [
+            ['cpu.cfs_period_us', String(CPU_PERIOD_US)],
+            ['cpu.cfs_quota_us', quota_us],
+          ]
+        : [['cpu.max', `${quota_us} ${CPU_PERIOD_US}`]];
+    case 'pids':
+      return [['pids.max', String(limits.processes_max)]];
+  }
+}
+
+/** Files that a kernel without swap accounting does not have. */
+const OPTIONAL_FILES = ['memory.memsw.limit_in_bytes', 'memory.swap.max'];
+
+function setLimit(group: string, controller: Controller, how: { version: 1 | 2; limits: GroupLimits }): void {
+  for (const [name, value] of limitFilesOf(controller, how)) {
+    const file = join(group, name);
+    if (OPTIONAL_FILES.includes(name) && !existsSync(file)) continue;
+    writeFileSync(file, value);
+  }
+}
+
+/** Returns the hierarchies with controllers that we use, each with the directory of our own group. */
+export function findHierarchies(mountinfo: string, own_groups: string): Hierarchy[] {
+  const mounts = mountinfo.split('\n').flatMap((line) => {
+    const [mounted = '', described = ''] = line.split(' - ');
+    const [, , , root = '', mount_point = ''] = mounted.split(' ');
+    const [type = '', , options = ''] = described.split(' ');
+    return type === 'cgroup' || type === 'cgroup2' ? [{ type, root, mount_point, options: options.split(',') }] : [];
+  });
+  const found: Hierarchy[] = [];
+  for (const line of own_groups.split('\n')) {
+    const [id, names = '', path] = splitOwnGroup(line);
+    if (path === undefined) continue;
+    const version = id === '0' && names === '' ? 2 : 1;
+    const wanted = CONTROLLERS.filter((one) => names.split(',').includes(one));
+    if (version === 1 && wanted.length === 0) continue;
+    const mount = mounts.find(({ type, options }) =>
+      version === 2 ? type === 'cgroup2' : type === 'cgroup' && wanted.every((one) => options.includes(one)),
+    );
+    const below = mount && relative(mount.root, path);
+    // A group outside of what is mounted here, for example of a container without a namespace of its own.
+    if (!mount || below === undefined || below.startsWith('..')) continue;
+    found.push({ version, directory: join(mount.mount_point, below), is_root: path === '/', controllers: wanted });
+  }
+  return found;
+}
+
+function splitOwnGroup(line: string): [id?: string, controllers?: string, path?: string] {
+  const [, id, controllers, path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
+  return [id, controllers, path];
+}
+
+/** Returns a hierarchy with the controllers whose limits can be set; undefined if there are none. */
+function prepare(found: Hierarchy): Hierarchy | undefined {
+  const hierarchy = found.version === 1 ? found : prepareUnified(found);
+  if (!hierarchy) return undefined;
+  const controllers = tryControllers(hierarchy);
+  return controllers.length > 0 ? { ...hierarchy, controllers } : undefined;
+}
+
+const TRIAL_LIMITS: GroupLimits = { memory_bytes: 64 * 1_024 ** 2, cpu: 1_000, processes_max: 64 };
+
+/** Creates a group for a moment and returns the controllers whose limits it accepts. */
+function tryControllers({ version, directory, controllers }: Hierarchy): Controller[] {
+  const trial = join(directory, `muster-trial-${process.pid}`);
+  try {
+    mkdirSync(trial);
+  } catch {
+    return [];
+  }
+  try {
+    return controllers.filter((controller) => {
+      try {
+        setLimit(trial, controller, { version, limits: TRIAL_LIMITS });
+        return true;
+      } catch {
+        return false;
+      }
+    });
+  } finally {
+    rmdirSync(trial);
+  }
+}
+
+/**
+ * Returns the version 2 hierarchy at a directory in which groups can be created: the parent of our group if it is delegated
+ * to us (systemd's DelegateSubgroup), or our own group if it is delegated or the root of a container.
+ */
+function prepareUnified({ directory: own, is_root }: Hierarchy): Hierarchy | undefined {
+  const directory = is_root ? own : [join(own, '..'), own].find(isDelegated);
+  if (directory === undefined) return undefined;
+  const offered = readText(join(directory, 'cgroup.controllers')).trim().split(' ');
+  const controllers = CONTROLLERS.filter((one) => offered.includes(one));
+  if (controllers.length === 0) return undefined;
+  return enableBelow(directory, controllers) ? { version: 2, directory, is_root, controllers } : undefined;
+}
+
+/** Returns whether a group was given to us to be divided: systemd marks it (Delegate=), and others change its owner. */
+function isDelegated(directory: string): boolean {
+  const owner = statSync(join(directory, 'cgroup.procs'), { throwIfNoEntry: false })?.uid;
+  if (owner !== undefined && owner !== 0 && owner === process.getuid?.()) return true;
+  return ['user.delegate', 'trusted.delegate'].some((name) => readAttribute(directory, name) === '1');
+}
+
+/** Lets the children of a group be limited. Returns whether they can be. */
+function enableBelow(directory: string, controllers: Controller[]): boolean {
+  const file = join(directory, 'cgroup.subtree_control');
+  const enabled = readText(file).trim().split(' ');
+  const missing = controllers.filter((one) => !enabled.includes(one));
+  if (missing.length === 0) return true;
+  const enable = () => writeFileSync(file, missing.map((one) => `+${one}`).join(' '));
+  try {
+    enable();
+    return true;
+  } catch (error) {
+    if (!isErrno(error, 'EBUSY')) return false;
+  }
+  // A group with processes of its own cannot limit its children, so this process moves to one of them.
+  const leaf = join(directory, OWN_LEAF);
+  try {
+    mkdirSync(leaf, { recursive: true });
+    enterGroup([leaf]);
+    enable();
+    return true;
+  } catch {
+    enterGroup([directory]);
+    return false;
+  }
+}
+
+const readProc = (path: string) => readText(join('/proc', path));
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

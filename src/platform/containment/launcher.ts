@@ -1,0 +1,105 @@
+import { ptr } from 'bun:ffi';
+import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { enterGroup } from '../cgroups.ts';
+import { type Allowed, restrictByLandlock } from './landlock.ts';
+import { filterCalls } from './seccomp.ts';
+import { systemCall, trySystemCall } from './system-calls.ts';
+
+/** How to run a program: what the launcher does before it becomes the program. */
+export interface LaunchOrder {
+  /** The path of the program, and its arguments. */
+  command: string[];
+  environment: Record<string, string>;
+  /** The working directory. */
+  directory: string;
+  /** The directories of the control group to enter; none if it is not limited by one. */
+  groups: string[];
+  /** The user, and the group with the same number; undefined to stay ours. */
+  user_id: number | undefined;
+  open_files_max: number;
+  /** Processes and threads of the user; undefined if other programs run as the same user. */
+  processes_max: number | undefined;
+  /** Undefined to leave files and ports as they are. */
+  allowed: Allowed | undefined;
+  /** Whether to refuse system calls that no game server needs. */
+  filters_calls: boolean;
+}
+
+const [RLIMIT_CORE, RLIMIT_NPROC, RLIMIT_NOFILE] = [4, 6, 7];
+const PR_SET_NO_NEW_PRIVS = 38;
+const CLOSE_RANGE_CLOEXEC = 4;
+const SIG_SETMASK = 2;
+/** The size of struct sigaction and of its mask, as the kernel reads them. */
+const [SIGNAL_ACTION_BYTES, SIGNAL_MASK_BYTES] = [32, 8];
+const STDIN = 0;
+
+/**
+ * Becomes the program of an order, contained. Returns only if that is impossible: it throws. The standard input is replaced
+ * by /dev/null; the other open files up to `last_file` stay open, and all later ones are closed.
+ */
+export function launch(order: LaunchOrder, { last_file }: { last_file: number }): never {
+  const { user_id, allowed } = order;
+  enterGroup(order.groups);
+  process.chdir(order.directory);
+  setLimit(RLIMIT_CORE, 0);
+  setLimit(RLIMIT_NOFILE, order.open_files_max);
+  if (order.processes_max !== undefined) setLimit(RLIMIT_NPROC, order.processes_max);
+  const nothing = openSync('/dev/null', constants.O_RDONLY);
+  systemCall('dup3', nothing, STDIN, 0);
+  closeSync(nothing);
+  systemCall('close_range', last_file + 1, 0xffffffff, CLOSE_RANGE_CLOEXEC);
+  resetSignals();
+  const program = asExecuted(order);
+  if (user_id !== undefined) become(user_id);
+  systemCall('prctl', PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (allowed) restrictByLandlock(allowed);
+  if (order.filters_calls) filterCalls();
+  systemCall('execve', program.path, program.arguments, program.environment);
+  throw new Error('a program that is executed does not return');
+}
+
+/** Sets both limits of a resource, not above the present one, which only a capability could exceed. */
+function setLimit(resource: number, wanted: number): void {
+  const limits = new BigUint64Array(2);
+  systemCall('prlimit64', 0, resource, 0, ptr(limits));
+  const [, most = 0n] = limits;
+  limits.fill(BigInt(wanted) < most ? BigInt(wanted) : most);
+  systemCall('prlimit64', 0, resource, ptr(limits), 0);
+}
+
+/** Gives the program the usual signals. A signal that our runtime ignores would be ignored by the program too. */
+function resetSignals(): void {
+  const [, ignored = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  const usual = new Uint8Array(SIGNAL_ACTION_BYTES);
+  for (const [index, bit] of [...BigInt(`0x${ignored}`).toString(2)].reverse().entries()) {
+    if (bit === '1') trySystemCall('rt_sigaction', index + 1, ptr(usual), 0, SIGNAL_MASK_BYTES);
+  }
+  systemCall('rt_sigprocmask', SIG_SETMASK, ptr(new Uint8Array(SIGNAL_MASK_BYTES)), 0, SIGNAL_MASK_BYTES);
+}
+
+function become(user_id: number): void {
+  systemCall('setgroups', 0, 0);
+  systemCall('setresgid', user_id, user_id, user_id);
+  systemCall('setresuid', user_id, user_id, user_id);
+}
+
+/** Keeps the texts that execve(2) reads in memory. */
+const texts: Uint8Array[] = [];
+
+function asExecuted({ command, environment }: LaunchOrder) {
+  const [path = ''] = command;
+  const entries = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  return { path: addressOf(path), arguments: listOf(command), environment: listOf(entries) };
+}
+
+function addressOf(text: string): number {
+  const bytes = Buffer.from(`${text}\0`);
+  texts.push(bytes);
+  return ptr(bytes);
+}
+
+function listOf(items: readonly string[]): number {
+  const addresses = new BigUint64Array([...items.map((item) => BigInt(addressOf(item))), 0n]);
+  texts.push(new Uint8Array(addresses.buffer));
+  return ptr(addresses);
+}

@@ -1,0 +1,170 @@
+/**
+ * The system calls that a game server may not make, by their numbers on x64, arm64 and 32-bit x86 (undefined where there is
+ * no such call). Most need a capability that a server does not have: refusing them keeps faults of the kernel out of reach.
+ */
+const DENIED: Record<string, [x64?: number, arm64?: number, x86?: number]> = {
+  // Other processes' memory.
+  ptrace: [101, 117, 26],
+  process_vm_readv: [310, 270, 347],
+  process_vm_writev: [311, 271, 348],
+  kcmp: [312, 272, 349],
+  pidfd_getfd: [438, 438, 438],
+  // File systems.
+  mount: [165, 40, 21],
+  umount: [undefined, undefined, 22],
+  umount2: [166, 39, 52],
+  pivot_root: [155, 41, 217],
+  chroot: [161, 51, 61],
+  open_tree: [428, 428, 428],
+  move_mount: [429, 429, 429],
+  fsopen: [430, 430, 430],
+  fsconfig: [431, 431, 431],
+  fsmount: [432, 432, 432],
+  fspick: [433, 433, 433],
+  mount_setattr: [442, 442, 442],
+  open_by_handle_at: [304, 265, 342],
+  fanotify_init: [300, 262, 338],
+  quotactl: [179, 60, 131],
+  quotactl_fd: [443, 443, 443],
+  swapon: [167, 224, 87],
+  swapoff: [168, 225, 115],
+  // Namespaces; those of clone are refused by its flags.
+  unshare: [272, 97, 310],
+  setns: [308, 268, 346],
+  // The kernel itself.
+  bpf: [321, 280, 357],
+  perf_event_open: [298, 241, 336],
+  userfaultfd: [323, 282, 374],
+  io_uring_setup: [425, 425, 425],
+  io_uring_enter: [426, 426, 426],
+  io_uring_register: [427, 427, 427],
+  init_module: [175, 105, 128],
+  finit_module: [313, 273, 350],
+  delete_module: [176, 106, 129],
+  kexec_load: [246, 104, 283],
+  kexec_file_load: [320, 294, undefined],
+  reboot: [169, 142, 88],
+  acct: [163, 89, 51],
+  syslog: [103, 116, 103],
+  iopl: [172, undefined, 110],
+  ioperm: [173, undefined, 101],
+  // Keys of the kernel, which know no servers.
+  keyctl: [250, 219, 288],
+  add_key: [248, 217, 286],
+  request_key: [249, 218, 287],
+};
+
+interface Machine {
+  /** The kernel's name of the instruction set (AUDIT_ARCH). */
+  arch: number;
+  /** The place of its numbers in a row of the table. */
+  column: 0 | 1 | 2;
+  clone: number;
+  clone3: number;
+  socket: number;
+}
+
+const X64: Machine = { arch: 0xc000003e, column: 0, clone: 56, clone3: 435, socket: 41 };
+const ARM64: Machine = { arch: 0xc00000b7, column: 1, clone: 220, clone3: 435, socket: 198 };
+const X86: Machine = { arch: 0x40000003, column: 2, clone: 120, clone3: 435, socket: 359 };
+
+/** The flags of clone(2) that make namespaces, without CLONE_NEWTIME, which has the bits of a signal there. */
+const NAMESPACE_FLAGS = 0x7e020000;
+/** Set in the numbers of the x32 interface, which has numbers of its own for all calls. */
+const X32_BIT = 0x40000000;
+const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
+const [SOCKET_TYPE_MASK, SOCK_RAW, SOCK_PACKET] = [0xf, 3, 10];
+
+// Instructions of classic BPF (linux/bpf_common.h).
+const LOAD = 0x20;
+const AND = 0x54;
+const JUMP = 0x05;
+const JUMP_IF_EQUAL = 0x15;
+const JUMP_IF_AT_LEAST = 0x35;
+const JUMP_IF_ANY_BIT = 0x45;
+const RETURN = 0x06;
+/** Offsets in struct seccomp_data. Of an argument, the lower half. */
+const [NUMBER_AT, ARCH_AT, FIRST_ARGUMENT_AT, SECOND_ARGUMENT_AT] = [0, 4, 16, 24];
+const ALLOW = 0x7fff0000;
+const FAIL_WITH = 0x00050000;
+const [EPERM, ENOSYS] = [1, 38];
+const INSTRUCTION_BYTES = 8;
+
+/** An instruction; the jumps count the instructions to skip if the condition holds, and if not. */
+interface Instruction {
+  code: number;
+  value: number;
+  if_true?: number;
+  if_false?: number;
+}
+
+const fail = (errno: number): Instruction => ({ code: RETURN, value: FAIL_WITH | errno });
+const allow: Instruction = { code: RETURN, value: ALLOW };
+const load = (offset: number): Instruction => ({ code: LOAD, value: offset });
+
+/** Runs the instructions if the loaded value compares as given. */
+function when(code: number, value: number, then: Instruction[]): Instruction[] {
+  return [{ code, value, if_true: 0, if_false: then.length }, ...then];
+}
+
+/** Makes the filter of a machine, as the kernel reads it (struct sock_filter). */
+export function makeSeccompFilter(machine: 'x64' | 'arm64'): Uint8Array {
+  const sections = (machine === 'x64' ? [X64, X86] : [ARM64]).map((one) => ({ one, rules: rulesOf(one) }));
+  // Programs of any other instruction set can do nothing.
+  const program = [load(ARCH_AT)];
+  for (const { one, rules } of sections) {
+    const skip: Instruction = { code: JUMP, value: rules.length };
+    program.push({ code: JUMP_IF_EQUAL, value: one.arch, if_true: 1, if_false: 0 }, skip, ...rules);
+  }
+  return encode([...program, fail(EPERM)]);
+}
+
+/** The rules for calls of one instruction set. They always return. */
+function rulesOf({ column, clone, clone3, socket }: Machine): Instruction[] {
+  const denied = Object.values(DENIED).flatMap((numbers) => numbers[column] ?? []);
+  return [
+    load(NUMBER_AT),
+    ...(column === 0 ? when(JUMP_IF_AT_LEAST, X32_BIT, [fail(EPERM)]) : []),
+    ...denied.flatMap((number) => when(JUMP_IF_EQUAL, number, [fail(EPERM)])),
+    // Its flags are in memory, where a filter cannot read them. C libraries use clone instead.
+    ...when(JUMP_IF_EQUAL, clone3, [fail(ENOSYS)]),
+    ...when(JUMP_IF_EQUAL, clone, [
+      load(FIRST_ARGUMENT_AT),
+      ...when(JUMP_IF_ANY_BIT, NAMESPACE_FLAGS, [fail(EPERM)]),
+      allow,
+    ]),
+    ...when(JUMP_IF_EQUAL, socket, socketRules()),
+    allow,
+  ];
+}
+
+/** Allows sockets of the Internet that are not raw, unix sockets, and those that list network interfaces. */
+function socketRules(): Instruction[] {
+  const notRaw = [
+    load(SECOND_ARGUMENT_AT),
+    { code: AND, value: SOCKET_TYPE_MASK },
+    ...when(JUMP_IF_EQUAL, SOCK_RAW, [fail(EPERM)]),
+    ...when(JUMP_IF_EQUAL, SOCK_PACKET, [fail(EPERM)]),
+    allow,
+  ];
+  return [
+    load(FIRST_ARGUMENT_AT),
+    ...when(JUMP_IF_EQUAL, AF_UNIX, [allow]),
+    ...when(JUMP_IF_EQUAL, AF_NETLINK, [allow]),
+    ...when(JUMP_IF_EQUAL, AF_INET, notRaw),
+    ...when(JUMP_IF_EQUAL, AF_INET6, notRaw),
+    fail(EPERM),
+  ];
+}
+
+function encode(program: Instruction[]): Uint8Array {
+  const view = new DataView(new ArrayBuffer(program.length * INSTRUCTION_BYTES));
+  for (const [index, { code, value, if_true = 0, if_false = 0 }] of program.entries()) {
+    const offset = index * INSTRUCTION_BYTES;
+    view.setUint16(offset, code, true);
+    view.setUint8(offset + 2, if_true);
+    view.setUint8(offset + 3, if_false);
+    view.setUint32(offset + 4, value, true);
+  }
+  return new Uint8Array(view.buffer);
+}

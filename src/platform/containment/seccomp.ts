@@ -1,0 +1,21 @@
+import { ptr } from 'bun:ffi';
+import { makeSeccompFilter } from './seccomp-filter.ts';
+import { systemCall, trySystemCall } from './system-calls.ts';
+
+const SET_MODE_FILTER = 1;
+const GET_ACTION_AVAILABLE = 2;
+const ACTION_FAIL = 0x00050000;
+const INSTRUCTION_BYTES = 8;
+
+/** Returns whether this kernel can refuse system calls by a filter. */
+export function canFilterCalls(): boolean {
+  return trySystemCall('seccomp', GET_ACTION_AVAILABLE, 0, ptr(new Uint32Array([ACTION_FAIL]))) === 0;
+}
+
+/** Refuses system calls to this thread, and to the program that it executes, for ever. `no_new_privs` must be set. */
+export function filterCalls(): void {
+  const filter = makeSeccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64');
+  // struct sock_fprog: the number of instructions, and where they are.
+  const program = new BigUint64Array([BigInt(filter.byteLength / INSTRUCTION_BYTES), BigInt(ptr(filter))]);
+  systemCall('seccomp', SET_MODE_FILTER, 0, ptr(program));
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
+import { openCgroups } from '../../../../src/platform/cgroups.ts';
+import { openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+const { controllers } = openCgroups();
+const resources = { cpu: 100, memory: 64 };
+/** Doubles a text until the machine refuses. */
+const GREEDY = 'text=0123456789abcdef; while :; do text=$text$text; done';
+
+describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
+  'the runtime "$name": the limits of a server',
+  (kind) => {
+    let opened: TestRuntime;
+    beforeAll(async () => {
+      opened = await openTestRuntime(kind);
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+
+    const groupOf = ({ server_id }: ServerHandle): string[] =>
+      JSON.parse(readFileSync(join(opened.directory, 'servers', server_id, 'group'), 'utf8')).directories;
+    /** Reads a file of the server's group, of whichever hierarchy has it. */
+    const read = (directories: string[], name: string): string => {
+      const directory = directories.find((one) => existsSync(join(one, name))) ?? '';
+      return readFileSync(join(directory, name), 'utf8');
+    };
+
+    test('memory: a server that exceeds it is ended, and its end says so, also after a restart of the service', async () => {
+      const server = await opened.run(GREEDY, { resources });
+      const end = { is: 'ended', exit_code: null, exit_signal: 'SIGKILL', reason: 'it exceeded its memory of 64 MB' };
+      expect(await opened.endOf(server)).toEqual(end as never);
+      expect(await opened.observe(server, await opened.again())).toEqual(end as never);
+      await opened.remove(server);
+    });
+
+    test('memory: a server whose child exceeds it goes on, and ends as it wants', async () => {
+      const server = await opened.run(`sh -c '${GREEDY}'; exit 4`, { resources });
+      expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code: 4, exit_signal: null });
+      await opened.remove(server);
+    });
+
+    test('processor time: a server that never rests is slowed down', async () => {
+      const server = await opened.run('while :; do :; done', { resources });
+      const group = groupOf(server);
+      await waitFor(() => !read(group, 'cpu.stat').includes('nr_throttled 0\n'), 'the server to be slowed down');
+      await opened.remove(server);
+    });
+
+    test('processes: a server cannot have more than 512', async () => {
+      const order = await orderOf(opened.directory, 'i=0; while [ $i -lt 600 ]; do sleep 600 & i=$((i+1)); done');
+      const server = await opened.start(order);
+      const group = groupOf(server);
+      await waitFor(async () => /fork/i.test(await opened.output(server, 'std_err')), 'the refusal');
+      expect(Number(read(group, 'pids.current'))).toBeLessThanOrEqual(512);
+      await opened.remove(server);
+    });
+
+    test('are removed with the server', async () => {
+      const server = await opened.run('exec sleep 600', { resources });
+      const group = groupOf(server);
+      expect(group.length).toBeGreaterThan(0);
+      for (const directory of group) expect(existsSync(directory)).toBe(true);
+      await opened.remove(server);
+      for (const directory of group) expect(existsSync(directory)).toBe(false);
+    });
+  },
+);

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'bun:test';
+import { type Controller, findHierarchies, limitFilesOf } from '../../src/platform/cgroups.ts';
+
+const V1 = `31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
+40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd`;
+const UNIFIED = '41 31 0:38 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw,nsdelegate';
+
+describe('cgroups: the directory of our own group', () => {
+  const CASES: [name: string, mountinfo: string, own: string, expected: object[]][] = [
+    [
+      'is one for each hierarchy of version 1, and other hierarchies are left out',
+      V1,
+      '9:name=systemd:/\n8:pids:/\n4:memory:/game/one\n1:cpu,cpuacct:/\n',
+      [
+        { version: 1, directory: '/sys/fs/cgroup/pids', is_root: true, controllers: ['pids'] },
+        { version: 1, directory: '/sys/fs/cgroup/memory/game/one', is_root: false, controllers: ['memory'] },
+        { version: 1, directory: '/sys/fs/cgroup/cpu,cpuacct', is_root: true, controllers: ['cpu'] },
+      ],
+    ],
+    [
+      'is one in all in version 2',
+      UNIFIED,
+      '0::/system.slice/muster.service\n',
+      [{ version: 2, directory: '/sys/fs/cgroup/system.slice/muster.service', is_root: false, controllers: [] }],
+    ],
+    [
+      'is the mounted one in a container that sees the names of its machine',
+      V1.replace('0:36 / ', '0:36 /docker/c0ffee '),
+      '8:pids:/docker/c0ffee\n',
+      [{ version: 1, directory: '/sys/fs/cgroup/pids', is_root: false, controllers: ['pids'] }],
+    ],
+    ['is missing if it is outside of what is mounted', UNIFIED.replace('0:38 / ', '0:38 /one '), '0::/other\n', []],
+    ['is missing without a mount', '', '8:pids:/\n0::/\n', []],
+  ];
+  test.each(CASES)('%s', (_, mountinfo, own, expected) => {
+    expect(findHierarchies(mountinfo, own)).toEqual(expected as ReturnType<typeof findHierarchies>);
+  });
+});
+
+describe('cgroups: limits are written in the units of each version', () => {
+  const limits = { memory_bytes: 268_435_456, cpu: 1_500, processes_max: 512 };
+  const CASES: [controller: Controller, version: 1 | 2, files: [string, string][]][] = [
+    [
+      'memory',
+      1,
+      [
+        ['memory.limit_in_bytes', '268435456'],
+        ['memory.memsw.limit_in_bytes', '268435456'],
+      ],
+    ],
+    [
+      'memory',
+      2,
+      [
+        ['memory.max', '268435456'],
+        ['memory.swap.max', '0'],
+      ],
+    ],
+    [
+      'cpu',
+      1,
+      [
+        ['cpu.cfs_period_us', '100000'],
+        ['cpu.cfs_quota_us', '150000'],
+      ],
+    ],
+    ['cpu', 2, [['cpu.max', '150000 100000']]],
+    ['pids', 1, [['pids.max', '512']]],
+    ['pids', 2, [['pids.max', '512']]],
+  ];
+  test.each(CASES)('%s, version %d', (controller, version, files) => {
+    expect(limitFilesOf(controller, { version, limits })).toEqual(files);
+  });
+
+  test('with the least processor time that the kernel accepts', () => {
+    expect(limitFilesOf('cpu', { version: 2, limits: { ...limits, cpu: 1 } })).toEqual([['cpu.max', '1000 100000']]);
+  });
+});
