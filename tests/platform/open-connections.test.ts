@@ -44,6 +44,15 @@ test("open connections: clients' connections to the port are found with their ad
   for (const socket of sockets) socket.destroy();
 });
 
+test('open connections: descriptors are counted without reading them, where the kernel tells', async () => {
+  using table = openDescriptorTable(port);
+  const before = table.count();
+  const sockets = [await open('127.0.0.1', '127.0.0.7'), await open('127.0.0.1', '127.0.0.7')];
+  await waitFor(async () => (await table.read()).connections.length === 2, 'the connections to be accepted');
+  expect(table.count()).toBe(before === undefined ? undefined : (await table.read()).count);
+  for (const socket of sockets) socket.destroy();
+});
+
 test('open connections: one that is shut is closed on both sides; another that has its descriptor now is left alone', async () => {
   using table = openDescriptorTable(port);
   await waitFor(async () => (await table.read()).connections.length === 0, 'other connections to end');

@@ -58,6 +58,12 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
   const refusals = createRefusals();
   let next_look_at = 0;
 
+  /** Returns whether one address may have too many connections, or few descriptors may be free. */
+  function mayExceed(): boolean {
+    const count = table.count();
+    return count === undefined || count > per_address_max || descriptors_max - count < reserve;
+  }
+
   /** Closes excess connections. Returns whether there were any. */
   async function look(): Promise<boolean> {
     const { count, connections, listeners } = await table.read();
@@ -89,6 +95,8 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     events,
     async step() {
       if (performance.now() < next_look_at) return 0;
+      // Reading the descriptors one by one takes a hundred times as long as counting them.
+      if (!mayExceed() && refusals.isEmpty()) return 0;
       for (;;) {
         const started = performance.now();
         const has_closed = await look();
@@ -154,6 +162,7 @@ function createRefusals() {
     for (const listener of listeners) refuseNetworks(listener, [...refused_until.keys()]);
   };
   return {
+    isEmpty: () => refused_until.size === 0,
     add(networks: string[], listeners: number[]): void {
       const before = refused_until.size;
       for (const network of networks) refused_until.set(network, performance.now() + REFUSED_MS);
