@@ -15,9 +15,10 @@ export function openServers(dependencies: Dependencies): Feature<Servers> {
   return {
     api: servers,
     routes: serverRoutes(servers),
-    startWork: (signal) => [
-      startReconciling({ ...dependencies, logs }, signal),
-      ...(readUsage ? [startMetering({ ...dependencies, readUsage }, signal)] : []),
-    ],
+    startWork(signal) {
+      const reconciling = startReconciling({ ...dependencies, logs }, signal);
+      const { listServers } = reconciling;
+      return [reconciling, ...(readUsage ? [startMetering({ ...dependencies, readUsage, listServers }, signal)] : [])];
+    },
   };
 }

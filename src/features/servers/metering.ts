@@ -4,8 +4,7 @@ import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import { handleOf } from './rules.ts';
 import type { Runtime } from './runtimes/runtime.ts';
-import { selectOfNode } from './store.ts';
-import { INTERVAL_MS } from './tables.ts';
+import { INTERVAL_MS, type ServerRow } from './tables.ts';
 import { addReadings, selectMeters } from './usage-store.ts';
 
 /** Interval of readings. Usage after a server's last reading is not counted. */
@@ -16,7 +15,8 @@ interface MeteringDependencies {
   clock: Clock;
   events: Events;
   readUsage: NonNullable<Runtime['readUsage']>;
-  node: { node_id: string };
+  /** Returns this machine's servers. */
+  listServers(): readonly ServerRow[];
 }
 
 /**
@@ -24,7 +24,7 @@ interface MeteringDependencies {
  * intervals.
  */
 export function startMetering(
-  { database, clock, events, readUsage, node }: MeteringDependencies,
+  { database, clock, events, readUsage, listServers }: MeteringDependencies,
   signal: AbortSignal,
 ): Loop {
   /**
@@ -38,7 +38,7 @@ export function startMetering(
 
   async function step(): Promise<number> {
     const now = clock.now();
-    const running = (await selectOfNode(database.queries, node.node_id)).filter(({ identity }) => identity !== null);
+    const running = listServers().filter(({ identity }) => identity !== null);
     const used = await readUsage(running.map(handleOf));
     await readEarlier(used);
     const readings = [...used].map(([server_id, cpu_ms]) => ({

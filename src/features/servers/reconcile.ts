@@ -37,11 +37,17 @@ export interface ReconcileDependencies extends PlacementDependencies {
   runtime: Runtime;
 }
 
+export interface Reconciling {
+  /** Returns this machine's servers as they were read last. */
+  listServers(): readonly ServerRow[];
+  stopped: Promise<void>;
+}
+
 /**
  * Converges this machine's servers to their desired state: takes waiting servers, starts and stops servers, and records
  * how they ended.
  */
-export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal): { stopped: Promise<void> } {
+export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal): Reconciling {
   const { database, clock, events, feed, runtime, logs, node } = dependencies;
   const starting = createStarting(dependencies);
   const ending = createEnding(dependencies);
@@ -60,9 +66,11 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   async function step(): Promise<number> {
     // A step that is under way now may end before the decision below. Then the row of its server is out of date.
     const busy = new Set(in_flight.keys());
+    const had_servers = known.length > 0;
     known = await store.selectOfNode(database.queries, node.node_id);
     const taken = await takeWaiting(known);
     if (taken > 0) known = await store.selectOfNode(database.queries, node.node_id);
+    if (!had_servers && known.length > 0) collecting.wake();
     const idle = known.filter(({ server_id }) => !busy.has(server_id));
     return taken + beginSteps(idle, await runtime.observe(idle.map(handleOf)));
   }
@@ -181,11 +189,17 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   const every = { signal, events };
-  const untilNext = () => (known.length > 0 ? EVERY_MS : EVERY_WITHOUT_SERVERS_MS);
-  const loop = startLoop({ ...every, name: 'servers', every_ms: untilNext, step });
+  const withServers = (every_ms: number) => () => (known.length > 0 ? every_ms : EVERY_WITHOUT_SERVERS_MS);
+  const loop = startLoop({ ...every, name: 'servers', every_ms: withServers(EVERY_MS), step });
+  const collecting = startLoop({
+    ...every,
+    name: 'server-logs',
+    every_ms: withServers(COLLECT_EVERY_MS),
+    step: collectLogs,
+  });
   const loops = [
     loop,
-    startLoop({ ...every, name: 'server-logs', every_ms: COLLECT_EVERY_MS, step: collectLogs }),
+    collecting,
     startForgetting({ ...every, name: 'old-logs', forget: logs.forgetOld }),
     startLoop({ ...every, name: 'leftovers', every_ms: CLEAN_EVERY_MS, step: clean }),
   ];
@@ -197,5 +211,5 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     unsubscribe();
     await Promise.all(in_flight.values());
   }
-  return { stopped: end() };
+  return { listServers: () => known, stopped: end() };
 }
