@@ -49,10 +49,16 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   /** A frame has to be published by the server through which a socket connected. */
   const servers = new Set<UpgradingServer>();
   let is_stopping = false;
-  const checking = setInterval(() => {
-    for (const session of sessions) session.check();
-  }, CHECK_EVERY_MS);
-  checking.unref();
+  let checking: ReturnType<typeof setTimeout> | undefined;
+
+  /** Checks all sockets every second while there are any. */
+  function startChecking(): void {
+    checking ??= setTimeout(() => {
+      checking = undefined;
+      for (const session of sessions) session.check();
+      if (sessions.size > 0) startChecking();
+    }, CHECK_EVERY_MS).unref();
+  }
 
   const authorizer = createSubscriptionAuthorizer({ ...dependencies, origins: dependencies.sites });
   const audiences = createAudiences({
@@ -98,6 +104,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       const session = new Session(session_dependencies, { origin: headers.get('origin'), address, bearer, freeSlot });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
       sessions.add(session);
+      startChecking();
       noteSocket(session, request, its_server);
       if (its_server.upgrade(request, accepted)) return;
       sessions.delete(session);
@@ -119,7 +126,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     },
     stop() {
       is_stopping = true;
-      clearInterval(checking);
+      clearTimeout(checking);
       for (const session of sessions) session.stop(CLOSE.restarting, 'the service stops');
     },
   };

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
 import { ServiceError } from '../../../platform/errors.ts';
@@ -8,7 +9,9 @@ import * as store from './receipts-store.ts';
 import { type Receipt, toReceipt } from './receipts-wire.ts';
 
 const KEPT_FOR_MS = 3_600_000;
-const WRITE_EVERY_MS = 1_000;
+/** How long the first receipt waits for others to be written with. */
+const GATHER_MS = 1_000;
+const RECHECK_EVERY_MS = 60_000;
 const WRITTEN_AT_ONCE_MAX = 500;
 /** Maximum number of receipts that wait to be written. Further ones are dropped. */
 const WAITING_MAX = 5_000;
@@ -33,6 +36,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   let waiting: store.ReceiptRow[] = [];
   let counted_second = 0;
   let count = 0;
+  let wakeWriting = () => {};
 
   /** Counts a request. Returns whether it gets a receipt. */
   function takeReceipt(): boolean {
@@ -52,6 +56,11 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     return 0;
   }
 
+  function add(row: store.ReceiptRow): void {
+    waiting.push(row);
+    wakeWriting();
+  }
+
   return {
     /** Runs the work of a request and keeps its receipt. `work` gets no draft if no receipt is kept. */
     async keep<Answer>(
@@ -62,10 +71,10 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
       const draft = new Draft(describe(), clock.now());
       try {
         const answer = await work(draft);
-        waiting.push(draft.finish());
+        add(draft.finish());
         return answer;
       } catch (error) {
-        waiting.push(draft.finish({ code: error instanceof ServiceError ? error.code : 'ERROR' }));
+        add(draft.finish({ code: error instanceof ServiceError ? error.code : 'ERROR' }));
         throw error;
       }
     },
@@ -83,7 +92,16 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     /** Starts the loops that write new receipts and delete old ones. */
     startKeeping(signal: AbortSignal): { stopped: Promise<void> } {
       const loop = { signal, events };
-      const writing = startLoop({ ...loop, name: 'receipts', every_ms: WRITE_EVERY_MS, step: write });
+      const writing = startLoop({
+        ...loop,
+        name: 'receipts',
+        every_ms: RECHECK_EVERY_MS,
+        async step() {
+          if (waiting.length > 0) await sleep(GATHER_MS, undefined, { signal });
+          return await write();
+        },
+      });
+      wakeWriting = writing.wake;
       const forgetting = startForgetting({
         ...loop,
         name: 'old-receipts',
