@@ -128,5 +128,7 @@ describe('the embedded PostgreSQL', () => {
     expect(rows).toEqual([{ word: 'muster' }]);
     expect(postmasterOf(place)).not.toBe(pid);
     expect(place.events.filter(({ event }) => event === 'database_lost')).toHaveLength(1);
+    // Its end was notified: no check found it.
+    expect(place.events.filter(({ event }) => event === 'loop_corrected')).toEqual([]);
   });
 });

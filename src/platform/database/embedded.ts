@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import { startLoop } from '../loop.ts';
+import { type Loop, startLoop } from '../loop.ts';
 import { findProcessesByEnvironment, identifyProcess, isRunning, signalProcess } from '../processes.ts';
 import { copyForNamelessUser, hasName } from './nameless-user.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
@@ -16,6 +16,8 @@ const SOCKET_NAME = '.s.PGSQL.5432';
 const STARTS_WITHIN_MS = 60_000;
 const PROGRESS_EVERY_MS = 10_000;
 const STOPPED_WITHIN_MS = 20_000;
+/** The end of a server that this process started is noticed at once; that of another one by the next check. */
+const CHECK_EVERY_MS = 5_000;
 /** The path of a unix socket has at most 108 bytes, with its final zero and the name .s.PGSQL.5432. */
 const SOCKET_DIRECTORY_BYTES_MAX = 90;
 
@@ -58,15 +60,17 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     log: join(directory, 'postgres.log'),
     is_durable,
     waiting: { events, starts_within_ms, progress_every_ms },
+    onExit: () => supervision?.wake(),
   };
+  let supervision: Loop | undefined;
   if (existsSync(place.cluster)) assertSameMajor(place.cluster);
   else await initialise(place);
 
   let running = await ensureRunning(place, directory);
   const closing = new AbortController();
-  const supervision = startLoop({
+  supervision = startLoop({
     name: 'embedded-postgres',
-    every_ms: 500,
+    every_ms: CHECK_EVERY_MS,
     signal: closing.signal,
     events,
     async step() {
@@ -82,7 +86,7 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
     connection: { path: join(running.socket_directory, SOCKET_NAME), user: USER, database: 'postgres' },
     async [Symbol.asyncDispose]() {
       closing.abort();
-      await supervision.stopped;
+      await supervision?.stopped;
       await stop(place.cluster);
       await leaveSocketDirectory(running.socket_directory, directory);
     },
@@ -133,6 +137,8 @@ interface Cluster {
   log: string;
   is_durable: boolean;
   waiting: Waiting;
+  /** Called when a postmaster that this process started has ended. */
+  onExit(): void;
 }
 
 /** Creates the cluster under another name and renames it once it is complete, so that a crash does no harm. */
@@ -166,7 +172,7 @@ async function initialise({ programs, cluster, log, is_durable }: Cluster): Prom
   await rm(copies, { recursive: true, force: true });
 }
 
-function start({ programs, cluster, log, is_durable }: Cluster, socket_directory: string): number {
+function start({ programs, cluster, log, is_durable, onExit }: Cluster, socket_directory: string): number {
   const settings = {
     listen_addresses: '',
     unix_socket_directories: socket_directory,
@@ -186,6 +192,7 @@ function start({ programs, cluster, log, is_durable }: Cluster, socket_directory
   const child = Bun.spawn(command, {
     ...spawnOptions(programs, cluster),
     detached: true,
+    onExit,
     stdio: ['ignore', output, output],
   });
   closeSync(output);
