@@ -10,6 +10,7 @@ import { readStoreSettings, type StoreSettings } from './platform/limits/store-s
 import type { Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
 import { parseAllowList } from './platform/outbound/addresses.ts';
+import { overwriteVariables } from './platform/own-memory.ts';
 import { Settings } from './settings.ts';
 
 const PORT_MAX = 65_535;
@@ -29,6 +30,9 @@ const SECRETS = [
   'MUSTER_HCAPTCHA_SECRET_KEY',
   'MUSTER_TURNSTILE_SECRET_KEY',
 ];
+
+/** Variables of other programs that hold secrets, which the settings of S3 fall back to. */
+const OTHER_SECRETS = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'S3_SESSION_TOKEN'];
 
 interface CaptchaKeys {
   site_key: string;
@@ -237,6 +241,13 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
 
 /** Returns an environment that allows more concurrent fetches; undefined if the current one sets the limit already. */
 export const environmentForMoreFetches = () => allowingMoreFetches(process.env);
+
+/** Removes the secrets from the environment once they are read, so that no other process can find them there. */
+export function forgetSecrets(): void {
+  const names = [...SECRETS, ...OTHER_SECRETS];
+  for (const name of names) delete process.env[name];
+  overwriteVariables(names);
+}
 
 /** Removes user and password from an address. */
 function hideUser(text: string): string {

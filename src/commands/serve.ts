@@ -1,5 +1,6 @@
-import { type Config, readConfig } from '../config.ts';
+import { type Config, forgetSecrets, readConfig } from '../config.ts';
 import { createLog, type Events } from '../platform/events.ts';
+import { hideFromOthers } from '../platform/own-memory.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
 import { allowMoreFetches } from './more-fetches.ts';
@@ -15,6 +16,8 @@ export async function serve(): Promise<number> {
   allowMoreFetches();
   const started = performance.now();
   const config = readConfig();
+  forgetSecrets();
+  hideFromOthers();
   const events = createLog(config.log);
   // PostgreSQL has its own session, so a signal during the start must not end this process without it.
   const stop_requested = listenForStop(() => process.exit(INTERRUPTED_EXIT_CODE));

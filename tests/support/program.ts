@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { chown, copyFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Subprocess } from 'bun';
 import { removeGroup } from '../../src/platform/cgroups.ts';
@@ -48,6 +48,13 @@ interface ProgramOptions {
   settings?: Record<string, string>;
 }
 
+interface HomeOptions {
+  /** The folder to make the home in. */
+  parent?: string | undefined;
+  /** The user of its programs; undefined for that of the tests. Only root can choose. */
+  user_id?: number | undefined;
+}
+
 /** A directory and a port, on which a program can be started again and again. Nothing is left of it when disposed of. */
 export interface Home extends AsyncDisposable {
   data_directory: string;
@@ -71,9 +78,13 @@ export interface Home extends AsyncDisposable {
  */
 export async function makeHome(
   settings: Record<string, string> = {},
-  { parent }: { parent?: string | undefined } = {},
+  { parent, user_id }: HomeOptions = {},
 ): Promise<Home> {
   const data_directory = await makeDataDirectory(parent);
+  if (user_id !== undefined) await chown(data_directory, user_id, user_id);
+  const own_command = user_id === undefined ? COMMAND : await copyForOthers(COMMAND, data_directory);
+  const user = user_id === undefined ? {} : { uid: user_id, gid: user_id };
+  const children: Subprocess[] = [];
   const port = findFreePort();
   const own_settings = {
     MUSTER_DATA: data_directory,
@@ -86,14 +97,16 @@ export async function makeHome(
     ...settings,
   };
 
-  function spawn({ command = COMMAND, settings: more = {} }: ProgramOptions = {}) {
+  function spawn({ command = own_command, settings: more = {} }: ProgramOptions = {}) {
     const child = Bun.spawn(command, {
       cwd: data_directory,
+      ...user,
       env: { ...own_settings, ...more },
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',
     });
+    children.push(child);
     const written: string[] = [];
     const reading = Promise.all([collect(child.stdout, written), collect(child.stderr, written)]);
     return { child, reading, ...describeLaunched(child, written) };
@@ -123,6 +136,8 @@ export async function makeHome(
     },
     processes: () => findProcessesOf(data_directory),
     async [Symbol.asyncDispose]() {
+      // The program hides its environment, by which others are found, from tests that do not run as root.
+      for (const child of children) child.kill('SIGKILL');
       const postgres_directory = join(data_directory, 'postgres');
       await waitFor(() => {
         // PostgreSQL releases its shared memory on an immediate shutdown, but not when it is killed.
@@ -132,9 +147,17 @@ export async function makeHome(
         return left.length === 0;
       }, 'all processes to end');
       removeGroupsOf(data_directory);
+      await rm(`${data_directory}-program`, { force: true });
       await rm(data_directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Copies the executable of a command to where users other than that of the tests can run it. */
+async function copyForOthers([executable = '', ...rest]: string[], directory: string): Promise<string[]> {
+  const copy = `${directory}-program`;
+  await copyFile(executable, copy);
+  return [copy, ...rest];
 }
 
 /** Removes the control groups of servers that were killed with the program. */
