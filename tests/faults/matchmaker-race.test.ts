@@ -9,7 +9,7 @@ import { makePuppetGame } from '../support/puppet.ts';
 import { askWhenQuiet, audit, host, NOWHERE, openRace, play, untilNobodyWaits } from '../support/race.ts';
 
 const CLIENTS = 64;
-const ASKS = IS_LONG ? 10_000 : 4_000;
+const ASKS = IS_LONG ? 10_000 : 2_000;
 const LOBBIES = 50;
 const LOOK_EVERY_MS = 50;
 const FINDS_WHEN_QUIET = 40;

@@ -8,8 +8,8 @@ import { type Target, WatchHistory } from '../support/watch-history.ts';
 import { type Surroundings, watchByPolls, watchBySocket } from '../support/watchers.ts';
 import { changesOf, cutListeners, makeWorld, openScribe, type Seats, tagServer, type World } from '../support/world.ts';
 
-const WATCHERS = IS_LONG ? 200 : 90;
-const CHANGES = IS_LONG ? 2_000 : 200;
+const WATCHERS = IS_LONG ? 200 : 60;
+const CHANGES = IS_LONG ? 2_000 : 120;
 /** Several changes may arrive as one, so changes continue until each watcher has seen this many states. */
 const BODIES_EACH = IS_LONG ? 10 : 3;
 const WRITERS = 10;
