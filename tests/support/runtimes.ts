@@ -1,5 +1,6 @@
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
 import { readIdentity } from '../../src/features/servers/runtimes/process/identity.ts';
 import { openProcessRuntime } from '../../src/features/servers/runtimes/process/process-runtime.ts';
 import type {
@@ -9,6 +10,7 @@ import type {
   ServerHandle,
   StartOrder,
 } from '../../src/features/servers/runtimes/runtime.ts';
+import { makeImage, openContainers, WITHOUT_CONTAINERS } from './containers.ts';
 import { makeDataDirectory } from './service.ts';
 import { createSlowRuntime } from './slow-runtime.ts';
 import { waitFor } from './wait.ts';
@@ -23,6 +25,8 @@ const OUTPUT_BYTES_MAX = 1024 ** 2;
 export interface RuntimeKind {
   name: string;
   open(directory: string): Promise<Runtime>;
+  /** Makes a build that runs a shell script. By default an archive. */
+  makeBuild?(directory: string, script: string): Promise<UnpackedBuild>;
 }
 
 const processes = (has_separate_users: boolean) => async (directory: string) => {
@@ -42,9 +46,20 @@ const OWN_USER: RuntimeKind = { name: 'process', open: processes(IS_ROOT) };
 const SHARED_USER: RuntimeKind = { name: 'process, all as one user', open: processes(false) };
 export const PROCESS_RUNTIMES: [RuntimeKind, ...RuntimeKind[]] = IS_ROOT ? [OWN_USER, SHARED_USER] : [OWN_USER];
 
+/** Where servers of a test's runtime reach the service, which does not run. */
+const API_URL = 'http://127.0.0.1:8080';
+
+/** Containers, by an OCI runtime of this machine. */
+export const CONTAINER_RUNTIME: RuntimeKind = {
+  name: 'container',
+  open: (directory) => openContainers(directory, { host: HOST, api_url: API_URL }),
+  makeBuild: makeImage,
+};
+
 /** All runtimes. The last one answers like an engine on another machine. */
 export const RUNTIMES: RuntimeKind[] = [
   ...PROCESS_RUNTIMES,
+  ...(WITHOUT_CONTAINERS === undefined ? [CONTAINER_RUNTIME] : []),
   { name: 'slow', open: async (directory) => createSlowRuntime(await OWN_USER.open(directory)) },
 ];
 
@@ -59,6 +74,8 @@ export interface TestRuntime extends AsyncDisposable {
   runtime: Runtime;
   /** Another one over the same directory, as after a restart of ours. */
   again(): Promise<Runtime>;
+  /** All that the runtime needs to start a shell script. */
+  orderOf(script: string, order?: Partial<StartOrder>): Promise<StartOrder>;
   /** Starts a server and waits until it is not pending. */
   start(order: StartOrder, by?: Runtime): Promise<StartedServer>;
   /** Starts a shell script as a server. */
@@ -78,7 +95,7 @@ export interface TestRuntime extends AsyncDisposable {
 }
 
 /** Opens a runtime of my own. */
-export async function openTestRuntime({ open }: RuntimeKind): Promise<TestRuntime> {
+export async function openTestRuntime({ open, makeBuild = makeArchive }: RuntimeKind): Promise<TestRuntime> {
   const directory = await makeDataDirectory();
   const runtime = await open(directory);
   const started = new Map<string, ServerHandle>();
@@ -109,12 +126,16 @@ export async function openTestRuntime({ open }: RuntimeKind): Promise<TestRuntim
     await by.remove(server.server_id);
   }
 
+  const ordered = async (script: string, order: Partial<StartOrder> = {}): Promise<StartOrder> =>
+    makeOrder(order.build ?? (await makeBuild(directory, script)), order);
+
   return {
     directory,
     runtime,
     again: () => open(directory),
+    orderOf: ordered,
     start,
-    run: async (script, order) => await start(await orderOf(directory, script, order)),
+    run: async (script, order) => await start(await ordered(script, order)),
     async output(server, stream = 'std_out') {
       const all = { from: undefined, bytes_max: OUTPUT_BYTES_MAX, backlog_bytes_max: OUTPUT_BYTES_MAX };
       const { bytes } = await runtime.readOutput(server, stream, all);
@@ -136,21 +157,30 @@ export async function openTestRuntime({ open }: RuntimeKind): Promise<TestRuntim
   };
 }
 
-/** All that a runtime needs to start a shell script. */
-export async function orderOf(directory: string, script: string, order: Partial<StartOrder> = {}): Promise<StartOrder> {
+/** A shell script as an unpacked archive. */
+async function makeArchive(directory: string, script: string): Promise<UnpackedBuild> {
   const build = join(directory, 'builds', crypto.randomUUID());
   await mkdir(build, { recursive: true, mode: 0o755 });
   await Bun.write(join(build, 'run.sh'), script);
   await chmod(join(directory, 'builds'), 0o755);
+  return { kind: 'archive', sha256: undefined, directory: build, command: ['/bin/sh', 'run.sh'] };
+}
+
+function makeOrder(build: UnpackedBuild, order: Partial<StartOrder>): StartOrder {
   return {
     server_id: crypto.randomUUID(),
-    build: { kind: 'archive', sha256: undefined, directory: build, command: ['/bin/sh', 'run.sh'] },
+    build,
     resources: { cpu: 1_000, memory: 256 },
     ports: {},
     arguments: [],
     environment: {},
     ...order,
   };
+}
+
+/** All that a runtime of processes needs to start a shell script. */
+export async function orderOf(directory: string, script: string, order: Partial<StartOrder> = {}): Promise<StartOrder> {
+  return makeOrder(order.build ?? (await makeArchive(directory, script)), order);
 }
 
 /** The first process of a server by the process runtime. */

@@ -89,6 +89,7 @@ export function createBuilds({ database, clock, uploads, directory, space, kinds
 
   return {
     get,
+    kindOf: async (scope: store.BuildScope, build_id: string): Promise<BuildKind> => (await get(scope, build_id)).kind,
     one,
     many,
     /** Returns which of the builds belong to the game and are complete. */

@@ -33,7 +33,7 @@ const NOTHING: Memory = { was_asked: false, reported: undefined };
 export interface ReconcileDependencies extends PlacementDependencies {
   feed: Feed;
   tokens: Tokens;
-  builds: Pick<Builds, 'unpacked'>;
+  builds: Pick<Builds, 'kindOf' | 'unpacked'>;
   runtime: Runtime;
 }
 

@@ -125,6 +125,16 @@ export function assignPorts(ports: Record<string, ServerPort>, free_ports: numbe
   return Object.fromEntries(assigned);
 }
 
+/** Returns the ports of a server that has a network of its own: it listens on those that its developer asked for. */
+export function portsInside(ports: Record<string, ServerPort>): Record<string, ServerPort> {
+  return Object.fromEntries(
+    Object.entries(ports).map(([label, { wanted_port, ...port }]): [string, ServerPort] => [
+      label,
+      wanted_port === undefined ? port : { ...port, internal_port: wanted_port },
+    ]),
+  );
+}
+
 /** Returns the ports of a running server, at the host where players reach it. */
 export function portsAt(host: string, ports: Record<string, ServerPort>): Record<string, ServerPort> {
   return Object.fromEntries(Object.entries(ports).map(([label, port]) => [label, { ...port, public_hostname: host }]));

@@ -3,11 +3,11 @@ import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
-import type { Builds } from '../builds/builds.ts';
+import type { BuildKind, Builds } from '../builds/builds.ts';
 import type { Logs } from './logs.ts';
 import type { Node } from './placement.ts';
-import { describeMovedPorts, portsAt, portVariables, serviceVariables } from './rules.ts';
-import type { Runtime, Started } from './runtimes/runtime.ts';
+import { describeMovedPorts, portsAt, portsInside, portVariables, serviceVariables } from './rules.ts';
+import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
 
@@ -16,7 +16,7 @@ interface StartingDependencies {
   clock: Clock;
   events: Events;
   tokens: Tokens;
-  builds: Pick<Builds, 'unpacked'>;
+  builds: Pick<Builds, 'kindOf' | 'unpacked'>;
   runtime: Runtime;
   logs: Logs;
   node: Pick<Node, 'api_url'>;
@@ -38,38 +38,40 @@ export function createStarting(dependencies: StartingDependencies) {
     started: Started,
     event: 'server_started' | 'server_adopted',
   ): Promise<void> {
-    const { server_id } = server;
+    const { server_id, game_id, build_id } = server;
     const { identity } = started;
     if (started.is === 'pending') return await store.setIdentity(database.queries, server_id, identity);
-    const running = {
-      identity,
-      started_at: server.started_at ?? clock.now(),
-      ports: portsAt(started.host, server.ports),
-    };
+    const kind = await builds.kindOf({ game_id }, build_id);
+    const ports = portsOf(server, kind);
+    const running = { identity, started_at: server.started_at ?? clock.now(), ports: portsAt(started.host, ports) };
     await database.transact((tx) => store.setStarted(tx, server, running));
-    const ports = Object.values(server.ports).flatMap(({ public_port }) => public_port ?? []);
-    const isolation = runtime.isolation?.level ?? 'unknown';
-    events.emit({ event, server_id, identity, host: started.host, ports, isolation });
+    const public_ports = Object.values(ports).flatMap(({ public_port }) => public_port ?? []);
+    const isolation = runtime.isolationOf?.(kind) ?? runtime.isolation;
+    const level = isolation?.level ?? 'unknown';
+    events.emit({ event, server_id, identity, host: started.host, ports: public_ports, isolation: level });
     if (server.started_at) return;
-    await reportMovedPorts(server);
-    await reportIsolation(server);
+    await reportMovedPorts(server, ports);
+    await reportIsolation(server, isolation);
   }
 
-  async function reportMovedPorts(server: ServerRow): Promise<void> {
-    const { server_id } = server;
+  /** Returns the ports of a server as its program sees them. */
+  function portsOf({ ports }: ServerRow, kind: BuildKind): ServerRow['ports'] {
+    return runtime.kinds_with_own_network?.includes(kind) ? portsInside(ports) : ports;
+  }
+
+  async function reportMovedPorts({ server_id, token_caller }: ServerRow, ports: ServerRow['ports']): Promise<void> {
     // Only for servers that a developer created. All lobbies of a version have the same ports, which the docs explain.
-    if (!server.token_caller) {
-      for (const text of describeMovedPorts(server.ports)) {
+    if (!token_caller) {
+      for (const text of describeMovedPorts(ports)) {
         await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
       }
     }
   }
 
   /** Reports to the developer of a server what its machine does not enforce. */
-  async function reportIsolation({ server_id }: ServerRow): Promise<void> {
-    const { level, missing } = runtime.isolation ?? {};
-    if (level !== 'partial' || !missing) return;
-    const text = `isolation is partial on this machine, without ${missing.join(', ')}`;
+  async function reportIsolation({ server_id }: ServerRow, isolation: Isolation | undefined): Promise<void> {
+    if (isolation?.level !== 'partial') return;
+    const text = `isolation is partial on this machine, without ${isolation.missing.join(', ')}`;
     await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }
 
@@ -78,10 +80,11 @@ export function createStarting(dependencies: StartingDependencies) {
    * may start later.
    */
   async function launch(server: ServerRow): Promise<Started | undefined> {
-    const { server_id, game_id, ports, cpu, memory } = server;
+    const { server_id, game_id, cpu, memory } = server;
     try {
       // The build was checked against the environment when the server was created.
       const build = await builds.unpacked({ game_id }, server.build_id);
+      const ports = portsOf(server, build.kind);
       return await runtime.start({
         server_id,
         build,

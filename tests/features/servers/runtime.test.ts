@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { ServerHandle } from '../../../src/features/servers/runtimes/runtime.ts';
 import { rejectionOf } from '../../support/refusal.ts';
-import { HOST, openTestRuntime, orderOf, RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { HOST, openTestRuntime, RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const PIECE = { bytes_max: 1_024, backlog_bytes_max: 1024 ** 2 };
@@ -21,7 +21,7 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
   });
 
   test('that cannot be started is refused with the reason, and leaves no process', async () => {
-    const order = await orderOf(opened.directory, '');
+    const order = await opened.orderOf('');
     const build = { ...order.build, directory: join(opened.directory, 'nowhere') };
     const refusal = await rejectionOf(Error, opened.start({ ...order, build }));
     expect(refusal.message).toContain('ENOENT');
@@ -32,7 +32,7 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
   });
 
   test('runs once, with one address, however often it is started', async () => {
-    const order = await orderOf(opened.directory, 'echo "started $$"; exec sleep 600');
+    const order = await opened.orderOf('echo "started $$"; exec sleep 600');
     const server = await opened.start(order);
     const running = { is: 'running', identity: server.identity, host: HOST } as const;
     await waitFor(async () => (await opened.output(server)) !== '', 'its first lines');
@@ -67,13 +67,18 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
   });
 
   const MISSING = [
-    ['is not in the build', ['./server'], 127, /\.\/server: (not found|No such file)/],
-    ['is not on the PATH', ['no-such-program', '--fast'], 127, /no-such-program: (command )?not found/],
-    ['is not executable', ['./run.sh'], 126, /\.\/run\.sh: Permission denied/],
-    ['is a directory', ['/tmp'], 126, /\/tmp: (Permission denied|Is a directory)/],
+    ['is not in the build', ['./server'], 127, /\.\/server(:| failed:) (not found|No such file)/],
+    [
+      'is not on the PATH',
+      ['no-such-program', '--fast'],
+      127,
+      /no-such-program(: (command )?not found| failed: No such file)/,
+    ],
+    ['is not executable', ['./run.sh'], 126, /\.\/run\.sh(:| failed:) Permission denied/],
+    ['is a directory', ['/tmp'], 126, /\/tmp(:| failed:) (Permission denied|Is a directory)/],
   ] satisfies [string, string[], number, RegExp][];
   test.each(MISSING)('whose program %s ends, and its log says so', async (_, command, exit_code, sentence) => {
-    const order = await orderOf(opened.directory, '');
+    const order = await opened.orderOf('');
     const server = await opened.run('', { ...order, build: { ...order.build, command } });
     expect(await opened.endOf(server)).toEqual({ is: 'ended', exit_code, exit_signal: null });
     expect(await opened.output(server, 'std_err')).toMatch(sentence);
@@ -165,8 +170,9 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
   });
 
   test("with a script is run by the service's executable, which installs nothing and reads no file of the service", async () => {
+    if (!opened.runtime.kinds.includes('javascript')) return;
     const script = 'console.log(process.env.LEAK ?? "clean", Bun.argv.slice(2)); const n: number = 3; process.exit(n);';
-    const order = await orderOf(opened.directory, '', { arguments: ['a', 'b'] });
+    const order = await opened.orderOf('', { arguments: ['a', 'b'] });
     const { directory } = order.build;
     await Bun.write(join(directory, 'main.ts'), script);
     await Bun.write(join(directory, '.env'), 'LEAK=dirty');
@@ -189,7 +195,7 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
   });
 
   test('that runs is found again after a restart of the service, recorded or not, and is not started twice', async () => {
-    const order = await orderOf(opened.directory, 'echo once; exec sleep 600');
+    const order = await opened.orderOf('echo once; exec sleep 600');
     const server = await opened.start(order);
     await waitFor(async () => (await opened.output(server)) !== '', 'its output');
     const running = { is: 'running', identity: server.identity, host: HOST } as const;

@@ -43,7 +43,8 @@ describe('a machine whose runtime answers late', () => {
     const stop = new AbortController();
     const { stopped } = startReconciling(
       {
-        ...{ database, clock, events, feed, runtime, logs, builds: { unpacked: async () => build } },
+        ...{ database, clock, events, feed, runtime, logs },
+        builds: { kindOf: async () => build.kind, unpacked: async () => build },
         tokens: await openServiceTokens({ database_address, clock }),
         groupsOf: async () => new Map(),
         node: { ...NODE, ...PORTS, servers_max: 100, servers_per_group_max: 100 },

@@ -53,7 +53,7 @@ async function openMachine(failure: Error) {
   const starting = createStarting({
     ...{ database, clock, events: { emit() {} }, runtime: machine.runtime, logs: createLogs({ database, clock }) },
     tokens: await openServiceTokens({ database_address, clock }),
-    builds: { unpacked: () => Promise.reject(failure) },
+    builds: { kindOf: () => Promise.reject(failure), unpacked: () => Promise.reject(failure) },
     node: { api_url: 'http://127.0.0.1:8080' },
   });
   return { start: () => starting.start(server), read };

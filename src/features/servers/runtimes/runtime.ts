@@ -81,6 +81,12 @@ export interface Runtime {
   readonly kinds: readonly BuildKind[];
   /** Undefined if the runtime does not know it. */
   readonly isolation?: Isolation;
+  /** Returns the isolation of the servers of one kind, if kinds differ. */
+  isolationOf?(kind: BuildKind): Isolation | undefined;
+  /** Kinds whose servers have a network of their own, so that each can listen on any port. */
+  readonly kinds_with_own_network?: readonly BuildKind[];
+  /** Why the runtime cannot run other kinds, and what to do about it. */
+  readonly missing?: string;
   /** The name or address at which players reach all of its servers, if it is known before they start. */
   readonly host?: string;
   /** Starts a server unless it has been started. Throws an error with the reason if that is impossible. */

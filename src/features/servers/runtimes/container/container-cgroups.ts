@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno } from '../../../../platform/processes.ts';
+
+const MOUNT = '/sys/fs/cgroup';
+/** The group that has those of all containers. */
+const PARENT = 'muster-containers';
+/** The kernel finishes the end of a killed process a moment later. */
+const REMOVALS_MAX = 40;
+const REMOVAL_PAUSE_MS = 25;
+
+const NS_PER_MS = 1_000_000;
+const US_PER_MS = 1_000;
+
+/** Returns the path of a container's control group, below each of the mounted hierarchies. */
+export const cgroupOf = (server_id: string): string => `/${PARENT}/${server_id}`;
+
+/** Returns whether this machine limits swap, too. */
+export const hasSwapLimit = (): boolean => existsSync(join(MOUNT, 'memory/memory.memsw.limit_in_bytes')) || isUnified();
+
+/** Lists the processes in a container's control groups. */
+export function listCgroupProcesses(server_id: string): number[] {
+  const pids = directoriesOf(server_id).flatMap((directory) => readLines(join(directory, 'cgroup.procs')).map(Number));
+  return [...new Set(pids)];
+}
+
+/** Returns the processor time that a container has used, in ms; undefined if it is not counted. */
+export function readCgroupUsage(server_id: string): number | undefined {
+  for (const directory of directoriesOf(server_id)) {
+    const [nanoseconds] = readLines(join(directory, 'cpuacct.usage'));
+    if (nanoseconds !== undefined) return Math.round(Number(nanoseconds) / NS_PER_MS);
+    const total = readLines(join(directory, 'cpu.stat')).find((line) => line.startsWith('usage_usec '));
+    if (total !== undefined) return Math.round(Number(total.split(' ')[1]) / US_PER_MS);
+  }
+  return undefined;
+}
+
+/** Removes the control groups of a container without processes. */
+export async function removeCgroups(server_id: string): Promise<void> {
+  for (const directory of directoriesOf(server_id)) {
+    for (let removal = 1; ; removal += 1) {
+      try {
+        await rmdir(directory);
+        break;
+      } catch (error) {
+        if (isErrno(error, 'ENOENT')) break;
+        if (!isErrno(error, 'EBUSY') || removal === REMOVALS_MAX) throw error;
+        await Bun.sleep(REMOVAL_PAUSE_MS);
+      }
+    }
+  }
+}
+
+const isUnified = () => existsSync(join(MOUNT, 'cgroup.controllers'));
+
+/** Lists the existing directories of a container's control group: one for each hierarchy. */
+function directoriesOf(server_id: string): string[] {
+  const hierarchies = isUnified() ? [''] : readNames(MOUNT);
+  return hierarchies.map((one) => join(MOUNT, one, cgroupOf(server_id))).filter((directory) => existsSync(directory));
+}
+
+function readNames(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,19 @@
+import { join } from 'node:path';
+import { openServerFolders, type ServerFolders } from '../process/server-folders.ts';
+
+/** The files of containers: one folder for each. */
+export interface ContainerFolders extends ServerFolders {
+  /** The process id of the container's first process, once it runs. */
+  init(server_id: string): string;
+  /** What the programs that set up the container wrote. */
+  setupLog(server_id: string): string;
+}
+
+export function openContainerFolders(directory: string): ContainerFolders {
+  const folders = openServerFolders(directory);
+  return {
+    ...folders,
+    init: (server_id) => join(folders.of(server_id), 'init.pid'),
+    setupLog: (server_id) => join(folders.of(server_id), 'setup.log'),
+  };
+}

@@ -1,0 +1,133 @@
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { ServerPort } from '../../tables.ts';
+
+/** The address in a container's network at which the machine's name server answers. */
+const NAME_SERVER = '169.254.1.1';
+
+/**
+ * The addresses of each container. They differ from the machine's, so that clients of the machine itself reach it. Networks
+ * of containers are not connected, so all have the same.
+ */
+const IPV4_ADDRESS = ['--address', '198.18.0.2', '--netmask', '30', '--gateway', '198.18.0.1'];
+const IPV6_ADDRESS = ['--address', 'fd4d:7573:7465:72::2', '--gateway', 'fd4d:7573:7465:72::1'];
+
+/** Networks that containers cannot connect to: private ones, the machine's neighbours, and clouds' metadata services. */
+const PRIVATE_NETWORKS = [
+  ...['10.0.0.0/8', '100.64.0.0/10', '168.63.129.16', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'],
+  ...['198.18.0.0/15', 'fc00::/7', 'fec0::/10'],
+];
+
+/** The network of a container, as the programs that set it up get it. */
+export interface ContainerNetwork {
+  pasta_arguments: string[];
+  /** The rules for nft: which ports are forwarded inside, and what the container may connect to. */
+  rules: string;
+}
+
+/** A port or range of the machine, and the port of the container that it leads to. */
+interface Forward {
+  protocol: 'tcp' | 'udp';
+  /** As pasta and nft write it. */
+  outside: string;
+  inside: number | undefined;
+}
+
+/** The service's API, as servers reach it. */
+interface Api {
+  host: string;
+  port: number;
+  /** Whether it is at a loopback address, which in a container is the container's own. */
+  is_loopback: boolean;
+}
+
+/** Plans the network of a container: it can answer everyone, and connect to the Internet and to the API. */
+export function planNetwork(
+  ports: Record<string, ServerPort>,
+  api_url: string,
+  machine = readAddresses(),
+): ContainerNetwork {
+  const forwards = Object.values(ports).flatMap((port) => forwardOf(port) ?? []);
+  const api = parseApi(api_url);
+  return { pasta_arguments: pastaArguments(forwards, api, machine), rules: rulesOf(forwards, api, machine) };
+}
+
+function pastaArguments(forwards: Forward[], api: Api, machine: string[]): string[] {
+  const listOf = (protocol: string) => {
+    const some = forwards.filter((one) => one.protocol === protocol).map(({ outside }) => outside);
+    return some.length > 0 ? some.join(',') : 'none';
+  };
+  const [has_ipv4, has_ipv6] = [machine.some(isIPv4), machine.some(isIPv6)];
+  return [
+    ...['--foreground', '--quiet', '--runas', '0:0', '--config-net', '--no-map-gw', '--dns-forward', NAME_SERVER],
+    ...['--tcp-ports', listOf('tcp'), '--udp-ports', listOf('udp')],
+    // The only port that leads from the container's loopback address to the machine's.
+    ...['--tcp-ns', api.is_loopback ? String(api.port) : 'none', '--udp-ns', 'none'],
+    ...(has_ipv4 || !has_ipv6 ? IPV4_ADDRESS : ['--ipv6-only']),
+    ...(has_ipv6 ? IPV6_ADDRESS : ['--ipv4-only']),
+  ];
+}
+
+/**
+ * Returns the rules of a container's network. pasta forwards each port to the same number inside, because some of its
+ * versions lose answers by UDP otherwise; the rules lead it to the port on which the program listens.
+ */
+function rulesOf(forwards: Forward[], api: Api, machine: string[]): string {
+  const moved = forwards.flatMap(({ protocol, outside, inside }) =>
+    inside === undefined ? [] : `${protocol} dport ${outside} redirect to :${inside}`,
+  );
+  const setOf = (addresses: string[]) => `{ ${addresses.join(', ')} }`;
+  const forbidden = [...PRIVATE_NETWORKS, ...machine];
+  const [forbidden_ipv4, forbidden_ipv6] = [
+    forbidden.filter((one) => !one.includes(':')),
+    forbidden.filter((one) => one.includes(':')),
+  ];
+  const family = isIPv6(api.host) ? 'ip6' : 'ip';
+  const is_api_outside = isIP(api.host) !== 0 && !api.is_loopback;
+  return `table inet muster {
+  chain arriving {
+    type nat hook prerouting priority -100;
+    ${moved.join('\n    ')}
+  }
+  chain arriving_from_machine {
+    type nat hook output priority -100;
+    ${moved.map((one) => `oifname "lo" ${one}`).join('\n    ')}
+  }
+  chain leaving {
+    type filter hook output priority 0;
+    oifname "lo" accept
+    ct state established,related accept
+    ip daddr ${NAME_SERVER} meta l4proto { tcp, udp } th dport 53 accept
+    ${is_api_outside ? `${family} daddr ${api.host} tcp dport ${api.port} accept` : ''}
+    ip daddr ${setOf(forbidden_ipv4)} reject
+    ip6 daddr ${setOf(forbidden_ipv6)} reject
+    ip6 daddr fe80::/10 meta l4proto != ipv6-icmp reject
+  }
+}
+`;
+}
+
+function forwardOf({ protocol, internal_port, public_port, port_range }: ServerPort): Forward | undefined {
+  const transport = protocol === 'udp' ? 'udp' : 'tcp';
+  if (port_range) return { protocol: transport, outside: `${port_range.min}-${port_range.max}`, inside: undefined };
+  if (public_port === undefined) return undefined;
+  const inside = internal_port === public_port ? undefined : internal_port;
+  return { protocol: transport, outside: String(public_port), inside };
+}
+
+function parseApi(api_url: string): Api {
+  const { hostname, port, protocol } = new URL(api_url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const is_loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  return { host, port: Number(port) || (protocol === 'https:' ? 443 : 80), is_loopback };
+}
+
+/** Lists the addresses of this machine at which others may reach it. */
+function readAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const outer = all.filter(({ internal, scopeid }) => !internal && !scopeid).map(({ address }) => address);
+  return [...new Set(outer)];
+}
+
+export const RESOLV_CONF = `nameserver ${NAME_SERVER}\n`;
+export const HOSTS = '127.0.0.1 localhost server\n::1 localhost server\n';

@@ -1,0 +1,236 @@
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { rm, truncate, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
+import { createPacer, forEachAtOnce } from '../../../../platform/pacing.ts';
+import {
+  identifyProcess,
+  isRunning,
+  type ProcessIdentity,
+  readChildren,
+  readStat,
+  sessionOf,
+  signalProcess,
+} from '../../../../platform/processes.ts';
+import { LOG_STREAMS } from '../../tables.ts';
+import { readExitStatus } from '../process/exit-status.ts';
+import { killServers } from '../process/killing.ts';
+import { createOutputFiles } from '../process/output-files.ts';
+import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
+import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import { cgroupOf, hasSwapLimit, listCgroupProcesses, readCgroupUsage, removeCgroups } from './container-cgroups.ts';
+import { makeContainerConfig } from './container-config.ts';
+import { openContainerFolders } from './container-folders.ts';
+import { readContainerIdentity, writeContainerIdentity } from './container-identity.ts';
+import { type ContainerNetwork, HOSTS, planNetwork, RESOLV_CONF } from './container-network.ts';
+import { containerCommand } from './container-shim.ts';
+import type { EnginePrograms } from './engine-programs.ts';
+import { readImage, rootOf } from './image.ts';
+
+/** Time for a container to start before it is pending. It is longer if its files must be copied. */
+const START_TIMEOUT_MS = 5_000;
+const START_POLL_MS = 5;
+const SETTING_UP = 'its container is being set up';
+/** Killed processes are listed until the kernel has finished their end. */
+const SWEEPS_MAX = 40;
+const SWEEP_PAUSE_MS = 25;
+const KILLS_AT_ONCE_MAX = 8;
+
+export interface ContainerRuntimeOptions {
+  programs: EnginePrograms;
+  /** The directory with a folder for each container. */
+  directory: string;
+  /** The name or address at which players reach this machine. */
+  host: string;
+  /** The address at which servers reach the service. */
+  api_url: string;
+  has_read_only_root: boolean;
+}
+
+/**
+ * Opens the runtime that runs servers in containers, by an OCI runtime of this machine and without a daemon. A shim runs
+ * each container and records its exit status, so that the container continues when the service stops.
+ */
+export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime {
+  const { programs, host, api_url, has_read_only_root } = options;
+  const folders = openContainerFolders(options.directory);
+  const readTrees = createProcessTrees();
+  const output_files = createOutputFiles();
+  const open_files_max = readDescriptorsMax();
+  let notify = () => {};
+
+  const locate = ({ server_id, identity }: ServerHandle): ProcessServer => ({
+    server_id,
+    process: readContainerIdentity(identity),
+    user_id: undefined,
+  });
+  const endOf = (server_id: string): Observation => ({ is: 'ended', ...readExitStatus(folders.exit(server_id)) });
+
+  function statusOf(server_id: string, shim: ProcessIdentity): Started {
+    const identity = writeContainerIdentity(shim);
+    return readInit(server_id) === undefined
+      ? { is: 'pending', identity, reason: SETTING_UP }
+      : { is: 'running', identity, host };
+  }
+
+  /** Returns the process id of a container's first process; undefined until it runs. */
+  function readInit(server_id: string): number | undefined {
+    const file = folders.init(server_id);
+    const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    return text === '' ? undefined : Number(text);
+  }
+
+  async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
+    const pace = createPacer();
+    const observed = new Map<string, Observation>();
+    const unrecorded: ProcessServer[] = [];
+    for (const server of servers) {
+      const { server_id } = server;
+      const { process: shim } = locate(server);
+      if (shim) observed.set(server_id, isRunning(shim) ? statusOf(server_id, shim) : endOf(server_id));
+      else if (!existsSync(folders.exit(server_id))) observed.set(server_id, { is: 'absent' });
+      else unrecorded.push(locate(server));
+      await pace();
+    }
+    for (const [server_id, tree] of await readTrees(unrecorded)) {
+      const leader = tree.find(({ pid, session }) => session === pid);
+      const shim = leader && identifyProcess(leader.pid);
+      observed.set(server_id, shim ? statusOf(server_id, shim) : endOf(server_id));
+    }
+    return observed;
+  }
+
+  async function start(order: StartOrder): Promise<Started> {
+    const { server_id } = order;
+    const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
+    if (seen?.is === 'running' || seen?.is === 'pending') return seen;
+    const network = planNetwork(order.ports, api_url);
+    await makeBundle(order, network);
+    const shim = spawnShim(order, network);
+    const deadline = performance.now() + START_TIMEOUT_MS;
+    while (readInit(server_id) === undefined && isRunning(shim) && performance.now() < deadline) {
+      await Bun.sleep(START_POLL_MS);
+    }
+    if (readInit(server_id) !== undefined || isRunning(shim)) return statusOf(server_id, shim);
+    const reason = readFileSync(folders.setupLog(server_id), 'utf8') + (await Bun.file(stdErrOf(server_id)).text());
+    // It names files of the machine, so it must not be in the log of the server's developer.
+    await truncate(stdErrOf(server_id), 0);
+    throw new Error(`the container could not be set up: ${reason.trim()}`);
+  }
+
+  const stdErrOf = (server_id: string) => folders.output(server_id, 'std_err');
+
+  /** Creates the folder of a container, without anything that an unfinished start left. */
+  async function makeBundle(order: StartOrder, { rules }: ContainerNetwork): Promise<void> {
+    const { server_id } = order;
+    const folder = folders.of(server_id);
+    await killGroup(server_id);
+    await removeAll(server_id);
+    mkdirSync(folder, { mode: 0o700 });
+    closeSync(openSync(folders.exit(server_id), 'w', 0o600));
+    const image = await readImage(order.build);
+    for (const name of ['rootfs', 'upper', 'overlay', 'state']) mkdirSync(join(folder, name), { mode: 0o755 });
+    const config = makeContainerConfig({
+      ...{ order, image, folder, init: programs.init, cgroup: cgroupOf(server_id) },
+      ...{ has_read_only_root, has_swap_limit: hasSwapLimit(), open_files_max },
+    });
+    const files = {
+      'config.json': JSON.stringify(config),
+      'resolv.conf': RESOLV_CONF,
+      hosts: HOSTS,
+      'network.nft': rules,
+      netns: '',
+      'setup.log': '',
+    };
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o644 });
+  }
+
+  function spawnShim({ server_id, build }: StartOrder, { pasta_arguments }: ContainerNetwork): ProcessIdentity {
+    const folder = folders.of(server_id);
+    const root = relative(folder, rootOf(build));
+    const files = [
+      openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
+      openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
+      openSync(folders.exit(server_id), 'w', 0o600),
+    ] as const;
+    try {
+      const child = Bun.spawn(containerCommand({ programs, server_id, root, pasta_arguments }), {
+        cwd: folder,
+        env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', [MARK]: server_id },
+        // A session of its own, so that a ctrl-C at our terminal does not reach it.
+        detached: true,
+        stdio: ['ignore', ...files],
+        onExit: () => notify(),
+      });
+      child.unref();
+      return identifyProcess(child.pid) ?? { pid: child.pid, start_ticks: 0, boot_id: '' };
+    } finally {
+      for (const file of files) closeSync(file);
+    }
+  }
+
+  /** Returns whether a process belongs to a container: it is in its control group, or is its first process. */
+  function isInside(pid: number, { server_id, process: shim }: ProcessServer): boolean {
+    if (listCgroupProcesses(server_id).includes(pid)) return true;
+    const parent = readStat(pid)?.parent;
+    return shim !== undefined && parent !== undefined && sessionOf(parent) === shim.pid;
+  }
+
+  /** Kills the processes of a container's control group. Returns whether none is left. */
+  async function killGroup(server_id: string): Promise<boolean> {
+    for (let sweep = 0; sweep < SWEEPS_MAX; sweep += 1) {
+      const pids = listCgroupProcesses(server_id);
+      if (pids.length === 0) return true;
+      for (const pid of pids) signalProcess(pid, 'SIGKILL');
+      await Bun.sleep(SWEEP_PAUSE_MS);
+    }
+    return false;
+  }
+
+  async function removeAll(server_id: string): Promise<void> {
+    await removeCgroups(server_id);
+    await rm(folders.of(server_id), { recursive: true, force: true });
+    for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
+  }
+
+  return {
+    kinds: ['docker_image', 'oci_bundle'],
+    kinds_with_own_network: ['docker_image', 'oci_bundle'],
+    host,
+    isolation: { level: 'full', missing: [] },
+    start,
+    observe,
+    async stop(server) {
+      const { server_id } = server;
+      const { process: shim } = locate(server);
+      if (!shim || !isRunning(shim)) return true;
+      const init = readInit(server_id);
+      // Until it has a child, the first process ignores signals.
+      if (init === undefined || readChildren(init)?.length === 0) return false;
+      if (isInside(init, locate(server))) signalProcess(init, 'SIGTERM');
+      return true;
+    },
+    async kill(servers) {
+      // The shims first, so that none records the status of a killed container.
+      const gone = await killServers(servers.map(locate), readTrees);
+      await forEachAtOnce([...gone], KILLS_AT_ONCE_MAX, async (server_id) => {
+        if (!(await killGroup(server_id))) gone.delete(server_id);
+      });
+      return gone;
+    },
+    readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),
+    remove: removeAll,
+    list: async () => folders.list().map((server_id) => ({ server_id, identity: undefined })),
+    onChange(listener) {
+      notify = listener;
+    },
+    async readUsage(servers) {
+      return new Map(
+        servers.flatMap(({ server_id }) => {
+          const used_ms = readCgroupUsage(server_id);
+          return used_ms === undefined ? [] : [[server_id, used_ms] as const];
+        }),
+      );
+    },
+  };
+}

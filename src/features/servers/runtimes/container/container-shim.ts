@@ -1,0 +1,46 @@
+import type { EnginePrograms } from './engine-programs.ts';
+
+/**
+ * Sets up a container, runs it, and writes its exit status to file descriptor 3. It runs in a mount namespace of its own,
+ * so the mounts and the network of the container end with its processes, however they end.
+ *
+ * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in `setup.log`.
+ */
+const SHIM = `
+trap : TERM INT HUP
+unshare=$1 nsenter=$2 nft=$3 pasta=$4 oci_runtime=$5 root=$6 id=$7
+shift 7
+exec 4>&1 5>&2 >setup.log 2>&1
+set -e
+mount -t overlay overlay -o "lowerdir=$root,upperdir=upper,workdir=overlay" rootfs || cp -a -- "$root/." rootfs/
+"$unshare" --net=netns true
+"$nsenter" --net=netns "$nft" -f network.nft
+"$pasta" "$@" --pid pasta.pid --netns "$PWD/netns" 3>&- 4>&- 5>&- &
+network=$!
+until [ -s pasta.pid ]; do kill -0 "$network"; sleep 0.01; done
+set +e
+"$oci_runtime" --root state --log runtime.log run --bundle . --pid-file init.pid "$id" >&4 2>&5 3>&- 4>&- 5>&-
+status=$?
+kill "$network"
+echo "$status" >&3
+`;
+
+const SHELL = '/bin/sh';
+
+export interface ContainerCommand {
+  programs: EnginePrograms;
+  server_id: string;
+  /** The directory of the image's files, relative to the folder of the server, because mount options have no quotes. */
+  root: string;
+  pasta_arguments: string[];
+}
+
+/** Returns the command that runs a container, from the folder of its server. */
+export function containerCommand({ programs, server_id, root, pasta_arguments }: ContainerCommand): string[] {
+  const { unshare, nsenter, nft, pasta, oci_runtime } = programs;
+  return [
+    ...[unshare, '--mount', '--propagation', 'private', SHELL, '-c', SHIM, 'muster-container'],
+    ...[unshare, nsenter, nft, pasta, oci_runtime, root, server_id],
+    ...pasta_arguments,
+  ];
+}

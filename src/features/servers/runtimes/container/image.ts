@@ -1,0 +1,37 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import type { UnpackedBuild } from '../../../builds/builds.ts';
+
+const USER_ID_MAX = 2 ** 31 - 1;
+const UserId = Type.Integer({ minimum: 0, maximum: USER_ID_MAX });
+
+/** The parts of an image's configuration that decide how its program runs. Everything else is decided by us. */
+const ImageProcess = Type.Object({
+  args: Type.Optional(Type.Array(Type.String())),
+  env: Type.Optional(Type.Array(Type.String())),
+  cwd: Type.Optional(Type.String()),
+  user: Type.Optional(Type.Object({ uid: Type.Optional(UserId), gid: Type.Optional(UserId) })),
+});
+export type ImageProcess = Static<typeof ImageProcess>;
+
+const ImageConfig = Type.Object({ process: Type.Optional(ImageProcess) });
+
+/** Directories of the kernel. A program that starts in one of them could reach files outside of its container. */
+const KERNEL_DIRECTORY = /^\/(proc|sys|dev)(\/|$)/;
+
+/** Returns the path of an unpacked image's files. */
+export const rootOf = ({ directory }: Pick<UnpackedBuild, 'directory'>): string => join(directory, 'rootfs');
+
+/** Reads how an unpacked image's program runs. Throws an error that says what is wrong with it. */
+export async function readImage({ directory }: Pick<UnpackedBuild, 'directory'>): Promise<ImageProcess> {
+  const config: unknown = JSON.parse(await readFile(join(directory, 'config.json'), 'utf8'));
+  if (!Value.Check(ImageConfig, config)) throw new Error('the config.json of the build does not describe a process');
+  const image = config.process ?? {};
+  const { cwd } = image;
+  if (cwd !== undefined && (!cwd.startsWith('/') || cwd.split('/').includes('..') || KERNEL_DIRECTORY.test(cwd))) {
+    throw new Error(`the build starts in "${cwd}": use an absolute path outside of /proc, /sys and /dev`);
+  }
+  return image;
+}

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Runtime } from '../../../../src/features/servers/runtimes/runtime.ts';
+import { forEachAtOnce } from '../../../../src/platform/pacing.ts';
+import { listProcesses, readStat, signalProcess } from '../../../../src/platform/processes.ts';
+import { makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
+import { IS_LONG } from '../../../support/length.ts';
+import { findProcessesOf } from '../../../support/processes.ts';
+import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+const STARTS = IS_LONG ? 200 : 24;
+const AT_ONCE = 4;
+/** Times at which a service that starts a container is killed, from the beginning of its start. */
+const KILLED_AFTER_MS = [0, 10, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200];
+
+describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
+  let opened: TestRuntime;
+  beforeAll(async () => {
+    opened = await openTestRuntime(CONTAINER_RUNTIME);
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  /** Ends and removes everything that a runtime lists. */
+  async function removeAll(runtime: Runtime): Promise<void> {
+    const listed = await runtime.list();
+    expect(await runtime.kill(listed)).toEqual(new Set(listed.map(({ server_id }) => server_id)));
+    for (const { server_id } of listed) await runtime.remove(server_id);
+  }
+
+  test(`nothing is left after ${STARTS} starts and stops`, async () => {
+    const before = countNetworks();
+    const ids: string[] = [];
+    await forEachAtOnce(
+      Array.from({ length: STARTS }).map((_, index) => index),
+      AT_ONCE,
+      async (index) => {
+        // Some end by themselves, some are stopped, some are killed.
+        const server = await opened.run(index % 3 === 0 ? 'sleep 600 & exit 3' : 'sleep 600 & exec sleep 600');
+        ids.push(server.server_id);
+        if (index % 3 === 1) await opened.stop(server);
+        if (index % 3 < 2) await opened.endOf(server);
+        await opened.remove(server);
+      },
+    );
+    expect(await opened.runtime.list()).toEqual([]);
+    expect(ids.flatMap(tracesOf)).toEqual([]);
+    expect(mountsBelow(opened.directory)).toEqual([]);
+    expect(countNetworks()).toBeLessThanOrEqual(before);
+    expect(countZombies()).toBe(0);
+  }, 180_000);
+
+  const PARTS = ['muster-container', 'pasta', 'runc', 'init'];
+  test.each(PARTS)('nothing is left after this program of one was killed: %s', async (name) => {
+    const server = await opened.run('sleep 600 & exec sleep 600');
+    const pid = listProcesses().find((one) => isPart(one, { name, server_id: server.server_id }));
+    if (pid === undefined) throw new Error(`the container has no ${name}`);
+    signalProcess(pid, 'SIGKILL');
+    await waitFor(() => readStat(pid)?.is_dead !== false, 'it to be killed');
+    await opened.remove(server);
+    expect(tracesOf(server.server_id)).toEqual([]);
+    expect(await opened.runtime.list()).toEqual([]);
+  });
+
+  test('each can be adopted or removed after the service was killed at any point of its start', async () => {
+    const build = await makeImage(opened.directory, 'exec sleep 600');
+    for (const after_ms of KILLED_AFTER_MS) {
+      const order = await opened.orderOf('', { build });
+      const service = Bun.spawn([process.execPath, 'tests/support/container-starter.ts', opened.directory], {
+        stdin: new Blob([JSON.stringify(order)]),
+        stdout: 'pipe',
+      });
+      const { value } = await service.stdout.getReader().read();
+      expect(Buffer.from(value ?? []).toString()).toBe('starting\n');
+      await Bun.sleep(after_ms);
+      service.kill('SIGKILL');
+      await service.exited;
+      const runtime = await opened.again();
+      const server = { server_id: order.server_id, identity: undefined };
+      const seen = await opened.observe(server, runtime);
+      expect(['absent', 'pending', 'running', 'ended']).toContain(seen.is);
+      // Absent or ended, it is started again, as the service does.
+      const { identity } = await opened.start(order, runtime);
+      expect(await opened.observe({ ...server, identity }, runtime)).toMatchObject({ is: 'running' });
+      await removeAll(runtime);
+      expect(tracesOf(order.server_id)).toEqual([]);
+    }
+  }, 90_000);
+});
+
+/** The processes and control groups of a container. */
+function tracesOf(server_id: string): string[] {
+  const groups = readdirSync('/sys/fs/cgroup').flatMap((hierarchy) =>
+    list(join('/sys/fs/cgroup', hierarchy, 'muster-containers')),
+  );
+  const cgroups = [...groups, ...list('/sys/fs/cgroup/muster-containers')].filter((name) => name === server_id);
+  return [...findProcessesOf(server_id).map((pid) => `process ${pid}`), ...cgroups.map((name) => `group ${name}`)];
+}
+
+/** Whether a process is a part of a container: one of the programs around it, or its first process. */
+function isPart(pid: number, { name, server_id }: { name: string; server_id: string }): boolean {
+  const read = (file: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+    } catch {
+      return '';
+    }
+  };
+  const command = read('cmdline');
+  const is_named = command.split('\0').some((word) => word === name || word.endsWith(`/${name}`));
+  return is_named && (name === 'init' ? read('cgroup').includes(server_id) : read('environ').includes(server_id));
+}
+
+function list(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+const mountsBelow = (directory: string) =>
+  readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(directory));
+
+function countNetworks(): number {
+  const networks = listProcesses().flatMap((pid) => {
+    try {
+      return readlinkSync(`/proc/${pid}/ns/net`);
+    } catch {
+      return [];
+    }
+  });
+  return new Set(networks).size;
+}
+
+const countZombies = () =>
+  listProcesses().filter((pid) => {
+    const stat = readStat(pid);
+    return stat?.is_dead === true && stat.parent === process.pid;
+  }).length;

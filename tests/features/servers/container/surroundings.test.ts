@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
+import { IMAGE_USER, makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
+import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { waitFor } from '../../../support/wait.ts';
+
+if (WITHOUT_CONTAINERS !== undefined) console.log(`Not tried, because ${WITHOUT_CONTAINERS}: containers.`);
+
+test('containers: they can run where CI requires it', () => {
+  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(WITHOUT_CONTAINERS).toBeUndefined();
+});
+
+describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () => {
+  let opened: TestRuntime;
+  beforeAll(async () => {
+    process.env.CANARY_SECRET = 'canary-1';
+    opened = await openTestRuntime(CONTAINER_RUNTIME);
+  });
+  afterAll(async () => {
+    delete process.env.CANARY_SECRET;
+    await opened[Symbol.asyncDispose]();
+  });
+
+  /** Returns what a script wrote until it ended. */
+  async function tell(script: string, order: Partial<StartOrder> = {}): Promise<string> {
+    const server = await opened.run(script, order);
+    await opened.endOf(server);
+    return (await opened.output(server)) + (await opened.output(server, 'std_err'));
+  }
+
+  test('has the environment of its image, the given one over it, and nothing of the service', async () => {
+    const build = await makeImage(opened.directory, '', {
+      args: ['/bin/env'],
+      env: ['PATH=/bin', 'HOME=/home', 'MODE=image'],
+    });
+    const environment = { MODE: 'given', SERVICE_TOKEN: 'a=b' };
+    expect((await tell('', { build, environment })).split('\n').sort()).toEqual(
+      ['', 'HOME=/home', 'MODE=given', 'PATH=/bin', 'SERVICE_TOKEN=a=b'].sort(),
+    );
+  });
+
+  test('is the user of its image, without capabilities and with a filter of system calls', async () => {
+    expect(await tell('id; pwd; cat /proc/self/status')).toMatch(
+      new RegExp(
+        `^uid=${IMAGE_USER} gid=${IMAGE_USER}.*\n/game\n.*CapPrm:\t0{16}\nCapEff:\t0{16}\nCapBnd:\t0{16}.*NoNewPrivs:\t1\nSeccomp:\t2\n`,
+        's',
+      ),
+    );
+  });
+
+  test('sees its own processes, files and network devices only', async () => {
+    const seen = await tell('cat /proc/1/comm /proc/[0-9]*/comm; ls /; ls /sys/class/net; cat /etc/hosts');
+    expect(seen).toStartWith('init\ninit\nsh\nbin\ndev\netc\ngame\nproc\nsys\ntmp\neth0\nlo\n127.0.0.1 localhost');
+  });
+
+  const REFUSED = [
+    ['mount -t tmpfs none /tmp', 'permission denied'],
+    ['unshare -r true', 'Operation not permitted'],
+    ['unshare -n true', 'Operation not permitted'],
+    ['echo 1 > /proc/sys/kernel/panic', /Read-only file system|Permission denied/],
+    ['echo x > /etc/hosts', /Read-only file system|Permission denied/],
+    ['cat /proc/keys', /^$/],
+    ['ls /sys/firmware | head -n 1', /^$/],
+    ['echo 1 > /proc/irq/default_smp_affinity', /Read-only file system|Permission denied/],
+    ['dd if=/dev/mem bs=1 count=1', /No such file|can't open/],
+  ] satisfies [string, string | RegExp][];
+  test.each(REFUSED)('cannot do this, also as root: %s', async (script, refusal) => {
+    for (const user of [
+      { uid: IMAGE_USER, gid: IMAGE_USER },
+      { uid: 0, gid: 0 },
+    ]) {
+      const build = await makeImage(opened.directory, script, { user });
+      expect(await tell('', { build })).toMatch(refusal);
+    }
+  });
+
+  test('writes to its own copy of the files of its build', async () => {
+    const script = 'cat /game/file 2>/dev/null; echo mine > /game/file; cat /game/file';
+    const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
+    expect(await tell('', { build })).toBe('mine\n');
+    expect(await tell('', { build })).toBe('mine\n');
+    expect(existsSync(join(build.directory, 'rootfs/game/file'))).toBe(false);
+  });
+
+  test('that takes more memory than it may is killed', async () => {
+    const order = { resources: { cpu: 1_000, memory: 32 } };
+    const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
+    expect(await opened.endOf(server)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL' });
+    expect(await opened.output(server)).toBe('');
+  });
+
+  test('starts a limited number of processes', async () => {
+    const script = 'n=0; while [ $n -lt 600 ]; do sleep 600 & n=$((n+1)); done; echo all';
+    const server = await opened.run(script);
+    await opened.endOf(server);
+    expect(await opened.output(server)).toBe('');
+    expect(await opened.output(server, 'std_err')).toContain("can't fork");
+  });
+
+  test('gets no more processor time than it may', async () => {
+    const order = { resources: { cpu: 100, memory: 64 } };
+    const server = await opened.run('while :; do :; done', order);
+    const began = performance.now();
+    const used = await waitFor(async () => {
+      const used_ms = (await opened.runtime.readUsage?.([server]))?.get(server.server_id) ?? 0;
+      return used_ms > 300 && used_ms;
+    }, 'it to use its processor time');
+    // A tenth of the time, and a half of that for the periods at both ends.
+    expect(used).toBeLessThan((performance.now() - began) * 0.15 + 200);
+    await opened.remove(server);
+  });
+
+  test('cannot start in a directory of the kernel', async () => {
+    const build = await makeImage(opened.directory, '', { cwd: '/proc/self/fd/7' });
+    const order = await opened.orderOf('', { build });
+    await expect(opened.start(order)).rejects.toThrow('use an absolute path outside of /proc, /sys and /dev');
+    expect(await opened.observe({ server_id: order.server_id, identity: undefined })).toMatchObject({ is: 'ended' });
+  });
+});

@@ -1,0 +1,79 @@
+import { constants } from 'node:fs';
+import { chmod, copyFile, mkdir, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
+import { openContainerRuntime } from '../../src/features/servers/runtimes/container/container-runtime.ts';
+import { findEnginePrograms } from '../../src/features/servers/runtimes/container/engine-programs.ts';
+
+const IS_ROOT = process.getuid?.() === 0;
+const programs = findEnginePrograms();
+/** A shell with its commands that needs no libraries, of which images are made. */
+const busybox = Bun.which('busybox');
+
+/** Why containers cannot be tried here; undefined if they can. */
+export const WITHOUT_CONTAINERS =
+  typeof programs === 'string'
+    ? programs
+    : busybox === null
+      ? 'install busybox-static'
+      : IS_ROOT
+        ? undefined
+        : 'containers need root';
+
+const COMMANDS = 'sh cat dd echo env head id kill ls mount nc printf ps seq sleep unshare yes';
+/** A user that is in no file of the image. */
+export const IMAGE_USER = 1_234;
+
+interface ImageChanges {
+  user?: { uid: number; gid: number };
+  env?: string[];
+  args?: string[];
+  cwd?: string;
+}
+
+/** Unpacks an image by hand: a few commands, and a script in its working directory. */
+export async function makeImage(directory: string, script: string, changes: ImageChanges = {}): Promise<UnpackedBuild> {
+  if (busybox === null) throw new Error('there is no busybox');
+  const build = join(directory, 'builds', crypto.randomUUID());
+  const root = join(build, 'rootfs');
+  for (const name of ['bin', 'game', 'etc']) await mkdir(join(root, name), { recursive: true, mode: 0o755 });
+  await copyFile(busybox, join(root, 'bin/busybox'));
+  await chmod(join(root, 'bin/busybox'), 0o755);
+  for (const command of COMMANDS.split(' ')) await symlink('busybox', join(root, 'bin', command));
+  await Bun.write(join(root, 'game/run.sh'), script);
+  const image = {
+    args: ['/bin/sh', 'run.sh'],
+    env: ['PATH=/bin', 'HOME=/tmp'],
+    cwd: '/game',
+    user: { uid: IMAGE_USER, gid: IMAGE_USER },
+    ...changes,
+  };
+  await Bun.write(join(build, 'config.json'), JSON.stringify({ ociVersion: '1.0.2', process: image }));
+  return { kind: 'oci_bundle', sha256: undefined, directory: build, command: [] };
+}
+
+/** Unpacks an image by hand that runs a JavaScript program: Bun with the libraries that it needs. */
+export async function makeScriptImage(directory: string, script: string): Promise<UnpackedBuild> {
+  const build = await makeImage(directory, '', { args: ['/bin/bun', 'main.js'] });
+  const root = join(build.directory, 'rootfs');
+  await copyProgram(process.execPath, join(root, 'bin/bun'));
+  for (const [library = ''] of (await Bun.$`ldd ${process.execPath}`.text()).matchAll(/\/\S+/g)) {
+    await copyProgram(library, join(root, library));
+  }
+  await Bun.write(join(root, 'game/main.js'), script);
+  return build;
+}
+
+async function copyProgram(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true, mode: 0o755 });
+  await copyFile(from, to, constants.COPYFILE_FICLONE);
+  await chmod(to, 0o755);
+}
+
+/** Opens the runtime of containers over a directory. */
+export async function openContainers(directory: string, { host, api_url }: { host: string; api_url: string }) {
+  if (typeof programs === 'string') throw new Error(programs);
+  const folder = join(directory, 'containers');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return openContainerRuntime({ programs, directory: folder, host, api_url, has_read_only_root: false });
+}
