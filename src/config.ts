@@ -1,4 +1,3 @@
-import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -9,12 +8,18 @@ import { assertProxiesTold, readTrustedProxies } from './platform/http/addresses
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import type { Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
-import { parseAllowList } from './platform/outbound/addresses.ts';
 import { overwriteVariables } from './platform/own-memory.ts';
+import {
+  parseCoordinates,
+  parseNameServers,
+  parseOutboundAllow,
+  parsePortRange,
+  readCaptchaKeys,
+  type SharedCaptchaKeys,
+  splitList,
+} from './setting-texts.ts';
 import { Settings } from './settings.ts';
 
-const PORT_MAX = 65_535;
-const NAME_SERVER = /^(?:\[(?<v6>[^\]]+)\](?::\d{1,5})?|(?<address>[0-9.]+)(?::\d{1,5})?|(?<address>[0-9A-Fa-f:]+))$/;
 /** Default share of a machine's servers for the games of one developer group. */
 const GROUP_SHARE_DEFAULT = 0.75;
 const MIB = 1_024 ** 2;
@@ -33,11 +38,6 @@ const SECRETS = [
 
 /** Variables of other programs that hold secrets, which the settings of S3 fall back to. */
 const OTHER_SECRETS = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'S3_SESSION_TOKEN'];
-
-interface CaptchaKeys {
-  site_key: string;
-  secret_key: string;
-}
 
 /**
  * The configuration of the service: the settings, completed with defaults and checked against each other. Settings that
@@ -99,7 +99,7 @@ export interface Config {
   /** 0 keeps the history for ever. */
   history_days: number;
   /** Keys for captchas of versions that have no keys of their own. */
-  shared_captcha_keys: { hcaptcha?: CaptchaKeys; turnstile?: CaptchaKeys };
+  shared_captcha_keys: SharedCaptchaKeys;
   captcha: {
     hcaptcha_url: string;
     turnstile_url: string;
@@ -259,68 +259,6 @@ function expectation(shape: TSchema): string {
   if (shape.maxLength !== undefined) return `expected at most ${shape.maxLength} characters`;
   if (Array.isArray(shape.anyOf)) return `expected one of ${shape.anyOf.map((one) => one.const).join(', ')}`;
   return `expected the form ${shape.pattern}`;
-}
-
-/** Returns the keys of a provider. Throws StartError if only one of the two is set. */
-function readCaptchaKeys(
-  provider: 'hcaptcha' | 'turnstile',
-  site_key: string | undefined,
-  secret_key: string | undefined,
-): Config['shared_captcha_keys'] {
-  if (site_key !== undefined && secret_key !== undefined) return { [provider]: { site_key, secret_key } };
-  if (site_key === undefined && secret_key === undefined) return {};
-  const prefix = `MUSTER_${provider.toUpperCase()}`;
-  const [given, missing] = site_key === undefined ? ['SECRET', 'SITE'] : ['SITE', 'SECRET'];
-  throw new StartError(`${prefix}_${given}_KEY is set, but ${prefix}_${missing}_KEY is not: set both, or neither.`);
-}
-
-function parsePortRange(text: string, own_port: number): { min: number; max: number } {
-  const [min = 0, max = 0] = text.split('-').map(Number);
-  if (min < 1_024 || max > PORT_MAX || min > max) {
-    throw new StartError(`MUSTER_SERVER_PORTS is "${text}": expected first-last within 1024 and ${PORT_MAX}.`);
-  }
-  if (own_port >= min && own_port <= max) {
-    throw new StartError(
-      `MUSTER_SERVER_PORTS is "${text}", which includes MUSTER_PORT (${own_port}): choose a range without it.`,
-    );
-  }
-  return { min, max };
-}
-
-function splitList(text = ''): string[] {
-  const entries = text.split(',').map((entry) => entry.trim());
-  return entries.filter((entry) => entry !== '');
-}
-
-function parseNameServers(text: string | undefined): string[] {
-  const servers = splitList(text);
-  for (const server of servers) {
-    const { v6, address = v6 ?? '' } = NAME_SERVER.exec(server)?.groups ?? {};
-    if (isIP(address) === 0) {
-      throw new StartError(`MUSTER_NAME_SERVERS has "${server}": expected an address, with a port or without.`);
-    }
-  }
-  return servers;
-}
-
-function parseOutboundAllow(text?: string): string[] {
-  const given = splitList(text);
-  try {
-    parseAllowList(given);
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
-    const expected = 'expected a network, an address or a host, with a port or without';
-    throw new StartError(`MUSTER_OUTBOUND_ALLOW has "${cause.message}": ${expected}.`, { cause });
-  }
-  return given;
-}
-
-function parseCoordinates(text: string | undefined): Config['datacenter']['coordinates'] {
-  if (text === undefined) return undefined;
-  const [latitude = 0, longitude = 0] = text.split(',').map(Number);
-  if (Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180) return { latitude, longitude };
-  const expected = 'expected latitude,longitude within 90 and 180 degrees';
-  throw new StartError(`MUSTER_DATACENTER_COORDINATES is "${text}": ${expected}.`);
 }
 
 /** PostgreSQL and game servers run as other users when we are root, so root's own folders cannot hold the data. */

@@ -145,6 +145,7 @@ const LAYERS = [
   'machine',
   'features',
   'config',
+  'setting-texts',
   'settings',
   'platform',
 ];

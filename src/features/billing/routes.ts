@@ -10,7 +10,7 @@ export function billingRoutes(billing: Billing) {
       '/cloud/groups/:group_id/billing/usage',
       {
         operation: 'getUsage',
-        summary: "Processor time that a group's games used, by game and region. For members.",
+        summary: "Returns the processor time that a group's games used, by game and region. For members.",
         allow: ['identity'],
         query: UsageQuery,
         response: Usage,

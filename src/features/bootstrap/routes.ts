@@ -28,7 +28,7 @@ export function bootstrapRoutes({ namespaces, demo, ...service }: BootstrapRoute
     route(
       'GET',
       '/demo',
-      { summary: 'The demo room.', allow: 'anyone', is_page: true, errors: ['API_NOT_FOUND'] },
+      { summary: 'Returns the page of the demo room.', allow: 'anyone', is_page: true, errors: ['API_NOT_FOUND'] },
       async () => {
         if (!demo) throw new ServiceError('API_NOT_FOUND', {});
         const page = await Bun.file(findAsset('examples/room.html')).text();

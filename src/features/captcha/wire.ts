@@ -58,11 +58,11 @@ export const Challenge = Type.Object(
   {
     parameters: Type.Object({
       algorithm: Type.String(),
-      cost: Type.Integer({ description: 'Rounds for each key.' }),
+      cost: Type.Integer({ description: 'PBKDF2 rounds for each key.' }),
       data: Type.Object({ challenge_id: Type.String(), namespace_id: Type.String() }),
       expiresAt: Type.Integer({ description: 'Seconds since 1970.' }),
       keyLength: Type.Integer({ description: 'Bytes.' }),
-      keyPrefix: Type.String({ description: 'The first bytes of the key of the right number, in hexadecimal.' }),
+      keyPrefix: Type.String({ description: 'The first bytes of the key to find, in hexadecimal.' }),
       keySignature: Type.String(),
       nonce: Type.String(),
       salt: Type.String(),

@@ -56,7 +56,7 @@ export function deviceRoutes(devices: Devices) {
       'GET',
       '/devices/link/:device_link_token',
       {
-        summary: 'The page on which a person completes a link.',
+        summary: 'Returns the page on which a person completes a link.',
         allow: 'anyone',
         free_params: ['device_link_token'],
         is_page: true,

@@ -39,11 +39,17 @@ export function exportRoutes(exports: Exports) {
       },
       async ({ params, body }) => ({ url: await exports.lobbyLogsLink(params, body.stream) }),
     ),
-    route('GET', '/exports/lobby-history.csv', { ...file_options, summary: 'A lobby history.' }, async ({ request }) =>
-      csv(exports.lobbyHistory(request.url), 'lobby-history.csv'),
+    route(
+      'GET',
+      '/exports/lobby-history.csv',
+      { ...file_options, summary: 'Returns a lobby history as CSV.' },
+      async ({ request }) => csv(exports.lobbyHistory(request.url), 'lobby-history.csv'),
     ),
-    route('GET', '/exports/lobby-logs.csv', { ...file_options, summary: 'The log of a server.' }, async ({ request }) =>
-      csv(exports.lobbyLogs(request.url), 'lobby-logs.csv'),
+    route(
+      'GET',
+      '/exports/lobby-logs.csv',
+      { ...file_options, summary: "Returns the log of a lobby's server as CSV." },
+      async ({ request }) => csv(exports.lobbyLogs(request.url), 'lobby-logs.csv'),
     ),
   ];
 }

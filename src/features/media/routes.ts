@@ -54,7 +54,7 @@ type Downloading = Pick<Call<unknown, unknown, unknown, unknown>, 'address' | 'r
 /** Routes that show pictures to browsers. A new picture has a new address, so that each can be cached for long. */
 function showRoutes({ media, transfers }: MediaRoutesDependencies) {
   const options = {
-    summary: 'A picture.',
+    summary: 'Returns a picture.',
     allow: 'anyone',
     is_page: true,
     errors: ['API_NOT_FOUND', 'UPLOAD_NOT_FOUND', 'OBJECTS_UNAVAILABLE', 'TOO_MANY_TRANSFERS', 'TRANSFERS_BUSY'],
@@ -75,7 +75,7 @@ function showRoutes({ media, transfers }: MediaRoutesDependencies) {
     route(
       'GET',
       '/media/default-avatar.svg',
-      { ...options, summary: 'The picture of people who have uploaded none.' },
+      { ...options, summary: 'Returns the picture of people who have uploaded none.' },
       async () => picture(DEFAULT_AVATAR, 'image/svg+xml', 'public, max-age=86400'),
     ),
     route('GET', '/media/:kind/:upload_id', { ...options, free_params: ['kind'] }, async (call) =>

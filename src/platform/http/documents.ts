@@ -22,7 +22,7 @@ export function documentRoutes({ describe, version, examples, public_url }: Docu
   let document: ReturnType<typeof describeApi> | undefined;
   const page = { allow: 'anyone', is_page: true } as const;
   return [
-    route('GET', '/openapi.json', { ...page, summary: 'The API, as an OpenAPI 3.1 document.' }, async () => {
+    route('GET', '/openapi.json', { ...page, summary: 'Returns the OpenAPI 3.1 document of the API.' }, async () => {
       const { app, routes } = describe();
       document ??= describeApi(app, routes, version, examples);
       return document;
@@ -30,20 +30,24 @@ export function documentRoutes({ describe, version, examples, public_url }: Docu
     route(
       'GET',
       '/asyncapi.json',
-      { ...page, summary: 'The WebSocket channel, as an AsyncAPI 3.0 document.' },
+      { ...page, summary: 'Returns the AsyncAPI 3.0 document of the WebSocket channel.' },
       async () => describeSocket(public_url, version),
     ),
-    route('GET', '/swagger', { ...page, summary: 'The API, to read and to try.' }, async () => htmlPage(SWAGGER_PAGE)),
-    route('GET', '/swagger/ui.js', { ...page, summary: 'A part of the page.' }, async () =>
+    route('GET', '/swagger', { ...page, summary: 'Returns a page to read about the API and to try it.' }, async () =>
+      htmlPage(SWAGGER_PAGE),
+    ),
+    route('GET', '/swagger/ui.js', { ...page, summary: 'Returns the script of the page /swagger.' }, async () =>
       file(Bun.file(swaggerScript), 'text/javascript'),
     ),
-    route('GET', '/swagger/ui.css', { ...page, summary: 'A part of the page.' }, async () =>
+    route('GET', '/swagger/ui.css', { ...page, summary: 'Returns the style sheet of the page /swagger.' }, async () =>
       file(Bun.file(swaggerStyle), 'text/css'),
     ),
-    route('GET', '/client.js', { ...page, summary: 'The client for pages and programs that watch.' }, async () =>
+    route('GET', '/client.js', { ...page, summary: 'Returns the watch client for pages and programs.' }, async () =>
       file(await readClient(), 'text/javascript'),
     ),
-    route('GET', '/docs/errors', { ...page, summary: 'All errors.' }, async () => htmlPage(ERRORS_PAGE)),
+    route('GET', '/docs/errors', { ...page, summary: 'Returns the page that explains all errors.' }, async () =>
+      htmlPage(ERRORS_PAGE),
+    ),
   ];
 }
 

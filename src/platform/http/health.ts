@@ -42,7 +42,7 @@ export function healthRoutes({ checks, warnings, isolation }: HealthOptions): Ro
       '/health/live',
       {
         operation: 'checkLive',
-        summary: 'Whether the process answers.',
+        summary: 'Succeeds while the process answers.',
         allow: 'anyone',
         limit: HEALTH_CHECKS,
         response: Status,
@@ -54,7 +54,7 @@ export function healthRoutes({ checks, warnings, isolation }: HealthOptions): Ro
       '/health/ready',
       {
         operation: 'checkReady',
-        summary: 'Whether the service can do its work; if not, metadata.reasons says why.',
+        summary: 'Succeeds while the service can do its work. If it cannot, metadata.reasons says why.',
         allow: 'anyone',
         limit: HEALTH_CHECKS,
         response: Readiness,

@@ -33,10 +33,10 @@ const WITH_TOKEN: ErrorCode[] = [
 const COUNT = { type: 'integer', minimum: 0 };
 /** Headers of answers to counted requests. `Retry-After` is for those over the limit. */
 const HEADERS = {
-  'RateLimit-Limit': { description: 'How many requests there may be in a window.', schema: COUNT },
-  'RateLimit-Remaining': { description: 'How many more there may be in this one.', schema: COUNT },
-  'RateLimit-Reset': { description: 'In how many seconds it ends.', schema: COUNT },
-  'Retry-After': { description: 'How many seconds to wait.', schema: COUNT },
+  'RateLimit-Limit': { description: 'Requests allowed in a window.', schema: COUNT },
+  'RateLimit-Remaining': { description: 'Requests left in the current window.', schema: COUNT },
+  'RateLimit-Reset': { description: 'Seconds until the current window ends.', schema: COUNT },
+  'Retry-After': { description: 'Seconds to wait before the next request.', schema: COUNT },
 };
 const LIMIT_HEADERS = Object.fromEntries(
   Object.keys(HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]),

@@ -51,7 +51,7 @@ export function rayRoutes(rays: Rays): Route[] {
       {
         operation: 'getRayTimes',
         summary:
-          "How long one of the caller's own requests took, by the ray id of its answer; empty for any other request, and for one that is no longer among the latest.",
+          'Returns how long a request of the caller took, by the ray id of its answer. The list is empty for other requests, and for one that is no longer among the latest.',
         allow: ['identity', 'cloud'],
         response: Type.Object({ perf_lists: Type.Array(Perf) }),
       },
