@@ -4,6 +4,7 @@ import { ServiceError, StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
 import { type EmbeddedOptions, openEmbeddedPostgres } from './embedded.ts';
+import { requirePassword } from './embedded-password.ts';
 import { describeAbsence, rootCodeOf, rootMessageOf } from './failures.ts';
 
 /** The server_version_num of PostgreSQL 15. */
@@ -52,7 +53,8 @@ export async function connectDatabase(
 export async function connectEmbedded(options: EmbeddedOptions, pool_max: number): Promise<Database> {
   await using opened = new AsyncDisposableStack();
   const server = opened.use(await openEmbedded(options));
-  const database = opened.use(await connectDatabase(server.connection, pool_max));
+  const place = { directory: options.directory, is_root: process.getuid?.() === 0 };
+  const database = opened.use(await connectDatabase(await requirePassword(server, place), pool_max));
   const everything = opened.move();
   return { ...database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }

@@ -28,7 +28,7 @@ const USER_ID = OWN_USER_ID === 0 ? POSTGRES_USER.uid : OWN_USER_ID;
 
 export interface EmbeddedPostgres extends AsyncDisposable {
   /** The options of postgres.js to connect with. */
-  connection: { path: string; user: string; database: string };
+  connection: { path: string; user: string; database: string; password?: string };
 }
 
 export interface EmbeddedOptions {

@@ -1,0 +1,54 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { syncPath } from '../durable.ts';
+import { openDatabase } from './database.ts';
+import type { EmbeddedPostgres } from './embedded.ts';
+
+const PASSWORD_BYTES = 24;
+/** What the server asks of its clients. It listens on its unix socket only. */
+const CLIENT_RULES = `# Muster replaces this file.
+local all all scram-sha-256
+local replication all scram-sha-256
+`;
+
+/**
+ * Makes the embedded PostgreSQL ask for a password, and returns how to connect. Without root, game servers run as the user
+ * of the socket; they cannot read the file with the password. As root they have other users, so the server trusts its own
+ * socket, unless it has had a password before. Every step may be repeated after a crash.
+ */
+export async function requirePassword(
+  { connection }: Pick<EmbeddedPostgres, 'connection'>,
+  { directory, is_root }: { directory: string; is_root: boolean },
+): Promise<EmbeddedPostgres['connection']> {
+  const file = join(directory, 'pgpass');
+  const known = readPassword(file);
+  if (is_root && known === undefined) return connection;
+  const password = known ?? Buffer.from(crypto.getRandomValues(new Uint8Array(PASSWORD_BYTES))).toString('base64url');
+  const protected_connection = { ...connection, password };
+  const rules = join(directory, 'cluster/pg_hba.conf');
+  if (known !== undefined && readFileSync(rules, 'utf8') === CLIENT_RULES) return protected_connection;
+
+  await using database = openDatabase(protected_connection, 1);
+  // The password has no character that must be escaped.
+  await database.queries.execute(sql.raw(`alter role ${connection.user} password '${password}'`));
+  // Before the server asks for it: a password that is lost would lock us out.
+  await replaceFile(file, `*:*:*:${connection.user}:${password}\n`);
+  await writeFile(rules, CLIENT_RULES);
+  await database.queries.execute(sql`select pg_reload_conf()`);
+  return protected_connection;
+}
+
+/** Reads the password from a file in the form of libpq, whose programs can use it too. */
+function readPassword(file: string): string | undefined {
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split(':')[4] : undefined;
+}
+
+async function replaceFile(file: string, text: string): Promise<void> {
+  const unfinished = `${file}.unfinished`;
+  await writeFile(unfinished, text, { mode: 0o600 });
+  await syncPath(unfinished);
+  await rename(unfinished, file);
+  await syncPath(dirname(file));
+}

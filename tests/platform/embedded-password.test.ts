@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { statSync, writeFileSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { requirePassword } from '../../src/platform/database/embedded-password.ts';
+import { rootCodeOf } from '../../src/platform/database/failures.ts';
+import { makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { waitFor } from '../support/wait.ts';
+
+const WRONG = '28P01';
+
+describe('the embedded PostgreSQL of a service that is not root', () => {
+  let place: PostgresPlace;
+  beforeAll(async () => {
+    place = await makePostgresPlace();
+  });
+  afterAll(() => place[Symbol.asyncDispose]());
+
+  const protect = async (is_root = false) => {
+    await using server = await place.open();
+    return { server, connection: await requirePassword(server, { directory: place.directory, is_root }) };
+  };
+
+  test('is left as it is as root', async () => {
+    await using server = await place.open();
+    expect(await requirePassword(server, { directory: place.directory, is_root: true })).toEqual(server.connection);
+    expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  test('asks for a password, which only its user can read, from the first time on', async () => {
+    await using server = await place.open();
+    const connection = await requirePassword(server, { directory: place.directory, is_root: false });
+    expect(connection.password).toMatch(/^[\w-]{32}$/);
+    expect(statSync(join(place.directory, 'pgpass')).mode & 0o777).toBe(0o600);
+    expect(await query({ connection }, 'select 1 as one')).toEqual([{ one: 1 }]);
+    for (const stranger of [server.connection, { ...connection, password: 'guess' }]) {
+      // The server reads its rules again a moment later.
+      await waitFor(async () => {
+        const refused = await query({ connection: stranger }, 'select 1').catch((error: unknown) => error);
+        return rootCodeOf(refused) === WRONG;
+      }, 'the refusal');
+    }
+  });
+
+  test('keeps its password, also for root and if a crash left half of the steps', async () => {
+    const before = await readFile(join(place.directory, 'pgpass'), 'utf8');
+    const { connection } = await protect(true);
+    expect(before).toContain(`:${connection.password}\n`);
+    // As after a crash before the rules were written.
+    writeFileSync(join(place.cluster, 'pg_hba.conf'), 'local all all trust\n');
+    expect((await protect()).connection).toEqual(connection);
+    // As after one before the password was written.
+    await rm(join(place.directory, 'pgpass'));
+    writeFileSync(join(place.cluster, 'pg_hba.conf'), 'local all all trust\n');
+    const changed = await protect();
+    expect(changed.connection.password).not.toBe(connection.password);
+    await using server = await place.open();
+    expect(await query({ connection: { ...server.connection, ...changed.connection } }, 'select 1 as one')).toEqual([
+      { one: 1 },
+    ]);
+  });
+});
