@@ -18,7 +18,8 @@ const PER_ADDRESS_DEFAULT = 2_048;
 const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
 /** Counting takes time for each connection: at most a hundredth of all time, or a tenth while there is something to close. */
-const LOOK_EVERY_MS = 100;
+const LOOK_EVERY_MS = 500;
+const LOOK_EVERY_MS_WHILE_REFUSING = 100;
 const LOOK_SHARE = 1 / 100;
 const AGAIN_AFTER_MS = 10;
 const AGAIN_SHARE = 1 / 10;
@@ -90,7 +91,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
 
   const loop = startLoop({
     name: 'connection-limits',
-    every_ms: LOOK_EVERY_MS,
+    every_ms: () => (refusals.isEmpty() ? LOOK_EVERY_MS : LOOK_EVERY_MS_WHILE_REFUSING),
     signal,
     events,
     async step() {
