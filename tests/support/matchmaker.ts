@@ -129,6 +129,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       request_timeout_ms: 50_000,
       receipts_per_second_max: PLENTY,
       onLeft: () => {},
+      onCreated: () => {},
     },
   });
   const keeping = new AbortController();

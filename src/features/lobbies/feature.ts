@@ -19,12 +19,15 @@ interface LobbySettings {
   receipts_per_second_max: number;
 }
 
-type Dependencies = Omit<LobbiesDependencies, 'onLeft' | keyof LobbySettings> & ReconcileDependencies & LobbySettings;
+type Dependencies = Omit<LobbiesDependencies, 'onLeft' | 'onCreated' | keyof LobbySettings> &
+  ReconcileDependencies &
+  LobbySettings;
 
 /** Opens lobbies and their matchmaker. */
 export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
   let reconciling: Pick<Loop, 'wake'> | undefined;
-  const lobbies = createLobbies({ ...dependencies, onLeft: () => reconciling?.wake() });
+  const wake = () => reconciling?.wake();
+  const lobbies = createLobbies({ ...dependencies, onLeft: wake, onCreated: wake });
   return {
     api: lobbies,
     routes: [

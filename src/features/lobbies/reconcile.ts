@@ -20,6 +20,8 @@ import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 
 const EVERY_MS = 1_000;
+/** Interval while no lobby runs. A lobby that this process creates wakes the loop. */
+const EVERY_WITHOUT_LOBBIES_MS = 5_000;
 
 export interface ReconcileDependencies {
   database: Database;
@@ -81,14 +83,16 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return ended + (await trimIdle());
   }
 
+  let has_lobbies = false;
   const loop = startLoop({
     name: 'lobbies',
-    every_ms: EVERY_MS,
+    every_ms: () => (has_lobbies ? EVERY_MS : EVERY_WITHOUT_LOBBIES_MS),
     signal,
     events,
     async step() {
       // Seats exist only in running lobbies, so without one nothing is due.
-      const ended = (await store.hasRunning(database.queries)) ? await endDue() : 0;
+      has_lobbies = await store.hasRunning(database.queries);
+      const ended = has_lobbies ? await endDue() : 0;
       await keepWarm({ ...dependencies, createLobbies });
       return ended;
     },

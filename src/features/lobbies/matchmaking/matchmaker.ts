@@ -18,12 +18,21 @@ type OwnParts = 'cache' | 'rounds' | 'queue' | 'receipts' | 'createLobbies';
 export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & CreateDependencies, OwnParts> &
   CreateLobbiesDependencies &
   QueueDependencies &
-  ReceiptsDependencies & { feed: Feed; seat_timeout_ms: number };
+  ReceiptsDependencies & {
+    feed: Feed;
+    seat_timeout_ms: number;
+    /** Called after lobbies were created. */
+    onCreated(): void;
+  };
 
 /** Creates the matchmaker, which gives players seats by find, join and create. */
 export function createMatchmaker(dependencies: MatchmakerDependencies) {
   const cache = createLobbyCache(dependencies);
-  const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
+  const createLobbies = async (planned: PlannedLobby[]) => {
+    const outcomes = await createPlannedLobbies(dependencies, planned);
+    dependencies.onCreated();
+    return outcomes;
+  };
   const receipts = createReceipts(dependencies);
   const rounds = createSeatRounds({ ...dependencies, cache, createLobbies });
   const queue = createQueue({ ...dependencies, rounds });

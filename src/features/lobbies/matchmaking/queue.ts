@@ -20,6 +20,8 @@ import { type FindRequest, playerIdsOf } from './seat-requests.ts';
 /** How long the finds of a crashed process keep others waiting. Running processes renew their leases. */
 const LEASE_MS = 10_000;
 const RENEW_EVERY_MS = 2_500;
+/** Interval while no find of this process waits. */
+const SWEEP_EVERY_MS = 5_000;
 
 export interface QueueDependencies {
   database: Database;
@@ -56,6 +58,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   const { queries } = database;
   const owner = crypto.randomUUID();
   const own = new Map<string, WaitingFind>();
+  let wakeKeeping = () => {};
 
   async function enter({ request }: WaitingFind): Promise<void> {
     const { namespace_id, ticket, client } = request;
@@ -168,6 +171,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       const key = keyOf(find.request);
       await enter(find);
       own.set(key, find);
+      if (own.size === 1) wakeKeeping();
       let seat: Seat | undefined;
       try {
         draft?.reach('queued');
@@ -184,9 +188,9 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     },
     /** Starts the loop that renews this process's leases and removes the finds of processes that crashed. */
     startKeeping(signal: AbortSignal): { stopped: Promise<void> } {
-      return startLoop({
+      const loop = startLoop({
         name: 'queue',
-        every_ms: RENEW_EVERY_MS,
+        every_ms: () => (own.size > 0 ? RENEW_EVERY_MS : SWEEP_EVERY_MS),
         signal,
         events,
         async step() {
@@ -194,6 +198,8 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
           return await sweep();
         },
       });
+      wakeKeeping = loop.wake;
+      return loop;
     },
   };
 }
