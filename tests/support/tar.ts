@@ -80,10 +80,19 @@ export function paxRecord(key: string, value: string): string {
 
 /** Everything below a directory, as `drwxr-xr-x` and names: type and mode, and whatever it is, never followed. */
 export async function listTree(directory: string): Promise<Record<string, string>> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort();
+  const paths = (await listPaths(directory)).sort();
   const described = paths.map(async (path) => [relative(directory, path), describe(await lstat(path))] as const);
   return Object.fromEntries(await Promise.all(described));
+}
+
+/** The paths below a directory. The recursive `readdir` of Bun would enter folders through links. */
+async function listPaths(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  const below = entries.map(async (entry) => {
+    const path = join(directory, entry.name);
+    return entry.isDirectory() ? [path, ...(await listPaths(path))] : [path];
+  });
+  return (await Promise.all(below)).flat();
 }
 
 function describe(stats: Awaited<ReturnType<typeof lstat>>): string {

@@ -3,8 +3,9 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { UNPACK_LIMITS, type UnpackLimits, unpackArchive } from '../../src/features/builds/unpack.ts';
-import { ServiceError } from '../../src/platform/errors.ts';
+import { UNPACK_LIMITS, type UnpackLimits } from '../../src/features/builds/tar-reader.ts';
+import { unpackArchive } from '../../src/features/builds/unpack.ts';
+import { refusalBy } from './refusals.ts';
 import { listTree } from './tar.ts';
 
 /** The ways in which an archive may be compressed. */
@@ -12,7 +13,26 @@ export const PACKINGS: Record<string, (tar: Uint8Array) => Uint8Array> = {
   tar: (tar) => tar,
   'tar.gz': (tar) => gzipSync(tar),
   'tar.zst': (tar) => zstdCompressSync(tar),
+  'tar.lz4': packLz4,
 };
+
+const LZ4_BLOCK_BYTES = 64 * 1024;
+
+/** Writes a frame of lz4 with blocks that are stored as they are, and a hash of the content. */
+function packLz4(content: Uint8Array): Uint8Array {
+  const number = (value: number) => {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value >>> 0);
+    return bytes;
+  };
+  const header = Buffer.from([0x64, 0x40]);
+  const pieces: Uint8Array[] = [header, Buffer.from([(Bun.hash.xxHash32(header) >> 8) & 0xff])];
+  for (let at = 0; at < content.length; at += LZ4_BLOCK_BYTES) {
+    const block = content.subarray(at, at + LZ4_BLOCK_BYTES);
+    pieces.push(number(block.length | 0x80_00_00_00), block);
+  }
+  return Buffer.concat([Buffer.from('04224d18', 'hex'), ...pieces, number(0), number(Bun.hash.xxHash32(content))]);
+}
 
 /** What became of an archive. */
 export interface Unpacked {
@@ -30,7 +50,6 @@ export interface Unpacked {
 
 export const UNTOUCHED = { note: 'untouched' };
 
-const BEGINNING = 'The build is invalid: ';
 const LARGE_BYTES = 65_536;
 
 /** Unpacks an archive and looks at it; fails when it is refused by anything but BUILDS_BUILD_INVALID. */
@@ -54,21 +73,6 @@ export async function unpack(
   } finally {
     await rm(place, { recursive: true, force: true });
   }
-}
-
-async function refusalBy(work: Promise<void>): Promise<string | undefined> {
-  try {
-    await work;
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'BUILDS_BUILD_INVALID') throw error;
-    expectBeginning(error.message);
-    return error.message.slice(BEGINNING.length);
-  }
-}
-
-function expectBeginning(message: string): void {
-  if (!message.startsWith(BEGINNING)) throw new Error(`a refusal of another kind: ${message}`);
 }
 
 function sizeOf(path: string): number {

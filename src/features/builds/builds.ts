@@ -23,9 +23,15 @@ export interface UnpackedBuild {
    * were recorded.
    */
   sha256: string | undefined;
-  /** Absolute, without symbolic links. */
+  /**
+   * Absolute, without symbolic links. For an image or a bundle, a bundle of OCI: `rootfs/`, and `config.json` with what it
+   * runs (`process`: `args`, `env`, `cwd`, and `user` in numbers).
+   */
   directory: string;
-  /** For an archive, the program and its first arguments. For a script, its file name. */
+  /**
+   * For an archive, the program and its first arguments. For a script, its file name. For an image or a bundle, what
+   * replaces its own arguments; empty if the build has no command.
+   */
   command: string[];
 }
 
@@ -152,7 +158,7 @@ export function createBuilds({ database, clock, uploads, directory, space, kinds
     /** Returns the build's files on this machine, after downloading and unpacking them if needed. */
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
-      const command = build.kind === 'archive' ? build.command : [build.file_name];
+      const command = build.kind === 'javascript' ? [build.file_name] : build.command;
       return { kind: build.kind, ...(await unpacked_builds.ensure(build)), command };
     },
   };

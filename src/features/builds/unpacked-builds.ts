@@ -6,14 +6,21 @@ import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Uploads } from '../uploads/uploads.ts';
+import { unpackBundle, unpackImage } from './container-builds.ts';
 import { hashStream } from './hashed-stream.ts';
 import { checkProgram } from './program.ts';
 import * as store from './store.ts';
-import type { BuildRow } from './tables.ts';
+import type { BuildKind, BuildRow } from './tables.ts';
 import { unpackArchive } from './unpack.ts';
 
 /** Suffix of the directory into which a build is being unpacked. */
 const UNFINISHED = '.unfinished';
+
+/**
+ * The modes of directories, whatever the umask. Game servers may run as other users, except that only this user starts
+ * containers: inside are files of any owner and folders that everyone may write to.
+ */
+const MODES: Record<BuildKind, number> = { archive: 0o755, javascript: 0o755, docker_image: 0o700, oci_bundle: 0o700 };
 
 export interface UnpackedBuildsDependencies {
   database: { queries: Queries };
@@ -69,14 +76,13 @@ export function openUnpackedBuilds({
     await space.assertRoom(0);
     const folder = folderOf(build);
     const unfinished = `${folder}.${crypto.randomUUID()}${UNFINISHED}`;
-    await mkdir(unfinished, { mode: 0o755 });
+    await mkdir(unfinished, { mode: 0o700 });
     try {
       const sha256 = await writeContent(build, unfinished);
       // Refuses a mix of two files: the file was uploaded again while it was unpacked.
       if ((await contentDirectoryOf(build)) !== content_directory) throw new ServiceError('UPLOAD_BUSY', {});
       await recordDigest(build, sha256);
-      // The umask may be stricter, and game servers may run as another user.
-      await chmod(unfinished, 0o755);
+      await chmod(unfinished, MODES[build.kind]);
       await syncTree(unfinished);
       // Game servers enter the folder but must not list it, whatever the umask. An existing one may have running servers.
       const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
@@ -95,9 +101,22 @@ export function openUnpackedBuilds({
   async function writeContent(build: BuildRow, unfinished: string): Promise<string> {
     const file = hashStream(await uploads.read(build.upload_id, 0));
     try {
-      if (build.kind === 'archive') await unpackArchive(file.stream, unfinished, { takeRoom: space.createMeter() });
-      else await Bun.write(join(unfinished, build.file_name), new Response(file.stream));
-      if (build.kind === 'archive') await checkProgram(unfinished, build.command);
+      const options = { takeRoom: space.createMeter(), command: build.command, image_tag: build.image_tag };
+      switch (build.kind) {
+        case 'archive':
+          await unpackArchive(file.stream, unfinished, options);
+          await checkProgram(unfinished, build.command);
+          break;
+        case 'javascript':
+          await Bun.write(join(unfinished, build.file_name), new Response(file.stream));
+          break;
+        case 'docker_image':
+          await unpackImage(file.stream, unfinished, options);
+          break;
+        case 'oci_bundle':
+          await unpackBundle(file.stream, unfinished, options);
+          break;
+      }
       return await file.digest();
     } catch (error) {
       await file.close();

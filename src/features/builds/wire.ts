@@ -6,7 +6,7 @@ import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
 const Kind = oneOf('BuildKind', BUILD_KINDS, {
   description:
-    'archive: a tar (plain, gzip or zstd) and a command. javascript: one .js or .ts file. The others need a container runtime. If you leave it out, it is inferred from the extension of the file name; with an image_tag and no command it is docker_image.',
+    'archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out, it is inferred from the extension of the file name; with an image_tag and no command it is docker_image.',
 });
 
 const PrepareMembers = {
@@ -16,14 +16,15 @@ const PrepareMembers = {
   kind: Type.Optional(Kind),
   compression: Type.Optional(
     oneOf('Compression', ['none', 'lz4', 'gzip', 'zstd'], {
-      description: 'For containers only. The compression of an archive is detected from its first bytes.',
+      description: 'Of no effect: the compression of a file is detected from its first bytes.',
     }),
   ),
   command: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
       minItems: 1,
       maxItems: 64,
-      description: 'For an archive: its program and the first arguments, for example ["./server", "--fast"].',
+      description:
+        'For an archive: its program and the first arguments, for example ["./server", "--fast"]. For a container, it replaces the ENTRYPOINT and CMD of the image.',
     }),
   ),
 };

@@ -1,0 +1,176 @@
+import { type Static, Type } from '@sinclair/typebox';
+import type { TarFiles } from './tar-files.ts';
+import { invalid, quote } from './tar-reader.ts';
+
+/** The lists that a tar of images may have. */
+const IMAGES_MAX = 100;
+const LAYERS_MAX = 500;
+const INDEX_DEPTH_MAX = 4;
+/** Images named in a message. */
+const NAMED_MAX = 10;
+
+const DOCKER_MANIFEST = 'manifest.json';
+const OCI_INDEX = 'index.json';
+/** Where the OCI layout keeps the name of an image; the first is of containerd and Docker. */
+const NAME_ANNOTATIONS = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'];
+/** Registries that names leave out. */
+const IMPLIED_REGISTRY = /^(docker\.io\/library|docker\.io|localhost)\//;
+
+const DockerManifest = Type.Array(
+  Type.Object({
+    Config: Type.String(),
+    RepoTags: Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String())])),
+    Layers: Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String(), { maxItems: LAYERS_MAX })])),
+  }),
+  { maxItems: IMAGES_MAX },
+);
+
+const Descriptor = Type.Object({
+  digest: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
+  platform: Type.Optional(Type.Object({ os: Type.Optional(Type.String()) })),
+  annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
+const OciIndex = Type.Object({ manifests: Type.Array(Descriptor, { maxItems: IMAGES_MAX }) });
+const OciManifest = Type.Object({ config: Descriptor, layers: Type.Array(Descriptor, { maxItems: LAYERS_MAX }) });
+const OciEntry = Type.Union([OciManifest, OciIndex]);
+
+const Strings = Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String())]));
+/** The configuration of an image, as Docker and OCI write it. */
+const ImageConfig = Type.Object({
+  architecture: Type.Optional(Type.String()),
+  os: Type.Optional(Type.String()),
+  config: Type.Optional(
+    Type.Union([
+      Type.Null(),
+      Type.Object({
+        User: Type.Optional(Type.String()),
+        Env: Strings,
+        Entrypoint: Strings,
+        Cmd: Strings,
+        WorkingDir: Type.Optional(Type.String()),
+      }),
+    ]),
+  ),
+  rootfs: Type.Optional(Type.Object({ diff_ids: Strings })),
+});
+export type ImageConfig = Static<typeof ImageConfig>;
+
+/** An image in a tar: names of files in it. */
+interface ListedImage {
+  tags: string[];
+  config: string;
+  layers: string[];
+}
+
+export interface Image extends ListedImage {
+  settings: ImageConfig;
+}
+
+/** What an image must have to be chosen. */
+export interface WantedImage {
+  image_tag: string | null;
+  /** In the words of images, like `amd64`. */
+  architecture: string;
+}
+
+/** Returns the image of a tar to run. Throws BUILDS_BUILD_INVALID if there is none, or more than one. */
+export async function chooseImage(files: TarFiles, { image_tag, architecture }: WantedImage): Promise<Image> {
+  const listed = await listImages(files);
+  const images: Image[] = [];
+  for (const image of listed) images.push({ ...image, settings: await readConfig(files, image) });
+  const named = images.filter(({ tags }) => image_tag !== null && tags.some((tag) => isSameTag(tag, image_tag)));
+  const candidates = named.length > 0 ? named : images;
+  const suited = candidates.filter(({ settings }) => isFor(settings, architecture));
+  const [first, ...others] = suited;
+  if (!first) throw refusePlatform(candidates, architecture);
+  if (others.some((other) => other.config !== first.config)) throw refuseChoice(suited, image_tag);
+  return first;
+}
+
+async function listImages(files: TarFiles): Promise<ListedImage[]> {
+  const images = files.has(DOCKER_MANIFEST) ? await listDockerImages(files) : await listOciImages(files);
+  if (images.length === 0) throw invalid('it has no image');
+  return images;
+}
+
+async function listDockerImages(files: TarFiles): Promise<ListedImage[]> {
+  const manifest = await files.readJson(DOCKER_MANIFEST, DockerManifest);
+  return manifest.map(({ Config, RepoTags, Layers }) => ({
+    tags: RepoTags ?? [],
+    config: Config,
+    layers: Layers ?? [],
+  }));
+}
+
+async function listOciImages(files: TarFiles): Promise<ListedImage[]> {
+  if (!files.has(OCI_INDEX)) {
+    throw invalid(`it has neither ${DOCKER_MANIFEST} nor ${OCI_INDEX}, so it was not made by "docker save"`);
+  }
+  const images: ListedImage[] = [];
+  /** Limits the work for lists that name each other. */
+  let visited = 0;
+
+  async function addAll(name: string, tags: string[], depth: number): Promise<void> {
+    visited += 1;
+    if (depth > INDEX_DEPTH_MAX || visited > IMAGES_MAX) throw invalid('it has too many images');
+    const entry = await files.readJson(name, OciEntry);
+    if ('layers' in entry) {
+      images.push({ tags, config: blobOf(entry.config), layers: entry.layers.map(blobOf) });
+      return;
+    }
+    for (const manifest of entry.manifests) {
+      // Notes about how an image was built are listed like images, of an unknown platform.
+      if (manifest.platform?.os === 'unknown') continue;
+      const own_tags = NAME_ANNOTATIONS.flatMap((key) => manifest.annotations?.[key] ?? []);
+      await addAll(blobOf(manifest), own_tags.length > 0 ? own_tags : tags, depth + 1);
+    }
+  }
+
+  await addAll(OCI_INDEX, [], 0);
+  return images;
+}
+
+async function readConfig(files: TarFiles, { config, layers }: ListedImage): Promise<ImageConfig> {
+  const settings = await files.readJson(config, ImageConfig);
+  // In the older layout, the name of the file is its digest.
+  const digest = /^(?<sha256>[0-9a-f]{64})\.json$/.exec(config)?.groups?.sha256;
+  if (digest !== undefined && digest !== files.digestOf(config))
+    throw invalid(`the digest of ${quote(config)} is wrong`);
+  const count = settings.rootfs?.diff_ids?.length;
+  if (count !== undefined && count !== layers.length) {
+    throw invalid(`${quote(config)} names ${count} layers, but the image has ${layers.length}`);
+  }
+  return settings;
+}
+
+function blobOf({ digest }: { digest: string }): string {
+  return `blobs/${digest.replace(':', '/')}`;
+}
+
+/** Returns whether two names mean one image: `room` is `docker.io/library/room:latest`. */
+function isSameTag(tag: string, wanted: string): boolean {
+  const complete = (name: string) => {
+    const short = name.replace(IMPLIED_REGISTRY, '');
+    return /:[^/]*$/.test(short) ? short : `${short}:latest`;
+  };
+  // The OCI layout may name only the tag.
+  return complete(tag) === complete(wanted) || tag === complete(wanted).split(':').at(-1);
+}
+
+function isFor(settings: ImageConfig, architecture: string): boolean {
+  return (settings.os ?? 'linux') === 'linux' && (settings.architecture ?? architecture) === architecture;
+}
+
+function refusePlatform(images: Image[], architecture: string) {
+  const platforms = images.map(({ settings }) => `${settings.os}/${settings.architecture}`.slice(0, 40));
+  const named = JSON.stringify([...new Set(platforms)].slice(0, NAMED_MAX).join(', '));
+  return invalid(
+    `its image is for ${named}, but this machine runs "linux/${architecture}"; build it with --platform linux/${architecture}`,
+  );
+}
+
+function refuseChoice(images: Image[], image_tag: string | null) {
+  const names = images.map(({ tags }) => tags[0] ?? 'an image without a tag').slice(0, NAMED_MAX);
+  const wanted = image_tag === null ? 'and no image_tag says which' : `and none is ${quote(image_tag)}`;
+  return invalid(`it has ${images.length} images, ${wanted}: ${names.map(quote).join(', ')}`);
+}

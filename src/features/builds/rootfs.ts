@@ -1,0 +1,245 @@
+import { constants } from 'node:fs';
+import { chmod, lchown, link, mkdir, open, readdir, symlink } from 'node:fs/promises';
+import type { Header } from 'tar-stream';
+import { isErrno } from '../../platform/processes.ts';
+import { keyOf, type Place, Places } from './places.ts';
+import { asBytes, invalid, isFolder, quote, type TarEntry, type UnpackCount, type UnpackLimits } from './tar-reader.ts';
+
+const LINK_TARGET_BYTES_MAX = 4_095;
+const OWNER_MAX = 0xff_ff_ff_fe;
+const SECONDS_MAX = 0xff_ff_ff_ff;
+const TEXT_BYTES_MAX = 1024 ** 2;
+
+/** Names by which a layer removes what layers below it have: one entry, or all entries of a folder. */
+const WHITEOUT = '.wh.';
+const OPAQUE = '.wh..wh..opq';
+/** Notes of the file system that named whiteouts first. */
+const WHITEOUT_NOTE = '.wh..wh.';
+
+interface RootfsOptions {
+  limits: UnpackLimits;
+  count: UnpackCount;
+  /** Whether this process may give files to other users. */
+  is_root: boolean;
+}
+
+/**
+ * The file system of a container, while it is unpacked to a directory of this machine that no other process uses. Its
+ * entries may be hostile: `Places` says how links are kept inside.
+ *
+ * Owners and modes are those of the image if this process is root, otherwise all files are its own. The bits setuid and
+ * setgid are always removed: in a container without new privileges they have no effect, and on this machine any user who
+ * reaches the file could run it as its owner. Devices, pipes and extended attributes are left out.
+ */
+export class Rootfs {
+  readonly #places: Places;
+  /** The places that the current layer has written, and the folders above them. */
+  #own = new Set<string>();
+  /** The places to which a whiteout of the current layer has been applied. */
+  #hidden = new Set<string>();
+
+  constructor(
+    private readonly directory: string,
+    private readonly options: RootfsOptions,
+  ) {
+    this.#places = new Places({ directory, ...options });
+  }
+
+  /** Begins a layer, which may replace or hide what the layers before it have written. */
+  beginLayer(): void {
+    this.#own = new Set();
+    this.#hidden = new Set();
+  }
+
+  /** Applies an entry of a layer, with its whiteouts. */
+  async applyLayerEntry(entry: TarEntry): Promise<void> {
+    const { name } = entry.header;
+    const path = this.#places.parse(name);
+    const last = path.at(-1) ?? '';
+    if (path.slice(0, -1).some((segment) => segment.startsWith(WHITEOUT))) return;
+    if (!last.startsWith(WHITEOUT)) return await this.#write(entry, path, this.#linkPathOf(entry.header));
+    const hidden = last.slice(WHITEOUT.length);
+    if (['', '.', '..'].includes(hidden)) throw invalid(`${quote(name)} removes nothing inside the image`);
+    const folder = await this.#places.findFolder(path.slice(0, -1));
+    if (!folder) return;
+    if (last === OPAQUE) await this.#hideEntries(folder);
+    else if (!last.startsWith(WHITEOUT_NOTE)) await this.#hide([...folder, hidden]);
+  }
+
+  /** Writes an entry below a folder of its tar, which becomes the root. Entries outside of it are left out. */
+  async writeBelow(root_name: string, entry: TarEntry): Promise<void> {
+    const [root, ...path] = this.#places.parse(entry.header.name);
+    if (root !== root_name) return;
+    const [link_root, ...link_path] = this.#linkPathOf(entry.header);
+    if (entry.header.type === 'link' && link_root !== root_name) {
+      throw invalid(`${quote(entry.header.name)} is a hard link to a file outside of ${root_name}/`);
+    }
+    await this.#write(entry, path, link_path);
+  }
+
+  /** Returns the text of a file, found as a program in the container would find it; undefined if there is none. */
+  async readText(path: string): Promise<string | undefined> {
+    const place = await this.#places.findFile(path.split('/'));
+    if (!place) return undefined;
+    const file = await open(this.#places.onDisk(place), constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const stats = await file.stat();
+      if (stats.size > TEXT_BYTES_MAX) throw invalid(`its ${path} has more than ${TEXT_BYTES_MAX} bytes`);
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #write(entry: TarEntry, path: Place, link_path: Place): Promise<void> {
+    const { header } = entry;
+    checkType(header);
+    const name = path.at(-1);
+    if (name === undefined) {
+      if (!isFolder(header)) throw invalid('the root of its files is not a folder');
+      return await this.#setOwnerAndMode(this.directory, header, 0o700);
+    }
+    const place = [...(await this.#places.makeFolder(path.slice(0, -1), header.name)), name];
+    this.#places.check(place, header.name);
+    switch (isFolder(header) ? 'directory' : header.type) {
+      case 'directory':
+        await this.#writeFolder(place, header);
+        break;
+      case 'symlink':
+        await this.#places.remove(place);
+        await symlink(checkedTarget(header), this.#places.onDisk(place));
+        await this.#setOwner(this.#places.onDisk(place), header);
+        break;
+      case 'link':
+        await this.#writeHardLink(place, link_path, header);
+        break;
+      case 'file':
+      case 'contiguous-file':
+        await this.#places.remove(place);
+        await this.#writeFile(place, entry);
+        break;
+      default:
+        await this.#places.remove(place);
+    }
+    this.#markOwn(place);
+  }
+
+  async #writeFolder(place: Place, header: Header): Promise<void> {
+    const path = this.#places.onDisk(place);
+    const stats = await this.#places.look(place);
+    if (!stats?.isDirectory()) {
+      await this.#places.remove(place);
+      await mkdir(path, { mode: 0o700 });
+    }
+    await this.#setOwnerAndMode(path, header, 0o700);
+  }
+
+  async #writeFile(place: Place, entry: TarEntry): Promise<void> {
+    const { header } = entry;
+    const file = await open(this.#places.onDisk(place), 'wx', 0o600);
+    try {
+      for await (const chunk of entry) {
+        await file.writeFile(asBytes(chunk));
+      }
+      if (this.options.is_root) await file.chown(...ownerOf(header));
+      await file.chmod(modeOf(header, this.options.is_root ? 0 : 0o600));
+      // Programs compare times, for example those of a source and what was compiled from it.
+      const seconds = (header.mtime?.getTime() ?? 0) / 1_000;
+      if (seconds > 0 && seconds <= SECONDS_MAX) await file.utimes(seconds, seconds);
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #writeHardLink(place: Place, link_path: Place, header: Header): Promise<void> {
+    const { name } = header;
+    const linkname = header.linkname ?? '';
+    const folder = await this.#places.findFolder(link_path.slice(0, -1));
+    const target = folder && link_path.length > 0 ? [...folder, ...link_path.slice(-1)] : undefined;
+    const stats = target && (await this.#places.look(target));
+    if (!target || !stats?.isFile()) {
+      throw invalid(`${quote(name)} is a hard link to ${quote(linkname)}, which is not a file in the image`);
+    }
+    if (keyOf(target) === keyOf(place)) return;
+    await this.#places.remove(place);
+    try {
+      await link(this.#places.onDisk(target), this.#places.onDisk(place));
+    } catch (error) {
+      if (isErrno(error, 'ENOENT')) throw invalid(`${quote(name)} is a hard link into what it replaces`, error);
+      if (isErrno(error, 'EMLINK')) throw invalid(`${quote(linkname)} has too many hard links`, error);
+      throw error;
+    }
+  }
+
+  /** Returns the path of the file that a hard link names. The target of a symbolic link is any text. */
+  #linkPathOf({ type, linkname }: Header): Place {
+    return type === 'link' ? this.#places.parse(linkname ?? '') : [];
+  }
+
+  /** Hides the entries of a folder that layers below have written. */
+  async #hideEntries(folder: Place): Promise<void> {
+    const key = `${keyOf(folder)}/`;
+    if (this.#hidden.has(key)) return;
+    this.#hidden.add(key);
+    for (const name of await readdir(this.#places.onDisk(folder))) await this.#hideLower([...folder, name]);
+  }
+
+  /** Hides what layers below have written in a place. */
+  async #hide(place: Place): Promise<void> {
+    if (this.#hidden.has(keyOf(place))) return;
+    this.#hidden.add(keyOf(place));
+    await this.#hideLower(place);
+  }
+
+  async #hideLower(place: Place): Promise<void> {
+    if (!this.#own.has(keyOf(place))) return await this.#places.remove(place);
+    if (!(await this.#places.look(place))?.isDirectory()) return;
+    for (const name of await readdir(this.#places.onDisk(place))) await this.#hideLower([...place, name]);
+  }
+
+  #markOwn(place: Place): void {
+    for (let length = place.length; length > 0; length -= 1) {
+      const key = keyOf(place.slice(0, length));
+      if (this.#own.has(key)) return;
+      this.#own.add(key);
+    }
+  }
+
+  async #setOwnerAndMode(path: string, header: Header, needed: number): Promise<void> {
+    await this.#setOwner(path, header);
+    await chmod(path, modeOf(header, this.options.is_root ? 0 : needed));
+  }
+
+  async #setOwner(path: string, header: Header): Promise<void> {
+    if (this.options.is_root) await lchown(path, ...ownerOf(header));
+  }
+}
+
+function checkType({ name, type, pax }: Header): void {
+  // The content of a sparse file is a map of its holes and the rest, under another name.
+  if (Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
+    throw invalid(`${quote(name)} is a sparse file; pack it whole (tar without --sparse)`);
+  }
+  const known = ['file', 'contiguous-file', 'directory', 'symlink', 'link', 'fifo', 'character-device', 'block-device'];
+  if (!known.includes(type ?? '')) throw invalid(`${quote(name)} is neither a file, a folder nor a link`);
+}
+
+function checkedTarget({ name, linkname: target }: Header): string {
+  const linkname = target ?? '';
+  const is_plain = linkname !== '' && !/[\0\ufffd]/.test(linkname);
+  if (is_plain && Buffer.byteLength(linkname) <= LINK_TARGET_BYTES_MAX) return linkname;
+  throw invalid(`${quote(name)} is a link to nowhere: ${quote(linkname)}`);
+}
+
+/** Returns the mode of an entry without setuid and setgid, with the bits that this process needs. */
+function modeOf({ mode }: Header, needed: number): number {
+  return (mode & 0o1777) | needed;
+}
+
+function ownerOf({ name, uid, gid, pax }: Header): [uid: number, gid: number] {
+  // Numbers that do not fit the header are in a PAX record.
+  const records = new Map(Object.entries(pax ?? {}));
+  const owner = [Number(records.get('uid') ?? uid), Number(records.get('gid') ?? gid)] as const;
+  if (owner.every((id) => Number.isInteger(id) && id >= 0 && id <= OWNER_MAX)) return [...owner];
+  throw invalid(`${quote(name)} has an owner that does not exist`);
+}

@@ -1,0 +1,113 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { decompressLz4 } from '../../../src/features/builds/lz4.ts';
+
+const MIB = 1024 ** 2;
+const DAMAGED = 'the lz4 stream is damaged';
+
+/** Compresses with the program of the format's authors. */
+function compress(content: Uint8Array, ...options: string[]): Buffer {
+  const { exitCode, stdout } = Bun.spawnSync(['lz4', '-c', ...options], { stdin: content });
+  if (exitCode !== 0) throw new Error('lz4 compresses it');
+  return stdout;
+}
+
+/** Decompresses bytes that arrive in chunks of a length. */
+async function decompress(bytes: Uint8Array, chunk_bytes = 10_007): Promise<Buffer> {
+  async function* chunks() {
+    for (let at = 0; at < bytes.length; at += chunk_bytes) yield bytes.subarray(at, at + chunk_bytes);
+  }
+  return Buffer.concat(await Array.fromAsync(decompressLz4(chunks())));
+}
+
+const refusalOf = (bytes: Uint8Array) => decompress(bytes).then(String, (error: Error) => error.message);
+
+/** A frame of one block, whose first sequence is given in bytes. Its block hash and content hash are left out. */
+function frameOf(...block: number[]): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(block.length);
+  return Buffer.concat([Buffer.from('04224d18604082', 'hex'), length, Buffer.from(block), Buffer.alloc(4)]);
+}
+
+const HAS_LZ4 = Bun.which('lz4') !== null;
+
+describe.skipIf(!HAS_LZ4)('lz4: what the lz4 program compresses is decompressed:', () => {
+  let content: Buffer;
+  beforeAll(() => {
+    const words = Array.from({ length: 5_000 }, (_, n) => `word-${(n * 7_919) % 4_999} `).join('');
+    const noise = crypto.getRandomValues(new Uint8Array(60_000));
+    content = Buffer.concat([
+      Buffer.from(words),
+      noise,
+      Buffer.alloc(5 * MIB, 'a'),
+      noise,
+      Buffer.from(words.repeat(40)),
+    ]);
+  });
+
+  const CASES: [what: string, options: string[]][] = [
+    ['as it is by default', []],
+    ['with blocks that depend on earlier ones', ['-BD', '-B4']],
+    ['with independent blocks of 64 KiB', ['-BI', '-B4']],
+    ['with a hash of each block', ['-BX', '-B5']],
+    ['without a hash of the content', ['--no-frame-crc']],
+    ['with the length of the content', ['--content-size', '-BD']],
+    ['with most effort', ['-12', '-BD']],
+    ['with least effort', ['--fast=9']],
+  ];
+  test.each(CASES)('%s', async (_, options) => {
+    const compressed = compress(content, ...options);
+    for (const chunk_bytes of [65_536, 9_973]) {
+      expect((await decompress(compressed, chunk_bytes)).equals(content)).toBe(true);
+    }
+  });
+
+  test('nothing, several files in a row, and one byte at a time', async () => {
+    const small = Buffer.from('a small file, a small file, a small file');
+    expect(await decompress(compress(Buffer.alloc(0)))).toEqual(Buffer.alloc(0));
+    const skippable = Buffer.from('502a4d1803000000616263', 'hex');
+    const several = Buffer.concat([compress(small), skippable, compress(content), compress(small)]);
+    expect((await decompress(several)).equals(Buffer.concat([small, content, small]))).toBe(true);
+    expect(await decompress(compress(small), 1)).toEqual(small);
+  });
+
+  test('with a changed byte it is refused', async () => {
+    const frame = compress(content.subarray(0, 90_000), '-BX', '-BD', '-B4');
+    for (let at = 0; at < frame.length; at += 131) {
+      const changed = Buffer.from(frame);
+      changed[at] = (changed[at] ?? 0) ^ 0x10;
+      expect(await refusalOf(changed)).toMatch(/^the lz4 stream (is damaged|has no end)$/);
+    }
+  });
+
+  test('cut anywhere it is refused', async () => {
+    const frame = compress(content.subarray(0, 90_000));
+    for (let length = 1; length < frame.length; length += 997) {
+      expect(await refusalOf(frame.subarray(0, length))).toBe('the lz4 stream has no end');
+    }
+  });
+});
+
+describe('lz4: hostile blocks are refused', () => {
+  const CASES: [what: string, block: number[]][] = [
+    ['a match before the beginning', [0x10, 0x61, 0x02, 0x00, 0x00]],
+    ['a match without a distance', [0x10, 0x61, 0x00, 0x00, 0x00]],
+    ['more literals than there are bytes', [0xf0, 0xff, 0xff, 0x10, 0x61]],
+    ['a length without an end', [0xf0, 0xff, 0xff, 0xff]],
+    ['a match longer than a block', [0x1f, 0x61, 0x01, 0x00, ...Array<number>(300).fill(0xff), 0x00, 0x00]],
+    ['a match without an end', [0x10, 0x61, 0x01]],
+    ['a match at the end, where literals belong', [0x10, 0x61, 0x01, 0x00]],
+  ];
+  test.each(CASES)('%s', async (_, block) => {
+    expect(await refusalOf(frameOf(...block))).toBe(DAMAGED);
+  });
+
+  test('a block longer than its frame allows', async () => {
+    const frame = frameOf(0x10, 0x61);
+    frame.writeUInt32LE(64 * 1024 + 1, 7);
+    expect(await refusalOf(frame)).toBe(DAMAGED);
+  });
+
+  test('an honest block of the same making is accepted', async () => {
+    expect(String(await decompress(frameOf(0x12, 0x61, 0x01, 0x00, 0x10, 0x62)))).toBe('aaaaaaab');
+  });
+});

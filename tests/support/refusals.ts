@@ -1,0 +1,18 @@
+import { ServiceError } from '../../src/platform/errors.ts';
+
+const BEGINNING = 'The build is invalid: ';
+
+/**
+ * Waits for work that unpacks a build. Returns why the build was refused, without what all refusals begin with; undefined
+ * if it was accepted. Fails for any error but BUILDS_BUILD_INVALID.
+ */
+export async function refusalBy(work: Promise<void>): Promise<string | undefined> {
+  try {
+    await work;
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'BUILDS_BUILD_INVALID') throw error;
+    if (!error.message.startsWith(BEGINNING)) throw new Error(`a refusal of another kind: ${error.message}`);
+    return error.message.slice(BEGINNING.length);
+  }
+}
