@@ -1,6 +1,13 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { createHost, find, hostOf, join, makePuppetGame, seatOf } from '../support/puppet.ts';
+import {
+  createGameServerClient,
+  find,
+  connectGameServer,
+  join,
+  makeControlledGame,
+  seatOf,
+} from '../support/game-server.ts';
 import { showSite, uploadSite } from '../support/site.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 
@@ -11,7 +18,7 @@ let game: TestGame;
 let lobby_id: string;
 let name_id: string;
 beforeAll(async () => {
-  game = await makePuppetGame(muster);
+  game = await makeControlledGame(muster);
   lobby_id = (await seatOf(find(muster, game))).lobby_id;
   const seen = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
   name_id = seen.game.name_id;
@@ -70,17 +77,19 @@ describe('1. lobbies.join', () => {
 
 describe('2. lobbies.setClosed', () => {
   test('requires a lobby token', async () => {
-    const host = await hostOf(muster, game, lobby_id);
-    expect(outcomeOf(await createHost(muster, undefined).setClosed(false))).toBe('401 API_UNAUTHORIZED');
+    const host = await connectGameServer(muster, game, lobby_id);
+    expect(outcomeOf(await createGameServerClient(muster, undefined).setClosed(false))).toBe('401 API_UNAUTHORIZED');
     for (const token of [game.public_token, game.cloud_token, game.service_token, muster.administrator_token]) {
-      expect(outcomeOf(await createHost(muster, token).setClosed(true))).toBe('401 CLAIMS_MISSING_ENTITLEMENT');
+      expect(outcomeOf(await createGameServerClient(muster, token).setClosed(true))).toBe(
+        '401 CLAIMS_MISSING_ENTITLEMENT',
+      );
     }
     expect(outcomeOf(await host.setClosed(false))).toBe('200');
   });
 
   test('or a development namespace token for mock responses', async () => {
     const before = await muster.ledger.measure();
-    const closed = await createHost(muster, await makeDevelopmentToken()).setClosed(true);
+    const closed = await createGameServerClient(muster, await makeDevelopmentToken()).setClosed(true);
     expect(closed).toMatchObject({ status: 200, body: {} });
     expect(await muster.ledger.measure()).toEqual(before);
   });
@@ -90,13 +99,15 @@ test('3. development namespace tokens are issued by createGameNamespaceTokenDeve
   const token = await makeDevelopmentToken();
   expect(token).toStartWith('dev_');
   const seat = await seatOf(find(muster, { ...game, public_token: token }));
-  const stranger = await makePuppetGame(muster);
+  const stranger = await makeControlledGame(muster);
   const path = `/cloud/games/${stranger.game_id}/namespaces/${stranger.namespace_id}/tokens/development`;
   const body = { hostname: 'laptop' };
   expect(outcomeOf(await muster.api.post(path, game.cloud_token, body))).toBe('404 GAME_NOT_FOUND');
   const other = await muster.api.ok('POST', path, { token: stranger.cloud_token, body });
-  expect(outcomeOf(await createHost(muster, token).connected(seat.player_token))).toBe('200');
-  expect(outcomeOf(await createHost(muster, other.token).connected(seat.player_token))).toBe('400 TOKEN_ERROR');
+  expect(outcomeOf(await createGameServerClient(muster, token).connected(seat.player_token))).toBe('200');
+  expect(outcomeOf(await createGameServerClient(muster, other.token).connected(seat.player_token))).toBe(
+    '400 TOKEN_ERROR',
+  );
 });
 
 test('4. server and build listing endpoints act on the game associated with the token used', async () => {
@@ -136,7 +147,7 @@ test('5. namespace CDN users are defined with a user name and a bcrypt-hashed pa
 
 test('6. the join response gives the player a player.token that the client passes to the lobby server', async () => {
   const { player_token } = await seatOf(join(muster, game, lobby_id));
-  const host = await hostOf(muster, game, lobby_id);
+  const host = await connectGameServer(muster, game, lobby_id);
   expect(outcomeOf(await host.connected(`${player_token.slice(0, -4)}AAAA`))).toBe('400 TOKEN_ERROR');
   expect(outcomeOf(await host.connected(player_token))).toBe('200');
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { find, join, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { find, join, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { makeTenant } from '../support/tenant.ts';
@@ -88,7 +88,7 @@ describe('matchmaker endpoints', () => {
 
 test('lobbies.join uses the direct player count configured for the lobby group, and find does not', async () => {
   const game_modes = { default: { max_players: 1, max_players_direct: 2 } };
-  const game = await makePuppetGame(opened, { game_modes });
+  const game = await makeControlledGame(opened, { game_modes });
   const { lobby_id } = await seatOf(find(opened, game));
   const full = await find(opened, game, { prevent_auto_create_lobby: true });
   expect(outcomeOf(full)).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
@@ -97,7 +97,7 @@ test('lobbies.join uses the direct player count configured for the lobby group, 
 });
 
 test('lobbies.join answers with the address of the lobby and a player token of its own', async () => {
-  const game = await makePuppetGame(opened);
+  const game = await makeControlledGame(opened);
   const found = await find(opened, game);
   const { lobby, player, ports } = (await join(opened, game, found.body.lobby.lobby_id)).body;
   expect(lobby.lobby_id).toBe(found.body.lobby.lobby_id);
@@ -110,7 +110,7 @@ test('lobbies.join answers with the address of the lobby and a player token of i
 
 test('lobbies.find filters by tags, and accepts a dynamic maximum player count', async () => {
   const game_modes = { default: { taggable: true, allow_dynamic_max_players: true } };
-  const game = await makePuppetGame(opened, { game_modes });
+  const game = await makeControlledGame(opened, { game_modes });
   const ice = { tags: { map: 'ice' }, max_players: 2 };
   const { lobby_id } = await seatOf(find(opened, game, ice));
   const only_there = { tags: { map: 'ice' }, prevent_auto_create_lobby: true };

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
-import { find, type Host, hostOf, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { find, type GameServer, connectGameServer, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { EMPTY, expectShape } from './exact-shapes.ts';
 
@@ -8,10 +8,10 @@ const muster = shareService();
 
 describe('the lobby server reports PlayerConnected with a player_token to the service', () => {
   let game: TestGame;
-  let host: Host;
+  let host: GameServer;
   beforeAll(async () => {
-    game = await makePuppetGame(muster);
-    host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+    game = await makeControlledGame(muster);
+    host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
   });
 
   const countPlayers = async (): Promise<number> => {
@@ -39,7 +39,7 @@ describe('the lobby server reports PlayerConnected with a player_token to the se
   });
 
   test('the player of another lobby is refused, and so is a player who already connected', async () => {
-    const elsewhere = await makePuppetGame(muster);
+    const elsewhere = await makeControlledGame(muster);
     const other = await seatOf(find(muster, elsewhere));
     expect(outcomeOf(await host.connected(other.player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
     const { player_token } = await seatOf(find(muster, game));

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
-import { find, hostOf, join, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { find, connectGameServer, join, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { QUIET_SOURCE } from '../support/room.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { expectShape } from './exact-shapes.ts';
@@ -18,7 +18,7 @@ describe('Lobby, player and ports', () => {
   beforeAll(async () => {
     const game_modes = { default: { actions: { create: { enabled: true } } } };
     const ports = { game: { port: 80, protocol: 'http' }, voice: { port: 7_777, protocol: 'udp' } };
-    game = await makePuppetGame(muster, { game_modes, ports });
+    game = await makeControlledGame(muster, { game_modes, ports });
     found = (await find(muster, game)).body;
   });
 
@@ -45,7 +45,7 @@ describe('Lobby, player and ports', () => {
   });
 
   test('host and port are null when a port range is used', async () => {
-    const ranged = await makePuppetGame(muster, { network_mode: 'host', ports: RANGE, source: QUIET_SOURCE });
+    const ranged = await makeControlledGame(muster, { network_mode: 'host', ports: RANGE, source: QUIET_SOURCE });
     const { body } = await find(muster, ranged);
     expectShape(body, JOIN_RESPONSE);
     const { hostname } = body.ports.many;
@@ -57,7 +57,7 @@ describe('Lobby, player and ports', () => {
 describe('Development token port configuration', () => {
   let game: TestGame & { build_id: string };
   beforeAll(async () => {
-    game = await makePuppetGame(muster);
+    game = await makeControlledGame(muster);
   });
 
   const mock = async (ports?: object) => {
@@ -101,7 +101,7 @@ describe('Development token port configuration', () => {
   });
 
   test('ranges may overlap between containers', async () => {
-    const ranged = await makePuppetGame(muster, {
+    const ranged = await makeControlledGame(muster, {
       game_modes: { default: { max_players: 1 } },
       network_mode: 'host',
       ports: RANGE,
@@ -118,7 +118,7 @@ describe('Development token port configuration', () => {
 
 describe('Version configuration (matchmaker section)', () => {
   const joinWhere = async (enabled: boolean) => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { actions: { join: { enabled } } } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { actions: { join: { enabled } } } } });
     return outcomeOf(await join(muster, game, (await seatOf(find(muster, game))).lobby_id));
   };
 
@@ -129,18 +129,18 @@ describe('Version configuration (matchmaker section)', () => {
 
   test('the configuration given when creating a custom lobby is its environment variable SERVICE_LOBBY_CONFIG', async () => {
     const game_modes = { default: { actions: { create: { enabled: true } } } };
-    const game = await makePuppetGame(muster, { game_modes });
+    const game = await makeControlledGame(muster, { game_modes });
     const lobby_config = { map: 'ice', rounds: [1, null, 'two'] };
     const body = { game_mode: 'default', lobby_config };
     const { lobby } = (await muster.api.post('/matchmaker/lobbies/create', game.public_token, body)).body;
-    const { environment } = await hostOf(muster, game, lobby.lobby_id);
+    const { environment } = await connectGameServer(muster, game, lobby.lobby_id);
     expect(JSON.parse(environment.SERVICE_LOBBY_CONFIG ?? '')).toEqual(lobby_config);
   });
 
   test('the lobby token is its environment variable SERVICE_TOKEN', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const { lobby_id, player_token } = await seatOf(find(muster, game));
-    const { environment } = await hostOf(muster, game, lobby_id);
+    const { environment } = await connectGameServer(muster, game, lobby_id);
     const path = '/matchmaker/players/connected';
     expect(outcomeOf(await muster.api.post(path, environment.SERVICE_TOKEN, { player_token }))).toBe('200');
   });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { buildsOf } from '../support/builds.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { findProcessesOf } from '../support/processes.ts';
-import { find, join, makePuppetGame } from '../support/puppet.ts';
+import { find, join, makeControlledGame } from '../support/game-server.ts';
 import { QUIET_SOURCE } from '../support/room.ts';
 import { endOf, serversOf } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
@@ -81,7 +81,7 @@ describe('content_length of builds, CDN files, avatars and uploads: u64', () => 
 test('TCP and UDP ports returned by find, join and create are between 26000 and 31999', async () => {
   const game_modes = { default: { actions: { create: { enabled: true } } } };
   const ports = { raw: { port: 7_777, protocol: 'tcp' }, voice: { port: 7_778, protocol: 'udp' } };
-  const room = await makePuppetGame(muster, { game_modes, ports, source: QUIET_SOURCE });
+  const room = await makeControlledGame(muster, { game_modes, ports, source: QUIET_SOURCE });
   const found = (await find(muster, room)).body;
   const joined = (await join(muster, room, found.lobby.lobby_id)).body;
   const created = await muster.api.post('/matchmaker/lobbies/create', room.public_token, { game_mode: 'default' });

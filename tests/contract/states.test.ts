@@ -1,6 +1,14 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { createHost, find, type Host, hostOf, join, makePuppetGame, seatOf } from '../support/puppet.ts';
+import {
+  createGameServerClient,
+  find,
+  type GameServer,
+  connectGameServer,
+  join,
+  makeControlledGame,
+  seatOf,
+} from '../support/game-server.ts';
 import { serversOf } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { sendPart } from '../support/uploads.ts';
@@ -10,12 +18,12 @@ const ONLY_OPEN = { prevent_auto_create_lobby: true };
 
 describe('lobbies.setClosed with is_closed = true turns an open lobby into a closed one', () => {
   let game: TestGame;
-  let host: Host;
+  let host: GameServer;
   let lobby_id: string;
   beforeAll(async () => {
-    game = await makePuppetGame(muster);
+    game = await makeControlledGame(muster);
     lobby_id = (await seatOf(find(muster, game))).lobby_id;
-    host = await hostOf(muster, game, lobby_id);
+    host = await connectGameServer(muster, game, lobby_id);
     // It is open before it is closed.
     expect((await seatOf(find(muster, game, ONLY_OPEN))).lobby_id).toBe(lobby_id);
     expect(await host.setClosed(true)).toMatchObject({ status: 200, body: {} });
@@ -56,12 +64,12 @@ describe('lobbies.setClosed with is_closed = true turns an open lobby into a clo
   });
 
   test('a development namespace token gets the same answer, and closes nothing', async () => {
-    const open = await makePuppetGame(muster);
+    const open = await makeControlledGame(muster);
     const seat = await seatOf(find(muster, open));
     const path = `/cloud/games/${open.game_id}/namespaces/${open.namespace_id}/tokens/development`;
     const body = { hostname: 'localhost' };
     const { token } = await muster.api.ok('POST', path, { token: open.cloud_token, body });
-    expect(await createHost(muster, token).setClosed(true)).toMatchObject({ status: 200, body: {} });
+    expect(await createGameServerClient(muster, token).setClosed(true)).toMatchObject({ status: 200, body: {} });
     expect((await seatOf(find(muster, open, ONLY_OPEN))).lobby_id).toBe(seat.lobby_id);
   });
 });

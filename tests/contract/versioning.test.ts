@@ -1,6 +1,13 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { deploy, makeGame, type TestGame } from '../support/game.ts';
-import { createHost, find, hostOf, makePuppetGame, onlyLobby, seatOf } from '../support/puppet.ts';
+import {
+  createGameServerClient,
+  find,
+  connectGameServer,
+  makeControlledGame,
+  onlyLobby,
+  seatOf,
+} from '../support/game-server.ts';
 import { serversOf } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { expectShape } from './exact-shapes.ts';
@@ -13,7 +20,7 @@ describe('matchmaker requests carry the path prefix /v1', () => {
   let lobby_id: string;
   beforeAll(async () => {
     const game_modes = { default: { actions: { create: { enabled: true } } } };
-    game = await makePuppetGame(muster, { game_modes });
+    game = await makeControlledGame(muster, { game_modes });
     lobby_id = (await seatOf(find(muster, game))).lobby_id;
   });
 
@@ -25,7 +32,7 @@ describe('matchmaker requests carry the path prefix /v1', () => {
   });
 
   test('and so do the requests of a lobby', async () => {
-    const { token } = await hostOf(muster, game, lobby_id);
+    const { token } = await connectGameServer(muster, game, lobby_id);
     const body = { game_modes: ['default'] };
     const { player } = (await muster.api.post('/v1/lobbies/find', game.public_token, body)).body;
     const { api } = muster;
@@ -38,13 +45,13 @@ describe('matchmaker requests carry the path prefix /v1', () => {
     ];
     expect(answers.map(({ status, body }) => [status, body])).toEqual(answers.map(() => [200, {}]));
     expect((await api.get(`/v1/lobbies/${lobby_id}/state`, token)).body).toEqual({ map: 'ice' });
-    expect((await createHost(muster, token).getState(lobby_id)).body).toEqual({ map: 'ice' });
+    expect((await createGameServerClient(muster, token).getState(lobby_id)).body).toEqual({ map: 'ice' });
   });
 });
 
 describe('games have versions', () => {
   test('a namespace is bound to one version_id, of a version with version_id, display_name and create_ts', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const readGame = async () => (await muster.api.ok('GET', `/cloud/games/${game.game_id}`, at(game))).game;
     const version_id = await deploy(muster.api, game, game.matchmaker);
     const { namespaces, versions } = await readGame();
@@ -56,7 +63,7 @@ describe('games have versions', () => {
   });
 
   test('the matchmaker configuration lives in the version: another version, other game modes', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { duel: {} } });
+    const game = await makeControlledGame(muster, { game_modes: { duel: {} } });
     expect(outcomeOf(await find(muster, game))).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
     expect(outcomeOf(await find(muster, game, { game_modes: ['duel'] }))).toBe('200');
     await deploy(muster.api, game, { ...game.matchmaker, game_modes: { default: {} } });
@@ -115,9 +122,9 @@ describe('watchable endpoints return a watch.index for long polling through watc
   });
 
   test('logs get, with exactly the lines that came since', async () => {
-    const room = await makePuppetGame(muster, { source: PRINTING_SOURCE });
+    const room = await makeControlledGame(muster, { source: PRINTING_SOURCE });
     await seatOf(find(muster, room));
-    const server_id = (await hostOf(muster, room, await onlyLobby(muster, room))).server_id;
+    const server_id = (await connectGameServer(muster, room, await onlyLobby(muster, room))).server_id;
     const servers = serversOf(muster, room);
     expect(await servers.lines(server_id, 1)).toEqual(['up']);
     const { public_hostname, public_port } = (await servers.get(server_id)).network.ports.game;

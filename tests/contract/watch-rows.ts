@@ -2,8 +2,8 @@ import { createLogs } from '../../src/features/servers/logs.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { buildsOf, SCRIPT } from '../support/builds.ts';
 import { makeGuest } from '../support/people.ts';
-import { seatOf } from '../support/puppet.ts';
-import { openStranger } from '../support/queue.ts';
+import { seatOf } from '../support/game-server.ts';
+import { openOtherProcess } from '../support/queue.ts';
 import { serversOf } from '../support/servers.ts';
 import type { TestService } from '../support/service.ts';
 import type { Tenant } from '../support/tenant.ts';
@@ -68,8 +68,8 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
     });
     const ticket = crypto.randomUUID();
     const wait = async (more: { ticket?: string } = {}) => {
-      await using stranger = openStranger(muster.database_address);
-      await stranger.wait(staging, new Date(Date.UTC(2100, 0, 1)), more);
+      await using other_process = openOtherProcess(muster.database_address);
+      await other_process.wait(staging, new Date(Date.UTC(2100, 0, 1)), more);
     };
     await wait({ ticket });
     return { path: `${prefix}/queue/${ticket}`, token, change: () => wait() };

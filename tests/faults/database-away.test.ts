@@ -3,7 +3,7 @@ import { openDatabase } from '../../src/platform/database/database.ts';
 import type { EmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 import { findPostmaster } from '../../src/platform/database/postmaster.ts';
 import { createApi } from '../support/api.ts';
-import { connectionOf, makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { makeGame } from '../support/game.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { sendRaw } from '../support/raw-http.ts';
@@ -14,13 +14,13 @@ import { waitFor } from '../support/wait.ts';
 type Launched = ReturnType<Home['launch']>;
 
 const opened = new AsyncDisposableStack();
-let place: PostgresPlace;
+let postgres_directory: PostgresDirectory;
 let postgres: EmbeddedPostgres;
 let proxy: TcpProxy;
 let home: Home;
 beforeAll(async () => {
-  place = opened.use(await makePostgresPlace());
-  proxy = opened.use(await openTcpProxy(connectionOf(place)));
+  postgres_directory = opened.use(await makePostgresDirectory());
+  proxy = opened.use(await openTcpProxy(connectionOf(postgres_directory)));
   const DATABASE_URL = `postgres://muster:hunter2@127.0.0.1:${proxy.port}/postgres`;
   home = opened.use(await makeHome({ DATABASE_URL, MUSTER_DEMO: 'off' }));
   await proxy.cut();
@@ -133,7 +133,7 @@ describe('the database is away when the service starts', () => {
 
   test('database away: once it is back, the service becomes ready on its own, and was reachable all the time', async () => {
     const endWatching = watchLife();
-    postgres = opened.use(await place.open());
+    postgres = opened.use(await postgres_directory.open());
     await proxy.mend();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
     expect(await endWatching()).toEqual([]);
@@ -166,14 +166,14 @@ describe('the database is not usable yet', () => {
   test('database shutting down: a start waits for it through every reason', async () => {
     const staying = openDatabase(postgres.connection, 1);
     await staying.queries.execute('select 1');
-    const postmaster = findPostmaster(place.cluster)?.pid ?? 0;
+    const postmaster = findPostmaster(postgres_directory.cluster)?.pid ?? 0;
     // A smart shutdown waits for connected clients, and refuses others with 57P03.
     process.kill(postmaster, 'SIGTERM');
     const program = home.launch();
     await waitForReason(program, 'the database is starting up or shutting down (57P03)');
     await staying[Symbol.asyncDispose]();
     await waitFor(async () => (await fetch(`${home.url}/health/ready`)).status === 200, 'the service to be ready');
-    expect(findPostmaster(place.cluster)?.pid).not.toBe(postmaster);
+    expect(findPostmaster(postgres_directory.cluster)?.pid).not.toBe(postmaster);
     expect(loggedReasons(program)[0]).toBe('the database is starting up or shutting down (57P03)');
     expect(program.output()).not.toContain('hunter2');
     expect(await program.stop('SIGTERM')).toBe(0);

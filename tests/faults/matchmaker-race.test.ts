@@ -5,7 +5,7 @@ import { openExternalDatabase } from '../support/database.ts';
 import { openLedger } from '../support/ledger.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeHome } from '../support/program.ts';
-import { makePuppetGame } from '../support/puppet.ts';
+import { makeControlledGame } from '../support/game-server.ts';
 import { askWhenQuiet, audit, host, NOWHERE, openRace, play, untilNobodyWaits } from '../support/race.ts';
 
 const CLIENTS = 64;
@@ -27,7 +27,7 @@ test(`race: ${CLIENTS} clients send ${ASKS} requests for ${LOBBIES} lobbies to t
   await using far = await makeHome({ ...settings, MUSTER_DATACENTER: 'far', MUSTER_PUBLIC_URL: program.url });
   const other = await far.start();
   await using ledger = openLedger({ database_address: { url: database.url } });
-  const game = await makePuppetGame(program, {
+  const game = await makeControlledGame(program, {
     game_modes: { even: EVEN, stepped: STEPPED },
     lobby_count_max: LOBBIES,
   });

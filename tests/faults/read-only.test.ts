@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { find, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { openOperator } from '../support/read-only.ts';
 import { openTestService } from '../support/service.ts';
 import { outcomeOf } from '../support/suite.ts';
@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait.ts';
 test('database read-only for a moment: the service is not ready meanwhile, and then finds get seats again', async () => {
   await using service = await openTestService();
   await using operator = await openOperator(service.database_address);
-  const game = await makePuppetGame(service, { max_players: 100 });
+  const game = await makeControlledGame(service, { max_players: 100 });
   await seatOf(find(service, game));
 
   await operator.forbidWrites('database');

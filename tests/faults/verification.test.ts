@@ -3,7 +3,7 @@ import type { Answer } from '../support/api.ts';
 import { hostileTargets } from '../support/hostile-target.ts';
 import { answerText, answerWith, type Listener, listenAt, onRequest } from '../support/listener.ts';
 import { openProvider } from '../support/provider.ts';
-import { find, makePuppetGame } from '../support/puppet.ts';
+import { find, makeControlledGame } from '../support/game-server.ts';
 import { openTestService } from '../support/service.ts';
 import { openStoppedTarget } from '../support/stopped-target.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
@@ -32,7 +32,7 @@ describe("verification: a game's own server that is hostile", () => {
   );
   const targets: Listener[] = [];
   let stopped: Awaited<ReturnType<typeof openStoppedTarget>>;
-  let game: Awaited<ReturnType<typeof makePuppetGame>>;
+  let game: Awaited<ReturnType<typeof makeControlledGame>>;
   beforeAll(async () => {
     const with_redirects = Object.values(hostileTargets(`http://127.0.0.5:${inside.port}/`));
     for (const { serve } of with_redirects) targets.push(await listenAt('127.0.0.1', serve));
@@ -45,7 +45,7 @@ describe("verification: a game's own server that is hostile", () => {
       `other-${index}`,
       { actions: { find: actionAt(port) } },
     ]);
-    game = await makePuppetGame(muster, { game_modes: Object.fromEntries([...modes, ...ports]) });
+    game = await makeControlledGame(muster, { game_modes: Object.fromEntries([...modes, ...ports]) });
   });
   afterAll(async () => {
     for (const target of targets) await target[Symbol.asyncDispose]();
@@ -87,17 +87,17 @@ test('verification: while the servers of one namespace do not answer, others fin
     MUSTER_OUTBOUND_ALLOW: '127.0.0.1',
     MUSTER_VERIFICATION_TIMEOUT_MS: '60000',
   });
-  const hanging = await makePuppetGame(patient, {
+  const hanging = await makeControlledGame(patient, {
     game_modes: {
       default: { actions: { find: actionAt(silent.port) } },
       other: { actions: { find: actionAt(silent_too.port) } },
     },
   });
   const verification = { url: provider.url };
-  const verifying = await makePuppetGame(patient, {
+  const verifying = await makeControlledGame(patient, {
     game_modes: { default: { actions: { find: { enabled: true, verification } } } },
   });
-  const plain = await makePuppetGame(patient, {});
+  const plain = await makeControlledGame(patient, {});
   let over = 0;
   const leaving = new AbortController();
   // More than one target and one namespace may have at a time.
@@ -141,7 +141,7 @@ describe('verification: many requests, with a server that answers at random', ()
       }),
     );
     const action = actionAt(target.port);
-    const game = await makePuppetGame(stormy, {
+    const game = await makeControlledGame(stormy, {
       game_modes: { default: { max_players: 16, actions: { find: action, join: action, create: action } } },
     });
     const ask = (kind: number, verification_data: object): Promise<Answer> => {

@@ -6,7 +6,15 @@ import { type Home, makeHome, type Program } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Target, WatchHistory } from '../support/watch-history.ts';
 import { type Surroundings, watchByPolls, watchBySocket } from '../support/watchers.ts';
-import { changesOf, cutListeners, makeWorld, openScribe, type Seats, tagServer, type World } from '../support/world.ts';
+import {
+  changesOf,
+  cutListeners,
+  makeWatchableGame,
+  openLogWriter,
+  type Seats,
+  tagServer,
+  type WatchableGame,
+} from '../support/watchable-game.ts';
 
 const WATCHERS = IS_LONG ? 200 : 60;
 const CHANGES = IS_LONG ? 2_000 : 120;
@@ -40,13 +48,13 @@ test(
     await using far = await makeHome({ ...SETTINGS, ...beside });
     const homes = [near, far];
     const programs = [program, await far.start()];
-    const world = await makeWorld(program, { url: database.url });
-    await using scribe = await openScribe(world);
-    await using _connections = world.database;
+    const watchable = await makeWatchableGame(program, { url: database.url });
+    await using log_writer = await openLogWriter(watchable);
+    await using _connections = watchable.database;
 
     const leaving = new AbortController();
     const urls = programs.map(({ url }) => url);
-    const targets = targetsOf(world);
+    const targets = targetsOf(watchable);
     const histories = Array.from({ length: WATCHERS / 2 / targets.length + 1 }, () => targets)
       .flatMap((all) => all.flatMap((target) => [new WatchHistory(target), new WatchHistory(target)]))
       .slice(0, WATCHERS);
@@ -60,21 +68,21 @@ test(
     const isEnough = () => made.changes >= CHANGES && histories.every(({ bodies }) => bodies > BODIES_EACH);
     const writing = Array.from({ length: WRITERS }, (_, place) =>
       write({
-        world,
+        watchable,
         urls,
         made,
         isEnough,
-        scribe: place === 0 ? scribe : undefined,
+        log_writer: place === 0 ? log_writer : undefined,
         chance: openChance(seed, 1_000 + place),
       }),
     );
-    const faults = await causeFaults({ homes, programs, world, made, chance: openChance(seed, 2_000) });
+    const faults = await causeFaults({ homes, programs, watchable, made, chance: openChance(seed, 2_000) });
     await Promise.all(writing);
 
     let last: string[] = [];
     try {
       await waitFor(async () => {
-        last = await findOutdated(histories, program.url, scribe.lines);
+        last = await findOutdated(histories, program.url, log_writer.lines);
         return last.length === 0;
       }, 'every watcher to see the current state');
     } catch (error) {
@@ -85,7 +93,7 @@ test(
     }
     const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
     console.log(
-      `${made.changes} changes and ${scribe.lines} lines; ${histories.length} watchers had ` +
+      `${made.changes} changes and ${log_writer.lines} lines; ${histories.length} watchers had ` +
         `${sum(histories.map(({ bodies }) => bodies))} bodies in ${sum(histories.map(({ visits }) => visits))} visits; ` +
         faults.join(', '),
     );
@@ -95,7 +103,7 @@ test(
   TEST_MS,
 );
 
-function targetsOf({ game, owner, group, lobby_id, build_id, server_id }: World): Target[] {
+function targetsOf({ game, owner, group, lobby_id, build_id, server_id }: WatchableGame): Target[] {
   const { game_id, namespace_id, public_token } = game;
   const environment = `/games/${game_id}/environments/${namespace_id}`;
   const namespace = `/cloud/games/${game_id}/namespaces/${namespace_id}`;
@@ -128,19 +136,19 @@ function targetsOf({ game, owner, group, lobby_id, build_id, server_id }: World)
 }
 
 interface Writing {
-  world: World;
+  watchable: WatchableGame;
   urls: string[];
   made: { changes: number };
   isEnough(): boolean;
   /** Only one writer writes the log too. */
-  scribe: { write(count: number): Promise<void> } | undefined;
+  log_writer: { write(count: number): Promise<void> } | undefined;
   chance: Chance;
 }
 
 /** Makes random changes at either process until there are enough. */
-async function write({ world, urls, made, isEnough, scribe, chance }: Writing): Promise<void> {
+async function write({ watchable, urls, made, isEnough, log_writer, chance }: Writing): Promise<void> {
   const seats: Seats = { taken: [] };
-  const changes = changesOf(world, seats, async (method, path, token, body) => {
+  const changes = changesOf(watchable, seats, async (method, path, token, body) => {
     const headers = { authorization: `Bearer ${token}` };
     const response = await fetch(`${chance.pick(urls)}${path}`, { method, headers, body: JSON.stringify(body) });
     const text = await response.text();
@@ -154,8 +162,8 @@ async function write({ world, urls, made, isEnough, scribe, chance }: Writing): 
     const name = chance.oneIn(40) ? 'build' : chance.pick(names);
     const number = chance.below(1_000_000);
     try {
-      if (scribe && chance.oneIn(2)) await scribe.write(1 + chance.below(chance.oneIn(8) ? 700 : 4));
-      else if (name === 'server') await tagServer(world, number);
+      if (log_writer && chance.oneIn(2)) await log_writer.write(1 + chance.below(chance.oneIn(8) ? 700 : 4));
+      else if (name === 'server') await tagServer(watchable, number);
       else await changes[name](number);
       made.changes += 1;
     } catch (error) {
@@ -175,13 +183,13 @@ const isAway = (error: unknown): boolean =>
 interface FaultOptions {
   homes: Home[];
   programs: Program[];
-  world: World;
+  watchable: WatchableGame;
   made: { changes: number };
   chance: Chance;
 }
 
 /** Causes the faults, spread over the changes, and returns their names. */
-async function causeFaults({ homes, programs, world, made, chance }: FaultOptions): Promise<string[]> {
+async function causeFaults({ homes, programs, watchable, made, chance }: FaultOptions): Promise<string[]> {
   const caused: string[] = [];
   const restart = async (place: number, signal: 'SIGTERM' | 'SIGKILL') => {
     await programs[place]?.stop(signal);
@@ -192,7 +200,7 @@ async function causeFaults({ homes, programs, world, made, chance }: FaultOption
     ['stopped', () => restart(chance.below(2), 'SIGTERM')],
     ['killed', () => restart(chance.below(2), 'SIGKILL')],
     ['both killed', () => Promise.all([restart(0, 'SIGKILL'), restart(1, 'SIGKILL')])],
-    ['notifications cut', () => cutListeners(world)],
+    ['notifications cut', () => cutListeners(watchable)],
   ] as const;
   for (let turn = 0; turn < FAULTS; turn += 1) {
     const due = (CHANGES * turn) / FAULTS;

@@ -8,7 +8,7 @@ import { describeAbsence } from '../../src/platform/database/failures.ts';
 import { findPostmaster } from '../../src/platform/database/postmaster.ts';
 import { StartError } from '../../src/platform/errors.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../support/certificates.ts';
-import { makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { findFreePort } from '../support/service.ts';
 import { startPostgres, stateOf } from '../support/standby.ts';
@@ -63,10 +63,10 @@ describe('describeAbsence', () => {
 
 describe('a PostgreSQL over TCP', () => {
   const port = findFreePort();
-  let place: PostgresPlace;
+  let postgres_directory: PostgresDirectory;
   beforeAll(async () => {
-    place = await makePostgresPlace();
-    const prepared = await place.open();
+    postgres_directory = await makePostgresDirectory();
+    const prepared = await postgres_directory.open();
     await query(
       prepared,
       `alter role muster password 'secret'`,
@@ -76,7 +76,7 @@ describe('a PostgreSQL over TCP', () => {
       'create database encrypted',
     );
     await prepared[Symbol.asyncDispose]();
-    const sockets = join(place.directory, 'sockets');
+    const sockets = join(postgres_directory.directory, 'sockets');
     mkdirSync(sockets);
     if (process.getuid?.() === 0) chownSync(sockets, POSTGRES_USER.uid, POSTGRES_USER.gid);
     writeAsPostgres('server.crt', CERTIFICATE);
@@ -85,13 +85,16 @@ describe('a PostgreSQL over TCP', () => {
       'pg_hba.conf',
       'hostssl encrypted all all scram-sha-256\nhost postgres,closed,none all all scram-sha-256\n',
     );
-    await startPostgres(place.cluster, sockets, '-h', '127.0.0.1', '-p', String(port), '-c', 'ssl=on');
-    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to accept connections');
+    await startPostgres(postgres_directory.cluster, sockets, '-h', '127.0.0.1', '-p', String(port), '-c', 'ssl=on');
+    await waitFor(
+      async () => (await stateOf(postgres_directory.cluster)) === 'ready',
+      'PostgreSQL to accept connections',
+    );
   }, 90_000);
-  afterAll(() => place[Symbol.asyncDispose](), 90_000);
+  afterAll(() => postgres_directory[Symbol.asyncDispose](), 90_000);
 
   const writeAsPostgres = (name: string, text: string) => {
-    const path = join(place.cluster, name);
+    const path = join(postgres_directory.cluster, name);
     writeFileSync(path, text, { mode: 0o600 });
     if (process.getuid?.() === 0) chownSync(path, POSTGRES_USER.uid, POSTGRES_USER.gid);
   };
@@ -126,11 +129,14 @@ describe('a PostgreSQL over TCP', () => {
   });
 
   test('without TLS is refused in one sentence if the address asks for TLS', async () => {
-    const { pid = 0, socket_directory = '' } = findPostmaster(place.cluster) ?? {};
+    const { pid = 0, socket_directory = '' } = findPostmaster(postgres_directory.cluster) ?? {};
     process.kill(pid, 'SIGINT');
-    await waitFor(() => findPostmaster(place.cluster) === undefined, 'PostgreSQL to end');
-    await startPostgres(place.cluster, socket_directory, '-h', '127.0.0.1', '-p', String(port));
-    await waitFor(async () => (await stateOf(place.cluster)) === 'ready', 'PostgreSQL to accept connections');
+    await waitFor(() => findPostmaster(postgres_directory.cluster) === undefined, 'PostgreSQL to end');
+    await startPostgres(postgres_directory.cluster, socket_directory, '-h', '127.0.0.1', '-p', String(port));
+    await waitFor(
+      async () => (await stateOf(postgres_directory.cluster)) === 'ready',
+      'PostgreSQL to accept connections',
+    );
     for (const sslmode of ['require', 'verify-full']) {
       expect(await refusalOf(`postgres?sslmode=${sslmode}`)).toBe(
         'DATABASE_URL asks for TLS, which its PostgreSQL does not support: set ssl = on there, or remove sslmode.',

@@ -1,31 +1,31 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { waitFor } from '../support/wait.ts';
 
-let place: PostgresPlace;
+let postgres_directory: PostgresDirectory;
 beforeAll(async () => {
-  place = await makePostgresPlace();
-  await using server = await place.open();
+  postgres_directory = await makePostgresDirectory();
+  await using server = await postgres_directory.open();
   await query(server, 'create table kept (word text)', `insert into kept values ('muster')`);
 }, 90_000);
-afterAll(() => place[Symbol.asyncDispose]());
+afterAll(() => postgres_directory[Symbol.asyncDispose]());
 
-const statusOf = () => readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').split('\n');
+const statusOf = () => readFileSync(join(postgres_directory.cluster, 'postmaster.pid'), 'utf8').split('\n');
 
 test('embedded PostgreSQL: a start waits for as long as recovery takes, and reports it', async () => {
   // Recovery goes on for as long as this file exists.
-  const hold = join(place.directory, 'hold');
+  const hold = join(postgres_directory.directory, 'hold');
   writeFileSync(hold, '');
   appendFileSync(
-    join(place.cluster, 'postgresql.auto.conf'),
+    join(postgres_directory.cluster, 'postgresql.auto.conf'),
     `restore_command = 'while [ -e ${hold} ]; do sleep 0.02; done; false'\n`,
   );
-  writeFileSync(join(place.cluster, 'recovery.signal'), '');
-  place.events.length = 0;
-  const opening = place.open({ starts_within_ms: 300, progress_every_ms: 200 });
-  const recovering = () => place.events.filter(({ event }) => event === 'database_recovering');
+  writeFileSync(join(postgres_directory.cluster, 'recovery.signal'), '');
+  postgres_directory.events.length = 0;
+  const opening = postgres_directory.open({ starts_within_ms: 300, progress_every_ms: 200 });
+  const recovering = () => postgres_directory.events.filter(({ event }) => event === 'database_recovering');
   // Five reports take far longer than a start without recovery may.
   await Promise.race([opening, waitFor(() => recovering().length >= 5, 'reports of the recovery')]);
   expect(recovering()[0]).toMatchObject({ for_ms: expect.any(Number), last_line: expect.any(String) });

@@ -16,7 +16,7 @@ import { connectEmbedded } from '../../src/platform/database/connect.ts';
 import { StartError } from '../../src/platform/errors.ts';
 import { identifyProcess, signalProcess } from '../../src/platform/processes.ts';
 import { sharedFiles } from '../support/database.ts';
-import { connectionOf, makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
@@ -24,42 +24,51 @@ import { waitFor } from '../support/wait.ts';
 const NOTHING = { emit() {} };
 
 /** Returns the message that the operator reads. */
-async function startRefusal({ directory }: PostgresPlace, files_directory: string): Promise<string> {
+async function startRefusal({ directory }: PostgresDirectory, files_directory: string): Promise<string> {
   const opening = connectEmbedded({ directory, files_directory, is_durable: false, events: NOTHING }, 2);
   return (await rejectionOf(StartError, opening)).message;
 }
 
 describe('embedded PostgreSQL: what an earlier start left behind', () => {
-  let place: PostgresPlace;
+  let postgres_directory: PostgresDirectory;
   beforeAll(async () => {
-    place = await makePostgresPlace();
+    postgres_directory = await makePostgresDirectory();
   });
   afterAll(async () => {
-    await place[Symbol.asyncDispose]();
+    await postgres_directory[Symbol.asyncDispose]();
   });
 
   test('an unfinished cluster is created again', async () => {
-    const unfinished = `${place.cluster}.unfinished`;
+    const unfinished = `${postgres_directory.cluster}.unfinished`;
     mkdirSync(join(unfinished, 'base'), { recursive: true });
     writeFileSync(join(unfinished, 'PG_VERSION'), '18\n');
-    await using server = await place.open();
+    await using server = await postgres_directory.open();
     expect(await query(server, 'create table kept (word text)', 'select * from kept')).toEqual([]);
-    expect(readdirSync(place.directory).sort()).toEqual(['cluster', 'postgres.log', 'socket']);
+    expect(readdirSync(postgres_directory.directory).sort()).toEqual(['cluster', 'postgres.log', 'socket']);
   });
 
   test('a postmaster.pid with the number of another program: that program is left alone, and PostgreSQL starts', async () => {
     // The program runs as PostgreSQL's user, so PostgreSQL would take it for another server on this cluster.
-    const owner = statSync(place.cluster);
+    const owner = statSync(postgres_directory.cluster);
     const other = Bun.spawn(['sleep', '60'], {
       uid: owner.uid,
       gid: owner.gid,
       stdio: ['ignore', 'ignore', 'ignore'],
     });
-    const lines = [other.pid, place.cluster, 1, 5432, join(place.directory, 'socket'), '', '1 1', 'ready   '];
-    writeFileSync(join(place.cluster, 'postmaster.pid'), `${lines.join('\n')}\n`);
-    writeFileSync(`${connectionOf(place).path}.lock`, `${lines.join('\n')}\n`);
+    const lines = [
+      other.pid,
+      postgres_directory.cluster,
+      1,
+      5432,
+      join(postgres_directory.directory, 'socket'),
+      '',
+      '1 1',
+      'ready   ',
+    ];
+    writeFileSync(join(postgres_directory.cluster, 'postmaster.pid'), `${lines.join('\n')}\n`);
+    writeFileSync(`${connectionOf(postgres_directory).path}.lock`, `${lines.join('\n')}\n`);
     {
-      await using server = await place.open();
+      await using server = await postgres_directory.open();
       expect(await query(server, 'select * from kept')).toEqual([]);
     }
     expect(identifyProcess(other.pid)).toMatchObject({ pid: other.pid });
@@ -68,36 +77,39 @@ describe('embedded PostgreSQL: what an earlier start left behind', () => {
   });
 
   test('an unreadable postmaster.pid is ignored', async () => {
-    writeFileSync(join(place.cluster, 'postmaster.pid'), 'no number\n');
-    await using server = await place.open();
+    writeFileSync(join(postgres_directory.cluster, 'postmaster.pid'), 'no number\n');
+    await using server = await postgres_directory.open();
     expect(await query(server, 'select * from kept')).toEqual([]);
   });
 
   test('a server that was killed with its service is started again with all committed data', async () => {
-    await place.openAndDie({ is_durable: true });
-    const client = { connection: connectionOf(place) };
+    await postgres_directory.openAndDie({ is_durable: true });
+    const client = { connection: connectionOf(postgres_directory) };
     await query(client, `insert into kept values ('committed')`);
-    for (const pid of findProcessesOf(place.directory)) signalProcess(pid, 'SIGKILL');
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
-    expect(readdirSync(join(place.directory, 'socket')).sort()).toEqual(['.s.PGSQL.5432', '.s.PGSQL.5432.lock']);
-    expect(readdirSync(place.cluster)).toContain('postmaster.pid');
-    await using server = await place.open();
+    for (const pid of findProcessesOf(postgres_directory.directory)) signalProcess(pid, 'SIGKILL');
+    await waitFor(() => findProcessesOf(postgres_directory.directory).length === 0, 'all processes to end');
+    expect(readdirSync(join(postgres_directory.directory, 'socket')).sort()).toEqual([
+      '.s.PGSQL.5432',
+      '.s.PGSQL.5432.lock',
+    ]);
+    expect(readdirSync(postgres_directory.cluster)).toContain('postmaster.pid');
+    await using server = await postgres_directory.open();
     expect(await query(server, 'select * from kept')).toEqual([{ word: 'committed' }]);
   });
 
   test('a server whose socket was removed is replaced', async () => {
-    const pid = await place.openAndDie();
-    rmSync(join(place.directory, 'socket/.s.PGSQL.5432'));
-    await using server = await place.open();
+    const pid = await postgres_directory.openAndDie();
+    rmSync(join(postgres_directory.directory, 'socket/.s.PGSQL.5432'));
+    await using server = await postgres_directory.open();
     expect(await query(server, 'select * from kept')).toEqual([{ word: 'committed' }]);
     expect(identifyProcess(pid)).toBeUndefined();
   });
 
   test('a directory whose path is too long for a socket uses a temporary one, which is removed at the end', async () => {
-    const directory = join(place.directory, 'a'.repeat(100));
+    const directory = join(postgres_directory.directory, 'a'.repeat(100));
     mkdirSync(directory, { mode: 0o711 });
-    renameSync(place.cluster, join(directory, 'cluster'));
-    const server = await place.open({ directory });
+    renameSync(postgres_directory.cluster, join(directory, 'cluster'));
+    const server = await postgres_directory.open({ directory });
     const elsewhere = dirname(server.connection.path);
     expect(elsewhere).toStartWith(join(tmpdir(), 'muster-'));
     expect((statSync(elsewhere).mode & 0o777).toString(8)).toBe('700');
@@ -108,27 +120,27 @@ describe('embedded PostgreSQL: what an earlier start left behind', () => {
 });
 
 describe('embedded PostgreSQL: does not start, and says why,', () => {
-  let place: PostgresPlace;
+  let postgres_directory: PostgresDirectory;
   beforeAll(async () => {
-    place = await makePostgresPlace();
-    mkdirSync(place.cluster, { mode: 0o700 });
+    postgres_directory = await makePostgresDirectory();
+    mkdirSync(postgres_directory.cluster, { mode: 0o700 });
   });
   afterAll(async () => {
-    await place[Symbol.asyncDispose]();
+    await postgres_directory[Symbol.asyncDispose]();
   });
 
   test('on the files of another major version, which it leaves unchanged', async () => {
-    writeFileSync(join(place.cluster, 'PG_VERSION'), '17\n');
-    expect(await startRefusal(place, await sharedFiles())).toBe(
-      `The database in ${place.cluster} was created by PostgreSQL 17, but this Muster contains 18: start the Muster that created it, or set MUSTER_DATA to another directory.`,
+    writeFileSync(join(postgres_directory.cluster, 'PG_VERSION'), '17\n');
+    expect(await startRefusal(postgres_directory, await sharedFiles())).toBe(
+      `The database in ${postgres_directory.cluster} was created by PostgreSQL 17, but this Muster contains 18: start the Muster that created it, or set MUSTER_DATA to another directory.`,
     );
-    expect(readdirSync(place.cluster)).toEqual(['PG_VERSION']);
-    expect(readFileSync(join(place.cluster, 'PG_VERSION'), 'utf8')).toBe('17\n');
+    expect(readdirSync(postgres_directory.cluster)).toEqual(['PG_VERSION']);
+    expect(readFileSync(join(postgres_directory.cluster, 'PG_VERSION'), 'utf8')).toBe('17\n');
   });
 
   test('on files that are no cluster, with the last lines of its log', async () => {
-    writeFileSync(join(place.cluster, 'PG_VERSION'), '18\n');
-    const message = await startRefusal(place, await sharedFiles());
+    writeFileSync(join(postgres_directory.cluster, 'PG_VERSION'), '18\n');
+    const message = await startRefusal(postgres_directory, await sharedFiles());
     expect(message).toStartWith(
       'The embedded PostgreSQL does not run here: correct the problem below, or set DATABASE_URL to your own PostgreSQL.\nthe embedded PostgreSQL did not start:\n',
     );
@@ -136,21 +148,21 @@ describe('embedded PostgreSQL: does not start, and says why,', () => {
   });
 
   test('if its programs cannot be executed', async () => {
-    rmSync(place.cluster, { recursive: true });
+    rmSync(postgres_directory.cluster, { recursive: true });
     const real = await sharedFiles();
     const [version = ''] = readdirSync(real).filter((name) => !name.endsWith('.unfinished'));
-    const files_directory = join(place.directory, 'files');
+    const files_directory = join(postgres_directory.directory, 'files');
     mkdirSync(join(files_directory, version, 'bin'), { recursive: true });
     symlinkSync(join(real, version, 'lib'), join(files_directory, version, 'lib'));
     const initdb = join(files_directory, version, 'bin/initdb');
     writeFileSync(initdb, '#!/bin/sh\necho this machine is too old >&2\nexit 1\n');
     chmodSync(initdb, 0o755);
-    const message = await startRefusal(place, files_directory);
+    const message = await startRefusal(postgres_directory, files_directory);
     expect(message).toStartWith(
       'The embedded PostgreSQL does not run here: correct the problem below, or set DATABASE_URL',
     );
     expect(message).toContain('initdb failed:\n');
     expect(message).toContain('this machine is too old');
-    expect(readdirSync(place.directory)).not.toContain('cluster');
+    expect(readdirSync(postgres_directory.directory)).not.toContain('cluster');
   });
 });

@@ -3,60 +3,58 @@ import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
 import { sessionOf } from '../../src/platform/processes.ts';
-import { connectionOf, makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { waitFor } from '../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 
 /** Returns the pid in `postmaster.pid`. */
-const postmasterOf = ({ cluster }: PostgresPlace): number =>
+const postmasterOf = ({ cluster }: PostgresDirectory): number =>
   Number(readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n')[0]);
 
 describe('the embedded PostgreSQL', () => {
-  let place: PostgresPlace;
+  let postgres_directory: PostgresDirectory;
   beforeAll(async () => {
-    place = await makePostgresPlace();
+    postgres_directory = await makePostgresDirectory();
   });
   afterAll(async () => {
-    await place[Symbol.asyncDispose]();
+    await postgres_directory[Symbol.asyncDispose]();
   });
 
   test('starts in an empty directory, keeps what is written, and leaves nothing running', async () => {
-    const first = await place.open();
+    const first = await postgres_directory.open();
     await query(first, 'create table kept (word text)', `insert into kept values ('muster')`);
     await first[Symbol.asyncDispose]();
     // A last worker may end a moment after its postmaster.
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
+    await waitFor(() => findProcessesOf(postgres_directory.directory).length === 0, 'all processes to end');
 
-    const second = await place.open();
+    const second = await postgres_directory.open();
     expect(second.connection).toEqual(first.connection);
     expect(await query(second, 'select word from kept')).toEqual([{ word: 'muster' }]);
     await second[Symbol.asyncDispose]();
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
+    await waitFor(() => findProcessesOf(postgres_directory.directory).length === 0, 'all processes to end');
   });
 
   test('is accessible to its owner only: its files, its socket, its log', async () => {
-    await using server = await place.open();
+    await using server = await postgres_directory.open();
     const { path, ...user } = server.connection;
-    expect(path).toBe(join(place.directory, 'socket/.s.PGSQL.5432'));
+    expect(path).toBe(join(postgres_directory.directory, 'socket/.s.PGSQL.5432'));
     expect(user).toEqual({ user: 'muster', database: 'postgres' });
     const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8);
-    expect([place.cluster, dirname(path), join(place.directory, 'postgres.log')].map(modeOf)).toEqual([
-      '700',
-      '700',
-      '600',
-    ]);
+    expect(
+      [postgres_directory.cluster, dirname(path), join(postgres_directory.directory, 'postgres.log')].map(modeOf),
+    ).toEqual(['700', '700', '600']);
     expect(await query(server, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
   });
 
   test('runs in a session of its own, and as another user if the service is root', async () => {
-    await using _ = await place.open();
-    const pid = postmasterOf(place);
+    await using _ = await postgres_directory.open();
+    const pid = postmasterOf(postgres_directory);
     expect(sessionOf(pid)).toBe(pid);
     const uid = IS_ROOT ? POSTGRES_USER.uid : process.getuid?.();
     expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toContain(`\nUid:\t${uid}\t${uid}\t${uid}\t${uid}\n`);
-    expect(statSync(place.cluster).uid).toBe(uid ?? -1);
+    expect(statSync(postgres_directory.cluster).uid).toBe(uid ?? -1);
     // The service's environment, which may hold secrets, is not passed on.
     const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
       .split('\0')
@@ -70,7 +68,7 @@ describe('the embedded PostgreSQL', () => {
   ];
   for (const { is_durable, ...wanted } of DURABILITY) {
     test(`${is_durable ? 'waits for the disk' : 'does not wait for the disk, for tests,'} if it is opened so`, async () => {
-      await using server = await place.open({ is_durable });
+      await using server = await postgres_directory.open({ is_durable });
       const rows = await query(
         server,
         `select name, setting from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit')`,
@@ -80,17 +78,17 @@ describe('the embedded PostgreSQL', () => {
   }
 
   test('is found again when the process that opened it was killed', async () => {
-    const pid = await place.openAndDie();
-    const server = await place.open();
-    expect(postmasterOf(place)).toBe(pid);
+    const pid = await postgres_directory.openAndDie();
+    const server = await postgres_directory.open();
+    expect(postmasterOf(postgres_directory)).toBe(pid);
     expect(await query(server, 'select word from kept')).toEqual([{ word: 'muster' }]);
     await server[Symbol.asyncDispose]();
-    await waitFor(() => findProcessesOf(place.directory).length === 0, 'all processes to end');
+    await waitFor(() => findProcessesOf(postgres_directory.directory).length === 0, 'all processes to end');
   });
 
   test('is awaited while it stops, and then started again', async () => {
-    const pid = await place.openAndDie();
-    const client = { connection: connectionOf(place) };
+    const pid = await postgres_directory.openAndDie();
+    const client = { connection: connectionOf(postgres_directory) };
     const held = query(
       client,
       'create table last_word (word text)',
@@ -107,28 +105,28 @@ describe('the embedded PostgreSQL', () => {
     // A smart shutdown ends when the last client has disconnected.
     process.kill(pid, 'SIGTERM');
     await waitFor(
-      () => readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').includes('stopping'),
+      () => readFileSync(join(postgres_directory.cluster, 'postmaster.pid'), 'utf8').includes('stopping'),
       'PostgreSQL to begin to stop',
     );
-    await using server = await place.open();
+    await using server = await postgres_directory.open();
     await held;
-    expect(postmasterOf(place)).not.toBe(pid);
+    expect(postmasterOf(postgres_directory)).not.toBe(pid);
     expect(await query(server, 'select word from last_word')).toEqual([{ word: 'bye' }]);
   });
 
   test('is restarted after a kill; its users just continue', async () => {
-    await using server = await place.open();
-    const pid = postmasterOf(place);
-    place.events.length = 0;
+    await using server = await postgres_directory.open();
+    const pid = postmasterOf(postgres_directory);
+    postgres_directory.events.length = 0;
     process.kill(pid, 'SIGKILL');
     const rows = await waitFor(
       () => query(server, 'select word from kept').catch(() => undefined),
       'queries to be answered again',
     );
     expect(rows).toEqual([{ word: 'muster' }]);
-    expect(postmasterOf(place)).not.toBe(pid);
-    expect(place.events.filter(({ event }) => event === 'database_lost')).toHaveLength(1);
+    expect(postmasterOf(postgres_directory)).not.toBe(pid);
+    expect(postgres_directory.events.filter(({ event }) => event === 'database_lost')).toHaveLength(1);
     // Its end was notified: no check found it.
-    expect(place.events.filter(({ event }) => event === 'loop_corrected')).toEqual([]);
+    expect(postgres_directory.events.filter(({ event }) => event === 'loop_corrected')).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import type { CallerKind } from '../../src/platform/tokens/caller.ts';
 import { listServers, makeGame, type TestGame } from '../support/game.ts';
 import { fillPath, listOperations, type Operation } from '../support/operations.ts';
 import { makeGuest } from '../support/people.ts';
-import { find, makePuppetGame, seatOf } from '../support/puppet.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 
 let muster: TestService;
@@ -26,7 +26,7 @@ beforeAll(async () => {
     identity: (await makeGuest(api, own)).token,
   };
 
-  const other = await makePuppetGame(muster);
+  const other = await makeControlledGame(muster);
   const { lobby_id } = await seatOf(find(muster, other));
   const [server] = await listServers(muster, other);
   const builds = `/games/${other.game_id}/environments/${other.namespace_id}/builds`;

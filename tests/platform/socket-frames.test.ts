@@ -80,7 +80,7 @@ describe('socket: an invalid frame is refused, and the socket stays open', () =>
     socket.socket.send(frame);
     const { id, error } = await refusal(socket);
     expect([id, error.code]).toEqual([refused_id, 'WATCH_BAD_FRAME']);
-    await app.raise(nameOf(path));
+    await app.increment(nameOf(path));
     expect((await socket.body(key)).word).toBe(1);
   });
 
@@ -118,7 +118,7 @@ describe('socket: an invalid frame is refused, and the socket stays open', () =>
     expect(answered).toBeLessThan(400);
     const [refused, ...more] = socket.frames.filter(({ type }) => type === 'error');
     expect([refused.error.code, refused.retry_after_ms, more]).toEqual(['WATCH_TOO_MANY_FRAMES', 1_000, []]);
-    await app.raise(nameOf(path));
+    await app.increment(nameOf(path));
     expect((await other.body(key)).word).toBe(1);
   });
 });
@@ -132,7 +132,7 @@ describe('the id of a subscription', () => {
     socket.send({ type: 'subscribe', id: 'a', path: newPath() });
     const { id, error } = await refusal(socket);
     expect([id, error.code]).toEqual([undefined, 'WATCH_BAD_FRAME']);
-    await app.raise(nameOf(path));
+    await app.increment(nameOf(path));
     expect((await socket.body(key)).word).toBe(1);
   });
 
@@ -147,8 +147,8 @@ describe('the id of a subscription', () => {
     const key = await socket.subscribe('a', second);
     expect((await socket.body(key)).word).toBe(0);
     // The first subscription was never made.
-    await app.raise(nameOf(first));
-    await app.raise(nameOf(second));
+    await app.increment(nameOf(first));
+    await app.increment(nameOf(second));
     expect((await socket.body(key)).word).toBe(1);
     const keys = socket.frames.filter(({ type }) => type === 'body').map((frame) => frame.key);
     expect(keys.slice(-2)).toEqual([key, key]);
@@ -193,11 +193,11 @@ test('socket: after a client subscribes to a view again, it gets no body that wa
     while (seen.at(-1) < 2 * round) seen.push((await socket.body(key)).word);
     expect(seen).toEqual([...new Set(seen)].sort((one, other) => one - other));
     expect(seen.at(-1)).toBe(2 * round);
-    const raising = Promise.all([app.raise(nameOf(path)), app.raise(nameOf(path))]);
+    const incrementing = Promise.all([app.increment(nameOf(path)), app.increment(nameOf(path))]);
     await socket.body(key);
     socket.send({ type: 'unsubscribe', id: 'a' });
     await socket.next(({ type }) => type === 'unsubscribed');
-    await raising;
+    await incrementing;
     const after = socket.frames.slice(socket.frames.findLastIndex(({ type }) => type === 'unsubscribed') + 1);
     expect(after.filter(({ type }) => type === 'body')).toEqual([]);
   }

@@ -167,7 +167,7 @@ describe('the server keeps nothing', () => {
       // Half of them break while they subscribe, the others while they receive.
       if (round % 2 === 0) {
         await waitFor(() => sockets.every(({ texts }) => texts.length >= 3), 'all sockets to receive a body');
-        await app.raise('cut');
+        await app.increment('cut');
       }
       for (const socket of sockets) socket.cut();
     }

@@ -37,7 +37,7 @@ describe('a subscription', () => {
     });
     expect((await app.api.get('/matchmaker/rare/one', token)).status).toBe(429);
     // The existing subscriptions continue.
-    await app.raise('two');
+    await app.increment('two');
     await socket.next(({ type, body }) => type === 'body' && body.word === 1);
   });
 
@@ -57,7 +57,7 @@ describe('a client that resumes with an index', () => {
     let { index } = (await app.api.ok('GET', '/matchmaker/rare/four', { token })).watch;
     for (let number = 1; number <= 20; number += 1) {
       const poll = app.api.ok('GET', `/matchmaker/rare/four?watch_index=${index}`, { token });
-      await app.raise('four');
+      await app.increment('four');
       const { word, watch } = await poll;
       expect(word).toBe(number);
       ({ index } = watch);

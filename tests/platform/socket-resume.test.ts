@@ -22,8 +22,8 @@ const pathOf = (name: string) => `/matchmaker/words/${name}`;
 const linesOf = (name: string) => `/matchmaker/lines/${name}`;
 const open = (on = app, its_token = token) => openSocket(on.url, { token: its_token });
 const indexOf = async (path: string): Promise<string> => (await app.api.ok('GET', path, { token })).watch.index;
-const raiseTimes = async (name: string, times: number) => {
-  for (let time = 0; time < times; time += 1) await app.raise(name);
+const incrementTimes = async (name: string, times: number) => {
+  for (let time = 0; time < times; time += 1) await app.increment(name);
 };
 
 /** Waits for a body that matches, and returns all bodies until then. */
@@ -43,29 +43,29 @@ describe('a client resumes with the index of its last body', () => {
     const index = await indexOf(pathOf(name));
     using socket = open();
     const key = await socket.subscribe('a', pathOf(name), index);
-    await app.raise(name);
+    await app.increment(name);
     const body = await socket.body(key);
     expect(socket.frames.filter(({ type }) => type === 'body').map((frame) => frame.body.word)).toEqual([1]);
     const polling = app.api.ok('GET', `${pathOf(name)}?watch_index=${body.watch.index}`, { token });
-    await app.raise(name);
+    await app.increment(name);
     expect((await polling).word).toBe(2);
   });
 
   test('on another process, which sends nothing before the next change', async () => {
     const name = newName();
-    await app.raise(name);
+    await app.increment(name);
     const index = await indexOf(pathOf(name));
     await using other = await openSocketApp(address);
     using socket = open(other, await other.issue());
     await socket.subscribe('a', pathOf(name), index);
-    await app.raise(name);
+    await app.increment(name);
     expect((await bodiesUntil(socket, ({ word }) => word === 2)).map(({ word }) => word)).toEqual([2]);
   });
 
   test('and gets only the newest of several states', async () => {
     const name = newName();
     const index = await indexOf(pathOf(name));
-    await raiseTimes(name, 5);
+    await incrementTimes(name, 5);
     using socket = open();
     await socket.subscribe('a', pathOf(name), index);
     expect((await bodiesUntil(socket, ({ word }) => word === 5)).map(({ word }) => word)).toEqual([5]);
@@ -75,7 +75,7 @@ describe('a client resumes with the index of its last body', () => {
     const name = newName();
     const index = await indexOf(linesOf(name));
     const lines = 700;
-    await app.raiseTo(name, lines);
+    await app.incrementBy(name, lines);
     await using other = await openSocketApp(address);
     using socket = open(other, await other.issue());
     await socket.subscribe('a', linesOf(name), index);
@@ -86,15 +86,15 @@ describe('a client resumes with the index of its last body', () => {
 
   test('in the query of the path too; an index in the frame overrides it', async () => {
     const name = newName();
-    await app.raise(name);
+    await app.increment(name);
     const index = await indexOf(pathOf(name));
     using socket = open();
     await socket.subscribe('a', `${pathOf(name)}?watch_index=${index}`);
-    await app.raise(name);
+    await app.increment(name);
     expect((await bodiesUntil(socket, ({ word }) => word === 2)).map(({ word }) => word)).toEqual([2]);
     using other = open();
     await other.subscribe('a', `${pathOf(name)}?watch_index=${index}`, await indexOf(pathOf(name)));
-    await app.raise(name);
+    await app.increment(name);
     expect((await bodiesUntil(other, ({ word }) => word === 3)).map(({ word }) => word)).toEqual([3]);
   });
 });
@@ -117,7 +117,7 @@ describe('an invalid index counts as nothing seen, without effect on other clien
     for (const [what, forge] of INDICES) {
       test(`${kind}, an index ${what}, over a socket`, async () => {
         const name = newName();
-        await raiseTimes(name, 3);
+        await incrementTimes(name, 3);
         const path = toPath(name);
         const index = await indexOf(path);
         using forging = open();
@@ -128,9 +128,9 @@ describe('an invalid index counts as nothing seen, without effect on other clien
         expect(key).toBe(forging_key);
         const first = await forging.body(forging_key);
         expect(first.watch.index).toBe(index);
-        await app.raise(name);
+        await app.increment(name);
         expect([numberOf(await forging.body(forging_key)), numberOf(await resuming.body(key))]).toEqual([4, 4]);
-        await app.raise(name);
+        await app.increment(name);
         expect([numberOf(await forging.body(forging_key)), numberOf(await resuming.body(key))]).toEqual([5, 5]);
         expect(resuming.frames.filter(({ type }) => type === 'body')).toHaveLength(2);
         if (kind === 'what grows') expect(await bodiesUntil(resuming, ({ lines }) => lines[0] === 4)).toHaveLength(2);
@@ -138,7 +138,7 @@ describe('an invalid index counts as nothing seen, without effect on other clien
 
       test(`${kind}, an index ${what}, in a poll`, async () => {
         const name = newName();
-        await raiseTimes(name, 3);
+        await incrementTimes(name, 3);
         const path = toPath(name);
         const index = await indexOf(path);
         const forged = encodeURIComponent(forge(index).replace('\u0000', '0'));

@@ -46,7 +46,7 @@ describe('a client that does not read', () => {
     await fast.body(key);
     let unsent_max = 0;
     for (let change = 1; change <= CHANGES; change += 1) {
-      await app.raise(name);
+      await app.increment(name);
       expect((await fast.body(key)).word).toBe(change);
       unsent_max = Math.max(unsent_max, unsentBytes());
     }
@@ -58,7 +58,7 @@ describe('a client that does not read', () => {
     expect(words).toEqual([...new Set(words)].sort((one, other) => one - other));
     expect(words.length).toBeLessThan(UNDERWAY_MAX);
     for (let change = CHANGES + 1; change <= CHANGES + 3; change += 1) {
-      await app.raise(name);
+      await app.increment(name);
       await waitFor(() => wordsOf(slow).at(-1) === change, 'the next body');
     }
     expect(wordsOf(slow)).toHaveLength(words.length + 3);
@@ -71,7 +71,7 @@ describe('a client that does not read', () => {
       if (id > 0) slow.send({ type: 'subscribe', id: `${id}`, path: pathOf(name) });
     let unsent_max = 0;
     for (let change = 1; change <= 5; change += 1) {
-      await Promise.all(names.map((name) => app.raise(name)));
+      await Promise.all(names.map((name) => app.increment(name)));
       using fast = openSocket(app.url, { token: await app.issue() });
       for (const [id, name] of names.entries()) await fast.body(await fast.subscribe(`${id}`, pathOf(name)));
       unsent_max = Math.max(unsent_max, unsentBytes());
@@ -91,7 +91,7 @@ describe('a client that does not read', () => {
       slow.texts.flatMap((text) => (text.startsWith('{"type":"body"') ? (JSON.parse(text).body.lines ?? []) : []));
     await waitFor(() => slow.texts.filter((text) => text.includes('"lines":[]')).length === 1, 'the empty log');
     slow.pause();
-    for (let change = 0; change < CHANGES; change += 1) await app.raise(name);
+    for (let change = 0; change < CHANGES; change += 1) await app.increment(name);
     await waitFor(() => unsentBytes() > 0, 'the server to keep bytes for the client');
     slow.resume();
     await waitFor(() => linesOf().length >= CHANGES, 'all lines');
@@ -108,14 +108,14 @@ describe('a client that does not read', () => {
       const before = app.sockets.size;
       for (let change = 0; unsentBytes() === 0; change += 1) {
         expect(change).toBeLessThan(CHANGES);
-        await app.raise(name);
+        await app.increment(name);
         await waitFor(async () => (await app.api.get(pathOf(name), await app.issue())).body.word === change + 1, 'it');
       }
       let started = performance.now();
       while (app.sockets.size === before) {
         if (unsentBytes() === 0) {
           // The kernel has found room for it after all.
-          await app.raise(name);
+          await app.increment(name);
           started = performance.now();
         }
         await Bun.sleep(100);

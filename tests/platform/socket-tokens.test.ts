@@ -93,7 +93,7 @@ describe('a socket without a token', () => {
     const key = await socket.subscribe('a', `/matchmaker/open/${name}`);
     // The socket without a subscription is closed at its deadline.
     expect((await silent.closed).code).toBe(4401);
-    await app.raise(name);
+    await app.increment(name);
     expect((await socket.next((frame) => frame.body?.word === 1)).key).toBe(key);
     socket.send({ type: 'authenticate', token: await app.issue() });
     await socket.next(isReady);
@@ -156,7 +156,7 @@ describe('when a token expires', () => {
     app.clock.advance(MINUTE_MS + LEEWAY_MS + 1);
     expect(await of_bob.next(isError)).toMatchObject({ id: 'b', error: { code: 'CLAIMS_ENTITLEMENT_EXPIRED' } });
     expect(await of_bob.closed).toEqual({ code: 4401, reason: 'CLAIMS_ENTITLEMENT_EXPIRED' });
-    await app.raise(name);
+    await app.increment(name);
     await of_ann.next((frame) => frame.body?.word === 1);
     expect(bodiesOf(of_bob)).toEqual([0]);
   });
@@ -171,11 +171,11 @@ describe('when a caller loses the right to watch something', () => {
     await socket.body(await socket.subscribe('a', ofGame(name)));
     const key = await socket.subscribe('b', pathOf(other));
     await socket.body(key);
-    await app.expel(caller.identity_id, name);
+    await app.revoke(caller.identity_id, name);
     const { id, error } = await socket.next(isError);
     const refused = await app.api.get(ofGame(name), token);
     expect([id, error.code]).toEqual(['a', refused.body.code]);
-    await app.raise(other);
+    await app.increment(other);
     expect((await socket.body(key)).word).toBe(1);
   });
 
@@ -186,14 +186,14 @@ describe('when a caller loses the right to watch something', () => {
     const name = newName();
     await socket.body(await socket.subscribe('a', ofGame(name)));
     await other.body(await other.subscribe('b', ofGame(name)));
-    const letGo = app.holdChecks();
-    await app.expel(leaving.identity_id, name);
+    const release = app.holdChecks();
+    await app.revoke(leaving.identity_id, name);
     // The other caller has the change while the check is still running.
     await other.next((frame) => frame.body?.word === 1);
     expect(bodiesOf(socket)).toEqual([0]);
-    letGo();
+    release();
     expect((await socket.next(isError)).error.code).toBe('GAME_NOT_FOUND');
-    await app.raise(name);
+    await app.increment(name);
     await other.next((frame) => frame.body?.word === 2);
     expect(bodiesOf(socket)).toEqual([0]);
     await waitFor(() => app.listeners.get(`rights:${leaving.identity_id}`) === undefined, 'the listener to be removed');
@@ -206,14 +206,14 @@ describe('when a caller loses the right to watch something', () => {
     const name = newName();
     await socket.body(await socket.subscribe('a', ofGame(name)));
     await other.body(await other.subscribe('b', ofGame(name)));
-    const letGo = app.holdChecks();
+    const release = app.holdChecks();
     await app.touchRights(caller.identity_id);
-    await app.raise(name);
+    await app.increment(name);
     await other.next((frame) => frame.body?.word === 1);
     expect(bodiesOf(socket)).toEqual([0]);
-    letGo();
+    release();
     await socket.next((frame) => frame.body?.word === 1);
-    await app.raise(name);
+    await app.increment(name);
     await socket.next((frame) => frame.body?.word === 2);
     expect(bodiesOf(socket)).toEqual([0, 1, 2]);
   });
@@ -222,11 +222,11 @@ describe('when a caller loses the right to watch something', () => {
     const caller = newCaller();
     using socket = open(await app.issue(caller));
     const name = newName();
-    const verdicts = app.holdVerdicts();
+    const authorizations = app.holdAuthorizations();
     socket.send({ type: 'subscribe', id: 'a', path: ofGame(name) });
-    await waitFor(() => verdicts.held === 1, 'the authorization to run');
-    await app.expel(caller.identity_id, name);
-    verdicts.letGo();
+    await waitFor(() => authorizations.held === 1, 'the authorization to run');
+    await app.revoke(caller.identity_id, name);
+    authorizations.release();
     expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'GAME_NOT_FOUND' } });
     expect(bodiesOf(socket)).toEqual([]);
     expect(app.listeners.get(`rights:${caller.identity_id}`)).toBeUndefined();
@@ -235,13 +235,13 @@ describe('when a caller loses the right to watch something', () => {
   test('socket: a subscription that ends during its authorization leaves nothing behind', async () => {
     const caller = newCaller();
     using socket = open(await app.issue(caller));
-    const verdicts = app.holdVerdicts();
+    const authorizations = app.holdAuthorizations();
     socket.send({ type: 'subscribe', id: 'a', path: ofGame(newName()) });
-    await waitFor(() => verdicts.held === 1, 'the authorization to run');
+    await waitFor(() => authorizations.held === 1, 'the authorization to run');
     socket.send({ type: 'unsubscribe', id: 'a' });
     await socket.next(({ type }) => type === 'unsubscribed');
-    verdicts.letGo();
-    await waitFor(() => verdicts.held === 2, 'the rights to be checked again');
+    authorizations.release();
+    await waitFor(() => authorizations.held === 2, 'the rights to be checked again');
     await socket.subscribe('b', pathOf(newName()));
     // The second subscription has a listener of its own.
     await waitFor(

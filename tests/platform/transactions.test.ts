@@ -32,7 +32,7 @@ beforeEach(async () => {
   await database.queries.execute(sql`insert into counters values ('a', 0), ('b', 0)`);
 });
 
-const raise = (tx: Tx, name: string) => tx.execute(sql`update counters set value = value + 1 where name = ${name}`);
+const increment = (tx: Tx, name: string) => tx.execute(sql`update counters set value = value + 1 where name = ${name}`);
 
 async function values(): Promise<Record<string, number>> {
   const rows = await database.queries.execute<{ name: string; value: number }>(sql`select * from counters`);
@@ -55,7 +55,7 @@ describe('a transaction', () => {
     let attempts = 0;
     const work = database.transact(async (tx) => {
       attempts += 1;
-      await raise(tx, 'a');
+      await increment(tx, 'a');
       throw new ServiceError('GAME_NOT_FOUND', {});
     });
     expect((await rejectionOf(ServiceError, work)).code).toBe('GAME_NOT_FOUND');
@@ -76,16 +76,16 @@ describe('a transaction', () => {
   test('that deadlocks with another is repeated and committed once', async () => {
     const meet = meeting(2);
     let attempts = 0;
-    const raiseBoth = (first: string, second: string) =>
+    const incrementBoth = (first: string, second: string) =>
       database.transact(async (tx) => {
         attempts += 1;
-        await raise(tx, first);
+        await increment(tx, first);
         await meet();
-        await raise(tx, second);
+        await increment(tx, second);
         return `${first}${second}`;
       });
     // Each has one row and wants the other: PostgreSQL ends one of them.
-    expect(await Promise.all([raiseBoth('a', 'b'), raiseBoth('b', 'a')])).toEqual(['ab', 'ba']);
+    expect(await Promise.all([incrementBoth('a', 'b'), incrementBoth('b', 'a')])).toEqual(['ab', 'ba']);
     expect(attempts).toBeGreaterThan(2);
     expect(await values()).toEqual({ a: 2, b: 2 });
   });
@@ -93,7 +93,7 @@ describe('a transaction', () => {
   test('that read rows which another has changed since is repeated on the new ones', async () => {
     const meet = meeting(5);
     let attempts = 0;
-    const raiseAsRead = () =>
+    const incrementAsRead = () =>
       database.transact(async (tx) => {
         attempts += 1;
         await tx.execute(sql`set transaction isolation level serializable`);
@@ -104,9 +104,9 @@ describe('a transaction', () => {
     await using other = openDatabase(address, 2);
     const lone = other.transact(async (tx) => {
       await meet();
-      await raise(tx, 'a');
+      await increment(tx, 'a');
     });
-    await Promise.all([lone, ...Array.from({ length: 4 }, raiseAsRead)]);
+    await Promise.all([lone, ...Array.from({ length: 4 }, incrementAsRead)]);
     expect(attempts).toBeGreaterThan(4);
     expect(await values()).toEqual({ a: 5, b: 0 });
   });
@@ -115,7 +115,7 @@ describe('a transaction', () => {
     let attempts = 0;
     const work = database.transact(async (tx) => {
       attempts += 1;
-      await raise(tx, 'a');
+      await increment(tx, 'a');
       await tx.execute(sql`do $$ begin raise exception 'again' using errcode = '40001'; end $$`);
     });
     expect(toServiceError(await rejectionOf(Error, work))?.code).toBe('DATABASE_BUSY');
@@ -150,10 +150,10 @@ describe('a transaction', () => {
     const stopped = Promise.withResolvers<void>();
     const work = database.transact(async (tx) => {
       await tx.execute(sql`set local idle_in_transaction_session_timeout = 20`);
-      await raise(tx, 'a');
+      await increment(tx, 'a');
       begun.resolve();
       await stopped.promise;
-      await raise(tx, 'b');
+      await increment(tx, 'b');
     });
     const refused = rejectionOf(Error, work);
     await begun.promise;
@@ -175,14 +175,14 @@ describe('a transaction', () => {
       const has_locked = Promise.withResolvers<void>();
       const goes_on = Promise.withResolvers<void>();
       const locking = small.transact(async (tx) => {
-        await raise(tx, 'a');
+        await increment(tx, 'a');
         has_locked.resolve();
         await goes_on.promise;
       });
       await has_locked.promise;
       // Opens the only free connection: its first statement waits for the lock, the others wait behind it.
       await small.queries.execute(sql`select 1`);
-      const statements = Array.from({ length: ahead }, async () => await raise(small.queries, 'a'));
+      const statements = Array.from({ length: ahead }, async () => await increment(small.queries, 'a'));
       await waitFor(async () => {
         const waiting = await database.queries.execute(
           sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -190,7 +190,7 @@ describe('a transaction', () => {
         return waiting.length > 0;
       }, 'a statement to wait for the lock');
       const work = small.transact(async (tx) => {
-        await raise(tx, 'b');
+        await increment(tx, 'b');
         throw new ServiceError('GAME_NOT_FOUND', {});
       });
       goes_on.resolve();

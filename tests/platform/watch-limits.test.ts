@@ -3,7 +3,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
-import { answerOf, openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
+import { answerOf, openWatchingNode, incrementWord, type WatchingNode, watchWords } from '../support/watching.ts';
 
 const PER_CALLER_MAX = 64;
 const IN_ALL_MAX = 20_000;
@@ -58,7 +58,7 @@ describe('waiters for a change', () => {
         const { watch } = await answerOf(node, words, 'ann', asking);
         const answered = answerOf(node, words, 'ann', { ...asking, watch_index: watch.index });
         await expectFull();
-        await raiseWord(node, 'ann');
+        await incrementWord(node, 'ann');
         await answered;
       },
     },
@@ -132,10 +132,10 @@ describe('waiters for a change', () => {
       timeout_ms: 600_000,
     });
     await waitFor(() => reads === 1, 'the first read');
-    await raiseWord(node, 'ann');
+    await incrementWord(node, 'ann');
     await waitFor(() => reads === 2, 'the second read');
     wanted = true;
-    await raiseWord(node, 'ann');
+    await incrementWord(node, 'ann');
     expect(await seen).toBe('seen');
     expect(reads).toBe(3);
   });
@@ -148,7 +148,7 @@ describe('waiters for a change', () => {
       const notified = Promise.withResolvers<void>();
       const unsubscribe = node.feed.subscribe('word:eve', () => notified.resolve());
       value = 'new';
-      await raiseWord(node, 'eve');
+      await incrementWord(node, 'eve');
       await notified.promise;
       unsubscribe();
       return undefined;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { answerOf, openWatchingNode, raiseWord, type WatchingNode, watchWords } from '../support/watching.ts';
+import { answerOf, openWatchingNode, incrementWord, type WatchingNode, watchWords } from '../support/watching.ts';
 
 let opened: AsyncDisposableStack;
 let writer: Database;
@@ -46,8 +46,8 @@ async function follow(node: WatchingNode, name: string, until: number, caller_ke
 
 const failed = new Error('rolled back');
 const STEPS = {
-  raise: (name: string) => raiseWord({ database: writer }, name),
-  async raiseAndFail(name: string) {
+  increment: (name: string) => incrementWord({ database: writer }, name),
+  async incrementAndFail(name: string) {
     const work = writer.transact(async (tx) => {
       await touch(tx, [`word:${name}`]);
       await tx.execute(sql`update words set word = word + 1000 where name = ${name}`);
@@ -63,14 +63,14 @@ const STEPS = {
 };
 type Step = keyof typeof STEPS;
 
-const step = fc.constantFrom<Step>('raise', 'raise', 'raise', 'raiseAndFail', 'touchOnly');
+const step = fc.constantFrom<Step>('increment', 'increment', 'increment', 'incrementAndFail', 'touchOnly');
 const writers = fc.array(fc.array(step, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 8 });
 
 test('watch: with many concurrent writers all watchers see the last state, no state of a rollback and no step back', async () => {
   await fc.assert(
     fc.asyncProperty(writers, async (all) => {
       const name = crypto.randomUUID();
-      const raises = all.flat().filter((what) => what === 'raise').length;
+      const increments = all.flat().filter((what) => what === 'increment').length;
       // The last change is committed.
       const write = async () => {
         await Promise.all(
@@ -78,10 +78,10 @@ test('watch: with many concurrent writers all watchers see the last state, no st
             for (const what of steps) await STEPS[what](name);
           }),
         );
-        await STEPS.raise(name);
+        await STEPS.increment(name);
       };
       const watching = [near, near, near, far, far, far].map((node, number) =>
-        follow(node, name, raises + 1, `watcher ${number}`),
+        follow(node, name, increments + 1, `watcher ${number}`),
       );
       const [histories] = await Promise.all([Promise.all(watching), write()]);
       for (const seen of histories) {
@@ -99,18 +99,18 @@ test('watch: with many concurrent writers all watchers see the last state, no st
 
 test('watch: a watcher that gets no notifications for long still sees the last state', async () => {
   const name = crypto.randomUUID();
-  const raises = 40;
-  const watching = [near, far].map((node) => follow(node, name, raises, 'patient'));
-  for (let times = 0; times < raises; times += 1) {
+  const increments = 40;
+  const watching = [near, far].map((node) => follow(node, name, increments, 'patient'));
+  for (let times = 0; times < increments; times += 1) {
     // The connections on which both nodes listen are ended several times.
     if (times % 4 === 0) {
       await writer.queries.execute(
         sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and query ilike 'listen %'`,
       );
     }
-    await STEPS.raise(name);
+    await STEPS.increment(name);
   }
   const histories = await Promise.all(watching);
-  expect(histories.map((seen) => seen.at(-1)?.view)).toEqual([raises, raises]);
+  expect(histories.map((seen) => seen.at(-1)?.view)).toEqual([increments, increments]);
   expect(new Set([...near.events, ...far.events].map(({ event }) => event))).toEqual(new Set(['feed_reconnected']));
 }, 90_000);

@@ -7,7 +7,7 @@ import { waitFor } from '../support/wait.ts';
 import {
   answerOf,
   openWatchingNode,
-  raiseWord,
+  incrementWord,
   type Watched,
   type WatchingNode,
   watchWords,
@@ -49,7 +49,7 @@ async function isWaiting(pending: Promise<unknown>, on = node): Promise<boolean>
   const name = newName();
   const { watch } = await answer(on, words, name);
   const other = answer(on, words, name, { watch_index: watch.index });
-  await raiseWord(on, name);
+  await incrementWord(on, name);
   await other;
   return Bun.peek.status(pending) === 'pending';
 }
@@ -68,7 +68,7 @@ describe('watch.answer', () => {
     const first = await answer(node, words, name);
     const next = answer(node, words, name, { watch_index: first.watch.index });
     expect(await isWaiting(next)).toBe(true);
-    await raiseWord(node, name);
+    await incrementWord(node, name);
     expect(await next).toEqual({ view: 1, watch: { index: first.watch.index.replace(/\.0$/, '.1') } });
   });
 
@@ -76,8 +76,8 @@ describe('watch.answer', () => {
     const words = watchWords(node);
     const name = newName();
     const { watch } = await answer(node, words, name);
-    await raiseWord(node, name);
-    await raiseWord(node, name);
+    await incrementWord(node, name);
+    await incrementWord(node, name);
     expect(await answer(node, words, name, { watch_index: watch.index })).toMatchObject({ view: 2 });
   });
 
@@ -86,12 +86,12 @@ describe('watch.answer', () => {
     const name = newName();
     const { watch } = await answer(node, words, name);
     const next = answer(node, words, name, { watch_index: watch.index });
-    await raiseWord(node, name);
+    await incrementWord(node, name);
     await next;
     const { reads } = words;
     const heard: (number | undefined)[] = [];
     const unsubscribe = node.feed.subscribe(`word:${name}`, (version) => heard.push(version));
-    await raiseWord(node, name);
+    await incrementWord(node, name);
     await waitFor(() => heard.includes(2), 'the change to arrive');
     expect(await isWaiting(new Promise(() => {}))).toBe(true);
     expect(words.reads).toBe(reads);
@@ -103,9 +103,9 @@ describe('watch.answer', () => {
     const [name, other] = [newName(), newName()];
     const { watch } = await answer(node, words, name);
     const next = answer(node, words, name, { watch_index: watch.index });
-    await raiseWord(node, other);
+    await incrementWord(node, other);
     expect(await isWaiting(next)).toBe(true);
-    await raiseWord(node, name);
+    await incrementWord(node, name);
     expect((await next).view).toBe(1);
   });
 
@@ -113,7 +113,7 @@ describe('watch.answer', () => {
     await using hasty = await openWatchingNode(address, { hold_ms: 20 });
     const words = watchWords(hasty);
     const name = newName();
-    await raiseWord(hasty, name);
+    await incrementWord(hasty, name);
     const first = await answer(hasty, words, name);
     expect(await answer(hasty, words, name, { watch_index: first.watch.index })).toEqual(first);
   });
@@ -136,19 +136,19 @@ describe('watch.answer', () => {
       expect(again).toEqual(now);
       const next = answer(node, words, name, { watch_index: again.watch.index });
       expect(await isWaiting(next)).toBe(true);
-      await raiseWord(node, name);
+      await incrementWord(node, name);
       expect((await next).view).toBe(1);
     });
   }
 
   test('with the index of another process waits for a change', async () => {
     const name = newName();
-    await raiseWord(node, name);
+    await incrementWord(node, name);
     const first = await answer(node, watchWords(node), name);
     await using other = await openWatchingNode(address);
     const next = answer(other, watchWords(other), name, { watch_index: first.watch.index });
     expect(await isWaiting(next, other)).toBe(true);
-    await raiseWord(node, name);
+    await incrementWord(node, name);
     expect(await next).toEqual({ view: 2, watch: { index: first.watch.index.replace(/1$/, '2') } });
   });
 
@@ -191,7 +191,7 @@ test('watch.answer: a change is read once for all watchers', async () => {
   // One read for the first answer, one for the polls that wait now.
   await waitFor(() => words.reads === 2, 'the reads before the change');
   words.reads = 0;
-  await raiseWord(node, name);
+  await incrementWord(node, name);
   const answers = await Promise.all(waiting);
   expect(new Set(answers.map(({ view }) => view))).toEqual(new Set([1]));
   expect(words.reads).toBe(1);

@@ -5,7 +5,7 @@ import type { Answer } from './api.ts';
 import { type CaptchaProvider, openCaptchaProvider } from './captcha-provider.ts';
 import { deploy } from './game.ts';
 import { type Ledger, openLedger } from './ledger.ts';
-import { makePuppetGame } from './puppet.ts';
+import { makeControlledGame } from './game-server.ts';
 import { openTestService, type TestService } from './service.ts';
 
 export const HCAPTCHA = { site_key: 'h-site', secret_key: 'canary-of-hcaptcha' };
@@ -20,7 +20,7 @@ export const BODIES = {
   join: { lobby_id: crypto.randomUUID() },
 };
 
-export type CaptchaGame = Awaited<ReturnType<typeof makePuppetGame>>;
+export type CaptchaGame = Awaited<ReturnType<typeof makeControlledGame>>;
 
 /** A service whose providers of captchas are on this machine, for all tests of a file. */
 export function shareCaptchaService() {
@@ -62,7 +62,7 @@ export function shareCaptchaService() {
     },
     /** A game whose version asks for this. */
     async makeGame(captcha: object): Promise<CaptchaGame> {
-      const game = await makePuppetGame(get('muster'), { game_modes: { default: MODE } });
+      const game = await makeControlledGame(get('muster'), { game_modes: { default: MODE } });
       const matchmaker = { ...game.matchmaker, captcha: { ...TIMES, ...captcha } };
       return { ...game, version_id: await deploy(get('muster').api, game, matchmaker) };
     },

@@ -16,8 +16,8 @@ import { waitFor } from './wait.ts';
 
 type OpenOptions = Partial<Omit<EmbeddedOptions, 'files_directory' | 'events'>>;
 
-/** A directory for an embedded PostgreSQL. Nothing of it is left when it is disposed of. */
-export interface PostgresPlace extends AsyncDisposable {
+/** A directory for an embedded PostgreSQL. Disposing of it removes everything. */
+export interface PostgresDirectory extends AsyncDisposable {
   directory: string;
   cluster: string;
   events: ServiceEvent[];
@@ -26,17 +26,17 @@ export interface PostgresPlace extends AsyncDisposable {
   openAndDie(options?: { is_durable?: boolean }): Promise<number>;
 }
 
-export async function makePostgresPlace(): Promise<PostgresPlace> {
-  const place = await makeDataDirectory();
+export async function makePostgresDirectory(): Promise<PostgresDirectory> {
+  const directory = await makeDataDirectory();
   const files_directory = await sharedFiles();
   const events: ServiceEvent[] = [];
   return {
-    directory: place,
-    cluster: join(place, 'cluster'),
+    directory,
+    cluster: join(directory, 'cluster'),
     events,
     open: (options = {}) =>
       openEmbeddedPostgres({
-        directory: place,
+        directory,
         files_directory,
         is_durable: false,
         events: { emit: (event) => events.push(event) },
@@ -46,7 +46,7 @@ export async function makePostgresPlace(): Promise<PostgresPlace> {
       const command = [
         process.execPath,
         join(import.meta.dir, 'embedded-opener.ts'),
-        place,
+        directory,
         files_directory,
         String(is_durable),
       ];
@@ -58,15 +58,15 @@ export async function makePostgresPlace(): Promise<PostgresPlace> {
     },
     async [Symbol.asyncDispose]() {
       // An immediate shutdown, unlike a kill, releases PostgreSQL's shared memory.
-      for (const pid of findProcessesOf(place)) signalProcess(pid, 'SIGQUIT');
-      await waitFor(() => findProcessesOf(place).length === 0, 'PostgreSQL to end');
-      await rm(place, { recursive: true, force: true });
+      for (const pid of findProcessesOf(directory)) signalProcess(pid, 'SIGQUIT');
+      await waitFor(() => findProcessesOf(directory).length === 0, 'PostgreSQL to end');
+      await rm(directory, { recursive: true, force: true });
     },
   };
 }
 
-/** Returns the address of the PostgreSQL in this folder, whichever process started it. */
-export function connectionOf({ directory }: PostgresPlace): EmbeddedPostgres['connection'] {
+/** Returns the address of the PostgreSQL in a directory, whichever process started it. */
+export function connectionOf({ directory }: PostgresDirectory): EmbeddedPostgres['connection'] {
   return { path: join(directory, 'socket/.s.PGSQL.5432'), user: 'muster', database: 'postgres' };
 }
 

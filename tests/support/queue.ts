@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../../src/platform/database/databas
 import { touch } from '../../src/platform/watch/versions.ts';
 import type { Answer, Api } from './api.ts';
 import type { TestGame } from './game.ts';
-import { find, hostOf, makePuppetGame, seatOf } from './puppet.ts';
+import { find, connectGameServer, makeControlledGame, seatOf } from './game-server.ts';
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
@@ -57,12 +57,12 @@ export async function makeFullGame(
 ) {
   const { max_players = 2 } = mode as { max_players?: number };
   const game_modes = { default: { max_players, ...mode }, ...others };
-  const game = await makePuppetGame(service, { lobby_count_max: 1, game_modes });
+  const game = await makeControlledGame(service, { lobby_count_max: 1, game_modes });
   const seats = await Promise.all(
     Array.from({ length: max_players }, () => seatOf(find(service, game, { regions: ['local'] }))),
   );
   const [{ lobby_id } = { lobby_id: '' }] = seats;
-  const host = await hostOf(service, game, lobby_id);
+  const host = await connectGameServer(service, game, lobby_id);
   const tokens = seats.map(({ player_token }) => player_token);
   return {
     ...game,
@@ -77,8 +77,8 @@ export async function makeFullGame(
   };
 }
 
-/** Finds of a process without a lease. */
-export function openStranger(database_address: TestService['database_address']) {
+/** Writes finds into the queue as another process would, with leases that the test chooses. */
+export function openOtherProcess(database_address: TestService['database_address']) {
   const database: Database = openDatabase(database_address, 2);
   const owner = crypto.randomUUID();
   const change = (namespace_id: string, query: ReturnType<typeof sql>) =>
@@ -97,7 +97,7 @@ export function openStranger(database_address: TestService['database_address']) 
       await change(
         namespace_id,
         sql`insert into queued_finds (namespace_id, ticket, owner, lease_ts, client, seats, version_id, game_modes, regions, tags)
-          select namespace_id, coalesce(${ticket}::uuid, gen_random_uuid()), ${owner}::uuid, ${lease_ts.toISOString()}::timestamptz, 'stranger', ${seats},
+          select namespace_id, coalesce(${ticket}::uuid, gen_random_uuid()), ${owner}::uuid, ${lease_ts.toISOString()}::timestamptz, 'other process', ${seats},
             version_id, '{default}', '{local}', '{}'
           from namespaces, generate_series(1, ${count}) where namespace_id = ${namespace_id}`,
       );

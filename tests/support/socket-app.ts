@@ -23,29 +23,29 @@ import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
 import { makeTokenMaker } from './token-maker.ts';
 
-/** The WebSocket channel of a service, over words of my own. */
+/** The WebSocket channel of a service whose views are numbers under names (words). */
 export interface SocketApp extends AsyncDisposable {
   api: Api;
   url: string;
   tokens: Tokens;
   clock: ReturnType<typeof createMovedClock>;
   server: Server<Session>;
-  /** What the server holds of each socket that is open. */
+  /** The server's end of each open socket. */
   sockets: Set<ServerWebSocket<Session>>;
-  /** How many listeners of each topic there are. */
+  /** The number of listeners of each topic. */
   listeners: Map<string, number>;
-  /** Raises the number under a name. */
-  raise(name: string): Promise<void>;
-  /** Raises it to this at once. */
-  raiseTo(name: string, word: number): Promise<void>;
-  /** Revokes a caller's right to see words of games, before a number rises. */
-  expel(identity_id: string, name: string): Promise<void>;
+  /** Increments the number under a name. */
+  increment(name: string): Promise<void>;
+  /** Adds to the number under a name. */
+  incrementBy(name: string, word: number): Promise<void>;
+  /** Revokes a caller's right to see words of games, and increments a number in the same commit. */
+  revoke(identity_id: string, name: string): Promise<void>;
   /** Announces that a caller's rights may have changed. */
   touchRights(identity_id: string): Promise<void>;
   /** Resumes authorization checks, which wait from now on. */
   holdChecks(): () => void;
-  /** Holds the results of authorizations; tells how many, and releases them. */
-  holdVerdicts(): { readonly held: number; letGo(): void };
+  /** Holds the results of authorizations, counts them, and releases them. */
+  holdAuthorizations(): { readonly held: number; release(): void };
   /** Returns a token of a new caller, or of this one. */
   issue(caller?: Caller, lifetime_ms?: number): Promise<string>;
   stop(): void;
@@ -58,7 +58,7 @@ export interface SocketAppOptions {
   watchers_per_caller_max?: number;
   /** Times the usual limits: a million if it is left out. */
   limits_scale?: number;
-  /** How long the filling of a body is. */
+  /** Length of the filling of a body. */
   filling?: number;
 }
 
@@ -72,7 +72,7 @@ const wordOf = async ({ queries }: Database, name: string): Promise<number> => {
   return row?.word ?? 0;
 };
 
-/** Opens one; several on one database are what several processes are. */
+/** Opens the channel of one process. Several on one database are like several processes. */
 export async function openSocketApp(address: DatabaseAddress, options: SocketAppOptions = {}): Promise<SocketApp> {
   const { sockets_max = 20_000, sockets_per_caller_max = 2_000, filling: filling_length = 0 } = options;
   const { watchers_max = 20_000, watchers_per_caller_max = 2_000 } = options;
@@ -106,7 +106,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
 
   const filling = 'x'.repeat(filling_length);
   const words = { topics: (name: string) => [`word:${name}`], read: (name: string) => wordOf(database, name) };
-  /** As many lines as the number says. */
+  /** A log with as many lines as the number. */
   const lines = {
     topics: words.topics,
     async last(name: string) {
@@ -143,18 +143,18 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   const { key } = await makeTokenMaker();
   const clock = createMovedClock();
   const tokens = await createTokens(key, clock);
-  const expelled = new Set<string>();
+  const revoked = new Set<string>();
   const rightsOf = (caller: Caller) => (caller.kind === 'identity' ? [`rights:${caller.identity_id}`] : []);
   let held = Promise.resolve();
-  let verdicts = 0;
-  let verdicts_held = Promise.resolve();
+  let authorizations = 0;
+  let authorizations_held = Promise.resolve();
   const tenants = {
     async authorize(caller: Caller) {
       await held;
-      const is_expelled = caller.kind === 'identity' && expelled.has(caller.identity_id);
-      verdicts += 1;
-      await verdicts_held;
-      if (is_expelled) throw new ServiceError('GAME_NOT_FOUND', {});
+      const is_revoked = caller.kind === 'identity' && revoked.has(caller.identity_id);
+      authorizations += 1;
+      await authorizations_held;
+      if (is_revoked) throw new ServiceError('GAME_NOT_FOUND', {});
     },
     requireNotRevoked: () => {},
     topicsOf: rightsOf,
@@ -226,13 +226,13 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     server: server as Server<Session>,
     sockets,
     listeners,
-    raise: (name) => database.transact((tx) => raiseWord(tx, name)),
-    raiseTo: (name, word) => database.transact((tx) => raiseWord(tx, name, word)),
-    async expel(identity_id, name) {
-      expelled.add(identity_id);
+    increment: (name) => database.transact((tx) => incrementWord(tx, name)),
+    incrementBy: (name, word) => database.transact((tx) => incrementWord(tx, name, word)),
+    async revoke(identity_id, name) {
+      revoked.add(identity_id);
       await database.transact(async (tx) => {
         await touch(tx, [`rights:${identity_id}`]);
-        await raiseWord(tx, name);
+        await incrementWord(tx, name);
       });
     },
     touchRights: (identity_id) => database.transact(async (tx) => void (await touch(tx, [`rights:${identity_id}`]))),
@@ -241,15 +241,15 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
       held = promise;
       return resolve;
     },
-    holdVerdicts() {
+    holdAuthorizations() {
       const { promise, resolve } = Promise.withResolvers<void>();
-      verdicts_held = promise;
-      const before = verdicts;
+      authorizations_held = promise;
+      const before = authorizations;
       return {
         get held() {
-          return verdicts - before;
+          return authorizations - before;
         },
-        letGo: resolve,
+        release: resolve,
       };
     },
     issue: async (caller = { kind: 'identity', identity_id: crypto.randomUUID() }, lifetime_ms) =>
@@ -259,7 +259,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   };
 }
 
-async function raiseWord(tx: Tx, name: string, by = 1): Promise<void> {
+async function incrementWord(tx: Tx, name: string, by = 1): Promise<void> {
   await touch(tx, [`word:${name}`]);
   await tx.execute(sql`
     insert into words values (${name}, ${by}) on conflict (name) do update set word = words.word + ${by}`);

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { type EmbeddedPostgres, POSTGRES_USER } from '../../src/platform/database/embedded.ts';
 import { unpackPostgres } from '../../src/platform/database/postgres-files.ts';
 import { sharedFiles } from './database.ts';
-import { makePostgresPlace, type PostgresPlace, query } from './embedded.ts';
+import { makePostgresDirectory, type PostgresDirectory, query } from './embedded.ts';
 import { waitFor } from './wait.ts';
 
 /** A primary PostgreSQL and a standby that follows it, as two servers of a cluster. */
@@ -17,12 +17,12 @@ export interface ReplicatedPostgres extends AsyncDisposable {
 /** Opens both. `prepare` are statements that the primary runs before the standby is made of it. */
 export async function openReplicated(...prepare: string[]): Promise<ReplicatedPostgres> {
   await using opened = new AsyncDisposableStack();
-  const place = opened.use(await makePostgresPlace());
-  const template = await place.open();
+  const postgres_directory = opened.use(await makePostgresDirectory());
+  const template = await postgres_directory.open();
   await query(template, ...prepare);
   await template[Symbol.asyncDispose]();
-  const { cluster, sockets } = await copyCluster(place);
-  const { connection: primary } = opened.use(await place.open());
+  const { cluster, sockets } = await copyCluster(postgres_directory);
+  const { connection: primary } = opened.use(await postgres_directory.open());
   await appendFile(
     join(cluster, 'postgresql.auto.conf'),
     `primary_conninfo = 'host=${dirname(primary.path)} user=${primary.user}'\n`,
@@ -44,10 +44,10 @@ export async function openReplicated(...prepare: string[]): Promise<ReplicatedPo
   };
 }
 
-async function copyCluster(place: PostgresPlace): Promise<{ cluster: string; sockets: string }> {
-  const cluster = join(place.directory, 'standby');
-  const sockets = join(place.directory, 'standby-socket');
-  await cp(place.cluster, cluster, { recursive: true });
+async function copyCluster(postgres_directory: PostgresDirectory): Promise<{ cluster: string; sockets: string }> {
+  const cluster = join(postgres_directory.directory, 'standby');
+  const sockets = join(postgres_directory.directory, 'standby-socket');
+  await cp(postgres_directory.cluster, cluster, { recursive: true });
   await chmod(cluster, 0o700);
   await mkdir(sockets, { mode: 0o700 });
   await giveAway(sockets);

@@ -6,7 +6,7 @@ import { touch } from '../../src/platform/watch/versions.ts';
 import { type AppendOnlyLog, type View, type Watchable, watchLog, watchState } from '../../src/platform/watch/views.ts';
 import { openWatch, type Watch } from '../../src/platform/watch/watch.ts';
 
-/** What one process on a database has to watch with. */
+/** The parts of one process by which it watches. */
 export interface WatchingNode extends AsyncDisposable {
   database: Database;
   feed: Feed;
@@ -61,7 +61,7 @@ interface Asking {
   caller_key: string;
 }
 
-/** The answer to a watcher, decoded. */
+/** Returns the decoded answer to a watcher of a state. */
 export async function answerOf<Key, View>(
   { watch }: Pick<WatchingNode, 'watch'>,
   watchable: Watchable<Key, View>,
@@ -75,26 +75,26 @@ export async function answerOf<Key, View>(
   );
 }
 
-/** The same for what grows. */
+/** Returns the decoded answer to a watcher of a log. */
 export async function followingOf<Key, View>(
   { watch }: Pick<WatchingNode, 'watch'>,
-  growing: AppendOnlyLog<Key, View>,
+  log: AppendOnlyLog<Key, View>,
   key: Key,
   asking: Asking,
 ): Promise<Watched<View>> {
   return await ask(
     watch,
-    watchLog(growing, key, (view) => ({ view })),
+    watchLog(log, key, (view) => ({ view })),
     asking,
   );
 }
 
-async function ask(watch: Watch, sight: View, { watch_index, ...waiting }: Asking) {
-  return JSON.parse(await watch.answer(sight, { number: watch.readIndex(watch_index), ...waiting }));
+async function ask(watch: Watch, view: View, { watch_index, ...waiting }: Asking) {
+  return JSON.parse(await watch.answer(view, { number: watch.readIndex(watch_index), ...waiting }));
 }
 
-/** Raises the number under a name, and tells of it. */
-export async function raiseWord({ database }: Pick<WatchingNode, 'database'>, name: string): Promise<void> {
+/** Increments the number under a name, and bumps its version. */
+export async function incrementWord({ database }: Pick<WatchingNode, 'database'>, name: string): Promise<void> {
   await database.transact(async (tx) => {
     await touch(tx, [`word:${name}`]);
     await tx.execute(sql`insert into words values (${name}, 1) on conflict (name) do update set word = words.word + 1`);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { BODIES, HCAPTCHA, MODE, shareCaptchaService, solved, TIMES, TURNSTILE } from '../../support/captcha-game.ts';
 import { deploy, setLimits } from '../../support/game.ts';
-import { makePuppetGame } from '../../support/puppet.ts';
+import { makeControlledGame } from '../../support/game-server.ts';
 import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
@@ -100,7 +100,7 @@ describe('a request with a captcha', () => {
   });
 
   test('is not checked if the version requires no captcha', async () => {
-    const game = await makePuppetGame(at.muster, { game_modes: { default: MODE } });
+    const game = await makeControlledGame(at.muster, { game_modes: { default: MODE } });
     const once = at.captcha('wrong');
     expect(outcomeOf(await at.ask(game, 'find', solved(once)))).toBe('200');
     expect(at.provider.asked(once)).toEqual([]);
@@ -134,7 +134,7 @@ describe('a request with a captcha', () => {
     const before = at.provider.asked().length;
     while (at.provider.asked().length < before + 24) await Bun.sleep(1);
     expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
-    const other = await makePuppetGame(at.muster, { game_modes: { default: MODE } });
+    const other = await makeControlledGame(at.muster, { game_modes: { default: MODE } });
     expect(outcomeOf(await at.ask(other, 'find'))).toBe('200');
     leaving.abort();
     await Promise.all(waiting);

@@ -4,7 +4,7 @@ import { deriveKey } from 'altcha-lib/algorithms/pbkdf2';
 import fc from 'fast-check';
 import { createProofsOfWork } from '../../../src/features/captcha/proof-of-work.ts';
 import type { Challenge } from '../../../src/features/captcha/wire.ts';
-import { type Desk, openDesk, outcomeOf } from '../../support/captcha-desk.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOf } from '../../support/captcha-checks.ts';
 import { openCaptchaProvider } from '../../support/captcha-provider.ts';
 import { createMovedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
@@ -16,13 +16,13 @@ const FAILED = 'CAPTCHA_CAPTCHA_FAILED';
 
 const opened = new AsyncDisposableStack();
 const clock = createMovedClock();
-let desk: Desk;
-let second: Desk;
+let checks: CaptchaChecks;
+let second: CaptchaChecks;
 beforeAll(async () => {
   const provider = opened.use(await openCaptchaProvider());
   const { address: database_address } = opened.use(await openTestDatabase());
-  desk = opened.use(await openDesk({ database_address, clock, provider }));
-  second = opened.use(await openDesk({ database_address, clock, provider }));
+  checks = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
+  second = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
 }, 90_000);
 afterAll(() => opened.disposeAsync());
 
@@ -38,9 +38,9 @@ const use = async (
   place: ReturnType<typeof game>,
   change: (payload: Awaited<ReturnType<typeof solve>>) => unknown = (payload) => payload,
 ) => {
-  const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
+  const payload = await solve(await checks.proofs.challenge(place.namespace_id, DIFFICULTY));
   const client_response = encode(change(structuredClone(payload)));
-  return await desk.ask(place, { captcha: { pow: { client_response } } });
+  return await checks.ask(place, { captcha: { pow: { client_response } } });
 };
 
 describe('a solution is refused', () => {
@@ -53,7 +53,7 @@ describe('a solution is refused', () => {
     [Buffer.from('['.repeat(6_000)).toString('base64'), 'unreadable'],
     [Buffer.from('{"challenge":').toString('base64'), 'unreadable'],
   ])('if it is unreadable: %p', async (client_response, reason) => {
-    const { decision, error } = await desk.ask(game(), { captcha: { pow: { client_response } } });
+    const { decision, error } = await checks.ask(game(), { captcha: { pow: { client_response } } });
     expect(error?.code).toBe(FAILED);
     expect(decision).toEqual({ decision: 'refused', provider: 'pow', reasons: [reason] });
   });
@@ -107,8 +107,8 @@ describe('a solution is refused', () => {
   }
 
   test('for a challenge of another namespace, where it may be easier', async () => {
-    const payload = await solve(await desk.proofs.challenge(crypto.randomUUID(), 1));
-    const { decision } = await desk.ask(game(), { captcha: { pow: { client_response: encode(payload) } } });
+    const payload = await solve(await checks.proofs.challenge(crypto.randomUUID(), 1));
+    const { decision } = await checks.ask(game(), { captcha: { pow: { client_response: encode(payload) } } });
     expect(decision?.reasons).toEqual(['other-namespace']);
   });
 
@@ -116,22 +116,22 @@ describe('a solution is refused', () => {
     const place = game();
     const stranger = createProofsOfWork({ clock, key: { kty: 'oct', k: 'c29tZWJvZHkgZWxzZQ' } });
     const payload = await solve(await stranger.challenge(place.namespace_id, 1));
-    const { decision } = await desk.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
+    const { decision } = await checks.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
     expect(decision?.reasons).toEqual(['invalid-signature']);
   });
 
   test('after its challenge has expired', async () => {
     const place = game();
-    const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
+    const payload = await solve(await checks.proofs.challenge(place.namespace_id, DIFFICULTY));
     clock.advance(CHALLENGE_TTL_MS);
-    const { decision } = await desk.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
+    const { decision } = await checks.ask(place, { captcha: { pow: { client_response: encode(payload) } } });
     expect(decision?.reasons).toEqual(['expired']);
   });
 });
 
 test('proof of work: a solution with any part replaced is refused without a failure', async () => {
   const namespace_id = crypto.randomUUID();
-  const whole = await solve(await desk.proofs.challenge(namespace_id, 1));
+  const whole = await solve(await checks.proofs.challenge(namespace_id, 1));
   const places = ['challenge', 'solution', 'challenge.parameters', 'challenge.signature', 'solution.derivedKey'];
   const names = Object.keys(whole.challenge.parameters).map((name) => `challenge.parameters.${name}`);
   await fc.assert(
@@ -142,17 +142,17 @@ test('proof of work: a solution with any part replaced is refused without a fail
       const holder = path.reduce((branch, name) => branch[name] as Record<string, unknown>, payload);
       if (Bun.deepEquals(holder[last], value)) return;
       holder[last] = value;
-      expect(await desk.proofs.check(namespace_id, encode(payload))).toContainKey('problem');
+      expect(await checks.proofs.check(namespace_id, encode(payload))).toContainKey('problem');
     }),
     { numRuns: 300 },
   );
-  expect(await desk.proofs.check(namespace_id, encode(whole))).toContainKey('challenge_id');
+  expect(await checks.proofs.check(namespace_id, encode(whole))).toContainKey('challenge_id');
 });
 
 describe('a solution is accepted', () => {
   test('once, in any spelling', async () => {
     const place = game();
-    const payload = await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY));
+    const payload = await solve(await checks.proofs.challenge(place.namespace_id, DIFFICULTY));
     const spellings = [
       encode(payload),
       encode(payload).replaceAll('=', ''),
@@ -160,17 +160,17 @@ describe('a solution is accepted', () => {
     ];
     const seen = [];
     for (const client_response of spellings)
-      seen.push(await desk.ask(place, { captcha: { pow: { client_response } } }));
+      seen.push(await checks.ask(place, { captcha: { pow: { client_response } } }));
     expect(seen.map(outcomeOf)).toEqual(['solved', FAILED, FAILED]);
     expect(seen[2]?.decision?.reasons).toEqual(['used-before']);
-    expect(outcomeOf(await desk.ask(place))).toBe('solved_before');
+    expect(outcomeOf(await checks.ask(place))).toBe('solved_before');
   });
 
   test('once of 200 concurrent uses on two processes', async () => {
     const place = game();
-    const client_response = encode(await solve(await desk.proofs.challenge(place.namespace_id, DIFFICULTY)));
+    const client_response = encode(await solve(await checks.proofs.challenge(place.namespace_id, DIFFICULTY)));
     const uses = Array.from({ length: 200 }, (_, index) =>
-      (index % 2 === 0 ? desk : second).ask(place, { captcha: { pow: { client_response } } }),
+      (index % 2 === 0 ? checks : second).ask(place, { captcha: { pow: { client_response } } }),
     );
     const outcomes = (await Promise.all(uses)).map(outcomeOf);
     expect(outcomes.filter((outcome) => outcome === 'solved').length).toBe(1);
@@ -180,14 +180,16 @@ describe('a solution is accepted', () => {
   test('on another process than the one that issued its challenge', async () => {
     const place = game();
     const payload = await solve(await second.proofs.challenge(place.namespace_id, DIFFICULTY));
-    expect(outcomeOf(await desk.ask(place, { captcha: { pow: { client_response: encode(payload) } } }))).toBe('solved');
+    expect(outcomeOf(await checks.ask(place, { captcha: { pow: { client_response: encode(payload) } } }))).toBe(
+      'solved',
+    );
   });
 });
 
 test('proof of work: a challenge of difficulty d needs as many keys on average, and at most twice as many', async () => {
   const counters = [];
   for (let made = 0; made < 120; made += 1) {
-    const { solution } = await solve(await desk.proofs.challenge(crypto.randomUUID(), DIFFICULTY));
+    const { solution } = await solve(await checks.proofs.challenge(crypto.randomUUID(), DIFFICULTY));
     counters.push(solution.counter);
   }
   expect(new Set(counters)).toEqual(new Set([1, 2, 3, 4, 5, 6]));

@@ -4,7 +4,7 @@ import type { Widget } from '../../../src/features/captcha/rules.ts';
 import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
 import type { DatabaseAddress } from '../../../src/platform/database/database.ts';
 import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
-import { type Desk, openDesk, outcomeOf } from '../../support/captcha-desk.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOf } from '../../support/captcha-checks.ts';
 import { type CaptchaProvider, openCaptchaProvider } from '../../support/captcha-provider.ts';
 import { createStillClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
@@ -19,15 +19,15 @@ const opened = new AsyncDisposableStack();
 const clock = createStillClock();
 let provider: CaptchaProvider;
 let database_address: DatabaseAddress;
-let desk: Desk;
-let open_desk: Desk;
+let checks: CaptchaChecks;
+let open_desk: CaptchaChecks;
 const open = async (more: Partial<CaptchaDependencies> = {}) =>
-  opened.use(await openDesk({ database_address, clock, provider, more }));
+  opened.use(await openCaptchaChecks({ database_address, clock, provider, more }));
 
 beforeAll(async () => {
   provider = opened.use(await openCaptchaProvider());
   database_address = opened.use(await openTestDatabase()).address;
-  desk = await open();
+  checks = await open();
   open_desk = await open({ captcha_is_open_when_down: true });
 }, 90_000);
 afterAll(() => opened.disposeAsync());
@@ -44,7 +44,7 @@ function game(name: Widget['name'], more: object = {}): { namespace_id: string; 
 }
 const sent = (name: Widget['name'], client_response: string) => ({ captcha: { [name]: { client_response } } });
 /** Returns the outcome of a captcha, and of a request without one after it. */
-async function use(at: Desk, name: Widget['name'], client_response: string, place = game(name)) {
+async function use(at: CaptchaChecks, name: Widget['name'], client_response: string, place = game(name)) {
   const outcome = outcomeOf(await at.ask(place, sent(name, client_response)));
   const is_known = (await at.ask(place)).error === undefined;
   return { outcome, is_known };
@@ -75,7 +75,7 @@ describe.each(NAMES)('%s answers', (name) => {
   ];
   for (const [behaviour, closed, when_open] of SAID) {
     test(`${behaviour}: ${closed}; ${when_open} if the operator admits unchecked captchas`, async () => {
-      expect(await use(desk, name, captcha(behaviour))).toEqual({ outcome: closed, is_known: closed === 'solved' });
+      expect(await use(checks, name, captcha(behaviour))).toEqual({ outcome: closed, is_known: closed === 'solved' });
       const let_in = await use(open_desk, name, captcha(behaviour));
       expect(let_in).toEqual({ outcome: when_open, is_known: when_open === 'solved' });
     });
@@ -101,12 +101,12 @@ describe.each(NAMES)('%s answers', (name) => {
 
   test('yes to a captcha that was solved on an allowed page, or below one', async () => {
     const at = (hostnames: string[]) => game(name, { hostnames });
-    expect((await use(desk, name, captcha('ok'), at(['play.example.com']))).outcome).toBe('solved');
-    expect((await use(desk, name, captcha('below-hostname'), at(['a.example', 'play.example.com']))).outcome).toBe(
+    expect((await use(checks, name, captcha('ok'), at(['play.example.com']))).outcome).toBe('solved');
+    expect((await use(checks, name, captcha('below-hostname'), at(['a.example', 'play.example.com']))).outcome).toBe(
       'solved',
     );
     for (const behaviour of ['other-hostname', 'no-hostname']) {
-      const { decision, error } = await desk.ask(at(['play.example.com']), sent(name, captcha(behaviour)));
+      const { decision, error } = await checks.ask(at(['play.example.com']), sent(name, captcha(behaviour)));
       expect(error?.code).toBe(FAILED);
       expect(error?.message).toContain('another site');
       expect(decision).toEqual({ decision: 'refused', provider: name, reasons: ['other-hostname'] });
@@ -115,13 +115,13 @@ describe.each(NAMES)('%s answers', (name) => {
 
   test('codes, which are in the receipt if they look like codes', async () => {
     const codesOf = async (behaviour: string) =>
-      (await desk.ask(game(name), sent(name, captcha(behaviour)))).decision?.reasons;
+      (await checks.ask(game(name), sent(name, captcha(behaviour)))).decision?.reasons;
     expect(await codesOf('bad-secret')).toEqual(['invalid-input-secret']);
     expect(await codesOf('strange-codes')).toEqual(['fine-code']);
   });
 
   test('no, and the client gets what it needs for another try, and no secret', async () => {
-    const { error } = await desk.ask(game(name), sent(name, captcha('bad-secret')));
+    const { error } = await checks.ask(game(name), sent(name, captcha('bad-secret')));
     const keys = name === 'hcaptcha' ? { site_id: 'site', site_key: 'site' } : { site_key: 'site' };
     expect(error?.metadata).toEqual({ [name]: keys });
     expect(error?.message).not.toContain('secret');
@@ -131,7 +131,7 @@ describe.each(NAMES)('%s answers', (name) => {
 describe.each(NAMES)('a captcha of %s', (name) => {
   test('is sent to its provider with the keys, the address and nothing else', async () => {
     const once = captcha('ok');
-    await desk.ask(game(name), { ...sent(name, once), address: '2001:db8::1' });
+    await checks.ask(game(name), { ...sent(name, once), address: '2001:db8::1' });
     const common = { response: once, secret: 'secret', remoteip: '2001:db8::1' };
     const [asked] = provider.asked(once);
     expect(asked?.path).toBe(`/${name}`);
@@ -145,8 +145,8 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     const place = game(name);
     for (const behaviour of ['ok', 'wrong']) {
       const once = captcha(behaviour);
-      await desk.ask(place, sent(name, once));
-      const { decision, error } = await desk.ask(place, sent(name, once));
+      await checks.ask(place, sent(name, once));
+      const { decision, error } = await checks.ask(place, sent(name, once));
       expect(error?.message).toContain('used before');
       expect(decision?.reasons).toEqual(['used-before']);
       expect(provider.asked(once).length).toBe(1);
@@ -155,21 +155,21 @@ describe.each(NAMES)('a captcha of %s', (name) => {
 
   test('is valid once for all games that share its keys', async () => {
     const once = captcha('ok');
-    expect((await use(desk, name, once)).outcome).toBe('solved');
-    expect((await use(desk, name, once)).outcome).toBe(FAILED);
+    expect((await use(checks, name, once)).outcome).toBe('solved');
+    expect((await use(checks, name, once)).outcome).toBe(FAILED);
   });
 
   test('cannot be used up with other keys', async () => {
     const once = captcha('ok');
-    await desk.ask(game(name, { secret_key: 'mine' }), sent(name, once));
-    expect((await use(desk, name, once)).outcome).toBe('solved');
+    await checks.ask(game(name, { secret_key: 'mine' }), sent(name, once));
+    expect((await use(checks, name, once)).outcome).toBe('solved');
   });
 
   test('is accepted once of 200 concurrent uses on two processes', async () => {
     const second = await open();
     const once = captcha('ok');
     const uses = Array.from({ length: 200 }, (_, index) =>
-      (index % 2 === 0 ? desk : second).ask(game(name), sent(name, once)),
+      (index % 2 === 0 ? checks : second).ask(game(name), sent(name, once)),
     );
     const outcomes = (await Promise.all(uses)).map(outcomeOf);
     expect(outcomes.filter((outcome) => outcome === 'solved').length).toBe(1);
@@ -186,14 +186,14 @@ describe.each(NAMES)('a captcha of %s', (name) => {
       const busy = await open({ outbound: { post }, captcha_is_open_when_down: true });
       // Other captchas of the same game use all connections, which is not the fault of the provider.
       expect((await use(busy, name, once)).outcome).toBe(kind === 'too_busy' ? UNAVAILABLE : 'let_through');
-      expect((await use(desk, name, once)).outcome).toBe('solved');
+      expect((await use(checks, name, once)).outcome).toBe('solved');
     }
   });
 
   test('is not awaited once its player has disconnected', async () => {
     const leaving = new AbortController();
     const once = captcha('silence');
-    const waiting = desk.ask(game(name), { ...sent(name, once), deadline: leaving });
+    const waiting = checks.ask(game(name), { ...sent(name, once), deadline: leaving });
     while (provider.asked(once).length === 0) await Bun.sleep(1);
     leaving.abort();
     expect(outcomeOf(await waiting)).toBe(UNAVAILABLE);
@@ -204,7 +204,7 @@ describe.each(NAMES)('a captcha of %s', (name) => {
     const secret_key = name === 'hcaptcha' ? `0x${'0'.repeat(40)}` : '1x0000000000000000000000000000000AA';
     const place = game(name, { secret_key, hostnames: ['play.example.com'] });
     const always = captcha('other-hostname');
-    for (const _ of [1, 2]) expect(outcomeOf(await desk.ask(place, sent(name, always)))).toBe('solved');
+    for (const _ of [1, 2]) expect(outcomeOf(await checks.ask(place, sent(name, always)))).toBe('solved');
     expect(provider.asked(always).length).toBe(2);
   });
 });
@@ -212,17 +212,17 @@ describe.each(NAMES)('a captcha of %s', (name) => {
 describe('after a lost answer', () => {
   test('turnstile is asked once more, with a key that marks the repetition', async () => {
     const once = captcha('lost');
-    expect(await use(desk, 'turnstile', once)).toEqual({ outcome: 'solved', is_known: true });
+    expect(await use(checks, 'turnstile', once)).toEqual({ outcome: 'solved', is_known: true });
     const keys = provider.asked(once).map(({ form }) => form.idempotency_key);
     expect(keys).toEqual([keys[0], keys[0]]);
-    expect((await use(desk, 'turnstile', once)).outcome).toBe(FAILED);
+    expect((await use(checks, 'turnstile', once)).outcome).toBe(FAILED);
   });
 
   test('turnstile may be asked again later with the same key; two captchas have two keys', async () => {
     const later = captcha('500');
-    expect((await use(desk, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
-    expect((await use(desk, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
-    await use(desk, 'turnstile', captcha('500'));
+    expect((await use(checks, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
+    expect((await use(checks, 'turnstile', later)).outcome).toBe(UNAVAILABLE);
+    await use(checks, 'turnstile', captcha('500'));
     const keys = provider.asked(later).map(({ form }) => form.idempotency_key);
     expect([keys.length, new Set(keys).size]).toEqual([4, 1]);
     const [last] = provider.asked().slice(-1);
@@ -231,15 +231,15 @@ describe('after a lost answer', () => {
 
   test('hcaptcha is not asked again, because it may have counted the captcha', async () => {
     const once = captcha('lost');
-    expect((await use(desk, 'hcaptcha', once)).outcome).toBe(UNAVAILABLE);
-    expect((await use(desk, 'hcaptcha', once)).outcome).toBe(FAILED);
+    expect((await use(checks, 'hcaptcha', once)).outcome).toBe(UNAVAILABLE);
+    expect((await use(checks, 'hcaptcha', once)).outcome).toBe(FAILED);
     expect(provider.asked(once).length).toBe(1);
   });
 });
 
 test('captcha: turnstile is not asked about an answer above its maximum length', async () => {
   const long = captcha(`ok${'x'.repeat(2_048)}`);
-  expect((await use(desk, 'turnstile', long)).outcome).toBe(FAILED);
+  expect((await use(checks, 'turnstile', long)).outcome).toBe(FAILED);
   expect(provider.asked(long).length).toBe(0);
 });
 
@@ -250,7 +250,7 @@ test('captcha: a page on none of the domains with turnstile keys is refused with
     domains: { 'a.example': { secret_key: 's' } },
   });
   const once = captcha('ok');
-  const { error } = await desk.ask(place, { ...sent('turnstile', once), readOrigin: () => 'https://b.example' });
+  const { error } = await checks.ask(place, { ...sent('turnstile', once), readOrigin: () => 'https://b.example' });
   expect(error?.message).toContain('no keys for the domain');
   expect(provider.asked(once).length).toBe(0);
 });
@@ -264,7 +264,7 @@ test('captcha: a version that relies on keys which the service no longer has adm
 test('captcha: one of another provider, or of none, is refused with the ones that are allowed', async () => {
   const place = game('hcaptcha');
   for (const solved of [{}, { turnstile: { client_response: captcha('ok') } }]) {
-    const { decision, error } = await desk.ask(place, { captcha: solved });
+    const { decision, error } = await checks.ask(place, { captcha: solved });
     expect(error).toMatchObject({ code: FAILED, status: 400 });
     expect(error?.message).toContain('hcaptcha');
     expect(decision).toEqual({ decision: 'refused', reasons: ['other-provider'] });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
-import { type Desk, openDesk, outcomeOf } from '../../support/captcha-desk.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOf } from '../../support/captcha-checks.ts';
 import { openCaptchaProvider } from '../../support/captcha-provider.ts';
 import { createStillClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
@@ -10,15 +10,15 @@ const TTL_MS = 60_000;
 const KEYS = { site_key: 'site', secret_key: 'secret' };
 const opened = new AsyncDisposableStack();
 const clock = createStillClock();
-let desk: Desk;
+let checks: CaptchaChecks;
 /** Another process on the same database. */
-let other: Desk;
+let other: CaptchaChecks;
 
 beforeAll(async () => {
   const provider = opened.use(await openCaptchaProvider());
   const { address: database_address } = opened.use(await openTestDatabase());
-  desk = opened.use(await openDesk({ database_address, clock, provider }));
-  other = opened.use(await openDesk({ database_address, clock, provider }));
+  checks = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
+  other = opened.use(await openCaptchaChecks({ database_address, clock, provider }));
 }, 90_000);
 afterAll(() => opened.disposeAsync());
 
@@ -34,7 +34,7 @@ function captcha() {
 }
 const outcomesOf = async (place: ReturnType<typeof game>, count: number, address = '203.0.113.7') => {
   const outcomes: string[] = [];
-  for (let request = 0; request < count; request += 1) outcomes.push(outcomeOf(await desk.ask(place, { address })));
+  for (let request = 0; request < count; request += 1) outcomes.push(outcomeOf(await checks.ask(place, { address })));
   return outcomes;
 };
 const REFUSED = 'CAPTCHA_CAPTCHA_REQUIRED';
@@ -44,7 +44,7 @@ describe('captcha: without one', () => {
   test('no request is admitted at first, however often it is repeated, and nothing is stored', async () => {
     const place = game();
     expect(await outcomesOf(place, 5)).toEqual(Array(5).fill(REFUSED));
-    const rows = await desk.database.queries.execute(sql`
+    const rows = await checks.database.queries.execute(sql`
       select 1 from captcha_windows where namespace_id = ${place.namespace_id}`);
     expect(rows.length).toBe(0);
   });
@@ -56,27 +56,27 @@ describe('captcha: without one', () => {
     const deadline = { signal: new AbortController().signal };
     const visitor = { address: '', readOrigin: () => undefined, captcha: captcha(), deadline };
     const place = { game_id: crypto.randomUUID(), namespace_id: crypto.randomUUID(), version_id: crypto.randomUUID() };
-    await desk.captcha.admit(place, visitor, note);
+    await checks.captcha.admit(place, visitor, note);
   });
 });
 
 describe('captcha: after a solved one', () => {
   test('exactly requests_before_reverify further requests are admitted', async () => {
     const place = game();
-    expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(outcomeOf(await checks.ask(place, { captcha: captcha() }))).toBe('solved');
     expect(await outcomesOf(place, 5)).toEqual([PASSED, PASSED, PASSED, REFUSED, REFUSED]);
   });
 
   test('every request needs another if requests_before_reverify is 0', async () => {
     const place = game({ requests_before_reverify: 0 });
-    expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(outcomeOf(await checks.ask(place, { captcha: captcha() }))).toBe('solved');
     expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
-    expect(outcomeOf(await desk.ask(place, { captcha: captcha() }))).toBe('solved');
+    expect(outcomeOf(await checks.ask(place, { captcha: captcha() }))).toBe('solved');
   });
 
   test('requests are admitted until verification_ttl is over, to the millisecond', async () => {
     const place = game();
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     clock.advance(TTL_MS - 1);
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
     clock.advance(1);
@@ -85,34 +85,34 @@ describe('captcha: after a solved one', () => {
 
   test('no request is admitted if verification_ttl is 0', async () => {
     const place = game({ verification_ttl: 0 });
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 1)).toEqual([REFUSED]);
   });
 
   test('another one starts a new window, during the old one and after it', async () => {
     const place = game();
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
     clock.advance(TTL_MS - 1);
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     clock.advance(TTL_MS - 1);
     expect(await outcomesOf(place, 4)).toEqual([PASSED, PASSED, PASSED, REFUSED]);
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
   });
 
   test('a refused one changes nothing', async () => {
     const place = game();
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 2)).toEqual([PASSED, PASSED]);
     const wrong = { hcaptcha: { client_response: 'wrong:1' } };
-    expect(outcomeOf(await desk.ask(place, { captcha: wrong }))).toBe('CAPTCHA_CAPTCHA_FAILED');
+    expect(outcomeOf(await checks.ask(place, { captcha: wrong }))).toBe('CAPTCHA_CAPTCHA_FAILED');
     expect(await outcomesOf(place, 2)).toEqual([PASSED, REFUSED]);
   });
 
   test('a version with other limits has its own window, from the same captcha', async () => {
     const place = game();
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     expect(await outcomesOf(place, 3)).toEqual([PASSED, PASSED, PASSED]);
     const looser = { ...place, config: { ...place.config, requests_before_reverify: 5 } };
     expect(await outcomesOf(looser, 3)).toEqual([PASSED, PASSED, REFUSED]);
@@ -120,17 +120,17 @@ describe('captcha: after a solved one', () => {
 
   test('the window is for the address, or for its /64 in IPv6, and for no other', async () => {
     const place = game();
-    await desk.ask(place, { captcha: captcha(), address: '203.0.113.7' });
+    await checks.ask(place, { captcha: captcha(), address: '203.0.113.7' });
     expect(await outcomesOf(place, 1, '203.0.113.8')).toEqual([REFUSED]);
     expect(await outcomesOf(place, 1, '::ffff:203.0.113.7')).toEqual([PASSED]);
-    await desk.ask(place, { captcha: captcha(), address: '2001:db8:1:2::1' });
+    await checks.ask(place, { captcha: captcha(), address: '2001:db8:1:2::1' });
     expect(await outcomesOf(place, 1, '2001:db8:1:2:ffff::9')).toEqual([PASSED]);
     expect(await outcomesOf(place, 1, '2001:db8:1:3::1')).toEqual([REFUSED]);
   });
 
   test('the window is for the namespace and for no other, where the captcha may be harder', async () => {
     const place = game();
-    await desk.ask(place, { captcha: captcha() });
+    await checks.ask(place, { captcha: captcha() });
     expect(await outcomesOf(game(), 1)).toEqual([REFUSED]);
     expect(await outcomesOf(place, 1)).toEqual([PASSED]);
   });
@@ -139,8 +139,8 @@ describe('captcha: after a solved one', () => {
 describe('captcha: two processes on one database', () => {
   test('count together: of 40 concurrent requests exactly the allowed number is admitted', async () => {
     const place = game({ requests_before_reverify: 10 });
-    await desk.ask(place, { captcha: captcha() });
-    const requests = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? desk : other).ask(place));
+    await checks.ask(place, { captcha: captcha() });
+    const requests = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? checks : other).ask(place));
     const outcomes = (await Promise.all(requests)).map(outcomeOf);
     expect(outcomes.filter((outcome) => outcome === PASSED).length).toBe(10);
     expect(outcomes.filter((outcome) => outcome === REFUSED).length).toBe(30);
@@ -156,9 +156,9 @@ describe('captcha: two processes on one database', () => {
 test('captcha: expired windows and captchas are deleted, and nothing else', async () => {
   const place = game();
   const later = game({ verification_ttl: 12 * 3_600_000 });
-  await desk.ask(place, { captcha: captcha() });
-  await desk.ask(later, { captcha: captcha() });
-  const { queries } = desk.database;
+  await checks.ask(place, { captcha: captcha() });
+  await checks.ask(later, { captcha: captcha() });
+  const { queries } = checks.database;
   const count = async () => {
     const [row] = await queries.execute<{ windows: number; captchas: number }>(sql`
       select (select count(*)::int from captcha_windows) as windows, (select count(*)::int from used_captchas) as captchas`);
@@ -170,7 +170,7 @@ test('captcha: expired windows and captchas are deleted, and nothing else', asyn
   const looking = (async () => {
     while ((await count())?.captchas !== 0 || (await count())?.windows !== 1) await Bun.sleep(5);
   })();
-  const { stopped } = desk.captcha.startForgetting(working.signal);
+  const { stopped } = checks.captcha.startForgetting(working.signal);
   await looking;
   working.abort();
   await stopped;

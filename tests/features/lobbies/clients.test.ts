@@ -6,7 +6,7 @@ import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { setLimits } from '../../support/game.ts';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
-import { find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { makeDataDirectory, openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -33,7 +33,7 @@ const create = ({ api }: TestService, { public_token }: TestGame, body: object =
   api.post('/matchmaker/lobbies/create', public_token, { game_mode: 'default', region: 'local', ...body });
 const CUSTOM = { taggable: true, actions: { create: { enabled: true, enable_public: true } } };
 const make = (max_players: number, mode: object = CUSTOM) =>
-  makePuppetGame(near, { max_players, game_modes: { default: mode } });
+  makeControlledGame(near, { max_players, game_modes: { default: mode } });
 const seated = async ({ namespace_id }: TestGame) =>
   (await ledger.lobbiesOf(namespace_id)).reduce((sum, { player_count }) => sum + player_count, 0);
 const countOutcomes = (answers: Answer[]) =>
@@ -117,7 +117,7 @@ describe('a client may have another player', () => {
   test('once one has left, a seat has expired, or a lobby has ended', async () => {
     const game = await make(1);
     const first = await seatOf(find(near, game));
-    const host = await hostOf(near, game, first.lobby_id);
+    const host = await connectGameServer(near, game, first.lobby_id);
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
     await Promise.all([host.disconnected(first.player_token), host.disconnected(first.player_token)]);
     const second = await seatOf(find(near, game));
@@ -181,7 +181,7 @@ test('clients: those without a seat are deleted', async () => {
   const game = await make(1);
   const { lobby_id, player_token } = await seatOf(find(near, game));
   expect(await ledger.clientsOf(game.namespace_id)).toEqual([{ client: '127.0.0.1', player_count: 1 }]);
-  await (await hostOf(near, game, lobby_id)).disconnected(player_token);
+  await (await connectGameServer(near, game, lobby_id)).disconnected(player_token);
   expect(await ledger.clientsOf(game.namespace_id)).toEqual([{ client: '127.0.0.1', player_count: 0 }]);
   await ledger.forgetClients();
   expect(await ledger.clientsOf(game.namespace_id)).toEqual([]);

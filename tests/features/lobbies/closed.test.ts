@@ -1,15 +1,22 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
-import { find, type Host, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import {
+  find,
+  type GameServer,
+  connectGameServer,
+  join,
+  makeControlledGame,
+  seatOf,
+} from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 let game: TestGame;
-let host: Host;
+let host: GameServer;
 const muster = shareService();
 beforeAll(async () => {
-  game = await makePuppetGame(muster);
-  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game = await makeControlledGame(muster);
+  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 const PREVENT = { prevent_auto_create_lobby: true };
@@ -26,9 +33,9 @@ describe('a closed lobby', () => {
   });
 
   test('gets no find after the acknowledgement, gets joins, and gets finds again once it is open', async () => {
-    const closing = await makePuppetGame(muster);
+    const closing = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, closing));
-    const server = await hostOf(muster, closing, lobby_id);
+    const server = await connectGameServer(muster, closing, lobby_id);
     const only_there = () => find(muster, closing, PREVENT);
     for (let time = 0; time < 5; time += 1) {
       expect(await server.setClosed(true)).toMatchObject({ status: 200, body: {} });
@@ -41,8 +48,8 @@ describe('a closed lobby', () => {
   });
 
   test('gets no find either that began before the acknowledgement', async () => {
-    const busy = await makePuppetGame(muster, { game_modes: { default: { max_players: 256 } } });
-    const server = await hostOf(muster, busy, (await seatOf(find(muster, busy))).lobby_id);
+    const busy = await makeControlledGame(muster, { game_modes: { default: { max_players: 256 } } });
+    const server = await connectGameServer(muster, busy, (await seatOf(find(muster, busy))).lobby_id);
     const asked: { started: number; answer: Promise<Answer> }[] = [];
     const ask = (times: number) => {
       for (let time = 0; time < times; time += 1) {

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test';
-import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
 
-type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 
 async function sitDown(game: Game) {
   const seat = await seatOf(find(muster, game));
-  const host = await hostOf(muster, game, seat.lobby_id);
+  const host = await connectGameServer(muster, game, seat.lobby_id);
   expect(outcomeOf(await host.connected(seat.player_token))).toBe('200');
   const lose = (reconnect_within_ms: number) =>
     muster.api.post('/matchmaker/players/disconnected', host.token, {
@@ -24,7 +24,7 @@ const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
 
 describe('a player whose connection was lost', () => {
   test('keeps their seat for as long as the lobby says, and comes back once with the same token', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 1 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
     const player = await sitDown(game);
     expect(outcomeOf(await player.lose(60_000))).toBe('200');
     expect(await countOf(game, player.lobby_id)).toBe(1);
@@ -34,7 +34,7 @@ describe('a player whose connection was lost', () => {
   });
 
   test('is shown to watchers of the lobby as away, and then as back', async () => {
-    const game = await makePuppetGame(muster, {});
+    const game = await makeControlledGame(muster, {});
     const player = await sitDown(game);
     const path = `/matchmaker/lobbies/${player.lobby_id}`;
     const look = (index = '') => muster.api.ok('GET', `${path}?watch_index=${index}`, { token: game.public_token });
@@ -49,7 +49,7 @@ describe('a player whose connection was lost', () => {
   });
 
   test('loses their seat when that time is over', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { idle_lobbies: { min: 0, max: 1 } } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { idle_lobbies: { min: 0, max: 1 } } } });
     const player = await sitDown(game);
     await player.lose(5_000);
     muster.clock.advance(6_000);
@@ -58,7 +58,7 @@ describe('a player whose connection was lost', () => {
   });
 
   test('loses it at once without such a time; no seat is kept for a player who never came', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
     const player = await sitDown(game);
     const other = await seatOf(find(muster, game));
     const { host } = player;
@@ -78,7 +78,7 @@ describe("a lobby's code", () => {
 
   test('leads to the lobby in any spelling, also to a private one', async () => {
     const actions = { create: { enabled: true, enable_private: true } };
-    const game = await makePuppetGame(muster, { game_modes: { default: { actions } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { actions } } });
     const { body } = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
     const { lobby_id, code } = body.lobby;
     expect(code).toMatch(/^[A-Z2-9]{8}$/);
@@ -88,8 +88,8 @@ describe("a lobby's code", () => {
   });
 
   test('is valid in its own namespace only, while the lobby runs', async () => {
-    const game = await makePuppetGame(muster, {});
-    const other = await makePuppetGame(muster, {});
+    const game = await makeControlledGame(muster, {});
+    const other = await makeControlledGame(muster, {});
     const { body } = await find(muster, game);
     const { lobby_id, code } = body.lobby;
     expect(outcomeOf(await join(other, { code }))).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
@@ -100,7 +100,7 @@ describe("a lobby's code", () => {
   });
 
   test('may be sent instead of the id; with both, they must belong together', async () => {
-    const game = await makePuppetGame(muster, {});
+    const game = await makeControlledGame(muster, {});
     const { body } = await find(muster, game);
     const { lobby_id, code } = body.lobby;
     expect(outcomeOf(await join(game, {}))).toBe('400 API_BAD_BODY');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { find, hostOf, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -21,7 +21,7 @@ const removals = ({ namespace_id }: TestGame, count: number) =>
 /** Advances the clock until everything that is due has been done, by the expiry of a seat that is taken for it. */
 async function passTime(milliseconds: number): Promise<void> {
   muster.clock.advance(milliseconds - 2 * MINUTE_MS);
-  const sign = await makePuppetGame(muster);
+  const sign = await makeControlledGame(muster);
   await seatOf(find(muster, sign));
   muster.clock.advance(2 * MINUTE_MS);
   await removals(sign, 1);
@@ -29,10 +29,10 @@ async function passTime(milliseconds: number): Promise<void> {
 
 describe('a lobby that does not become ready', () => {
   test('within five minutes ends with its server, and its waiting players get an error', async () => {
-    const game = await makePuppetGame(muster, { is_ready: false });
+    const game = await makeControlledGame(muster, { is_ready: false });
     const finding = [find(muster, game), find(muster, game)];
     const lobby_id = await onlyLobby(muster, game);
-    const host = await hostOf(muster, game, lobby_id);
+    const host = await connectGameServer(muster, game, lobby_id);
     await passTime(5 * MINUTE_MS - 10 * SECOND_MS);
     expect(await muster.ledger.stopReason(lobby_id)).toBeUndefined();
     muster.clock.advance(10 * SECOND_MS);
@@ -46,9 +46,9 @@ describe('a lobby that does not become ready', () => {
   });
 
   test('holds its seats: their time begins once it is ready', async () => {
-    const game = await makePuppetGame(muster, { is_ready: false });
+    const game = await makeControlledGame(muster, { is_ready: false });
     const finding = [seatOf(find(muster, game)), seatOf(find(muster, game))];
-    const host = await hostOf(muster, game, await onlyLobby(muster, game));
+    const host = await connectGameServer(muster, game, await onlyLobby(muster, game));
     await passTime(4 * MINUTE_MS);
     await host.ready();
     const [one, other] = await Promise.all(finding);
@@ -60,12 +60,12 @@ describe('a lobby that does not become ready', () => {
 
 describe('a seat', () => {
   test('expires after two minutes; a player who comes later gets an error, before the expiry is recorded and after', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     const seats = [];
     for (let player = 0; player < 3; player += 1) seats.push(await seatOf(find(muster, game)));
     const [connected, punctual, late] = seats.map(({ player_token }) => player_token);
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, seats[0]?.lobby_id ?? '');
+    const host = await connectGameServer(muster, game, seats[0]?.lobby_id ?? '');
     expect(lobby_id).not.toBe(host.lobby_id);
     expect(outcomeOf(await host.connected(connected ?? ''))).toBe('200');
     muster.clock.advance(2 * MINUTE_MS - 10 * SECOND_MS);
@@ -82,9 +82,9 @@ describe('a seat', () => {
   });
 
   test('expires eight hours after the player connected; until then the lobby stays', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const { lobby_id, player_token } = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, lobby_id);
+    const host = await connectGameServer(muster, game, lobby_id);
     await host.connected(player_token);
     await passTime(8 * HOUR_MS - MINUTE_MS);
     expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([{ lobby_id, player_count: 1, is_ready: true }]);

@@ -1,6 +1,13 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { createHost, find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import {
+  createGameServerClient,
+  find,
+  connectGameServer,
+  join,
+  makeControlledGame,
+  seatOf,
+} from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';
@@ -15,11 +22,11 @@ const PORTS = {
 const muster = shareService();
 let game: TestGame;
 let token: string;
-let development: ReturnType<typeof createHost>;
+let development: ReturnType<typeof createGameServerClient>;
 beforeAll(async () => {
-  game = await makePuppetGame(muster);
+  game = await makeControlledGame(muster);
   token = await makeToken(game, { hostname: 'laptop.local', ports: PORTS });
-  development = createHost(muster, token);
+  development = createGameServerClient(muster, token);
 });
 
 async function makeToken({ game_id, namespace_id, cloud_token }: TestGame, body: object): Promise<string> {
@@ -100,7 +107,7 @@ describe('a development token', () => {
 
   test('cannot connect a real player, nor can a real lobby connect its players', async () => {
     const seat = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, seat.lobby_id);
+    const host = await connectGameServer(muster, game, seat.lobby_id);
     const real = await development.connected(seat.player_token);
     expect(outcomeOf(real)).toBe('400 TOKEN_ERROR');
     expect(real.body.message).toContain('it is a player token');
@@ -111,7 +118,7 @@ describe('a development token', () => {
 
   test('does not change a real lobby that it names', async () => {
     const seat = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, seat.lobby_id);
+    const host = await connectGameServer(muster, game, seat.lobby_id);
     await host.setState({ map: 'real' });
     const before = await muster.ledger.measure();
     expect((await seatOf(join(muster, asDeveloper(), seat.lobby_id))).lobby_id).toBe(NO_LOBBY);
@@ -121,8 +128,8 @@ describe('a development token', () => {
   });
 
   test('knows no player of another namespace', async () => {
-    const other = await makePuppetGame(muster);
-    const stranger = createHost(muster, await makeToken(other, { hostname: 'laptop.local' }));
+    const other = await makeControlledGame(muster);
+    const stranger = createGameServerClient(muster, await makeToken(other, { hostname: 'laptop.local' }));
     const answer = await stranger.connected(await playerToken());
     expect(outcomeOf(answer)).toBe('400 TOKEN_ERROR');
     expect(answer.body.message).toContain('it belongs to another namespace');

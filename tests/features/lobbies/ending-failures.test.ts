@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import { find, makePuppetGame, onlyLobby } from '../../support/puppet.ts';
+import { find, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000;
 const muster = shareService();
 
 test('lobbies loop: a lobby that cannot be ended is reported, and the others end', async () => {
-  const [broken, sound] = await Promise.all([1, 2].map(() => makePuppetGame(muster, { is_ready: false })));
+  const [broken, sound] = await Promise.all([1, 2].map(() => makeControlledGame(muster, { is_ready: false })));
   if (!broken || !sound) throw new Error('there are two games');
   // The broken one is older, so it is tried first.
   const finding = [find(muster, broken)];

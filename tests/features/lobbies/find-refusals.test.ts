@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { find, makePuppetGame } from '../../support/puppet.ts';
+import { find, makeControlledGame } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -147,7 +147,7 @@ const REFUSALS: Refusal[] = [
 describe('find is refused', () => {
   let game: TestGame;
   beforeAll(async () => {
-    game = await makePuppetGame(muster, { game_modes: GAME_MODES });
+    game = await makeControlledGame(muster, { game_modes: GAME_MODES });
   });
 
   test.each(REFUSALS)('$promise', async ({ body, outcome, message }) => {

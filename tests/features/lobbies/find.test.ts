@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { find, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
+import { find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService({ MUSTER_SERVER_HOST: 'play.example.com' });
 
 describe('find', () => {
   test('creates a lobby for the first player and gives the next one a seat in it, at both addresses', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const { api } = muster;
     const options = { token: game.public_token, body: { game_modes: ['default'], not_known: true } };
     const first = await api.ok('POST', '/matchmaker/lobbies/find', options);
@@ -20,7 +20,7 @@ describe('find', () => {
 
   test('answers with the lobby, the ports and the player in the shapes of old and new clients', async () => {
     const ports = { game: { port: 80, protocol: 'http' }, 'chat-2': { port: 81, protocol: 'udp' } };
-    const game = await makePuppetGame(muster, { ports });
+    const game = await makeControlledGame(muster, { ports });
     const { lobby, ports: top_ports, player, ...rest } = (await find(muster, game)).body;
     const port = { hostname: 'play.example.com', host: expect.any(String), port: expect.any(Number), is_tls: false };
     expect(top_ports).toEqual({ game: port, 'chat-2': port });
@@ -45,7 +45,7 @@ describe('find', () => {
       const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
       await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST', headers });
       setInterval(() => {}, 1e9);`;
-    const game = await makePuppetGame(muster, { ports, network_mode: 'host', source });
+    const game = await makeControlledGame(muster, { ports, network_mode: 'host', source });
     const { status, body } = await find(muster, game);
     expect(status).toBe(200);
     const port_range = { min: 28_000, max: 28_010 };
@@ -55,7 +55,7 @@ describe('find', () => {
   });
 
   test('gives a seat in a lobby with the requested tags, or creates one with them', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { taggable: true } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { taggable: true } } });
     const [ice, sand] = [{ map: 'ice', mode: 'fast' }, { map: 'sand' }];
     const first = await seatOf(find(muster, game, { tags: ice }));
     const second = await seatOf(find(muster, game, { tags: sand }));
@@ -68,7 +68,7 @@ describe('find', () => {
 
   test('gives a seat in the fullest lobby of the requested game modes', async () => {
     const game_modes = { duel: { max_players: 3 }, melee: { max_players: 8 } };
-    const game = await makePuppetGame(muster, { game_modes });
+    const game = await makeControlledGame(muster, { game_modes });
     const melee = await seatOf(find(muster, game, { game_modes: ['melee'] }));
     const duel = await seatOf(find(muster, game, { game_modes: ['duel'] }));
     const asked = { game_modes: ['melee', 'duel'], regions: ['local'] };
@@ -79,7 +79,7 @@ describe('find', () => {
 
   test('gives a seat in a lobby with the size that its first player wanted', async () => {
     const game_modes = { default: { allow_dynamic_max_players: true, max_players: 4, max_players_direct: 6 } };
-    const game = await makePuppetGame(muster, { game_modes });
+    const game = await makeControlledGame(muster, { game_modes });
     const seats = [];
     for (let player = 0; player < 3; player += 1) seats.push(await seatOf(find(muster, game, { max_players: 2 })));
     const [first, second, third] = seats.map(({ lobby_id }) => lobby_id);
@@ -88,7 +88,7 @@ describe('find', () => {
   });
 
   test('gives more players than may wait for one thing seats in the lobby that they create together', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 100 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 100 } } });
     // The first find is decided alone and creates the lobby; the others come during its start.
     const answers = await Promise.all(Array.from({ length: 100 }, () => find(muster, game)));
     const codes = answers.filter(({ status }) => status !== 200).map(({ body }) => body.code);

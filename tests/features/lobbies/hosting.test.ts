@@ -1,20 +1,27 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
-import { createHost, find, type Host, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import {
+  createGameServerClient,
+  find,
+  type GameServer,
+  connectGameServer,
+  makeControlledGame,
+  seatOf,
+} from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let game: TestGame;
-let host: Host;
+let host: GameServer;
 const muster = shareService();
 beforeAll(async () => {
-  game = await makePuppetGame(muster);
-  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game = await makeControlledGame(muster);
+  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 /** Every call of a lobby, valid except for its token. */
-const CALLS: [string, (speaker: ReturnType<typeof createHost>) => Promise<Answer>][] = [
+const CALLS: [string, (speaker: ReturnType<typeof createGameServerClient>) => Promise<Answer>][] = [
   ['ready', (speaker) => speaker.ready()],
   ['setClosed', (speaker) => speaker.setClosed(true)],
   ['setState', (speaker) => speaker.setState({})],
@@ -36,7 +43,7 @@ describe('the API of a lobby is refused to', () => {
 
   test.each(CALLS)('%s', async (_, call) => {
     for (const [whose, token, expected] of tokens()) {
-      expect([whose, outcomeOf(await call(createHost(muster, token)))]).toEqual([whose, expected]);
+      expect([whose, outcomeOf(await call(createGameServerClient(muster, token)))]).toEqual([whose, expected]);
     }
   });
 });
@@ -49,13 +56,13 @@ describe('ready', () => {
   });
 
   test('is for the lobby of the token: players waiting for another one keep waiting', async () => {
-    const slow = await makePuppetGame(muster, { is_ready: false, game_modes: { default: { max_players: 1 } } });
+    const slow = await makeControlledGame(muster, { is_ready: false, game_modes: { default: { max_players: 1 } } });
     const finding = [find(muster, slow), find(muster, slow)].map((answer) => answer.then(({ body }) => body.lobby));
     const lobbies = await waitFor(async () => {
       const all = await muster.ledger.lobbiesOf(slow.namespace_id);
       return all.length === 2 ? all : undefined;
     }, 'two lobbies');
-    const [first, second] = await Promise.all(lobbies.map(({ lobby_id }) => hostOf(muster, slow, lobby_id)));
+    const [first, second] = await Promise.all(lobbies.map(({ lobby_id }) => connectGameServer(muster, slow, lobby_id)));
     await first?.ready();
     expect((await Promise.race(finding)).lobby_id).toBe(first?.lobby_id);
     expect((await muster.ledger.lobbiesOf(slow.namespace_id)).filter(({ is_ready }) => is_ready)).toHaveLength(1);
@@ -66,9 +73,9 @@ describe('ready', () => {
 
   test('is refused once the lobby has stopped, like every call but players/disconnected', async () => {
     const seat = await seatOf(find(muster, game, { game_modes: ['default'] }));
-    const gone = await makePuppetGame(muster);
+    const gone = await makeControlledGame(muster);
     const { lobby_id, player_token } = await seatOf(find(muster, gone));
-    const late = await hostOf(muster, gone, lobby_id);
+    const late = await connectGameServer(muster, gone, lobby_id);
     await late.disconnected(player_token);
     await waitFor(() => muster.ledger.stopReason(lobby_id), 'the lobby to stop');
     const stopped = '400 MATCHMAKER_LOBBY_STOPPED';
@@ -116,7 +123,7 @@ describe("a lobby's server", () => {
     };
     const lines = await waitFor(read, 'its lines');
     expect(lines.map(atob)).toEqual([`this is ${host.lobby_id}`]);
-    const stranger = await makePuppetGame(muster);
+    const stranger = await makeControlledGame(muster);
     const refused: [string, string, string][] = [
       [path(game.game_id, host.lobby_id), stranger.cloud_token, '404 GAME_NOT_FOUND'],
       [path(stranger.game_id, host.lobby_id), stranger.cloud_token, '404 MATCHMAKER_LOBBY_NOT_FOUND'],

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { deploy, type TestGame } from '../../support/game.ts';
-import { find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -16,7 +16,7 @@ describe('join is refused', () => {
   };
   let game: TestGame;
   beforeAll(async () => {
-    game = await makePuppetGame(muster, { game_modes });
+    game = await makeControlledGame(muster, { game_modes });
   });
 
   test.each([
@@ -61,7 +61,7 @@ describe('join is refused', () => {
 
   test('for a stopped lobby', async () => {
     const { lobby_id, player_token } = await seatIn(game, 'default');
-    await (await hostOf(muster, game, lobby_id)).disconnected(player_token);
+    await (await connectGameServer(muster, game, lobby_id)).disconnected(player_token);
     await waitFor(() => muster.ledger.stopReason(lobby_id), 'the empty lobby to stop');
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe('400 MATCHMAKER_LOBBY_STOPPED');
   });
@@ -69,7 +69,7 @@ describe('join is refused', () => {
 
 describe('join gives a seat', () => {
   test('in the named lobby, in any spelling of its id, in the shape of find', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const found = (await find(muster, game)).body;
     const joined = await muster.api.ok('POST', '/v1/lobbies/join', {
       token: game.public_token,
@@ -84,11 +84,11 @@ describe('join gives a seat', () => {
   });
 
   test('where find does not: in a closed lobby, above the normal maximum, of an older version', async () => {
-    const game = await makePuppetGame(muster, {
+    const game = await makeControlledGame(muster, {
       game_modes: { default: { max_players: 1, max_players_direct: 4 } },
     });
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, lobby_id);
+    const host = await connectGameServer(muster, game, lobby_id);
     expect((await host.setClosed(true)).status).toBe(200);
     await deploy(muster.api, game, game.matchmaker);
     expect((await seatOf(join(muster, game, lobby_id))).lobby_id).toBe(lobby_id);
@@ -97,7 +97,7 @@ describe('join gives a seat', () => {
   });
 
   test('in a lobby that is not ready yet, once it is', async () => {
-    const game = await makePuppetGame(muster, { is_ready: false });
+    const game = await makeControlledGame(muster, { is_ready: false });
     const finding = find(muster, game);
     const [lobby] = await waitFor(async () => {
       const lobbies = await muster.ledger.lobbiesOf(game.namespace_id);
@@ -106,7 +106,7 @@ describe('join gives a seat', () => {
     const lobby_id = lobby?.lobby_id ?? '';
     const joining = join(muster, game, lobby_id);
     await waitFor(async () => (await muster.ledger.lobbiesOf(game.namespace_id))[0]?.player_count === 2, 'both seats');
-    expect((await (await hostOf(muster, game, lobby_id)).ready()).status).toBe(200);
+    expect((await (await connectGameServer(muster, game, lobby_id)).ready()).status).toBe(200);
     const [found, joined] = await Promise.all([finding, joining]);
     expect([found.body.ports, joined.body.lobby.lobby_id]).toEqual([joined.body.ports, lobby_id]);
   });

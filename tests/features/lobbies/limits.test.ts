@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { PROXY_SECRET } from '../../support/proxy.ts';
-import { makePuppetGame } from '../../support/puppet.ts';
+import { makeControlledGame } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 
 setDefaultTimeout(60_000);
@@ -15,7 +15,7 @@ const muster = shareService({
 });
 let game: TestGame;
 beforeAll(async () => {
-  game = await makePuppetGame(muster);
+  game = await makeControlledGame(muster);
 });
 
 let hosts = 0;

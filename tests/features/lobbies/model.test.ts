@@ -10,7 +10,7 @@ import { commands } from '../../support/matchmaker-commands.ts';
 import { VERSIONS, type VersionName } from '../../support/matchmaker-modes.ts';
 import { Oracle } from '../../support/matchmaker-oracle.ts';
 import { createRun } from '../../support/matchmaker-run.ts';
-import { makePuppetGame } from '../../support/puppet.ts';
+import { makeControlledGame } from '../../support/game-server.ts';
 import { openTestService } from '../../support/service.ts';
 
 /** CI asks for all of it (MUSTER_TEST_LONG); elsewhere a part has to do. */
@@ -35,7 +35,7 @@ beforeAll(async () => {
   // For the looks of the test, which the service never takes.
   await matchmaker.database.queries.execute(sql`create index on players (namespace_id)`);
   await using service = await openTestService({}, { beside: { database_address, clock } });
-  const game = await makePuppetGame(service, { game_modes: toGameModes('old') });
+  const game = await makeControlledGame(service, { game_modes: toGameModes('old') });
   const matchmaking = { ...game.matchmaker, game_modes: toGameModes('new') };
   const versions = { old: game.version_id, new: await deploy(service.api, game, matchmaking) };
   place = { game_id: game.game_id, versions };

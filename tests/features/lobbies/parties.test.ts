@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { find, hostOf, makePuppetGame } from '../../support/puppet.ts';
+import { find, connectGameServer, makeControlledGame } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
 
-type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 
 /** Finds seats for a party, and returns the lobby and all tokens. */
 async function findFor(game: Game, players: number, body: object = {}) {
@@ -20,23 +20,23 @@ const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
 
 describe('a party', () => {
   test('gets seats in one lobby, with a token for each player, valid once', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 4 } } });
     const { lobby_id, tokens, body } = await findFor(game, 3);
     expect(new Set(tokens).size).toBe(3);
     expect(body.player.token).toBe(tokens[0]);
     expect(await countOf(game, lobby_id)).toBe(3);
-    const host = await hostOf(muster, game, lobby_id);
+    const host = await connectGameServer(muster, game, lobby_id);
     for (const token of tokens) expect(outcomeOf(await host.connected(token))).toBe('200');
     expect(outcomeOf(await host.connected(tokens[2] ?? ''))).toBe('400 MATCHMAKER_PLAYER_ALREADY_CONNECTED');
   });
 
   test('of one player has no list of tokens', async () => {
-    const game = await makePuppetGame(muster, {});
+    const game = await makeControlledGame(muster, {});
     expect((await findFor(game, 1)).body).not.toHaveProperty('players');
   });
 
   test('gets a lobby with room for all, or a new one, and is never split', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 4 } } });
     const first = await findFor(game, 3);
     const second = await findFor(game, 2);
     expect(second.lobby_id).not.toBe(first.lobby_id);
@@ -49,7 +49,7 @@ describe('a party', () => {
 
   test('may take the seats above the normal maximum that a game mode has for parties', async () => {
     const mode = { max_players: 2, max_players_direct: 2, max_players_party: 5 };
-    const game = await makePuppetGame(muster, { game_modes: { default: mode } });
+    const game = await makeControlledGame(muster, { game_modes: { default: mode } });
     const { lobby_id } = await findFor(game, 1);
     expect((await findFor(game, 4)).lobby_id).toBe(lobby_id);
     expect((await findFor(game, 1)).lobby_id).not.toBe(lobby_id);
@@ -58,7 +58,7 @@ describe('a party', () => {
 
   test('creates a lobby of the first game mode with room for all', async () => {
     const game_modes = { duel: { max_players: 2 }, arena: { max_players: 4 } };
-    const game = await makePuppetGame(muster, { game_modes });
+    const game = await makeControlledGame(muster, { game_modes });
     const { lobby_id } = await findFor(game, 3, { game_modes: ['duel', 'arena'] });
     const [lobby] = await muster.ledger.lobbiesOf(game.namespace_id);
     expect(lobby).toMatchObject({ lobby_id, player_count: 3 });
@@ -66,14 +66,16 @@ describe('a party', () => {
   });
 
   test('is refused if no lobby could ever have room for it, and nothing is created', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 4 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 4 } } });
     expect(outcomeOf(await find(muster, game, { players: 5 }))).toBe('400 MATCHMAKER_PARTY_TOO_LARGE');
     expect(outcomeOf(await find(muster, game, { players: 0 }))).toBe('400 API_BAD_BODY');
     expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
   });
 
   test('joins a lobby together or not at all', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2, max_players_direct: 4 } } });
+    const game = await makeControlledGame(muster, {
+      game_modes: { default: { max_players: 2, max_players_direct: 4 } },
+    });
     const { lobby_id } = await findFor(game, 1);
     const join = (players: number) =>
       muster.api.post('/matchmaker/lobbies/join', game.public_token, { lobby_id, players });
@@ -86,7 +88,7 @@ describe('a party', () => {
 
   test('creates a custom lobby together', async () => {
     const mode = { max_players: 4, actions: { create: { enabled: true, enable_private: true } } };
-    const game = await makePuppetGame(muster, { game_modes: { default: mode } });
+    const game = await makeControlledGame(muster, { game_modes: { default: mode } });
     const answer = await muster.api.post('/matchmaker/lobbies/create', game.public_token, {
       game_mode: 'default',
       players: 3,
@@ -96,7 +98,7 @@ describe('a party', () => {
   });
 
   test('gives all seats back if the client disconnects', async () => {
-    const game = await makePuppetGame(muster, { is_ready: false });
+    const game = await makeControlledGame(muster, { is_ready: false });
     const leaving = new AbortController();
     const asking = find(muster, game, { players: 3 }, leaving.signal).catch(() => 'gone');
     const lobby = await waitFor(async () => (await muster.ledger.lobbiesOf(game.namespace_id))[0], 'the lobby');
@@ -109,7 +111,7 @@ describe('a party', () => {
   });
 
   test('parties: of many concurrent ones each is whole, and no lobby exceeds its maximum', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 5 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 5 } } });
     const sizes = Array.from({ length: 60 }, (_, number) => 1 + (number % 4));
     const found = await Promise.all(sizes.map((players) => findFor(game, players)));
     const by_lobby = Map.groupBy(

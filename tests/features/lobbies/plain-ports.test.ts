@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { find, makePuppetGame } from '../../support/puppet.ts';
+import { find, makeControlledGame } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -10,7 +10,7 @@ test('ports without a gateway: http and https are two plain ports with numbers o
     web: { port: 443, protocol: 'https' },
     raw: { port: 7_777, protocol: 'tcp_tls' },
   };
-  const game = await makePuppetGame(muster, { ports });
+  const game = await makeControlledGame(muster, { ports });
   const { body } = await find(muster, game);
   const answered = Object.values<{ port: number; is_tls: boolean }>(body.ports);
   expect(Object.keys(body.ports).toSorted()).toEqual(['game', 'raw', 'web']);

@@ -1,21 +1,28 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { find, type Host, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import {
+  find,
+  type GameServer,
+  connectGameServer,
+  join,
+  makeControlledGame,
+  seatOf,
+} from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
 let game: TestGame;
-let host: Host;
+let host: GameServer;
 beforeAll(async () => {
-  game = await makePuppetGame(muster, { game_modes: { default: {}, other: {} } });
-  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game = await makeControlledGame(muster, { game_modes: { default: {}, other: {} } });
+  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 /** Both calls, which check the player in the same way. */
 const CALLS = ['connected', 'disconnected'] as const;
 
-async function playerCount({ lobby_id }: Host): Promise<number | undefined> {
+async function playerCount({ lobby_id }: GameServer): Promise<number | undefined> {
   const lobbies = await muster.ledger.lobbiesOf(game.namespace_id);
   return lobbies.find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
 }
@@ -53,13 +60,13 @@ describe.each(CALLS)('%s is refused', (call) => {
   });
 
   test('for the player of another lobby, also of another game, who keeps their seat', async () => {
-    const stranger_game = await makePuppetGame(muster);
+    const stranger_game = await makeControlledGame(muster);
     const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
     const stranger = await seatOf(find(muster, stranger_game));
     for (const { player_token } of [neighbour, stranger]) {
       expect(outcomeOf(await host[call](player_token))).toBe('400 MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY');
     }
-    const own = await hostOf(muster, game, neighbour.lobby_id);
+    const own = await connectGameServer(muster, game, neighbour.lobby_id);
     expect(outcomeOf(await own.connected(neighbour.player_token))).toBe('200');
   });
 });
@@ -67,7 +74,7 @@ describe.each(CALLS)('%s is refused', (call) => {
 describe('a player', () => {
   test('whose token two lobbies send at the same moment connects to their own', async () => {
     const neighbour = await seatOf(find(muster, game, { game_modes: ['other'] }));
-    const stranger = await hostOf(muster, game, neighbour.lobby_id);
+    const stranger = await connectGameServer(muster, game, neighbour.lobby_id);
     for (let round = 0; round < 5; round += 1) {
       const [first, own] = [
         await seatOf(join(muster, game, host.lobby_id)),
@@ -114,10 +121,10 @@ describe('a player', () => {
   });
 
   test('who is the last to leave ends the lobby and its server; the next find creates a new one', async () => {
-    const alone = await makePuppetGame(muster);
+    const alone = await makeControlledGame(muster);
     const first = await seatOf(find(muster, alone));
     const second = await seatOf(find(muster, alone));
-    const server = await hostOf(muster, alone, first.lobby_id);
+    const server = await connectGameServer(muster, alone, first.lobby_id);
     await server.connected(first.player_token);
     await server.disconnected(first.player_token);
     expect(await muster.ledger.lobbiesOf(alone.namespace_id)).toMatchObject([{ player_count: 1 }]);
@@ -132,12 +139,12 @@ describe('a player', () => {
 
   test('who is the last to leave keeps the lobby if the game mode keeps an idle one', async () => {
     const game_modes = { default: { idle_lobbies: { min: 0, max: 1 } }, other: { max_players: 1 } };
-    const keeping = await makePuppetGame(muster, { game_modes });
+    const keeping = await makeControlledGame(muster, { game_modes });
     const kept = await seatOf(find(muster, keeping));
     const other = await seatOf(find(muster, keeping, { game_modes: ['other'] }));
-    await (await hostOf(muster, keeping, kept.lobby_id)).disconnected(kept.player_token);
+    await (await connectGameServer(muster, keeping, kept.lobby_id)).disconnected(kept.player_token);
     // A lobby that is ended later shows that the earlier one was checked.
-    await (await hostOf(muster, keeping, other.lobby_id)).disconnected(other.player_token);
+    await (await connectGameServer(muster, keeping, other.lobby_id)).disconnected(other.player_token);
     await waitFor(() => muster.ledger.stopReason(other.lobby_id), 'the other lobby to end');
     expect(await muster.ledger.stopReason(kept.lobby_id)).toBeUndefined();
     expect((await seatOf(find(muster, keeping))).lobby_id).toBe(kept.lobby_id);
@@ -146,14 +153,14 @@ describe('a player', () => {
   test('who is the last to leave ends the lobby if others that were idle for longer are kept', async () => {
     const names = Array.from({ length: 32 }, (_, number) => `mode_${number}`);
     const keeps = { idle_lobbies: { min: 0, max: 32 } };
-    const keeping = await makePuppetGame(muster, {
+    const keeping = await makeControlledGame(muster, {
       game_modes: Object.fromEntries(names.map((name) => [name, keeps])),
     });
     const { lobby_id } = await seatOf(find(muster, keeping, { game_modes: names }));
     await muster.ledger.copyAsEmpty(lobby_id, names, 32 * 32);
-    const leaving = await makePuppetGame(muster);
+    const leaving = await makeControlledGame(muster);
     const last = await seatOf(find(muster, leaving));
-    await (await hostOf(muster, leaving, last.lobby_id)).disconnected(last.player_token);
+    await (await connectGameServer(muster, leaving, last.lobby_id)).disconnected(last.player_token);
     expect(await waitFor(() => muster.ledger.stopReason(last.lobby_id), 'the lobby to end')).toBe('idle');
     expect(await muster.ledger.lobbiesOf(keeping.namespace_id)).toHaveLength(1 + 32 * 32);
   });

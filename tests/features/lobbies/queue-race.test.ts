@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
-import { find, seatOf } from '../../support/puppet.ts';
-import { makeFullGame, openStranger, placeOf, queueUp, type Waiter } from '../../support/queue.ts';
+import { find, seatOf } from '../../support/game-server.ts';
+import { makeFullGame, openOtherProcess, placeOf, queueUp, type Waiter } from '../../support/queue.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -13,13 +13,13 @@ const TOO_MANY = '400 MATCHMAKER_TOO_MANY_LOBBIES';
 let opened: AsyncDisposableStack;
 let machines: [TestService, TestService];
 let ledger: Ledger;
-let stranger: ReturnType<typeof openStranger>;
+let other_process: ReturnType<typeof openOtherProcess>;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const first = opened.use(await openTestService());
   machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: first }))];
   ledger = opened.use(openLedger(first));
-  stranger = opened.use(openStranger(first.database_address));
+  other_process = opened.use(openOtherProcess(first.database_address));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
@@ -44,7 +44,7 @@ test('queue: two machines seat waiting finds in one order while seats become fre
   const patient = waiters.filter((_, number) => number % 5 !== 3);
   for (const { hangUp } of gone) hangUp();
   await waitFor(
-    async () => (await stranger.count(game)) === patient.length,
+    async () => (await other_process.count(game)) === patient.length,
     'the disconnected ones to leave the queue',
   );
   for (let free = 1; free <= 20; free += 5) {
@@ -58,7 +58,7 @@ test('queue: two machines seat waiting finds in one order while seats become fre
   expect(gone.map(({ outcome }) => outcome)).toEqual(gone.map(() => 'hung up'));
   expect((await ledger.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
   for (const waiter of patient.slice(20)) waiter.hangUp();
-  await waitFor(async () => (await stranger.count(game)) === 0, 'the queue to be empty');
+  await waitFor(async () => (await other_process.count(game)) === 0, 'the queue to be empty');
   expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
 }, 90_000);
 
@@ -75,7 +75,7 @@ test('queue: parties and singles on two machines: all that fit are seated whole,
   expect(answers.map(({ body }) => (body.players ?? [body.player]).length)).toEqual(sizes);
   expect(new Set(tokens).size).toBe(19);
   for (const token of tokens) expect(outcomeOf(await game.host.connected(token))).toBe('200');
-  expect([await stranger.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
+  expect([await other_process.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
 }, 90_000);
 
 test('queue: many concurrent finds on two machines all get their turn once lobbies may be created again', async () => {
@@ -84,12 +84,12 @@ test('queue: many concurrent finds on two machines all get their turn once lobbi
     Array.from({ length: 40 }, (_, number) => queueUp(machine(number), game, { ...HERE, players: 1 + (number % 2) })),
   );
   expect(waiters.map(({ outcome }) => outcome)).toEqual(waiters.map(() => undefined));
-  expect(await stranger.count(game)).toBe(40);
+  expect(await other_process.count(game)).toBe(40);
   const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/mm-config`;
   const body = { lobby_count_max: 64, max_players: 1_000 };
   await machines[0].api.ok('POST', path, { token: game.cloud_token, body });
   const seats = await Promise.all(waiters.map(({ answer }) => seatOf(answer)));
   expect(new Set(seats.map(({ player_token }) => player_token)).size).toBe(40);
-  expect([await stranger.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
+  expect([await other_process.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
   expect(await ledger.deadlocks()).toBe(0);
 }, 90_000);

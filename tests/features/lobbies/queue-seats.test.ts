@@ -7,7 +7,7 @@ import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { isRefusedBy } from '../../../src/platform/database/failures.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';
-import { find, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();
@@ -21,7 +21,7 @@ const OWNER = crypto.randomUUID();
 
 /** Creates a lobby with one player, and what it takes to propose seats in it. */
 async function makeLobby(max_players: number) {
-  const game = await makePuppetGame(muster, { game_modes: { default: { max_players } } });
+  const game = await makeControlledGame(muster, { game_modes: { default: { max_players } } });
   const { lobby_id } = await seatOf(find(muster, game));
   const { namespace_id } = game;
   return {
@@ -213,7 +213,7 @@ test('deleteAbandoned: a waiter whose lease has ended loses its position, one wh
 
 test('takeSeats: a closed lobby takes joins, but neither finds nor parties', async () => {
   const lobby = await makeLobby(8);
-  await (await hostOf(muster, lobby.game, lobby.lobby_id)).setClosed(true);
+  await (await connectGameServer(muster, lobby.game, lobby.lobby_id)).setClosed(true);
   const nobody = { player_count: undefined };
   expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject(nobody);
   expect(await lobby.take(lobby.seats(0, 'b', { count: 2, kind: 'party' }))).toMatchObject(nobody);

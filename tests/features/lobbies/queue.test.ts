@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { deploy, setLimits } from '../../support/game.ts';
-import { find, join, seatOf } from '../../support/puppet.ts';
-import { makeFullGame, openStranger, placeOf, queueUp } from '../../support/queue.ts';
+import { find, join, seatOf } from '../../support/game-server.ts';
+import { makeFullGame, openOtherProcess, placeOf, queueUp } from '../../support/queue.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -10,11 +10,11 @@ const TOO_MANY = '400 MATCHMAKER_TOO_MANY_LOBBIES';
 
 let opened: AsyncDisposableStack;
 let near: TestService;
-let stranger: ReturnType<typeof openStranger>;
+let other_process: ReturnType<typeof openOtherProcess>;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   near = opened.use(await openTestService());
-  stranger = opened.use(openStranger(near.database_address));
+  other_process = opened.use(openOtherProcess(near.database_address));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
@@ -31,7 +31,7 @@ describe('a find is refused', () => {
       TOO_MANY,
       TOO_MANY,
     ]);
-    expect(await stranger.count(game)).toBe(0);
+    expect(await other_process.count(game)).toBe(0);
   });
 
   test('at once if it may not create a lobby, because the limit does not concern it', async () => {
@@ -58,11 +58,11 @@ describe('a find is refused', () => {
 
   test('if the queue is full', async () => {
     const game = await makeFullGame(near);
-    await stranger.wait(game, soon(), { count: 1_000 });
+    await other_process.wait(game, soon(), { count: 1_000 });
     const answer = await find(near, game, { wait_ms: 45_000 });
     expect(outcomeOf(answer)).toBe('503 MATCHMAKER_QUEUE_FULL');
     expect(answer.body.message).toContain('maximum of 1000');
-    await stranger.leave(game);
+    await other_process.leave(game);
   });
 
   test('if more finds of its client wait than it may have players', async () => {
@@ -80,7 +80,7 @@ describe('a find is refused', () => {
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 1, max_players: 1 });
     await game.leave();
     expect(outcomeOf(await waiter.answer)).toBe('400 MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE');
-    expect(await stranger.count(game)).toBe(0);
+    expect(await other_process.count(game)).toBe(0);
   });
 });
 
@@ -92,7 +92,7 @@ describe('a waiting find', () => {
     const { lobby_id, player_token } = await seatOf(waiter.answer);
     expect(lobby_id).toBe(game.lobby_id);
     expect(outcomeOf(await game.host.connected(player_token))).toBe('200');
-    expect(await stranger.count(game)).toBe(0);
+    expect(await other_process.count(game)).toBe(0);
   });
 
   test('gets a lobby of its own once one has ended, or once the limit is raised', async () => {
@@ -121,7 +121,7 @@ describe('a waiting find', () => {
   test('has its seat before later finds and custom lobbies, but not before joins', async () => {
     const create = { actions: { create: { enabled: true } } };
     const game = await makeFullGame(near, create);
-    await stranger.wait(game, soon());
+    await other_process.wait(game, soon());
     await game.leave();
     // The other process does not take it, and neither does any other find.
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
@@ -132,7 +132,7 @@ describe('a waiting find', () => {
     const custom = await near.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
     expect(outcomeOf(custom)).toBe(TOO_MANY);
     expect(outcomeOf(await join(near, game, game.lobby_id))).toBe('200');
-    await stranger.leave(game);
+    await other_process.leave(game);
     expect(outcomeOf(await find(near, game))).toBe('200');
   });
 
@@ -140,9 +140,9 @@ describe('a waiting find', () => {
     const game = await makeFullGame(near, {}, { other: { max_players: 5 } });
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
     const { lobby_id } = await seatOf(find(near, game, { game_modes: ['other'] }));
-    await stranger.wait(game, soon());
+    await other_process.wait(game, soon());
     expect((await seatOf(find(near, game, { game_modes: ['other'] }))).lobby_id).toBe(lobby_id);
-    await stranger.leave(game);
+    await other_process.leave(game);
   });
 
   test('of a party gets all its seats at once, before those that came later', async () => {
@@ -157,7 +157,7 @@ describe('a waiting find', () => {
     expect(single.outcome).toBeUndefined();
     await game.leave();
     await seatOf(single.answer);
-    expect(await stranger.count(game)).toBe(0);
+    expect(await other_process.count(game)).toBe(0);
   });
 
   test('gets a lobby of the new version after a deployment', async () => {
@@ -166,7 +166,7 @@ describe('a waiting find', () => {
     const version_id = await deploy(near.api, game, game.matchmaker);
     await setLimits(near.api, { ...game, token: game.cloud_token }, { lobby_count_max: 2 });
     const { lobby_id } = await seatOf(waiter.answer);
-    expect(await stranger.versionOf(lobby_id)).toBe(version_id);
+    expect(await other_process.versionOf(lobby_id)).toBe(version_id);
   });
 
   test('is refused if the new version does not have its game mode', async () => {
@@ -174,7 +174,7 @@ describe('a waiting find', () => {
     const waiter = await queueUp(near, game);
     await deploy(near.api, game, { ...game.matchmaker, game_modes: { another: {} } });
     expect(outcomeOf(await waiter.answer)).toBe('404 MATCHMAKER_GAME_MODE_NOT_FOUND');
-    expect(await stranger.count(game)).toBe(0);
+    expect(await other_process.count(game)).toBe(0);
   });
 
   test('has a receipt that shows the wait', async () => {
@@ -214,11 +214,11 @@ describe('a find whose client disconnects', () => {
     expect(stopped.outcome).toBe('503 API_REQUEST_TIMEOUT');
     expect(await placeOf(near, game, waiter.ticket)).toMatchObject({ position: 1, length: 1 });
     waiter.hangUp();
-    await stranger.wait(game, near.clock.now());
+    await other_process.wait(game, near.clock.now());
     const next = await queueUp(near, game);
     await game.leave();
     await seatOf(next.answer);
-    expect(await stranger.count(game)).toBe(0);
+    expect(await other_process.count(game)).toBe(0);
   });
 });
 

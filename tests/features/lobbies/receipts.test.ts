@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Answer, Api } from '../../support/api.ts';
 import { deploy, makeGame, setLimits } from '../../support/game.ts';
-import { find, hostOf, join, makePuppetGame } from '../../support/puppet.ts';
+import { find, connectGameServer, join, makeControlledGame } from '../../support/game-server.ts';
 import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait.ts';
 const MINUTE_MS = 60_000;
 const muster = shareService();
 
-type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 
 const receiptsOf = ({ game_id, namespace_id }: Game) =>
   `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts`;
@@ -19,7 +19,7 @@ const receiptOf = async (game: Game, { headers }: { headers: Headers }) =>
 
 describe('a receipt shows', () => {
   test('that a lobby was created, and the time of each stage', async () => {
-    const game = await makePuppetGame(muster, {});
+    const game = await makeControlledGame(muster, {});
     const answer = await find(muster, game, { players: 2 });
     const receipt = await receiptOf(game, answer);
     expect(receipt).toMatchObject({
@@ -41,13 +41,13 @@ describe('a receipt shows', () => {
 
   test('the candidates, the chosen one first, with one reason against each other', async () => {
     const mode = { max_players: 2, taggable: true, actions: { create: { enabled: true, enable_private: true } } };
-    const game = await makePuppetGame(muster, {
+    const game = await makeControlledGame(muster, {
       game_modes: { default: { ...mode, idle_lobbies: { min: 0, max: 8 } } },
     });
     const lobbyOf = async (body: object) => (await find(muster, game, body)).body.lobby.lobby_id as string;
     const full = await lobbyOf({ players: 2 });
     const closed = await lobbyOf({ players: 2 });
-    const closing = await hostOf(muster, game, closed);
+    const closing = await connectGameServer(muster, game, closed);
     await closing.setClosed(true);
     const made = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'default' });
     const chosen = await lobbyOf({ tags: { map: 'ice' } });
@@ -89,7 +89,7 @@ describe('a receipt shows', () => {
 
   test('the outcome of a join, a create and a refusal', async () => {
     const mode = { max_players: 1, actions: { create: { enabled: true, enable_private: true } } };
-    const game = await makePuppetGame(muster, { game_modes: { default: mode } });
+    const game = await makeControlledGame(muster, { game_modes: { default: mode } });
     const { body } = await find(muster, game);
     const joined = await join(muster, game, body.lobby.lobby_id);
     expect(await receiptOf(game, joined)).toMatchObject({
@@ -115,7 +115,7 @@ describe('a receipt shows', () => {
 
 describe('a receipt', () => {
   test('is closed to callers without access to the namespace', async () => {
-    const game = await makePuppetGame(muster, {});
+    const game = await makeControlledGame(muster, {});
     const answer = await find(muster, game);
     const ray_id = answer.headers.get('rvt-ray-id');
     const other = await makeGame(muster.api, muster.administrator_token);
@@ -133,7 +133,7 @@ describe('a receipt', () => {
 
   test('is kept for an hour, also by another process', async () => {
     await using first = await openTestService();
-    const game = await makePuppetGame(first);
+    const game = await makeControlledGame(first);
     const rayOf = async () => (await find(first, game)).headers.get('rvt-ray-id');
     const statusOf = async (service: { api: Api }, ray_id: string | null) =>
       (await service.api.get(`${receiptsOf(game)}/${ray_id}`, game.cloud_token)).status;
@@ -153,7 +153,7 @@ describe('a receipt', () => {
 
   test('is kept for as many requests a second as the operator allows', async () => {
     await using service = await openTestService({ MUSTER_RECEIPTS_PER_SECOND_MAX: '2' });
-    const game = await makePuppetGame(service, { game_modes: { default: { max_players: 64 } } });
+    const game = await makeControlledGame(service, { game_modes: { default: { max_players: 64 } } });
     const answers = await Promise.all(Array.from({ length: 24 }, () => find(service, game)));
     const read = ({ headers }: Answer) =>
       service.api.get(`${receiptsOf(game)}/${headers.get('rvt-ray-id')}`, game.cloud_token);

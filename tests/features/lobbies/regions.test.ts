@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { find, makePuppetGame } from '../../support/puppet.ts';
+import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -18,11 +18,11 @@ const game_modes = {
   european: { regions: { frankfurt: {}, london: {} } },
 };
 
-let game: Awaited<ReturnType<typeof makePuppetGame>>;
+let game: Awaited<ReturnType<typeof makeControlledGame>>;
 beforeAll(async () => {
   await addDatacenter('london', '51.51, -0.13');
   await addDatacenter('atlantis');
-  game = await makePuppetGame(muster, { game_modes });
+  game = await makeControlledGame(muster, { game_modes });
   await waitFor(async () => (await regionsAt('')).length === 3, 'all to be listed');
 }, 90_000);
 

@@ -9,7 +9,7 @@ import { type Database, openDatabase, type Tx } from '../../../src/platform/data
 import type { TestGame } from '../../support/game.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
 import { copyLobbies } from '../../support/lobby-copies.ts';
-import { find, hostOf, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { countQueries, openQuietRounds, requestSeat, watchQueries } from '../../support/quiet-rounds.ts';
 import { shareService } from '../../support/suite.ts';
 
@@ -45,7 +45,7 @@ describe('takeSeats: a lobby with one player takes all seats of a round or none'
   const lobby_ids = new Map<string, string>();
   let game: TestGame;
   beforeAll(async () => {
-    game = await makePuppetGame(muster, { game_modes });
+    game = await makeControlledGame(muster, { game_modes });
     for (const mode of Object.keys(game_modes)) {
       lobby_ids.set(mode, (await seatOf(find(muster, game, { game_modes: [mode] }))).lobby_id);
     }
@@ -85,7 +85,7 @@ describe('takeSeats: a lobby with one player takes all seats of a round or none'
 });
 
 test('setReady: a lobby becomes ready once, and not after it has stopped', async () => {
-  const game = await makePuppetGame(muster, { is_ready: false });
+  const game = await makeControlledGame(muster, { is_ready: false });
   const finding = find(muster, game);
   const lobby_id = await onlyLobby(muster, game);
   const [lobby] = await selectAlive(database.queries, [lobby_id]);
@@ -98,14 +98,14 @@ test('setReady: a lobby becomes ready once, and not after it has stopped', async
     return await ready(tx);
   });
   expect(after_stop).toBeUndefined();
-  await (await hostOf(muster, game, lobby_id)).ready();
+  await (await connectGameServer(muster, game, lobby_id)).ready();
   await seatOf(finding);
 });
 
 describe('the changed lobbies of a namespace', () => {
   let lobby: { lobby_id: string; namespace_id: string };
   beforeAll(async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 100 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 100 } } });
     lobby = { lobby_id: (await seatOf(find(muster, game))).lobby_id, namespace_id: game.namespace_id };
   });
 
@@ -162,17 +162,17 @@ describe('a machine without notifications', () => {
   const openRounds = (on = database) => openQuietRounds({ database: on, clock: muster.clock });
 
   test('reads again before it creates a lobby, so a released seat is found first', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
     const [one, two] = [await seatOf(find(muster, game)), await seatOf(find(muster, game))];
     const rounds = openRounds();
     const seat = (may_create: boolean) => rounds.seat(requestSeat(game, { may_create }));
     await expect(seat(false)).rejects.toMatchObject({ code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
-    await (await hostOf(muster, game, one.lobby_id)).disconnected(two.player_token);
+    await (await connectGameServer(muster, game, one.lobby_id)).disconnected(two.player_token);
     expect((await seat(true)).lobby_id).toBe(one.lobby_id);
   });
 
   test('takes a remembered seat by one statement, and refuses after two reads at most', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     await seatOf(find(muster, game));
     const { database: counting, counted } = countQueries(database);
     const rounds = openRounds(counting);
@@ -186,7 +186,7 @@ describe('a machine without notifications', () => {
   });
 
   test('refuses a client over its limit by one statement and one read of the lobby', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 10 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 10 } } });
     await seatOf(find(muster, game));
     const { database: counting, counted } = countQueries(database);
     const rounds = openRounds(counting);
@@ -203,9 +203,9 @@ describe('a machine without notifications', () => {
   });
 
   test('does not find a closed lobby, and finds it once it is open again', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, lobby_id);
+    const host = await connectGameServer(muster, game, lobby_id);
     const rounds = openRounds();
     const seat = () => rounds.seat(requestSeat(game));
     expect((await seat()).lobby_id).toBe(lobby_id);
@@ -216,8 +216,8 @@ describe('a machine without notifications', () => {
   });
 
   test('drops its planned seats if the lobby takes none, so no free seat is lost', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 10 } } });
-    const other = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 10 } } });
+    const other = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
     const seat = (of: typeof game) => rounds.seat(requestSeat(of));
@@ -230,7 +230,7 @@ describe('a machine without notifications', () => {
   });
 
   test('reads what another process changed between two of its own commits', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: {}, other: {} } });
+    const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {} } });
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
     expect((await rounds.seat(requestSeat(game))).lobby_id).toBe(lobby_id);
@@ -240,7 +240,7 @@ describe('a machine without notifications', () => {
   });
 
   test('drops its planned seats if their commit fails, so the seats stay free', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 3 } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 3 } } });
     const { lobby_id } = await seatOf(find(muster, game));
     let fails = false;
     const rounds = openRounds(
@@ -256,7 +256,7 @@ describe('a machine without notifications', () => {
   });
 
   test('refuses at once if more lobbies than a request has attempts are on servers that are ending', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const from = sql`lobbies as lobby cross join generate_series(1, 40) where lobby_id = ${lobby_id}`;
     const changes = sql`jsonb_build_object('lobby_id', gen_random_uuid(), 'code', null)`;
@@ -269,7 +269,7 @@ describe('a machine without notifications', () => {
   });
 
   test('gives no seat in a lobby whose server is ending, also before its notification', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     const { lobby_id } = await seatOf(find(muster, game));
     const rounds = openRounds();
     const one = requestSeat(game);

@@ -2,16 +2,16 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { type LobbyNews, updateLobbies } from '../../../src/features/lobbies/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
-import { find, type Host, hostOf, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, type GameServer, connectGameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let game: TestGame;
-let host: Host;
+let host: GameServer;
 const muster = shareService();
 beforeAll(async () => {
-  game = await makePuppetGame(muster);
-  host = await hostOf(muster, game, (await seatOf(find(muster, game))).lobby_id);
+  game = await makeControlledGame(muster);
+  host = await connectGameServer(muster, game, (await seatOf(find(muster, game))).lobby_id);
 });
 
 describe('the state of a lobby', () => {
@@ -59,8 +59,8 @@ describe('the state of a lobby', () => {
   });
 
   test('is null before the first one, and again after an empty body', async () => {
-    const quiet = await makePuppetGame(muster);
-    const server = await hostOf(muster, quiet, (await seatOf(find(muster, quiet))).lobby_id);
+    const quiet = await makeControlledGame(muster);
+    const server = await connectGameServer(muster, quiet, (await seatOf(find(muster, quiet))).lobby_id);
     expect(await server.getState(server.lobby_id)).toMatchObject({ status: 200, body: null });
     await server.setState({ map: 'ice' });
     expect((await server.getState(server.lobby_id)).body).toEqual({ map: 'ice' });
@@ -71,8 +71,8 @@ describe('the state of a lobby', () => {
   test('can be read by every lobby of the namespace, and by no other caller', async () => {
     await host.setState('"here"');
     const near = await seatOf(find(muster, game));
-    const far_game = await makePuppetGame(muster);
-    const far = await hostOf(muster, far_game, (await seatOf(find(muster, far_game))).lobby_id);
+    const far_game = await makeControlledGame(muster);
+    const far = await connectGameServer(muster, far_game, (await seatOf(find(muster, far_game))).lobby_id);
     expect((await host.getState(near.lobby_id)).body).toBe('here');
     const unknown = '404 MATCHMAKER_LOBBY_NOT_FOUND';
     expect(outcomeOf(await far.getState(host.lobby_id))).toBe(unknown);
@@ -82,9 +82,9 @@ describe('the state of a lobby', () => {
   });
 
   test('is its own for each of several lobbies that set one concurrently, without effect on their other changes', async () => {
-    const many = await makePuppetGame(muster, { game_modes: { default: { max_players: 1 } } });
+    const many = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
     const seats = await Promise.all(Array.from({ length: 6 }, () => seatOf(find(muster, many))));
-    const hosts = await Promise.all(seats.map(({ lobby_id }) => hostOf(muster, many, lobby_id)));
+    const hosts = await Promise.all(seats.map(({ lobby_id }) => connectGameServer(muster, many, lobby_id)));
     const [gone, ...running] = hosts;
     await gone?.disconnected(seats[0]?.player_token ?? '');
     await waitFor(() => muster.ledger.stopReason(gone?.lobby_id ?? ''), 'the lobby to stop');

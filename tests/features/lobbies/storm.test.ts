@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
-import { find, type Host, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import {
+  find,
+  type GameServer,
+  connectGameServer,
+  join,
+  makeControlledGame,
+  seatOf,
+} from '../../support/game-server.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -38,7 +45,10 @@ const playerCounts = async ({ namespace_id }: TestGame) =>
 
 describe('two machines on one database', () => {
   test('create as many lobbies as a namespace may have, fill them, and refuse the rest', async () => {
-    const game = await makePuppetGame(machines[0], { game_modes: { default: { max_players: 5 } }, lobby_count_max: 3 });
+    const game = await makeControlledGame(machines[0], {
+      game_modes: { default: { max_players: 5 } },
+      lobby_count_max: 3,
+    });
     const answers = await Promise.all(Array.from({ length: 50 }, (_, number) => find(machine(number), game, HERE)));
     expect(countOutcomes(answers)).toEqual({ '200': 15, '400 MATCHMAKER_TOO_MANY_LOBBIES': 35 });
     expect(await playerCounts(game)).toEqual([5, 5, 5]);
@@ -47,7 +57,7 @@ describe('two machines on one database', () => {
 
   test('bring two players together in the only lobby of a namespace', async () => {
     for (let time = 0; time < 5; time += 1) {
-      const game = await makePuppetGame(machines[0], { lobby_count_max: 1 });
+      const game = await makeControlledGame(machines[0], { lobby_count_max: 1 });
       const seats = await Promise.all(machines.map((one) => seatOf(find(one, game, HERE))));
       expect(new Set(seats.map(({ lobby_id }) => lobby_id)).size).toBe(1);
       expect(await playerCounts(game)).toEqual([2]);
@@ -56,7 +66,7 @@ describe('two machines on one database', () => {
 
   test('give each of the last seats of a lobby once', async () => {
     const game_modes = { default: { max_players: 10, max_players_direct: 12 } };
-    const game = await makePuppetGame(machines[0], { game_modes });
+    const game = await makeControlledGame(machines[0], { game_modes });
     const { lobby_id } = await seatOf(find(machines[0], game));
     const finds = Array.from({ length: 20 }, (_, number) => find(machine(number), game, PREVENT));
     const joins = Array.from({ length: 20 }, (_, number) => join(machine(number), game, lobby_id));
@@ -70,7 +80,7 @@ describe('two machines on one database', () => {
 
   test('lose no seat and give none twice while players come and go, and lobbies close, open and are removed', async () => {
     const game_modes = { default: { max_players: 3, max_players_direct: 5, idle_lobbies: { min: 0, max: 1 } } };
-    const make = () => makePuppetGame(machines[0], { game_modes, lobby_count_max: 5 });
+    const make = () => makeControlledGame(machines[0], { game_modes, lobby_count_max: 5 });
     const games = await Promise.all(Array.from({ length: GAMES }, make));
     const storms = games.map((game) => createStorm(game));
     const running = Promise.all(
@@ -105,7 +115,7 @@ const EXPECTED: Record<string, RegExp> = {
 };
 
 function createStorm(game: TestGame) {
-  const hosts = new Map<string, Host>();
+  const hosts = new Map<string, GameServer>();
   const unexpected: string[] = [];
   /** The seats that players believe to have. */
   const seats = new Map<string, string>();
@@ -117,13 +127,13 @@ function createStorm(game: TestGame) {
     return answer;
   }
 
-  async function getHost(lobby_id: string): Promise<Host | undefined> {
+  async function getHost(lobby_id: string): Promise<GameServer | undefined> {
     const known = hosts.get(lobby_id);
     if (known) return known;
     // A lobby that was removed meanwhile has no server to call.
     if ((await ledger.stopReason(lobby_id)) !== undefined) return undefined;
     const host = await Promise.race([
-      hostOf(machines[0], game, lobby_id),
+      connectGameServer(machines[0], game, lobby_id),
       waitFor(() => ledger.stopReason(lobby_id), 'the lobby to stop').then(() => undefined),
     ]).catch(() => undefined);
     if (host) hosts.set(lobby_id, host);

@@ -1,20 +1,27 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { find, type Host, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import {
+  find,
+  type GameServer,
+  connectGameServer,
+  join,
+  makeControlledGame,
+  seatOf,
+} from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();
 
 /** A game with a lobby, and the tokens of everyone in it. */
 interface Tenant extends TestGame {
-  host: Host;
+  host: GameServer;
   player_token: string;
 }
 
 async function makeTenant(): Promise<Tenant> {
-  const game = await makePuppetGame(muster, { game_modes: { default: { max_players: 2 } } });
+  const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
   const { lobby_id, player_token } = await seatOf(find(muster, game));
-  return { ...game, player_token, host: await hostOf(muster, game, lobby_id) };
+  return { ...game, player_token, host: await connectGameServer(muster, game, lobby_id) };
 }
 
 let own: Tenant;

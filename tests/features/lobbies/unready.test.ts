@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import { listServers, type TestGame } from '../../support/game.ts';
-import { find, hostOf, makePuppetGame, onlyLobby } from '../../support/puppet.ts';
+import { find, connectGameServer, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -19,7 +19,7 @@ async function readErrors({ game_id, namespace_id, cloud_token }: TestGame, serv
 }
 
 test("unready: after 10 s the service's log and the server's own say once that lobbies/ready is missing, with the last line", async () => {
-  const game = await makePuppetGame(muster, { source: SILENT });
+  const game = await makeControlledGame(muster, { source: SILENT });
   const leaving = new AbortController();
   const finding = find(muster, game, {}, leaving.signal).catch(() => undefined);
   const lobby_id = await onlyLobby(muster, game);
@@ -37,7 +37,7 @@ test("unready: after 10 s the service's log and the server's own say once that l
   );
 
   // By the time that every lobby of one second has ended, this one has been checked again.
-  const other = await makePuppetGame(muster, { source: 'process.exit(0);' });
+  const other = await makeControlledGame(muster, { source: 'process.exit(0);' });
   await find(muster, other);
   expect(hints()).toHaveLength(1);
   leaving.abort();
@@ -45,11 +45,11 @@ test("unready: after 10 s the service's log and the server's own say once that l
 });
 
 test('unready: a server that calls ready in time gets no hint', async () => {
-  const game = await makePuppetGame(muster);
+  const game = await makeControlledGame(muster);
   const { body } = await find(muster, game);
-  const host = await hostOf(muster, game, body.lobby.lobby_id);
+  const host = await connectGameServer(muster, game, body.lobby.lobby_id);
   muster.clock.advance(11_000);
-  const silent = await makePuppetGame(muster, { source: SILENT });
+  const silent = await makeControlledGame(muster, { source: SILENT });
   const leaving = new AbortController();
   const finding = find(muster, silent, {}, leaving.signal).catch(() => undefined);
   const lobby_id = await onlyLobby(muster, silent);
@@ -63,7 +63,7 @@ test('unready: a server that calls ready in time gets no hint', async () => {
 });
 
 test('unready: a find that times out says that the server has not called ready, and where its log is', async () => {
-  const game = await makePuppetGame(impatient, { source: SILENT });
+  const game = await makeControlledGame(impatient, { source: SILENT });
   const answer = await find(impatient, game);
   expect(outcomeOf(answer)).toBe('503 MATCHMAKER_LOBBY_NOT_READY');
   const [server] = await listServers(impatient, game, { include_destroyed: true });
@@ -87,7 +87,7 @@ const ENDS: [string, string, object][] = [
 test.each(ENDS)(
   'unready: a find whose server ends at once (%s) says how, and does not suggest another find',
   async (source, reason, end) => {
-    const game = await makePuppetGame(muster, { source });
+    const game = await makeControlledGame(muster, { source });
     const answer: Answer = await find(muster, game);
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
     expect(answer.body.message).toStartWith(`The lobby has stopped: ${reason} POST /matchmaker/lobbies/ready.`);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { deploy } from '../../support/game.ts';
-import { find, hostOf, join, makePuppetGame, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -12,9 +12,9 @@ const lobbyIds = async ({ namespace_id }: { namespace_id: string }) =>
 describe('after a deployment', () => {
   test('the old lobbies go on for their players, get no finds, and end with their last player', async () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
-    const game = await makePuppetGame(muster, { game_modes: kept });
+    const game = await makeControlledGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, old.lobby_id);
+    const host = await connectGameServer(muster, game, old.lobby_id);
     await deploy(muster.api, game, game.matchmaker);
     const found = await seatOf(find(muster, game));
     expect(found.lobby_id).not.toBe(old.lobby_id);
@@ -30,9 +30,9 @@ describe('after a deployment', () => {
 
   test('an old lobby ends with its last player, although the game mode keeps idle ones', async () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
-    const game = await makePuppetGame(muster, { game_modes: kept });
+    const game = await makeControlledGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
-    const host = await hostOf(muster, game, old.lobby_id);
+    const host = await connectGameServer(muster, game, old.lobby_id);
     await deploy(muster.api, game, game.matchmaker);
     await host.disconnected(old.player_token);
     expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the old lobby to end')).toBe('idle');
@@ -40,16 +40,16 @@ describe('after a deployment', () => {
 
   test('an idle lobby that was kept ends', async () => {
     const kept = { default: { idle_lobbies: { min: 0, max: 5 } } };
-    const game = await makePuppetGame(muster, { game_modes: kept });
+    const game = await makeControlledGame(muster, { game_modes: kept });
     const old = await seatOf(find(muster, game));
-    await (await hostOf(muster, game, old.lobby_id)).disconnected(old.player_token);
+    await (await connectGameServer(muster, game, old.lobby_id)).disconnected(old.player_token);
     await deploy(muster.api, game, game.matchmaker);
     expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the kept lobby to end')).toBe('idle');
   });
 
   test('a game mode that was removed is not found, but its lobbies can be joined by id', async () => {
     const game_modes = { default: {}, retired: { actions: { join: { enabled: true } } } };
-    const game = await makePuppetGame(muster, { game_modes });
+    const game = await makeControlledGame(muster, { game_modes });
     const seat = await seatOf(find(muster, game, { game_modes: ['retired'] }));
     await deploy(muster.api, game, { ...game.matchmaker, game_modes: { default: {} } });
     const answer = await find(muster, game, { game_modes: ['retired'] });
@@ -58,7 +58,9 @@ describe('after a deployment', () => {
   });
 
   test('join is allowed by the version of the lobby', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: { actions: { join: { enabled: false } } } } });
+    const game = await makeControlledGame(muster, {
+      game_modes: { default: { actions: { join: { enabled: false } } } },
+    });
     const { lobby_id } = await seatOf(find(muster, game));
     await deploy(muster.api, game, { ...game.matchmaker, game_modes: { default: {} } });
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe('400 MATCHMAKER_JOIN_DISABLED');
@@ -66,7 +68,7 @@ describe('after a deployment', () => {
 
   test('a find during the change gets a lobby of one of the two versions', async () => {
     const game_modes = { default: { max_players: 256 } };
-    const game = await makePuppetGame(muster, { game_modes });
+    const game = await makeControlledGame(muster, { game_modes });
     const { lobby_id } = await seatOf(find(muster, game));
     const asking = Array.from({ length: 10 }, () => seatOf(find(muster, game)));
     const deploying = deploy(muster.api, game, { ...game.matchmaker, game_modes });

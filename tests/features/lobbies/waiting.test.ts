@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { listServers, type TestGame } from '../../support/game.ts';
-import { find, hostOf, join, makePuppetGame, onlyLobby, seatOf } from '../../support/puppet.ts';
+import { find, connectGameServer, join, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
 
@@ -30,7 +30,7 @@ const serversEnd = (owner: Muster, game: TestGame) =>
 describe('a find that waits for its lobby', () => {
   test('gets an error if the server ends before it is ready, and so do the others', async () => {
     const source = "console.error('no map'); process.exit(3);";
-    const game = await makePuppetGame(muster, { source });
+    const game = await makeControlledGame(muster, { source });
     const answers = await Promise.all([find(muster, game), find(muster, game), find(muster, game)]);
     for (const answer of answers) {
       expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
@@ -45,10 +45,10 @@ describe('a find that waits for its lobby', () => {
   });
 
   test('gets an error if the server is destroyed', async () => {
-    const game = await makePuppetGame(muster, { is_ready: false });
+    const game = await makeControlledGame(muster, { is_ready: false });
     const finding = find(muster, game);
     const lobby_id = await onlyLobby(muster, game);
-    const { server_id } = await hostOf(muster, game, lobby_id);
+    const { server_id } = await connectGameServer(muster, game, lobby_id);
     const path = `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}`;
     await muster.api.ok('DELETE', path, { token: game.cloud_token });
     expect(outcomeOf(await finding)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
@@ -56,7 +56,7 @@ describe('a find that waits for its lobby', () => {
   });
 
   test('gives its seat back at once if the client disconnects; the others go on waiting', async () => {
-    const game = await makePuppetGame(muster, { is_ready: false });
+    const game = await makeControlledGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);
     await seatsAre(muster, game, [1]);
@@ -67,12 +67,12 @@ describe('a find that waits for its lobby', () => {
     await expect(gone).rejects.toThrow('abort');
     await seatsAre(muster, game, [1], AT_ONCE_MS);
     expect(await muster.ledger.removeReasons(game.namespace_id)).toEqual(['request_ended']);
-    await (await hostOf(muster, game, lobby_id)).ready();
+    await (await connectGameServer(muster, game, lobby_id)).ready();
     expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
   });
 
   test('and is the only one leaves no lobby and no server behind if the client disconnects', async () => {
-    const game = await makePuppetGame(muster, { is_ready: false });
+    const game = await makeControlledGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);
     const lobby_id = await onlyLobby(muster, game);
@@ -83,7 +83,7 @@ describe('a find that waits for its lobby', () => {
   });
 
   test('of a ready lobby keeps no seat either if the client disconnects before its answer', async () => {
-    const game = await makePuppetGame(muster);
+    const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
     const going = new AbortController();
     const release = await muster.ledger.holdSeats(game.namespace_id);
@@ -104,7 +104,7 @@ describe('a find that waits for its lobby', () => {
 
 describe('a request over its time limit', () => {
   test('for a lobby that does not become ready is answered; its seat is given back and the server ended', async () => {
-    const game = await makePuppetGame(impatient, { is_ready: false });
+    const game = await makeControlledGame(impatient, { is_ready: false });
     const [first, second] = await Promise.all([find(impatient, game), find(impatient, game)]);
     for (const answer of [first, second]) {
       expect(outcomeOf(answer)).toBe('503 MATCHMAKER_LOBBY_NOT_READY');
@@ -116,7 +116,7 @@ describe('a request over its time limit', () => {
   });
 
   test('because of a slow database has no seat afterwards', async () => {
-    const game = await makePuppetGame(impatient);
+    const game = await makeControlledGame(impatient);
     await seatOf(find(impatient, game));
     const release = await impatient.ledger.holdSeats(game.namespace_id);
     expect(outcomeOf(await find(impatient, game))).toBe('503 API_REQUEST_TIMEOUT');

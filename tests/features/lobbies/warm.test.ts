@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { missingLobbies, type WarmPool } from '../../../src/features/lobbies/rules.ts';
 import { deploy, setLimits, type TestGame } from '../../support/game.ts';
-import { hostOf, makePuppetGame } from '../../support/puppet.ts';
+import { connectGameServer, makeControlledGame } from '../../support/game-server.ts';
 import { makeRoomGame, QUIET_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -65,13 +65,13 @@ describe('warm lobbies', () => {
 
   test('are not replaced by a private lobby without players', async () => {
     const mode = { ...warm(1), actions: { create: { enabled: true, enable_private: true } } };
-    const game = await makePuppetGame(opened, { game_modes: { default: mode } });
+    const game = await makeControlledGame(opened, { game_modes: { default: mode } });
     const [kept] = await untilIdle(game, 1);
     const made = await opened.api.ok('POST', '/matchmaker/lobbies/create', {
       token: game.public_token,
       body: { game_mode: 'default' },
     });
-    const host = await hostOf(opened, game, made.lobby.lobby_id);
+    const host = await connectGameServer(opened, game, made.lobby.lobby_id);
     await host.disconnected(made.player.token);
     await waitFor(async () => (await live(game)).length === 1, 'the private lobby to end');
     expect((await live(game)).map(({ lobby_id }) => lobby_id)).toEqual([kept?.lobby_id ?? '']);
@@ -127,11 +127,11 @@ describe('a warm lobby that is closed', () => {
   });
 
   test('and left by all players ends, and another one is created', async () => {
-    const game = await makePuppetGame(opened, { game_modes: { default: warmHere(1, 2) } });
+    const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1, 2) } });
     const [kept] = await untilIdle(game, 1);
     const { lobby, player } = await find(game);
     expect(lobby.lobby_id).toBe(kept?.lobby_id ?? '');
-    const host = await hostOf(opened, game, lobby.lobby_id);
+    const host = await connectGameServer(opened, game, lobby.lobby_id);
     await host.setClosed(true);
     await host.disconnected(player.token);
     const [other] = await waitFor(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame } from '../../support/game.ts';
-import { find, makePuppetGame } from '../../support/puppet.ts';
+import { find, makeControlledGame } from '../../support/game-server.ts';
 import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -81,7 +81,7 @@ describe('quota: of four servers that a machine runs', () => {
   test(
     'a find that waits in vain for room on the machine gets an error of its own',
     async () => {
-      const game = await makePuppetGame(muster, { game_modes: { default: {}, other: {}, third: {}, fourth: {} } });
+      const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {}, third: {}, fourth: {} } });
       const occupant = await makeTenant(muster);
       // The last room on the machine.
       await occupant.started(await occupant.create());
@@ -101,7 +101,7 @@ test(
       MUSTER_REQUEST_TIMEOUT_MS: '4000',
       MUSTER_WATCH_HOLD_MS: '1000',
     });
-    const game = await makePuppetGame(muster, { game_modes: { default: {}, other: {} } });
+    const game = await makeControlledGame(muster, { game_modes: { default: {}, other: {} } });
     expect((await find(muster, game)).status).toBe(200);
     const { status, body } = await find(muster, game, { game_modes: ['other'] });
     expect([status, body.code]).toEqual([503, 'MATCHMAKER_LOBBY_NOT_READY']);

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { openProvider } from '../../support/provider.ts';
-import { find, join, makePuppetGame } from '../../support/puppet.ts';
+import { find, join, makeControlledGame } from '../../support/game-server.ts';
 import { findFreePort } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -17,7 +17,7 @@ beforeEach(() => {
   provider.answer = () => new Response(null, { status: 204 });
 });
 
-type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 const verified = () => ({ enabled: true, verification_config: { url: provider.url } });
 const onAll = () => ({ actions: { find: verified(), join: verified(), create: verified() } });
 const create = (game: Game) =>
@@ -32,7 +32,7 @@ const refuse = (status: number) => {
 
 describe('verification: an answer', () => {
   test('with any status from 200 to 299 accepts, for each action', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+    const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
     for (const status of [200, 201, 202, 204, 226, 299]) {
       provider.answer = () => new Response(status === 204 ? null : 'body', { status });
       const found = await find(muster, game);
@@ -44,7 +44,7 @@ describe('verification: an answer', () => {
   });
 
   test('with any other status rejects, for each action, and nothing is created or kept', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+    const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
     const { body } = await find(muster, game);
     for (const status of [300, 301, 304, 400, 401, 403, 404, 408, 429, 500, 503, 599]) {
       refuse(status);
@@ -63,7 +63,7 @@ describe('verification: an answer', () => {
   });
 
   test('is in the receipt of the request, with the lobby of the seat', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+    const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
     const first = await find(muster, game);
     const receipt = await receiptOf(game, first);
     expect(receipt.verification).toEqual({ game_mode_id: 'default', is_accepted: true, status: 204 });
@@ -74,7 +74,7 @@ describe('verification: an answer', () => {
 
   test('that never arrives has an error code of its own, and the receipt says why', async () => {
     const action = { enabled: true, verification_config: { url: `http://127.0.0.1:${NOBODYS_PORT}/` } };
-    const game = await makePuppetGame(muster, { game_modes: { default: { actions: { find: action } } } });
+    const game = await makeControlledGame(muster, { game_modes: { default: { actions: { find: action } } } });
     const answer = await find(muster, game);
     expect(outcomeOf(answer)).toBe('400 MATCHMAKER_VERIFICATION_REQUEST_FAILED');
     expect((await receiptOf(game, answer)).verification).toEqual({
@@ -89,7 +89,7 @@ describe('verification: a find in several game modes', () => {
   /** One mode with verification and one without, each with a free seat. */
   async function makeMixedGame() {
     const open = { max_players: 2 };
-    const game = await makePuppetGame(muster, {
+    const game = await makeControlledGame(muster, {
       game_modes: { open, guarded: { ...open, actions: { find: verified() } } },
     });
     return game;
@@ -160,7 +160,7 @@ describe('verification: a find in several game modes', () => {
       open: {},
       shut: { actions: { find: { ...verified(), enabled }, create: { enabled: true, enable_public: true } } },
     });
-    const game = await makePuppetGame(muster, { game_modes: modes(false) });
+    const game = await makeControlledGame(muster, { game_modes: modes(false) });
     const made = await muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode: 'shut' });
     expect(made.status).toBe(200);
     const found = await find(muster, game, { game_modes: ['open', 'shut'] });
@@ -170,7 +170,7 @@ describe('verification: a find in several game modes', () => {
 });
 
 test('verification: a client without a user agent and a location is described without them', async () => {
-  const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+  const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
   const { port, hostname } = new URL(muster.api.base_url);
   const body = JSON.stringify({ game_modes: ['default'] });
   const raw = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } });
@@ -184,7 +184,7 @@ test('verification: a client without a user agent and a location is described wi
 });
 
 test('verification: a player who disconnects during it gets no seat, even if it is accepted', async () => {
-  const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+  const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Response>();
   provider.answer = () => {
@@ -211,7 +211,7 @@ test('verification: neither its headers, its secret nor the query of its address
   const canary = `canary-${crypto.randomUUID()}`;
   const verification = { url: `${provider.url}?key=${canary}`, headers: { 'x-key': canary } };
   refuse(500);
-  const game = await makePuppetGame(muster, {
+  const game = await makeControlledGame(muster, {
     game_modes: { default: { actions: { find: { enabled: true, verification } } } },
   });
   const answer = await find(muster, game);

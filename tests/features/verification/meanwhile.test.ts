@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { deploy, setLimits } from '../../support/game.ts';
 import { openProvider } from '../../support/provider.ts';
-import { find, makePuppetGame } from '../../support/puppet.ts';
+import { find, makeControlledGame } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -12,7 +12,7 @@ beforeEach(() => {
   provider.requests.length = 0;
 });
 
-type Game = Awaited<ReturnType<typeof makePuppetGame>>;
+type Game = Awaited<ReturnType<typeof makeControlledGame>>;
 const verified = () => ({ enabled: true, verification_config: { url: provider.url } });
 const onAll = () => ({ actions: { find: verified(), create: verified() } });
 const create = (game: Game) =>
@@ -44,7 +44,7 @@ describe('verification: an answer that comes after a change', () => {
     test.each([204, 410])(
       'of the version: after %d for the old version, the new one verifies again and admits the player',
       async (status) => {
-        const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+        const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
         const answer = await askMeanwhile(
           () => ask(game),
           status,
@@ -64,7 +64,7 @@ describe('verification: an answer that comes after a change', () => {
     );
 
     test('of the version to one without verification: the old answer does not count', async () => {
-      const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+      const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
       const open = { default: { actions: { create: { enabled: true } } } };
       const answer = await askMeanwhile(
         () => ask(game),
@@ -79,7 +79,7 @@ describe('verification: an answer that comes after a change', () => {
     });
 
     test('of the version to one without the game mode: the receipt says so', async () => {
-      const game = await makePuppetGame(muster, { game_modes: { default: onAll() } });
+      const game = await makeControlledGame(muster, { game_modes: { default: onAll() } });
       const answer = await askMeanwhile(
         () => ask(game),
         204,
@@ -94,7 +94,10 @@ describe('verification: an answer that comes after a change', () => {
 
     test('of the limits: the new ones apply', async () => {
       const limits = { lobby_count_max: 1, max_players: 1 };
-      const game = await makePuppetGame(muster, { game_modes: { default: { ...onAll(), max_players: 1 } }, ...limits });
+      const game = await makeControlledGame(muster, {
+        game_modes: { default: { ...onAll(), max_players: 1 } },
+        ...limits,
+      });
       expect(outcomeOf(await find(muster, game))).toBe('200');
       const at = { ...game, token: game.cloud_token };
       const raised = { lobby_count_max: 4, max_players: 4 };

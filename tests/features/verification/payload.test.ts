@@ -5,7 +5,7 @@ import { join as joinPath } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { writeIpDatabase } from '../../support/ip-database.ts';
 import { openProvider } from '../../support/provider.ts';
-import { find, hostOf, makePuppetGame, onlyLobby } from '../../support/puppet.ts';
+import { find, connectGameServer, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const LOCATION = { latitude: 50.5, longitude: 8.25 };
@@ -33,7 +33,7 @@ const mode = {
   taggable: true,
   allow_dynamic_max_players: true,
 };
-const makeVerifiedGame = () => makePuppetGame(muster, { game_modes: { default: mode, other: mode } });
+const makeVerifiedGame = () => makeControlledGame(muster, { game_modes: { default: mode, other: mode } });
 const USER_AGENT = 'Player/1.0 (test)';
 const call = (path: string, token: string, body: object) =>
   muster.api.call('POST', `/matchmaker/lobbies/${path}`, { token, body, headers: { 'user-agent': USER_AGENT } });
@@ -83,7 +83,7 @@ describe("verification: the request to a game's own server", () => {
     const game = await makeVerifiedGame();
     await find(muster, game);
     const lobby_id = await onlyLobby(muster, game);
-    const host = await hostOf(muster, game, lobby_id);
+    const host = await connectGameServer(muster, game, lobby_id);
     // The ids are the same wherever the region and the game mode are named by one.
     const { SERVICE_REGION_ID: region_id, SERVICE_GAME_MODE_ID: game_mode_id } = host.environment;
     const live = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/analytics/matchmaker/live`;
@@ -121,7 +121,7 @@ describe("verification: the request to a game's own server", () => {
     const game = await makeVerifiedGame();
     const { body: found } = await call('find', game.public_token, { game_modes: ['default'], tags: { map: 'ice' } });
     const { lobby_id } = found.lobby;
-    await (await hostOf(muster, game, lobby_id)).setClosed(true);
+    await (await connectGameServer(muster, game, lobby_id)).setClosed(true);
     provider.requests.length = 0;
     const joined = await call('join', game.public_token, { lobby_id, verification_data: 'text' });
     expect(joined.status).toBe(200);
@@ -160,7 +160,7 @@ describe("verification: the request to a game's own server", () => {
     expect(text).toContain(`"verification_data":${data}`);
     expect(text).toContain(`"config":${data}`);
     const { lobby } = await created.json();
-    const host = await hostOf(muster, game, lobby.lobby_id);
+    const host = await connectGameServer(muster, game, lobby.lobby_id);
     expect(host.environment.SERVICE_LOBBY_CONFIG).toBe(data);
     for (const [kind, wanted] of [
       ['join', `"lobby_id":"${lobby.lobby_id}"`],
@@ -173,9 +173,9 @@ describe("verification: the request to a game's own server", () => {
   });
 
   test('has no lobby if the lobby is not ready, because it does not run yet', async () => {
-    const game = await makePuppetGame(muster, { game_modes: { default: mode }, is_ready: false });
+    const game = await makeControlledGame(muster, { game_modes: { default: mode }, is_ready: false });
     const first = find(muster, game);
-    const host = await hostOf(muster, game, await onlyLobby(muster, game));
+    const host = await connectGameServer(muster, game, await onlyLobby(muster, game));
     provider.requests.length = 0;
     const second = find(muster, game);
     while (provider.requests.length === 0) await Bun.sleep(1);
@@ -186,7 +186,7 @@ describe("verification: the request to a game's own server", () => {
 
   test('is configured by both names of the setting, and may have a Content-Type of its own', async () => {
     const verification = { url: provider.url, headers: { 'Content-Type': 'application/x-game' } };
-    const game = await makePuppetGame(muster, {
+    const game = await makeControlledGame(muster, {
       game_modes: { default: { actions: { find: { enabled: true, verification } } } },
     });
     expect((await find(muster, game)).status).toBe(200);
@@ -196,7 +196,7 @@ describe("verification: the request to a game's own server", () => {
 
 describe('verification: no request is sent', () => {
   test('for an action without verification, a development token, or a request that is refused anyway', async () => {
-    const game = await makePuppetGame(muster, {
+    const game = await makeControlledGame(muster, {
       game_modes: {
         default: { actions: { join: action(), create: action() } },
         off: { actions: { find: { ...action(), enabled: false } } },
@@ -231,7 +231,7 @@ describe('verification: no request is sent', () => {
 describe('verification: its signature', () => {
   test("is accepted by a receiver's library, and not for another body", async () => {
     const verification = { url: provider.url, headers: { 'webhook-id': 'not mine' }, secret: SECRET };
-    const game = await makePuppetGame(muster, {
+    const game = await makeControlledGame(muster, {
       game_modes: { default: { actions: { find: { enabled: true, verification } } } },
     });
     const answer = await find(muster, game, { verification_data: 'ü' });

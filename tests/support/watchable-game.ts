@@ -19,10 +19,10 @@ const PLAYERS_MAX = 60;
 const PEOPLE = 12;
 const NODE_ELSEWHERE = crypto.randomUUID();
 
-export type World = Awaited<ReturnType<typeof makeWorld>>;
+export type WatchableGame = Awaited<ReturnType<typeof makeWatchableGame>>;
 
-/** A game with something of everything that can be watched, and the ways to change it. */
-export async function makeWorld(program: Program, database_address: DatabaseAddress) {
+/** Makes a game with one of everything that can be watched. {@link changesOf} has the ways to change it. */
+export async function makeWatchableGame(program: Program, database_address: DatabaseAddress) {
   const { api, administrator_token } = program;
   const owner = administrator_token;
   const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: PLAYERS_MAX });
@@ -40,12 +40,12 @@ export async function makeWorld(program: Program, database_address: DatabaseAddr
   const { game: seen } = await api.ok('GET', `/cloud/games/${game.game_id}`, { token: owner });
   const version_ids: string[] = seen.versions.map(({ version_id }: { version_id: string }) => version_id);
   const database = openDatabase(database_address, 4);
-  const server_id = await insertScribe(database, { ...game, build_id });
+  const server_id = await insertIdleServer(database, { ...game, build_id });
   return { game, owner, lobby_id, lobby_token, build_id, people, group, code, version_ids, database, server_id };
 }
 
-/** A server without a process, which only the test changes. */
-async function insertScribe(
+/** Inserts a server without a process, which only the test changes. */
+async function insertIdleServer(
   database: Database,
   { game_id, namespace_id, build_id }: { game_id: string; namespace_id: string; build_id: string },
 ): Promise<string> {
@@ -62,8 +62,8 @@ async function insertScribe(
   return server_id;
 }
 
-/** Changes the tags of the scribe, as stores change servers. */
-export async function tagServer({ database, server_id, game }: World, number: number): Promise<void> {
+/** Changes the tags of the server without a process, as stores change servers. */
+export async function tagServer({ database, server_id, game }: WatchableGame, number: number): Promise<void> {
   await database.transact(async (tx) => {
     await touch(tx, [topics.server(server_id), topics.serversOf(game.namespace_id)]);
     const tags = JSON.stringify({ number: String(number) });
@@ -72,18 +72,18 @@ export async function tagServer({ database, server_id, game }: World, number: nu
 }
 
 /** Writes lines as a server does, and moves them into its log as the service does. */
-export async function openScribe({ database, server_id }: World) {
+export async function openLogWriter({ database, server_id }: WatchableGame) {
   const logs = createLogs({ database, clock: createMovedClock() });
   const directory = await makeDataDirectory();
   const file = join(directory, 'output');
   const read = readerOf(file);
   const writer = Bun.file(file).writer();
-  const scribe = {
+  const log_writer = {
     lines: 0,
     async write(count: number): Promise<void> {
-      for (let line = 0; line < count; line += 1) writer.write(`${scribe.lines + line}\n`);
+      for (let line = 0; line < count; line += 1) writer.write(`${log_writer.lines + line}\n`);
       await writer.flush();
-      scribe.lines += count;
+      log_writer.lines += count;
       while ((await logs.collect({ server_id, stream: 'std_out' }, read, false)).has_more);
     },
     async [Symbol.asyncDispose]() {
@@ -91,23 +91,23 @@ export async function openScribe({ database, server_id }: World) {
       await rm(directory, { recursive: true, force: true });
     },
   };
-  return scribe;
+  return log_writer;
 }
 
 /** Ends the connections on which processes listen for notifications, and returns how many there were. */
-export async function cutListeners({ database }: Pick<World, 'database'>): Promise<number> {
+export async function cutListeners({ database }: Pick<WatchableGame, 'database'>): Promise<number> {
   const cut = await database.queries.execute(sql`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
     where datname = current_database() and query ilike 'listen %'`);
   return cut.length;
 }
 
-/** Seats that were given and not yet given back, by their tokens. */
+/** The taken seats, by their tokens. */
 export interface Seats {
   taken: string[];
 }
 
-/** Calls one of the processes. Throws when it does not answer as it should. */
+/** Calls one of the processes. Throws if the answer is not a success. */
 export type Send = (
   method: string,
   path: string,
@@ -115,29 +115,29 @@ export type Send = (
   body: unknown,
 ) => Promise<{ player?: { token: string } }>;
 
-/** The changes that clients make, by name. Each may be made at any time, and returns whether something has changed. */
-export function changesOf(world: World, seats: Seats, send: Send) {
-  const { game, owner, group, lobby_token } = world;
+/** Returns the changes that clients make, by name. Each may be made at any time. */
+export function changesOf(watchable: WatchableGame, seats: Seats, send: Send) {
+  const { game, owner, group, lobby_token } = watchable;
   const { game_id, namespace_id, public_token } = game;
   const isMember = new Set<Person>();
   const builds = `/games/${game_id}/environments/${namespace_id}/builds`;
   return {
     async version(number: number) {
-      const version_id = world.version_ids[number % world.version_ids.length];
+      const version_id = watchable.version_ids[number % watchable.version_ids.length];
       await send('PUT', `/cloud/games/${game_id}/namespaces/${namespace_id}/version`, owner, { version_id });
     },
     name: (number: number) => send('POST', `${group}/profile`, owner, { display_name: `Team ${number}` }),
     async member(number: number) {
-      const person = world.people[number % world.people.length];
+      const person = watchable.people[number % watchable.people.length];
       if (!person) return;
       if (isMember.delete(person)) await send('POST', `${group}/kick/${person.identity_id}`, owner, {});
       else {
         isMember.add(person);
-        await send('POST', `/group/invites/${world.code}/consume`, person.token, {});
+        await send('POST', `/group/invites/${watchable.code}/consume`, person.token, {});
       }
     },
     tags: (number: number) =>
-      send('PATCH', `${builds}/${world.build_id}/tags`, owner, { tags: { number: `${number}` } }),
+      send('PATCH', `${builds}/${watchable.build_id}/tags`, owner, { tags: { number: `${number}` } }),
     build: (number: number) =>
       send('POST', `${builds}/prepare`, owner, {
         ...{ name: `Build ${number}`, kind: 'javascript' },
@@ -151,7 +151,7 @@ export function changesOf(world: World, seats: Seats, send: Send) {
         await send('POST', '/matchmaker/players/disconnected', lobby_token, { player_token });
         return;
       }
-      const { player } = await send('POST', '/matchmaker/lobbies/join', public_token, { lobby_id: world.lobby_id });
+      const { player } = await send('POST', '/matchmaker/lobbies/join', public_token, { lobby_id: watchable.lobby_id });
       if (!player) return;
       await send('POST', '/matchmaker/players/connected', lobby_token, { player_token: player.token });
       seats.taken.push(player.token);

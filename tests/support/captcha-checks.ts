@@ -14,26 +14,26 @@ const POOL = 4;
 const HERE = '203.0.113.7';
 export const PUBLIC_URL = 'https://play.example.com';
 
-/** What came of a request: what was decided, and the refusal. */
-export interface Seen {
+/** The outcome of a request: the decision, and the refusal if there is one. */
+export interface CheckOutcome {
   decision: CaptchaDecision | undefined;
   error: ServiceError | undefined;
 }
 
-interface DeskOptions {
+interface CaptchaChecksOptions {
   database_address: DatabaseAddress;
   clock: ReturnType<typeof createMovedClock>;
   provider: CaptchaProvider;
   more?: Partial<CaptchaDependencies>;
 }
 
-export type Desk = Awaited<ReturnType<typeof openDesk>>;
+export type CaptchaChecks = Awaited<ReturnType<typeof openCaptchaChecks>>;
 
 /**
- * Where captchas are checked, as one process does it: on a real database, with a provider that is asked over a real
- * connection. What versions ask for is said by the tests.
+ * Opens the captcha check of one process, on a real database, with a provider that it reaches over a real connection. Tests
+ * give the configuration of the version with each request.
  */
-export async function openDesk({ database_address, clock, provider, more = {} }: DeskOptions) {
+export async function openCaptchaChecks({ database_address, clock, provider, more = {} }: CaptchaChecksOptions) {
   const database = openDatabase(database_address, POOL);
   const events: ServiceEvent[] = [];
   const configs = new Map<string, CaptchaConfig>();
@@ -50,22 +50,22 @@ export async function openDesk({ database_address, clock, provider, more = {} }:
   });
   return {
     ...{ captcha, proofs, database, events },
-    /** Asks as a client of a namespace whose version has this configuration. */
+    /** Checks a request of a client to a namespace whose version has this configuration. */
     async ask(
       { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
       visitor: Partial<SeatRequest> = {},
-    ): Promise<Seen> {
+    ): Promise<CheckOutcome> {
       const version_id = crypto.randomUUID();
       configs.set(version_id, config);
-      const place = { game_id: crypto.randomUUID(), namespace_id, version_id };
+      const namespace = { game_id: crypto.randomUUID(), namespace_id, version_id };
       const deadline = { signal: new AbortController().signal };
-      const asking = { address: HERE, readOrigin: () => undefined, captcha: undefined, deadline };
+      const request = { address: HERE, readOrigin: () => undefined, captcha: undefined, deadline };
       let decision: CaptchaDecision | undefined;
       const note = (decided: CaptchaDecision) => {
         decision = decided;
       };
       try {
-        await captcha.admit(place, { ...asking, ...visitor }, note);
+        await captcha.admit(namespace, { ...request, ...visitor }, note);
         return { decision, error: undefined };
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
@@ -77,6 +77,6 @@ export async function openDesk({ database_address, clock, provider, more = {} }:
 }
 
 /** "solved", or the code of the refusal. */
-export function outcomeOf({ decision, error }: Seen): string {
+export function outcomeOf({ decision, error }: CheckOutcome): string {
   return error?.code ?? decision?.decision ?? 'nothing was decided';
 }

@@ -3,8 +3,8 @@ import { deploy, listServers, makeGame, setLimits, type TestGame, uploadScript }
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
-/** A lobby server that returns its environment with its token to the test, which makes its calls. */
-const PUPPET_SOURCE = `
+/** A lobby server that returns its environment with its token, so that the test can make its calls. */
+const CONTROLLED_SOURCE = `
 const { SERVICE_API_ENDPOINT, SERVICE_TOKEN, SERVICE_LOBBY_ID, PORT_game, READY } = process.env;
 Bun.serve({ port: Number(PORT_game), fetch: () => Response.json(process.env) });
 console.log('this is ' + SERVICE_LOBBY_ID);
@@ -12,28 +12,28 @@ const headers = { authorization: 'Bearer ' + SERVICE_TOKEN };
 if (READY !== 'no') await fetch(SERVICE_API_ENDPOINT + '/matchmaker/lobbies/ready', { method: 'POST', headers });
 `;
 
-interface PuppetOptions {
+interface ControlledGameOptions {
   game_modes?: Record<string, object>;
   /** Whether the servers call ready themselves. */
   is_ready?: boolean;
   source?: string;
   ports?: object;
   network_mode?: string;
-  /** How many lobbies prod may have. */
+  /** Maximum number of lobbies of prod. */
   lobby_count_max?: number;
-  /** How many players each client may have there. */
+  /** Maximum number of players of a client there. */
   max_players?: number;
 }
 
-/** A game on puppets. Its one game mode is "default", unless it is given others. */
-export async function makePuppetGame(
+/** Makes a game whose servers the test controls. Its only game mode is "default", unless others are given. */
+export async function makeControlledGame(
   { api, administrator_token }: Pick<TestService, 'api' | 'administrator_token'>,
-  options: PuppetOptions = {},
+  options: ControlledGameOptions = {},
 ): Promise<TestGame & { build_id: string; version_id: string; matchmaker: object }> {
   const {
     game_modes = { default: {} },
     is_ready = true,
-    source = PUPPET_SOURCE,
+    source = CONTROLLED_SOURCE,
     lobby_count_max,
     max_players,
   } = options;
@@ -47,15 +47,15 @@ export async function makePuppetGame(
   return { ...game, build_id, matchmaker, version_id: await deploy(api, game, matchmaker) };
 }
 
-type Asks = { api: Api };
+type HasApi = { api: Api };
 
-/** Asks for a seat; in the game mode "default", unless the body says otherwise. */
-export function find({ api }: Asks, { public_token }: TestGame, body: object = {}, signal?: AbortSignal) {
+/** Sends a find; in the game mode "default", unless the body has others. */
+export function find({ api }: HasApi, { public_token }: TestGame, body: object = {}, signal?: AbortSignal) {
   const options = { token: public_token, body: { game_modes: ['default'], ...body }, ...(signal ? { signal } : {}) };
   return api.call('POST', '/matchmaker/lobbies/find', options);
 }
 
-export function join({ api }: Asks, { public_token }: TestGame, lobby_id: string): Promise<Answer> {
+export function join({ api }: HasApi, { public_token }: TestGame, lobby_id: string): Promise<Answer> {
   return api.post('/matchmaker/lobbies/join', public_token, { lobby_id });
 }
 
@@ -65,24 +65,24 @@ export interface TestSeat {
   player_token: string;
 }
 
-/** The seat of an answer to find or join, which must be one. */
+/** Returns the seat of an answer to find or join. Throws if the answer has none. */
 export async function seatOf(answer: Promise<Answer>): Promise<TestSeat> {
   const { status, body } = await answer;
   if (status !== 200) throw new Error(`no seat: ${status} ${JSON.stringify(body)}`);
   return { lobby_id: body.lobby.lobby_id, player_token: body.player.token };
 }
 
-export type Host = Awaited<ReturnType<typeof hostOf>>;
+export type GameServer = Awaited<ReturnType<typeof connectGameServer>>;
 
-/** Speaks as a lobby's server does, with its token. Waits until the server is there. */
-export async function hostOf(muster: Asks, game: TestGame, lobby_id: string) {
-  const puppet = await waitFor(() => askPuppet(muster, game, lobby_id), `the server of lobby ${lobby_id}`);
-  const token = puppet.environment.SERVICE_TOKEN ?? '';
-  return { lobby_id, token, ...puppet, ...createHost(muster, token) };
+/** Returns the calls of a lobby's server, with its token. Waits until the server has started. */
+export async function connectGameServer(muster: HasApi, game: TestGame, lobby_id: string) {
+  const server = await waitFor(() => readServer(muster, game, lobby_id), `the server of lobby ${lobby_id}`);
+  const token = server.environment.SERVICE_TOKEN ?? '';
+  return { lobby_id, token, ...server, ...createGameServerClient(muster, token) };
 }
 
-/** What a lobby's server says of itself and its players, with its token or another. */
-export function createHost({ api }: Asks, token: string | undefined) {
+/** Returns the calls of a lobby's server, with any token. */
+export function createGameServerClient({ api }: HasApi, token: string | undefined) {
   const { get, post, put } = api;
   return {
     ready: () => post('/matchmaker/lobbies/ready', token),
@@ -94,13 +94,13 @@ export function createHost({ api }: Asks, token: string | undefined) {
   };
 }
 
-/** The only lobby of a game, by the server that it runs on. */
-export async function onlyLobby(muster: Asks, game: TestGame): Promise<string> {
+/** Waits for the first server of a game, and returns its lobby. */
+export async function onlyLobby(muster: HasApi, game: TestGame): Promise<string> {
   const server = await waitFor(async () => (await listServers(muster, game))[0], 'a lobby');
   return server.tags.lobby_id;
 }
 
-async function askPuppet(muster: Asks, game: TestGame, lobby_id: string): Promise<Puppet | undefined> {
+async function readServer(muster: HasApi, game: TestGame, lobby_id: string): Promise<RunningServer | undefined> {
   const servers = await listServers(muster, game);
   const server = servers.find(({ tags }: { tags: { lobby_id: string } }) => tags.lobby_id === lobby_id);
   const port = server?.network.ports.game?.public_port;
@@ -109,7 +109,7 @@ async function askPuppet(muster: Asks, game: TestGame, lobby_id: string): Promis
   return response && { server_id: server.id, environment: await response.json() };
 }
 
-interface Puppet {
+interface RunningServer {
   server_id: string;
   environment: Record<string, string | undefined>;
 }
