@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
-import { find, type GameServer, connectGameServer, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { connectGameServer, find, type GameServer, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { EMPTY, expectShape } from './exact-shapes.ts';
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
-import { find, connectGameServer, join, makeControlledGame, seatOf } from '../support/game-server.ts';
+import { connectGameServer, find, join, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { QUIET_SOURCE } from '../support/room.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { expectShape } from './exact-shapes.ts';

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { buildsOf } from '../support/builds.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { findProcessesOf } from '../support/processes.ts';
 import { find, join, makeControlledGame } from '../support/game-server.ts';
+import { findProcessesOf } from '../support/processes.ts';
 import { QUIET_SOURCE } from '../support/room.ts';
 import { endOf, serversOf } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../support/game.ts';
 import {
+  connectGameServer,
   createGameServerClient,
   find,
   type GameServer,
-  connectGameServer,
   join,
   makeControlledGame,
   seatOf,

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { deploy, makeGame, type TestGame } from '../support/game.ts';
 import {
+  connectGameServer,
   createGameServerClient,
   find,
-  connectGameServer,
   makeControlledGame,
   onlyLobby,
   seatOf,

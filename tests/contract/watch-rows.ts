@@ -1,8 +1,8 @@
 import { createLogs } from '../../src/features/servers/logs.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { buildsOf, SCRIPT } from '../support/builds.ts';
-import { makeGuest } from '../support/people.ts';
 import { seatOf } from '../support/game-server.ts';
+import { makeGuest } from '../support/people.ts';
 import { openOtherProcess } from '../support/queue.ts';
 import { serversOf } from '../support/servers.ts';
 import type { TestService } from '../support/service.ts';

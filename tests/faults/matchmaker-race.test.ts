@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openChance } from '../support/chance.ts';
 import { openExternalDatabase } from '../support/database.ts';
+import { makeControlledGame } from '../support/game-server.ts';
 import { openLedger } from '../support/ledger.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeHome } from '../support/program.ts';
-import { makeControlledGame } from '../support/game-server.ts';
 import { askWhenQuiet, audit, host, NOWHERE, openRace, play, untilNobodyWaits } from '../support/race.ts';
 
 const CLIENTS = 64;

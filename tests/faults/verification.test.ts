@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
+import { find, makeControlledGame } from '../support/game-server.ts';
 import { hostileTargets } from '../support/hostile-target.ts';
 import { answerText, answerWith, type Listener, listenAt, onRequest } from '../support/listener.ts';
 import { openProvider } from '../support/provider.ts';
-import { find, makeControlledGame } from '../support/game-server.ts';
 import { openTestService } from '../support/service.ts';
 import { openStoppedTarget } from '../support/stopped-target.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';

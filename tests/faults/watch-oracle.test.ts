@@ -5,7 +5,6 @@ import { IS_LONG } from '../support/length.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Target, WatchHistory } from '../support/watch-history.ts';
-import { type Surroundings, watchByPolls, watchBySocket } from '../support/watchers.ts';
 import {
   changesOf,
   cutListeners,
@@ -15,6 +14,7 @@ import {
   tagServer,
   type WatchableGame,
 } from '../support/watchable-game.ts';
+import { type Surroundings, watchByPolls, watchBySocket } from '../support/watchers.ts';
 
 const WATCHERS = IS_LONG ? 200 : 60;
 const CHANGES = IS_LONG ? 2_000 : 120;

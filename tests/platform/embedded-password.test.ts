@@ -4,34 +4,36 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { requirePassword } from '../../src/platform/database/embedded-password.ts';
 import { rootCodeOf } from '../../src/platform/database/failures.ts';
-import { makePostgresPlace, type PostgresPlace, query } from '../support/embedded.ts';
+import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WRONG = '28P01';
 
 describe('the embedded PostgreSQL of a service that is not root', () => {
-  let place: PostgresPlace;
+  let postgres_directory: PostgresDirectory;
   beforeAll(async () => {
-    place = await makePostgresPlace();
+    postgres_directory = await makePostgresDirectory();
   });
-  afterAll(() => place[Symbol.asyncDispose]());
+  afterAll(() => postgres_directory[Symbol.asyncDispose]());
 
   const protect = async (is_root = false) => {
-    await using server = await place.open();
-    return { server, connection: await requirePassword(server, { directory: place.directory, is_root }) };
+    await using server = await postgres_directory.open();
+    return { server, connection: await requirePassword(server, { directory: postgres_directory.directory, is_root }) };
   };
 
   test('is left as it is as root', async () => {
-    await using server = await place.open();
-    expect(await requirePassword(server, { directory: place.directory, is_root: true })).toEqual(server.connection);
+    await using server = await postgres_directory.open();
+    expect(await requirePassword(server, { directory: postgres_directory.directory, is_root: true })).toEqual(
+      server.connection,
+    );
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
   test('asks for a password, which only its user can read, from the first time on', async () => {
-    await using server = await place.open();
-    const connection = await requirePassword(server, { directory: place.directory, is_root: false });
+    await using server = await postgres_directory.open();
+    const connection = await requirePassword(server, { directory: postgres_directory.directory, is_root: false });
     expect(connection.password).toMatch(/^[\w-]{32}$/);
-    expect(statSync(join(place.directory, 'pgpass')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(postgres_directory.directory, 'pgpass')).mode & 0o777).toBe(0o600);
     expect(await query({ connection }, 'select 1 as one')).toEqual([{ one: 1 }]);
     for (const stranger of [server.connection, { ...connection, password: 'guess' }]) {
       // The server reads its rules again a moment later.
@@ -43,18 +45,18 @@ describe('the embedded PostgreSQL of a service that is not root', () => {
   });
 
   test('keeps its password, also for root and if a crash left half of the steps', async () => {
-    const before = await readFile(join(place.directory, 'pgpass'), 'utf8');
+    const before = await readFile(join(postgres_directory.directory, 'pgpass'), 'utf8');
     const { connection } = await protect(true);
     expect(before).toContain(`:${connection.password}\n`);
     // As after a crash before the rules were written.
-    writeFileSync(join(place.cluster, 'pg_hba.conf'), 'local all all trust\n');
+    writeFileSync(join(postgres_directory.cluster, 'pg_hba.conf'), 'local all all trust\n');
     expect((await protect()).connection).toEqual(connection);
     // As after one before the password was written.
-    await rm(join(place.directory, 'pgpass'));
-    writeFileSync(join(place.cluster, 'pg_hba.conf'), 'local all all trust\n');
+    await rm(join(postgres_directory.directory, 'pgpass'));
+    writeFileSync(join(postgres_directory.cluster, 'pg_hba.conf'), 'local all all trust\n');
     const changed = await protect();
     expect(changed.connection.password).not.toBe(connection.password);
-    await using server = await place.open();
+    await using server = await postgres_directory.open();
     expect(await query({ connection: { ...server.connection, ...changed.connection } }, 'select 1 as one')).toEqual([
       { one: 1 },
     ]);

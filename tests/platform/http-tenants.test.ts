@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { CallerKind } from '../../src/platform/tokens/caller.ts';
 import { listServers, makeGame, type TestGame } from '../support/game.ts';
+import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { fillPath, listOperations, type Operation } from '../support/operations.ts';
 import { makeGuest } from '../support/people.ts';
-import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 
 let muster: TestService;

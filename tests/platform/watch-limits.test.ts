@@ -3,7 +3,7 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
-import { answerOf, openWatchingNode, incrementWord, type WatchingNode, watchWords } from '../support/watching.ts';
+import { answerOf, incrementWord, openWatchingNode, type WatchingNode, watchWords } from '../support/watching.ts';
 
 const PER_CALLER_MAX = 64;
 const IN_ALL_MAX = 20_000;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { answerOf, openWatchingNode, incrementWord, type WatchingNode, watchWords } from '../support/watching.ts';
+import { answerOf, incrementWord, openWatchingNode, type WatchingNode, watchWords } from '../support/watching.ts';
 
 let opened: AsyncDisposableStack;
 let writer: Database;

@@ -6,8 +6,8 @@ import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 import {
   answerOf,
-  openWatchingNode,
   incrementWord,
+  openWatchingNode,
   type Watched,
   type WatchingNode,
   watchWords,

@@ -4,8 +4,8 @@ import { deriveKey } from 'altcha-lib/algorithms/pbkdf2';
 import type { Answer } from './api.ts';
 import { type CaptchaProvider, openCaptchaProvider } from './captcha-provider.ts';
 import { deploy } from './game.ts';
-import { type Ledger, openLedger } from './ledger.ts';
 import { makeControlledGame } from './game-server.ts';
+import { type Ledger, openLedger } from './ledger.ts';
 import { openTestService, type TestService } from './service.ts';
 
 export const HCAPTCHA = { site_key: 'h-site', secret_key: 'canary-of-hcaptcha' };

@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../../src/platform/database/databas
 import { touch } from '../../src/platform/watch/versions.ts';
 import type { Answer, Api } from './api.ts';
 import type { TestGame } from './game.ts';
-import { find, connectGameServer, makeControlledGame, seatOf } from './game-server.ts';
+import { connectGameServer, find, makeControlledGame, seatOf } from './game-server.ts';
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 

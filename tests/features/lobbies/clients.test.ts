@@ -5,8 +5,8 @@ import { playersMaxOf } from '../../../src/features/lobbies/matchmaking/clients.
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { setLimits } from '../../support/game.ts';
+import { connectGameServer, find, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
-import { find, connectGameServer, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { makeDataDirectory, openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import {
+  connectGameServer,
   find,
   type GameServer,
-  connectGameServer,
   join,
   makeControlledGame,
   seatOf,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
-import { find, connectGameServer, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../../support/game.ts';
 import {
+  connectGameServer,
   createGameServerClient,
   find,
-  connectGameServer,
   join,
   makeControlledGame,
   seatOf,

@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import {
+  connectGameServer,
   createGameServerClient,
   find,
   type GameServer,
-  connectGameServer,
   makeControlledGame,
   seatOf,
 } from '../../support/game-server.ts';

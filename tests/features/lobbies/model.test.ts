@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { openTestDatabase } from '../../support/database.ts';
 import { deploy } from '../../support/game.ts';
+import { makeControlledGame } from '../../support/game-server.ts';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { IS_LONG } from '../../support/length.ts';
 import { type Matchmaker, OWN_REGION, openMatchmaker } from '../../support/matchmaker.ts';
@@ -10,7 +11,6 @@ import { commands } from '../../support/matchmaker-commands.ts';
 import { VERSIONS, type VersionName } from '../../support/matchmaker-modes.ts';
 import { Oracle } from '../../support/matchmaker-oracle.ts';
 import { createRun } from '../../support/matchmaker-run.ts';
-import { makeControlledGame } from '../../support/game-server.ts';
 import { openTestService } from '../../support/service.ts';
 
 /** CI asks for all of it (MUSTER_TEST_LONG); elsewhere a part has to do. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { find, connectGameServer, makeControlledGame } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

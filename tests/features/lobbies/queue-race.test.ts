@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { find, seatOf } from '../../support/game-server.ts';
+import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { makeFullGame, openOtherProcess, placeOf, queueUp, type Waiter } from '../../support/queue.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';

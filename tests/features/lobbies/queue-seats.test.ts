@@ -7,7 +7,7 @@ import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { isRefusedBy } from '../../../src/platform/database/failures.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';
-import { find, connectGameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Answer, Api } from '../../support/api.ts';
 import { deploy, makeGame, setLimits } from '../../support/game.ts';
-import { find, connectGameServer, join, makeControlledGame } from '../../support/game-server.ts';
+import { connectGameServer, find, join, makeControlledGame } from '../../support/game-server.ts';
 import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';

@@ -8,8 +8,8 @@ import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { ANYBODY } from '../../support/game-limits.ts';
+import { connectGameServer, find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { copyLobbies } from '../../support/lobby-copies.ts';
-import { find, connectGameServer, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { countQueries, openQuietRounds, requestSeat, watchQueries } from '../../support/quiet-rounds.ts';
 import { shareService } from '../../support/suite.ts';
 

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { type LobbyNews, updateLobbies } from '../../../src/features/lobbies/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
-import { find, type GameServer, connectGameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { connectGameServer, find, type GameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
 import {
+  connectGameServer,
   find,
   type GameServer,
-  connectGameServer,
   join,
   makeControlledGame,
   seatOf,
 } from '../../support/game-server.ts';
+import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

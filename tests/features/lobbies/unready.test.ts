@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import { listServers, type TestGame } from '../../support/game.ts';
-import { find, connectGameServer, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

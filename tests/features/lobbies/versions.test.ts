@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { deploy } from '../../support/game.ts';
-import { find, connectGameServer, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { connectGameServer, find, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { listServers, type TestGame } from '../../support/game.ts';
-import { find, connectGameServer, join, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
+import { connectGameServer, find, join, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { AT_ONCE_MS, waitFor } from '../../support/wait.ts';
 

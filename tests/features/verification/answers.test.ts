@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { openProvider } from '../../support/provider.ts';
 import { find, join, makeControlledGame } from '../../support/game-server.ts';
+import { openProvider } from '../../support/provider.ts';
 import { findFreePort } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

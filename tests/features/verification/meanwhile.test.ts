@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { deploy, setLimits } from '../../support/game.ts';
-import { openProvider } from '../../support/provider.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
+import { openProvider } from '../../support/provider.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

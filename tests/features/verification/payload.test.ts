@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Webhook } from 'standardwebhooks';
+import { connectGameServer, find, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
 import { writeIpDatabase } from '../../support/ip-database.ts';
 import { openProvider } from '../../support/provider.ts';
-import { find, connectGameServer, makeControlledGame, onlyLobby } from '../../support/game-server.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const LOCATION = { latitude: 50.5, longitude: 8.25 };
