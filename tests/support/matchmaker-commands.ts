@@ -9,7 +9,7 @@ import type { LobbyState } from './matchmaking-state.ts';
 
 type Command = fc.AsyncCommand<Oracle, Run, false>;
 
-/** A command that is made of what it is given; it may run when it has something to work on. */
+/** Returns a command with its arguments. `check`: whether it can run now. */
 function command<Given>(
   name: string,
   given: Given,
@@ -19,7 +19,7 @@ function command<Given>(
   return {
     check,
     async run(oracle, real) {
-      // Each happens at a moment of its own.
+      // Each command has its own time.
       real.advance(1);
       await run(oracle, real, given);
       await real.queue.settle();
@@ -29,18 +29,18 @@ function command<Given>(
   };
 }
 
-/** One of several, whichever number was drawn. */
+/** Returns one of several items for any number. */
 const pick = <Item>(items: Item[], number: number): Item | undefined => items[number % Math.max(1, items.length)];
 
 const hasLobby = (oracle: Oracle) => oracle.lobbies.length > 0;
 const hasToken = (oracle: Oracle) => oracle.players.some(({ token }) => token !== undefined);
 
-/** One that runs, mostly; else any. */
+/** Returns a lobby: mostly a running one. */
 function lobbyOf(oracle: Oracle, one: number): LobbyState | undefined {
   return pick(one === 0 || oracle.running_count === 0 ? oracle.lobbies : oracle.running(), one);
 }
 
-async function sayOf(lobby: LobbyState, saying: Promise<unknown>): Promise<boolean> {
+async function isAccepted(lobby: LobbyState, saying: Promise<unknown>): Promise<boolean> {
   const outcome = await outcomeOf(saying);
   const is_stopped = lobby.stop_reason !== undefined;
   expect(outcome).toEqual(is_stopped ? { code: 'MATCHMAKER_LOBBY_STOPPED' } : { answer: undefined });
@@ -49,24 +49,24 @@ async function sayOf(lobby: LobbyState, saying: Promise<unknown>): Promise<boole
 
 const arbitraries = {
   find: fc.record({ body: findBody, client, is_hasty: fc.constantFrom(false, false, true) }).map((given) =>
-    command('find', given, async (oracle, real, { body, client: who, is_hasty }) => {
-      if (!is_hasty) await real.untilHeard();
-      const expected = oracle.find(body, who);
-      // Before news has come a find may get a lobby that is not the fullest, but is refused none.
+    command('find', given, async (oracle, real, { body, client: from, is_hasty }) => {
+      if (!is_hasty) await real.deliverNotifications();
+      const expected = oracle.find(body, from);
+      // Without the latest notifications a find may get a lobby that is not the fullest, but is never refused.
       const lenient = 'among' in expected && is_hasty ? { among: oracle.lobbiesFor(body) } : expected;
-      await real.expectSeat({ kind: 'find', body, client: who }, lenient);
+      await real.expectSeat({ kind: 'find', body, client: from }, lenient);
     }),
   ),
   wait: fc.record({ body: findBody, client }).map((given) =>
-    command('find that waits', given, async (oracle, real, { body, client: who }) => {
-      // A server that is to end unnoticed makes more than one answer true.
+    command('find that waits', given, async (oracle, real, { body, client: from }) => {
+      // While the end of a server is not noticed, more than one answer is right.
       if (oracle.lobbies.some(({ is_ending }) => is_ending)) {
         await real.reconcile();
         // Lobbies that ended make room for finds that waited before.
         await real.queue.settle();
       }
-      await real.untilHeard();
-      await real.queue.ask(body, who);
+      await real.deliverNotifications();
+      await real.queue.ask(body, from);
     }),
   ),
   waitNoMore: number.map((given) =>
@@ -76,16 +76,16 @@ const arbitraries = {
     command(
       'join',
       given,
-      async (oracle, real, { join: { number: one, players: together }, client: who, is_by_code }) => {
+      async (oracle, real, { join: { number: one, players: together }, client: from, is_by_code }) => {
         const lobby = one === 11 && is_by_code ? undefined : lobbyOf(oracle, one);
         const body = joinBody(lobby, together);
         if (!is_by_code)
-          return await real.expectSeat({ kind: 'join', body, client: who }, oracle.join(lobby, who, together));
+          return await real.expectSeat({ kind: 'join', body, client: from }, oracle.join(lobby, from, together));
         const { lobby_id, ...rest } = body;
-        // Nobody is led to a lobby that has stopped.
-        const expected = oracle.join(lobby?.stop_reason === undefined ? lobby : undefined, who, together);
+        // The code of a stopped lobby leads nowhere.
+        const expected = oracle.join(lobby?.stop_reason === undefined ? lobby : undefined, from, together);
         const code = await real.codeOf(lobby_id);
-        await real.expectSeat({ kind: 'join', body: { ...rest, code }, client: who }, expected);
+        await real.expectSeat({ kind: 'join', body: { ...rest, code }, client: from }, expected);
       },
     ),
   ),
@@ -105,7 +105,7 @@ const arbitraries = {
             oracle.lobbies.filter(({ is_ready }) => one === 0 || !is_ready),
             one,
           ) ?? lobbyOf(oracle, one);
-        if (!lobby || !(await sayOf(lobby, real.host.ready(real.caller(lobby.lobby_id))))) return;
+        if (!lobby || !(await isAccepted(lobby, real.host.ready(real.caller(lobby.lobby_id))))) return;
         oracle.ready(lobby);
         await real.answerAll(lobby);
         real.count('ready');
@@ -119,7 +119,7 @@ const arbitraries = {
       given,
       async (oracle, real, { number: one, is_closed }) => {
         const lobby = lobbyOf(oracle, one);
-        if (!lobby || !(await sayOf(lobby, real.host.setClosed(real.caller(lobby.lobby_id), is_closed)))) return;
+        if (!lobby || !(await isAccepted(lobby, real.host.setClosed(real.caller(lobby.lobby_id), is_closed)))) return;
         oracle.setClosed(lobby, is_closed);
         real.count(is_closed ? 'close' : 'open');
       },
@@ -227,7 +227,7 @@ const arbitraries = {
       async (oracle, real, one) => {
         const lobby = lobbyOf(oracle, one);
         if (!lobby) return;
-        // Who waits would be answered by chance until it is noticed.
+        // Until the end is noticed, the answer to a waiting find depends on chance.
         if (oracle.queue.length > 0) return;
         const server_id = await real.host.serverOf({ ...real.scope, lobby_id: lobby.lobby_id });
         await real.matchmaker.servers.destroy(real.scope, server_id);
@@ -261,7 +261,7 @@ const {
 } = arbitraries;
 const { hangUp, pass, reconcile, removed, serverEnds, version } = arbitraries;
 
-/** Series of commands; what players do most comes most. */
+/** Returns series of commands, in which the usual actions of players are frequent. */
 export function commands(maxCommands: number): fc.Arbitrary<Iterable<Command>> {
   const often = [find, find, find, find, wait, wait, joins, joins, create, rushes, ready, ready, ready];
   const seldom = [close, connected, connected, connectedTwice, disconnected, disconnected, disconnected, removed];

@@ -22,12 +22,12 @@ export interface OracleWaiter {
   client: number;
 }
 
-/** What a request must come to: one of these lobbies, a new one, or a refusal with one of these codes. */
+/** The expected result of a request: a seat in one of these lobbies, a new lobby, or a refusal with one of these codes. */
 export type Expected = { among: LobbyState[] } | { makes: LobbyTraits } | { codes: string[] };
 
-/** The matchmaker in a namespace as it should be: one request after the other, with nothing remembered or shared. */
+/** Predicts the matchmaker of a namespace, one request after the other, without caches and concurrency. */
 export class Oracle extends MatchmakingState {
-  /** The finds that wait, in the order in which they came. */
+  /** The finds that wait, in the order in which they result. */
   queue: OracleWaiter[] = [];
   override version: VersionName = 'old';
 
@@ -39,25 +39,25 @@ export class Oracle extends MatchmakingState {
     return modeOf(this.version, game_mode)?.idle_max ?? 0;
   }
 
-  /** Whether a client would have too many players with so many more. */
+  /** Returns whether a client would have too many players with these. */
   isOver(client: number, players = 1): boolean {
     return isOverLimit({ seated: this.countOf(client), players_max: this.limits.players_max }, players);
   }
 
-  /** Whether a find may get seats in a lobby, if it has any, while those of `before` wait. */
+  /** Returns whether a find may get free seats of a lobby while the finds of `before` wait. */
   isOpenTo(lobby: LobbyState, body: FindBody, before = this.queue): boolean {
     const is_running = lobby.stop_reason === undefined && !lobby.is_ending;
     const earlier = before.map((waiter) => this.#searchOf(waiter.body));
     return is_running && suits(lobby, this.#searchOf(body)) && !isReserved(lobby, earlier);
   }
 
-  /** The lobbies in which a find may get its seats. */
+  /** Returns the lobbies in which a find may get its seats. */
   lobbiesFor(body: FindBody, before = this.queue): LobbyState[] {
     const arrival = findOf(body);
     return this.running().filter((lobby) => this.isOpenTo(lobby, body, before) && hasRoom(lobby, arrival));
   }
 
-  /** What a find must come to while those of `before` wait. */
+  /** Returns the expected result of a find while the finds of `before` wait. */
   find(body: FindBody, client: number, before = this.queue): Expected {
     const code = this.#refusal(body.game_modes, body);
     if (code) return { codes: [code] };
@@ -73,14 +73,14 @@ export class Oracle extends MatchmakingState {
     return this.#make(makes, before);
   }
 
-  /** A client with too many players is told so, unless another refusal is as true. */
+  /** Adds the refusal of a client with too many players, if it has. Another refusal may come first. */
   #admit(expected: Expected, client: number, players = 1): Expected {
     if (!this.isOver(client, players)) return expected;
     const code = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE';
     return { codes: 'codes' in expected ? [...expected.codes, code] : [code] };
   }
 
-  /** The lobby that a find creates: of the first mode that is offered and holds all of its players. */
+  /** Returns the lobby that a find creates: of the first mode that its regions offer and that holds all of its players. */
   target(body: FindBody): LobbyTraits | undefined {
     const { regions, tags } = this.#searchOf(body);
     for (const game_mode of body.game_modes) {
@@ -102,11 +102,11 @@ export class Oracle extends MatchmakingState {
     const { creates, regions, maxima } = mode;
     const publicity = wanted ?? (creates.includes('public') ? 'public' : 'private');
     if (!creates.includes(publicity)) return { codes: ['MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID'] };
-    const place = region ?? regions[0] ?? '';
-    if (!REGIONS.includes(place)) return { codes: ['MATCHMAKER_REGION_NOT_FOUND'] };
-    if (!regions.includes(place)) return { codes: ['MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE'] };
+    const chosen = region ?? regions[0] ?? '';
+    if (!REGIONS.includes(chosen)) return { codes: ['MATCHMAKER_REGION_NOT_FOUND'] };
+    if (!regions.includes(chosen)) return { codes: ['MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE'] };
     const created = this.#make(
-      { version: this.version, game_mode, region: place, tags, publicity, maxima },
+      { version: this.version, game_mode, region: chosen, tags, publicity, maxima },
       this.queue,
     );
     return this.#admit(created, client, players);
@@ -117,7 +117,7 @@ export class Oracle extends MatchmakingState {
     if (lobby.stop_reason !== undefined) return { codes: ['MATCHMAKER_LOBBY_STOPPED'] };
     if (!modeOf(lobby.version, lobby.game_mode)?.is_joinable) return { codes: ['MATCHMAKER_JOIN_DISABLED'] };
     const has_room = hasRoom(lobby, { kind: 'join', players });
-    // Nothing has noticed yet that its server is to end, so being full is as true.
+    // The end of its server may not be noticed yet, so it may also count as full.
     const full = has_room ? [] : ['MATCHMAKER_LOBBY_FULL'];
     if (lobby.is_ending) return this.#admit({ codes: ['MATCHMAKER_LOBBY_STOPPED', ...full] }, client, players);
     return this.#admit(has_room ? { among: [lobby] } : { codes: full }, client, players);
@@ -129,14 +129,14 @@ export class Oracle extends MatchmakingState {
     return may ? { makes } : { codes: ['MATCHMAKER_TOO_MANY_LOBBIES'] };
   }
 
-  /** A find looks into the regions it names, else into the first that offers any of its modes. */
+  /** Returns the search of a find: in the regions that it names, or in the first that offers one of its modes. */
   #searchOf({ game_modes, regions, tags = {}, players = 1 }: FindBody): Search {
     const offers = (region: string) => game_modes.some((name) => modeOf(this.version, name)?.regions.includes(region));
     const searched = regions ?? REGIONS.filter(offers).slice(0, 1);
     return { version: this.version, game_modes, regions: searched, tags, players };
   }
 
-  /** What is wrong with a request whatever lobbies there are. */
+  /** Returns the refusal of a request that does not depend on lobbies. */
   #refusal(
     game_modes: string[],
     { tags = {}, regions = [], players = 1 }: Pick<FindBody, 'tags' | 'regions' | 'players'>,

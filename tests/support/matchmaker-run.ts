@@ -2,7 +2,7 @@ import { expect } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { JoinAnswer } from '../../src/features/lobbies/wire.ts';
 import type { Ledger } from './ledger.ts';
-import { type Asking, type Matchmaker, TIMES, type Wanted } from './matchmaker.ts';
+import { type Matchmaker, type SentRequest, TIMES, type Wanted } from './matchmaker.ts';
 import type { VersionName } from './matchmaker-modes.ts';
 import type { Expected, Oracle } from './matchmaker-oracle.ts';
 import { createQueueRun } from './matchmaker-queue.ts';
@@ -10,43 +10,43 @@ import type { LobbyTraits } from './matchmaking-rules.ts';
 import type { LobbyState } from './matchmaking-state.ts';
 import type { TestService } from './service.ts';
 
-/** A namespace of its own in which a series of commands runs, beside what the oracle says. */
+/** A namespace in which a series of commands runs, and the oracle that predicts it. */
 export type Run = Awaited<ReturnType<typeof createRun>>;
 
 interface RunOptions {
   matchmaker: Matchmaker;
   ledger: Ledger;
   clock: TestService['clock'];
-  place: { game_id: string; versions: Record<VersionName, string> };
+  game: { game_id: string; versions: Record<VersionName, string> };
   name_id: string;
   oracle: Oracle;
-  /** How often each outcome came. */
+  /** The number of times of each outcome. */
   counts: Map<string, number>;
 }
 
 /** A request whose seats are taken in a lobby that is not ready. */
 interface Pending {
-  asking: Asking;
+  request: SentRequest;
   lobby: LobbyState;
   player_ids: string[];
-  /** Whether the lobby was made for it; undefined when that cannot be known. */
+  /** Whether the lobby was created for it; undefined if that cannot be known. */
   is_new: boolean | undefined;
 }
 
-/** Where a request has come to. */
-export type Came = { lobby_id: string; player_id: string; answer?: JoinAnswer } | { code: string };
+/** The seat of a request, or its refusal. */
+export type Result = { lobby_id: string; player_id: string; answer?: JoinAnswer } | { code: string };
 
-export async function createRun({ matchmaker, ledger, clock, place, name_id, oracle, counts }: RunOptions) {
-  const { game_id } = place;
+export async function createRun({ matchmaker, ledger, clock, game, name_id, oracle, counts }: RunOptions) {
+  const { game_id } = game;
   const { queries } = matchmaker.database;
-  const versionId = (version: string) => place.versions[version === 'new' ? 'new' : 'old'];
+  const versionId = (version: string) => game.versions[version === 'new' ? 'new' : 'old'];
   const version_id = versionId(oracle.version);
   const namespace_id = await matchmaker.namespaces.create({ game_id, name_id, display_name: name_id, version_id });
   await queries.execute(sql`
     update namespaces set lobby_count_max = ${oracle.limits.lobby_count_max},
       max_players_per_client = ${oracle.limits.players_max}
     where namespace_id = ${namespace_id}`);
-  const stopListening = matchmaker.listenTo(namespace_id);
+  const unsubscribe = matchmaker.subscribeTo(namespace_id);
   let pending: Pending[] = [];
 
   const count = (what: string) => void counts.set(what, (counts.get(what) ?? 0) + 1);
@@ -59,10 +59,10 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
   }
 
   /** Waits until a request is answered, or has its seats and waits for its lobby. */
-  async function come(asking: Asking): Promise<Came> {
-    const waits = await asking.waits;
+  async function resultOf(request: SentRequest): Promise<Result> {
+    const waits = await request.waits;
     if (waits) return waits;
-    const outcome = await asking.outcome;
+    const outcome = await request.outcome;
     if ('code' in outcome) return outcome;
     const [player_id = ''] = await idsOf(outcome.answer);
     return { lobby_id: outcome.answer.lobby.lobby_id, player_id, answer: outcome.answer };
@@ -79,11 +79,11 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
         ready_ts is not null as is_ready
       from lobbies where namespace_id = ${namespace_id} order by lobby_id`);
 
-  /** Everything that there is must be what the oracle has, no more and no less. */
+  /** Checks that lobbies and players are exactly those of the oracle. */
   async function check(): Promise<void> {
     const [rows, lobbies, faults] = await Promise.all([readPlayers(), readLobbies(), ledger.faults(namespace_id)]);
     const players = oracle.players.map(({ player_id, lobby, state, remove_reason = null }) => {
-      // Who was connected and has gone was connected all the same: only the end counts then.
+      // Only the end counts for a player who has left, also if connected before.
       return { player_id, lobby_id: lobby.lobby_id, state, remove_reason };
     });
     const seen = rows.map(({ player_id, lobby_id, is_connected, remove_reason }) => {
@@ -104,48 +104,53 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     expect(faults).toEqual([]);
   }
 
-  /** The receipt of a request that has been answered says what became of it. */
-  async function checkReceipt({ ray_id, wanted }: Asking, outcome: object): Promise<void> {
+  /** Checks that the receipt of an answered request has its outcome. */
+  async function checkReceipt({ ray_id, wanted }: SentRequest, outcome: object): Promise<void> {
     const receipt = await matchmaker.receipts.get(namespace_id, ray_id);
     const { players = 1 } = wanted.body;
     expect(receipt).toMatchObject({ kind: wanted.kind, request: { players } });
     expect(receipt.outcome).toEqual(outcome);
   }
 
-  /** What has become of a request must be what is expected. */
-  async function land(asking: Asking, came: Came, expected: Expected): Promise<void> {
-    const { kind } = asking.wanted;
-    count(`${kind} ${'code' in came ? came.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
-    if ('code' in came) {
-      expect('codes' in expected ? expected.codes : expected).toContain(came.code);
-      await checkReceipt(asking, { code: came.code });
+  /** Checks the result of a request, and records its seats. */
+  async function expectResult(request: SentRequest, result: Result, expected: Expected): Promise<void> {
+    const { kind } = request.wanted;
+    count(`${kind} ${'code' in result ? result.code : 'makes' in expected ? 'new lobby' : 'seat'}`);
+    if ('code' in result) {
+      expect('codes' in expected ? expected.codes : expected).toContain(result.code);
+      await checkReceipt(request, { code: result.code });
       return;
     }
     if ('makes' in expected) {
-      expect(oracle.lobbies.map(({ lobby_id }) => lobby_id)).not.toContain(came.lobby_id);
-      return await sit(asking, came, oracle.createLobby(came.lobby_id, expected.makes), true);
+      expect(oracle.lobbies.map(({ lobby_id }) => lobby_id)).not.toContain(result.lobby_id);
+      return await recordSeats(request, result, oracle.createLobby(result.lobby_id, expected.makes), true);
     }
-    const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === came.lobby_id);
-    if (!lobby) throw new Error(`came to ${came.lobby_id} where ${JSON.stringify(expected)} was expected`);
-    await sit(asking, came, lobby, false);
+    const lobby = 'among' in expected && expected.among.find(({ lobby_id }) => lobby_id === result.lobby_id);
+    if (!lobby) throw new Error(`got a seat in ${result.lobby_id} where ${JSON.stringify(expected)} was expected`);
+    await recordSeats(request, result, lobby, false);
   }
 
-  /** Notes the seats of a request that has come somewhere. */
-  async function sit(asking: Asking, came: Exclude<Came, { code: string }>, lobby: LobbyState, is_new?: boolean) {
-    const { players = 1 } = asking.wanted.body;
+  /** Records the seats of a request. */
+  async function recordSeats(
+    request: SentRequest,
+    result: Exclude<Result, { code: string }>,
+    lobby: LobbyState,
+    is_new?: boolean,
+  ) {
+    const { players = 1 } = request.wanted.body;
     const known = new Set(oracle.players.map(({ player_id }) => player_id));
     const fresh = (await readPlayers()).map(({ player_id }) => player_id).filter((player_id) => !known.has(player_id));
-    // Those who come together have been named one after the other.
-    const first = fresh.indexOf(came.player_id);
+    // The players of a party have consecutive ids.
+    const first = fresh.indexOf(result.player_id);
     const player_ids = first < 0 ? [] : fresh.slice(first, first + players);
     expect(player_ids).toHaveLength(players);
-    oracle.seat(lobby, player_ids, asking.wanted.client ?? 1);
-    if (came.answer) await hand({ asking, lobby, player_ids, is_new }, came.answer);
-    else pending.push({ asking, lobby, player_ids, is_new });
+    oracle.seat(lobby, player_ids, request.wanted.client ?? 1);
+    if (result.answer) await checkAnswer({ request, lobby, player_ids, is_new }, result.answer);
+    else pending.push({ request, lobby, player_ids, is_new });
   }
 
-  /** Gives players the tokens of an answer. */
-  async function hand({ asking, lobby, player_ids, is_new }: Pending, answer: JoinAnswer): Promise<void> {
+  /** Checks an answer, and gives its tokens to the players of the oracle. */
+  async function checkAnswer({ request, lobby, player_ids, is_new }: Pending, answer: JoinAnswer): Promise<void> {
     expect(answer.lobby.lobby_id).toBe(lobby.lobby_id);
     expect((await idsOf(answer)).toSorted()).toEqual(player_ids.toSorted());
     for (const { token } of answer.players ?? [answer.player]) {
@@ -153,17 +158,17 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
       const player = oracle.players.find((one) => one.player_id === player_id);
       if (player) player.token = token;
     }
-    await checkReceipt(asking, { lobby_id: lobby.lobby_id, is_new: is_new ?? expect.any(Boolean) });
+    await checkReceipt(request, { lobby_id: lobby.lobby_id, is_new: is_new ?? expect.any(Boolean) });
   }
 
   return {
-    ...{ matchmaker, oracle, namespace_id, count, check, come, checkReceipt, sit },
+    ...{ matchmaker, oracle, namespace_id, count, check, resultOf, checkReceipt, recordSeats },
     host: matchmaker.lobbies,
     scope: { game_id, namespace_id },
     caller: (lobby_id: string) => ({ kind: 'lobby', lobby_id }) as const,
     ask: (wanted: Wanted) => matchmaker.ask(namespace_id, wanted),
     pending: () => pending,
-    /** Whether a lobby that there is was made as somebody wanted it. */
+    /** Returns whether a lobby has the wanted traits. */
     async isAsMade(lobby_id: string, { version, maxima: _maxima, ...wanted }: LobbyTraits): Promise<boolean> {
       const row = (await readLobbies()).find((lobby) => lobby.lobby_id === lobby_id);
       if (!row) return false;
@@ -173,56 +178,56 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
     },
     async codeOf(lobby_id: string): Promise<string> {
       const rows = await queries.execute<{ code: string }>(sql`select code from lobbies where lobby_id = ${lobby_id}`);
-      return rows[0]?.code ?? 'NOBODY00';
+      return rows[0]?.code ?? 'UNKNOWN0';
     },
     versionId,
-    untilHeard: () => matchmaker.untilHeard(namespace_id),
-    /** A request, alone: it must come to what is expected. */
+    deliverNotifications: () => matchmaker.deliverNotifications(namespace_id),
+    /** Sends a request while no other is active, and checks its result. */
     async expectSeat(wanted: Wanted, expected: Expected): Promise<void> {
-      const asking = matchmaker.ask(namespace_id, wanted);
-      await land(asking, await come(asking), expected);
+      const request = matchmaker.ask(namespace_id, wanted);
+      await expectResult(request, await resultOf(request), expected);
     },
     queue: createQueueRun({
       matchmaker,
       oracle,
       namespace_id,
-      come,
-      land,
+      resultOf,
+      expectResult,
       count,
       version: () => versionId(oracle.version),
     }),
-    /** Everybody who waits for a lobby hears of what it has come to. */
+    /** Checks the answers to all requests that wait for a lobby. */
     async answerAll(lobby: LobbyState, code?: string): Promise<void> {
       const its = pending.filter((one) => one.lobby === lobby);
       pending = pending.filter((one) => one.lobby !== lobby);
       for (const one of its) {
-        const outcome = await one.asking.outcome;
+        const outcome = await one.request.outcome;
         if ('answer' in outcome) {
           expect(code).toBeUndefined();
-          await hand(one, outcome.answer);
+          await checkAnswer(one, outcome.answer);
         } else {
           expect(outcome.code).toBe(code ?? 'no refusal');
-          await checkReceipt(one.asking, { code: code ?? '' });
+          await checkReceipt(one.request, { code: code ?? '' });
         }
       }
     },
-    /** A client goes away while it waits. */
+    /** Disconnects a client that waits. */
     async hangUp(one: Pending): Promise<void> {
       pending = pending.filter((other) => other !== one);
-      one.asking.hangUp();
-      expect(await one.asking.outcome).toEqual({ code: 'API_REQUEST_TIMEOUT' });
+      one.request.hangUp();
+      expect(await one.request.outcome).toEqual({ code: 'API_REQUEST_TIMEOUT' });
       oracle.remove(
         oracle.players.filter(({ player_id }) => one.player_ids.includes(player_id)),
         'request_ended',
       );
-      await checkReceipt(one.asking, { code: 'API_REQUEST_TIMEOUT' });
+      await checkReceipt(one.request, { code: 'API_REQUEST_TIMEOUT' });
     },
-    /** Lets time pass. */
+    /** Advances the clock. */
     advance(milliseconds: number): void {
       clock.advance(milliseconds);
       oracle.now_ms = clock.now().getTime();
     },
-    /** One step of the background work. */
+    /** Runs one step of the background work. */
     async reconcile(): Promise<void> {
       const running = oracle.running();
       await matchmaker.reconcile();
@@ -232,7 +237,7 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
         if (lobby.stop_reason !== undefined) await this.answerAll(lobby, 'MATCHMAKER_LOBBY_STOPPED');
       }
     },
-    /** When everything's time is over, nobody sits anywhere: every seat has ended, and for a reason. */
+    /** Advances beyond all time limits, and checks that every seat has ended for a reason. */
     async end(): Promise<void> {
       while (oracle.queue.length > 0) {
         await this.queue.hangUp(0);
@@ -244,14 +249,14 @@ export async function createRun({ matchmaker, ledger, clock, place, name_id, ora
       expect(oracle.players.filter(({ remove_reason }) => remove_reason === undefined)).toEqual([]);
       expect(pending).toEqual([]);
     },
-    /** Leaves nothing that the background work of another run would meet. */
+    /** Ends everything that the background work of another run would process. */
     async sweep(): Promise<void> {
-      for (const { asking } of pending) {
-        asking.hangUp();
-        await asking.outcome;
+      for (const { request } of pending) {
+        request.hangUp();
+        await request.outcome;
       }
       await this.queue.sweep();
-      stopListening();
+      unsubscribe();
       await queries.execute(sql`
         with ended as (
           update lobbies set stop_ts = now(), stop_reason = 'removed', player_count = 0

@@ -35,10 +35,10 @@ const PLENTY = 1_000_000;
 const PUBLIC_URL = 'http://127.0.0.1:1';
 export const OWN_REGION = 'local';
 
-/** How long things last here. */
+/** The time limits of these tests. */
 export const TIMES = { seat_timeout_ms: 60_000, ready_timeout_ms: 180_000, player_timeout_ms: 600_000 };
 
-export type Wanted = { /** Whose player asks: the last number of an address. */ client?: number } & (
+export type Wanted = { /** The last number of the client's address. */ client?: number } & (
   | { kind: 'find'; body: FindBody }
   | { kind: 'create'; body: CreateBody }
   | { kind: 'join'; body: { lobby_id?: string; code?: string; players?: number } }
@@ -46,11 +46,11 @@ export type Wanted = { /** Whose player asks: the last number of an address. */ 
 
 export type Outcome = { answer: JoinAnswer } | { code: string };
 
-/** A request for seats that is under way. */
-export interface Asking {
+/** A request for seats that may not be answered yet. */
+export interface SentRequest {
   ray_id: string;
   wanted: Wanted;
-  /** Where its seats are, as soon as they are taken in a lobby that is not ready; else undefined when it has been answered. */
+  /** Its seat in a lobby that is not ready, as soon as it is taken; undefined if the request is answered without waiting. */
   waits: Promise<{ lobby_id: string; player_id: string } | undefined>;
   outcome: Promise<Outcome>;
   hangUp(): void;
@@ -59,8 +59,8 @@ export interface Asking {
 export type Matchmaker = Awaited<ReturnType<typeof openMatchmaker>>;
 
 /**
- * The matchmaker on a database as `service.ts` puts it together, without HTTP, background work and game servers: a server
- * is a row that no machine takes, and whoever opened this speaks for it.
+ * Opens the matchmaker as the service composes it, without HTTP, background work and game servers. A server is a row that no
+ * machine starts, and the test makes the calls of the server.
  */
 export async function openMatchmaker({ database_address, clock }: Pick<TestService, 'database_address' | 'clock'>) {
   await using opened = new AsyncDisposableStack();
@@ -68,14 +68,14 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   opened.defer(() => rm(directory, { recursive: true, force: true }));
   const database = opened.use(openDatabase(database_address, POOL));
   const events = { emit: () => {} };
-  const news = opened.use(await openFeed(database, events));
-  /** What the matchmaker is not told yet: news of lobbies comes to it when a test says so. */
+  const feed_of_service = opened.use(await openFeed(database, events));
+  /** Notifications of lobbies, which the matchmaker gets when a test delivers them. */
   let withheld: (() => void)[] = [];
   const feed: Feed = {
-    ...news,
+    ...feed_of_service,
     subscribe(topic, onChange) {
-      if (!topic.startsWith(topics.lobbiesOf(''))) return news.subscribe(topic, onChange);
-      return news.subscribe(topic, (version) => withheld.push(() => onChange(version)));
+      if (!topic.startsWith(topics.lobbiesOf(''))) return feed_of_service.subscribe(topic, onChange);
+      return feed_of_service.subscribe(topic, (version) => withheld.push(() => onChange(version)));
     },
   };
   const limits = { watch_hold_ms: 40_000, watchers_max: PLENTY, watchers_per_caller_max: PLENTY };
@@ -88,8 +88,8 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const uploads = createUploads({ ...base, objects: createDiskObjects(join(directory, 'objects')), presigner });
   const builds = createBuilds({ ...base, uploads, directory, kinds: ['javascript'] });
   const sites = createSites({ ...base, uploads });
-  const surroundings = { shared_captcha_keys: {}, outbound_allow: [] };
-  const versions = createVersions({ ...base, ...surroundings, builds, sites, datacenters });
+  const settings = { shared_captcha_keys: {}, outbound_allow: [] };
+  const versions = createVersions({ ...base, ...settings, builds, sites, datacenters });
   const namespaces = createNamespaces({
     ...base,
     versions,
@@ -103,17 +103,17 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     ...{ shared_captcha_keys: {}, captcha_is_open_when_down: false },
   });
   const servers = createServers({ ...base, watch, builds, datacenters, logs: createLogs(base) });
-  const seating = new Map<AbortSignal, (place: { lobby_id: string; player_id: string }) => void>();
-  /** Tells when somebody begins to wait for his lobby: then his seat has been committed. */
-  const overheard: Watch = {
+  const waiting_requests = new Map<AbortSignal, (place: { lobby_id: string; player_id: string }) => void>();
+  /** Resolves `waits` when a request begins to wait for its lobby, because its seat is committed then. */
+  const observed_watch: Watch = {
     ...watch,
-    until(news, look, waiting) {
-      const seen = watch.until(news, look, waiting);
-      if (typeof news !== 'string') return seen;
-      const [, lobby_id = ''] = news.split(':');
+    until(wanted_topics, look, waiting) {
+      const seen = watch.until(wanted_topics, look, waiting);
+      if (typeof wanted_topics !== 'string') return seen;
+      const [, lobby_id = ''] = wanted_topics.split(':');
       const { caller_key } = waiting;
       const [, player_id = ''] = (typeof caller_key === 'string' ? caller_key : caller_key()).split(':');
-      seating.get(waiting.signal)?.({ lobby_id, player_id });
+      waiting_requests.get(waiting.signal)?.({ lobby_id, player_id });
       return seen;
     },
   };
@@ -122,7 +122,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     outbound: createOutbound({ allowed_private: [] }),
   });
   const lobbies = createLobbies({
-    ...{ ...base, ...TIMES, watch: overheard, namespaces, versions, datacenters, servers, captcha, verification },
+    ...{ ...base, ...TIMES, watch: observed_watch, namespaces, versions, datacenters, servers, captcha, verification },
     ...{
       address_classes: parseAddressClasses(''),
       own_region: OWN_REGION,
@@ -132,25 +132,25 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       onCreated: () => {},
     },
   });
-  const keeping = new AbortController();
-  const kept = lobbies.receipts.startKeeping(keeping.signal);
+  const receipts_work = new AbortController();
+  const kept = lobbies.receipts.startKeeping(receipts_work.signal);
   opened.defer(async () => {
-    keeping.abort();
+    receipts_work.abort();
     await kept.stopped;
   });
 
-  const heard = new Map<string, number>();
+  const seen_versions = new Map<string, number>();
 
   const everything = opened.move();
   return {
     ...{ database, lobbies, namespaces, servers, datacenters, tokens, receipts: lobbies.receipts },
-    /** Asks for seats, as a player of a namespace. */
-    ask(namespace_id: string, wanted: Wanted): Asking {
+    /** Sends a request for seats, as a player of a namespace. */
+    ask(namespace_id: string, wanted: Wanted): SentRequest {
       const leaving = new AbortController();
       const { signal } = leaving;
       const ray_id = crypto.randomUUID();
       const waits = Promise.withResolvers<{ lobby_id: string; player_id: string } | undefined>();
-      seating.set(signal, waits.resolve);
+      waiting_requests.set(signal, waits.resolve);
       const caller = { kind: 'public', namespace_id } as const;
       const deadline = {
         signal,
@@ -160,40 +160,40 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         },
       };
       const client = { readOrigin: () => undefined, readUserAgent: () => null };
-      const asking = { address: `10.0.0.${wanted.client ?? 1}`, ...client, ray_id, deadline };
+      const context = { address: `10.0.0.${wanted.client ?? 1}`, ...client, ray_id, deadline };
       const answering =
         wanted.kind === 'find'
-          ? lobbies.find(caller, wanted.body, asking)
+          ? lobbies.find(caller, wanted.body, context)
           : wanted.kind === 'create'
-            ? lobbies.create(caller, wanted.body, asking)
-            : lobbies.join(caller, wanted.body, asking);
+            ? lobbies.create(caller, wanted.body, context)
+            : lobbies.join(caller, wanted.body, context);
       const outcome = outcomeOf(answering).finally(() => {
-        seating.delete(signal);
+        waiting_requests.delete(signal);
         waits.resolve(undefined);
       });
       return { ray_id, wanted, waits: waits.promise, outcome, hangUp: () => leaving.abort() };
     },
-    /** Keeps listening for news of a namespace's lobbies until the returned function is called. */
-    listenTo(namespace_id: string): () => void {
-      return news.subscribe(topics.lobbiesOf(namespace_id), (version = 0) => {
-        heard.set(namespace_id, Math.max(version, heard.get(namespace_id) ?? 0));
+    /** Subscribes to a namespace's lobbies until the returned function is called. */
+    subscribeTo(namespace_id: string): () => void {
+      return feed_of_service.subscribe(topics.lobbiesOf(namespace_id), (version = 0) => {
+        seen_versions.set(namespace_id, Math.max(version, seen_versions.get(namespace_id) ?? 0));
       });
     },
-    /** Lets the matchmaker hear of all that has happened to a namespace's lobbies; until then it hears of nothing. */
-    async untilHeard(namespace_id: string): Promise<void> {
+    /** Waits for all notifications of a namespace's lobbies, and delivers them to the matchmaker. */
+    async deliverNotifications(namespace_id: string): Promise<void> {
       const topic = topics.lobbiesOf(namespace_id);
       const version = (await readVersions(database.queries, [topic])).get(topic) ?? 0;
-      if ((heard.get(namespace_id) ?? 0) < version) {
-        await waitFor(() => (heard.get(namespace_id) ?? 0) >= version, 'news of the lobbies');
+      if ((seen_versions.get(namespace_id) ?? 0) < version) {
+        await waitFor(() => (seen_versions.get(namespace_id) ?? 0) >= version, 'notifications of the lobbies');
       }
-      const told_now = withheld;
+      const delivered = withheld;
       withheld = [];
-      for (const tell of told_now) tell();
+      for (const deliver of delivered) deliver();
     },
     /** One step of the background work. */
     async reconcile(): Promise<void> {
       const working = new AbortController();
-      // The last thing that a step asks for. What fails before that ends it too.
+      // The last read of a step. An earlier failure ends the step too.
       const listKeptWarm = async () => {
         working.abort();
         return await versions.listKeptWarm();
@@ -205,21 +205,21 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         working.abort();
       };
       const times = { ...base, ...TIMES, events: { emit } };
-      const doors = {
+      const features = {
         node_id: crypto.randomUUID(),
         namespaces,
         datacenters,
         servers,
         versions: { ...versions, listKeptWarm },
       };
-      await startReconciling({ ...times, ...doors }, working.signal).stopped;
+      await startReconciling({ ...times, ...features }, working.signal).stopped;
       if (failures.length > 0) throw new Error('the background work failed', { cause: failures[0] });
     },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }
 
-/** What becomes of a request, or of what a lobby says; anything but a refusal from the catalogue has no code. */
+/** Returns the answer of a call, or the code of its refusal; the text of any other error. */
 export async function outcomeOf<Answer>(work: Promise<Answer>): Promise<{ answer: Answer } | { code: string }> {
   try {
     return { answer: await work };

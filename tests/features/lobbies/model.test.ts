@@ -13,7 +13,7 @@ import { Oracle } from '../../support/matchmaker-oracle.ts';
 import { createRun } from '../../support/matchmaker-run.ts';
 import { openTestService } from '../../support/service.ts';
 
-/** CI asks for all of it (MUSTER_TEST_LONG); elsewhere a part has to do. */
+/** CI runs all of them (MUSTER_TEST_LONG). */
 const RUNS = IS_LONG ? 1_000 : 100;
 const COMMANDS_MAX = 30;
 const SEARCH_MS = 1_200_000;
@@ -22,7 +22,7 @@ const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new U
 let opened: AsyncDisposableStack;
 let matchmaker: Matchmaker;
 let ledger: Ledger;
-let place: { game_id: string; versions: Record<VersionName, string> };
+let game: { game_id: string; versions: Record<VersionName, string> };
 const clock = createStoppedClock();
 
 beforeAll(async () => {
@@ -32,17 +32,17 @@ beforeAll(async () => {
   ledger = opened.use(openLedger({ database_address }));
   await matchmaker.datacenters.register({ slug: OWN_REGION, name: 'Here', coordinates: undefined });
   await matchmaker.datacenters.register({ slug: 'far', name: 'Far', coordinates: undefined });
-  // For the looks of the test, which the service never takes.
+  // For reads of the test; the service has no such queries.
   await matchmaker.database.queries.execute(sql`create index on players (namespace_id)`);
   await using service = await openTestService({}, { beside: { database_address, clock } });
-  const game = await makeControlledGame(service, { game_modes: toGameModes('old') });
-  const matchmaking = { ...game.matchmaker, game_modes: toGameModes('new') };
-  const versions = { old: game.version_id, new: await deploy(service.api, game, matchmaking) };
-  place = { game_id: game.game_id, versions };
+  const made = await makeControlledGame(service, { game_modes: toGameModes('old') });
+  const matchmaking = { ...made.matchmaker, game_modes: toGameModes('new') };
+  const versions = { old: made.version_id, new: await deploy(service.api, made, matchmaking) };
+  game = { game_id: made.game_id, versions };
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
-test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmaker does as the oracle says`, async () => {
+test(`model: in ${RUNS} random runs of commands the matchmaker does what its oracle predicts`, async () => {
   console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
   const counts = new Map<string, number>();
   let number = 0;
@@ -51,7 +51,7 @@ test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmak
   const property = fc.asyncProperty(commands(COMMANDS_MAX), lobbies_max, players_max, async (all, limit, players) => {
     number += 1;
     const model = new Oracle(limit, clock.now().getTime(), players);
-    const real = await createRun({ matchmaker, ledger, clock, place, name_id: `run-${number}`, oracle: model, counts });
+    const real = await createRun({ matchmaker, ledger, clock, game, name_id: `run-${number}`, oracle: model, counts });
     try {
       await fc.asyncModelRun(() => ({ model, real }), all);
       await real.end();
@@ -59,14 +59,14 @@ test(`whatever players, lobbies and developers do, in ${RUNS} runs, the matchmak
       await real.sweep();
     }
   });
-  // A failure is said in time, however far the search for a smaller one has come.
+  // Reports a failure in time, even if the search for a smaller one is not complete.
   await fc.assert(property, { numRuns: RUNS, seed, interruptAfterTimeLimit: SEARCH_MS, markInterruptAsFailure: true });
   const tally = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
   if (IS_LONG) console.log(tally.map(([what, count]) => `${count} ${what}`).join('; '));
   expect(await ledger.faults()).toEqual([]);
 }, 1_800_000);
 
-/** Goes on only when it is told to: the oracle knows each moment. */
+/** A clock that only the test advances, so that the oracle knows each moment. */
 function createStoppedClock() {
   let now_ms = Date.UTC(2030, 0, 1);
   return {
@@ -77,7 +77,7 @@ function createStoppedClock() {
   };
 }
 
-/** The game modes of the oracle as a version says them. */
+/** Returns the game modes of the oracle as a version has them. */
 function toGameModes(version: VersionName): Record<string, object> {
   const modes = Object.entries(VERSIONS[version]).map(([name, mode]) => {
     const { maxima, regions, is_taggable, is_joinable, creates, idle_max } = mode;
