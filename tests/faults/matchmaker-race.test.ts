@@ -6,19 +6,20 @@ import { makeControlledGame } from '../support/game-server.ts';
 import { openLedger } from '../support/ledger.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeHome } from '../support/program.ts';
-import { askWhenQuiet, audit, host, NOWHERE, openRace, play, untilNobodyWaits } from '../support/race.ts';
+import { NOWHERE, openRace, play, reportReady } from '../support/race.ts';
+import { audit, findWithoutRace, waitForEmptyQueue } from '../support/race-audit.ts';
 
 const CLIENTS = 64;
-const ASKS = IS_LONG ? 10_000 : 2_000;
+const REQUESTS = IS_LONG ? 10_000 : 2_000;
 const LOBBIES = 50;
 const LOOK_EVERY_MS = 50;
-const FINDS_WHEN_QUIET = 40;
+const FINDS_AFTERWARDS = 40;
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
 const EVEN = { max_players: 8, max_players_direct: 8, max_players_party: 8 };
 const STEPPED = { max_players: 6, max_players_direct: 8, max_players_party: 7 };
 
-test(`race: ${CLIENTS} clients send ${ASKS} requests for ${LOBBIES} lobbies to two processes, one of which is killed: every seat is accounted for`, async () => {
+test(`race: ${CLIENTS} clients send ${REQUESTS} requests for ${LOBBIES} lobbies to two processes, one of which is killed: every seat is accounted for`, async () => {
   console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
   await using database = await openExternalDatabase();
   const settings = { MUSTER_DEMO: 'off', DATABASE_URL: database.url };
@@ -41,7 +42,7 @@ test(`race: ${CLIENTS} clients send ${ASKS} requests for ${LOBBIES} lobbies to t
 
   const ending = new AbortController();
   const started = performance.now();
-  const hosting = host(race, openChance(seed, CLIENTS), ending.signal);
+  const reporting = reportReady(race, openChance(seed, CLIENTS), ending.signal);
   const watching = (async () => {
     let looks = 0;
     let most = 0;
@@ -52,27 +53,31 @@ test(`race: ${CLIENTS} clients send ${ASKS} requests for ${LOBBIES} lobbies to t
     }
     return { looks, most };
   })();
-  const playing = Promise.all(Array.from({ length: CLIENTS }, (_, place) => play(race, openChance(seed, place), ASKS)));
+  const playing = Promise.all(
+    Array.from({ length: CLIENTS }, (_, place) => play(race, openChance(seed, place), REQUESTS)),
+  );
   const killing = (async () => {
-    while (race.asked < ASKS / 4 && !ending.signal.aborted) await Bun.sleep(LOOK_EVERY_MS);
+    while (race.asked < REQUESTS / 4 && !ending.signal.aborted) await Bun.sleep(LOOK_EVERY_MS);
     await program.stop('SIGKILL');
     race.programs[0] = await near.start();
     return race.asked;
   })();
   const seconds = playing.then(() => Math.round((performance.now() - started) / 100) / 10);
   const all = Promise.all([seconds, killing]).finally(() => ending.abort());
-  const [[took_s, back_at], { looks, most }] = await Promise.all([all, watching, hosting]);
+  const [[took_s, back_at], { looks, most }] = await Promise.all([all, watching, reporting]);
   const outcomes = [...race.outcomes].toSorted().map(([outcome, count]) => `${count} ${outcome}`);
-  console.log(`${race.asked} asked in ${took_s} s, ${race.told.length} seats, ${race.unanswered} seats unanswered, `);
-  console.log(`up to ${most} lobbies, ${looks} looks, back at ${back_at}; ${outcomes.join('; ')}`);
-  await untilNobodyWaits(race);
-  race.faults.push(...(await askWhenQuiet(race, openChance(seed, CLIENTS + 1), FINDS_WHEN_QUIET)));
+  console.log(
+    `${race.asked} requests in ${took_s} s, ${race.answered.length} seats, ${race.unanswered} seats unanswered, `,
+  );
+  console.log(`up to ${most} lobbies, ${looks} checks, back at ${back_at}; ${outcomes.join('; ')}`);
+  await waitForEmptyQueue(race);
+  race.faults.push(...(await findWithoutRace(race, openChance(seed, CLIENTS + 1), FINDS_AFTERWARDS)));
   race.faults.push(...(await audit(race)), ...(await ledger.faults()));
   expect(race.faults.slice(0, 10)).toEqual([]);
   expect(await ledger.deadlocks()).toBe(0);
   expect(most).toBeLessThanOrEqual(LOBBIES);
   expect(race.outcomes.get('find 400 MATCHMAKER_TOO_MANY_LOBBIES')).toBeGreaterThan(0);
   expect(race.unanswered).toBeGreaterThan(0);
-  expect(back_at).toBeLessThan(ASKS);
+  expect(back_at).toBeLessThan(REQUESTS);
   await Promise.all(race.programs.map((one) => one.stop('SIGINT')));
 }, 120_000);
