@@ -20,6 +20,7 @@ import { openNamespaces } from './features/namespaces/feature.ts';
 import type { Namespaces } from './features/namespaces/namespaces.ts';
 import { openRetention } from './features/retention/feature.ts';
 import { openServers } from './features/servers/feature.ts';
+import type { Servers } from './features/servers/servers.ts';
 import { openSites } from './features/sites/feature.ts';
 import { openUploads } from './features/uploads/feature.ts';
 import type { Uploads } from './features/uploads/uploads.ts';
@@ -74,7 +75,12 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
   const uploads: Uploads = add(
     openUploads({ ...base, objects, presigner, transfers, authorize: (...asked) => games.tenants.authorize(...asked) }),
   );
-  const builds = add(openBuilds({ ...base, uploads, space, kinds: runtime.kinds, directory: data.folder('builds') }));
+  const builds = add(
+    openBuilds({
+      ...{ ...base, uploads, space, kinds: runtime.kinds, directory: data.folder('builds'), ...config.builds },
+      buildsInUse: () => servers.buildsOn(node_id),
+    }),
+  );
   const sites = add(openSites({ ...base, uploads }));
   const versions = add(openVersions({ ...base, builds, sites, datacenters, shared_captcha_keys, outbound_allow }));
   const namespaces: Namespaces = add(
@@ -104,7 +110,7 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
 
   const node = { node_id, datacenter_id, api_url: local_url, ...config.servers };
   const { groupsOf } = games;
-  const servers = add(
+  const servers: Servers = add(
     openServers({ ...base, builds, datacenters, runtime, node, groupsOf, isSpaceLow: storage.database_space.isLow }),
   );
   add(openBilling({ ...base, groups, games, servers }));

@@ -98,6 +98,10 @@ export interface Config {
   ip_database_file: string | undefined;
   /** 0 keeps the history for ever. */
   history_days: number;
+  builds: {
+    /** 0 keeps unpacked builds until the disk is short of space. */
+    unpacked_days: number;
+  };
   /** Keys for captchas of versions that have no keys of their own. */
   shared_captcha_keys: SharedCaptchaKeys;
   captcha: {
@@ -188,6 +192,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     outbound_allow: parseOutboundAllow(settings.MUSTER_OUTBOUND_ALLOW),
     ip_database_file: settings.MUSTER_IP_DATABASE,
     history_days: settings.MUSTER_HISTORY_DAYS,
+    builds: { unpacked_days: settings.MUSTER_UNPACKED_DAYS },
     shared_captcha_keys: {
       ...readCaptchaKeys('hcaptcha', settings.MUSTER_HCAPTCHA_SITE_KEY, settings.MUSTER_HCAPTCHA_SECRET_KEY),
       ...readCaptchaKeys('turnstile', settings.MUSTER_TURNSTILE_SITE_KEY, settings.MUSTER_TURNSTILE_SECRET_KEY),

@@ -196,6 +196,12 @@ export const Settings = Type.Object({
       description: "File that locates IP addresses, in MaxMind's format (for example GeoLite2 City).",
     }),
   ),
+  MUSTER_UNPACKED_DAYS: Type.Integer({
+    default: 7,
+    minimum: 0,
+    maximum: 36_500,
+    description: 'Days that the files of a build without servers stay unpacked. 0 keeps them until the disk is full.',
+  }),
   MUSTER_HISTORY_DAYS: Type.Integer({
     default: 30,
     minimum: 0,

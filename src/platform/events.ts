@@ -54,6 +54,7 @@ export type ServiceEvent =
     }
   | { event: 'server_took_port'; server_id: string; port: number }
   | { event: 'server_leftover_removed'; server_id: string }
+  | { event: 'unused_build_removed'; build_id: string; unused_for_ms: number }
   | { event: 'lobby_created'; lobby_id: string; namespace_id: string; game_mode: string; region: string }
   | { event: 'lobby_not_kept_warm'; namespace_id: string; game_mode: string; region: string; cause: unknown }
   | { event: 'lobby_ready'; lobby_id: string; after_ms: number }
@@ -113,6 +114,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   server_ended: 'info',
   server_took_port: 'warn',
   server_leftover_removed: 'warn',
+  unused_build_removed: 'info',
   lobby_created: 'info',
   lobby_not_kept_warm: 'warn',
   lobby_ready: 'info',

@@ -72,6 +72,7 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_PICTURES_DAY_MIB', '0', 'expected a whole number from 1 to 1048576'],
   ['MUSTER_PICTURES_MIB', '0.5', 'expected a whole number from 1 to 1048576'],
   ['MUSTER_HISTORY_DAYS', '36501', 'expected a whole number from 0 to 36500'],
+  ['MUSTER_UNPACKED_DAYS', '-1', 'expected a whole number from 0 to 36500'],
   ['MUSTER_RECEIPTS_PER_SECOND_MAX', '10001', 'expected a whole number from 0 to 10000'],
   ['MUSTER_WATCHERS_MAX', '0', 'expected a whole number from 1 to 10000000'],
   ['MUSTER_WATCHERS_PER_CALLER_MAX', 'many', 'expected a whole number from 1 to 10000000'],

@@ -50,7 +50,7 @@ export type Builds = ReturnType<typeof createBuilds>;
 
 /** Creates the use cases of builds: game servers as their developers uploaded them. */
 export function createBuilds({ database, clock, uploads, directory, space, kinds }: BuildsDependencies) {
-  const unpacked_builds = openUnpackedBuilds({ database, uploads, directory, space });
+  const unpacked_builds = openUnpackedBuilds({ database, clock, uploads, directory, space });
 
   uploads.setPurpose('build', {
     async inspect(upload_id) {
@@ -155,6 +155,10 @@ export function createBuilds({ database, clock, uploads, directory, space, kinds
         }
       });
     },
+    /** Removes the files of builds that no server of this machine uses. They are unpacked again when needed. */
+    removeUnused: unpacked_builds.removeUnused,
+    /** Sets the listener for when there is no space for the files of a build. */
+    onShortage: unpacked_builds.onShortage,
     /** Returns the build's files on this machine, after downloading and unpacking them if needed. */
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);

@@ -21,6 +21,10 @@ const SCRIPT_NAME = /\.(js|mjs|cjs|ts|mts|cts)$/;
 
 const ARCHIVE_NAME = /\.(tar(\.\w+)?|tgz|tzst)$/;
 
+/** The names under which clients of Rivet upload containers. */
+const IMAGE_NAME = /(^|\/)image\.tar(\.\w+)?$/;
+const OCI_BUNDLE_NAME = /(^|\/)oci-bundle\.tar(\.\w+)?$/;
+
 /** Returns the kind of a build to upload, one of `kinds`. Throws an error that says what is wrong with the build. */
 export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): BuildKind {
   const problem = displayNameProblem(build.name, LONG_DISPLAY_NAME_BYTES_MAX);
@@ -65,12 +69,15 @@ export function programInside([program = '']: string[]): string | undefined {
 }
 
 /**
- * Infers the kind of a build that names none. Clients of Rivet upload containers without a kind, but with an image tag.
+ * Infers the kind of a build that names none. Clients of Rivet upload containers without a kind, with an image tag, as
+ * `image.tar` or `image.tar.lz4`. An archive always has a command.
  */
 function inferKind({ image_file, image_tag, command }: PrepareBuild): BuildKind | undefined {
-  if (SCRIPT_NAME.test(image_file.path)) return 'javascript';
-  if (image_tag !== undefined && !command) return 'docker_image';
-  return ARCHIVE_NAME.test(image_file.path) ? 'archive' : undefined;
+  const { path } = image_file;
+  if (SCRIPT_NAME.test(path)) return 'javascript';
+  if (!command && OCI_BUNDLE_NAME.test(path)) return 'oci_bundle';
+  if (!command && (image_tag !== undefined || IMAGE_NAME.test(path))) return 'docker_image';
+  return ARCHIVE_NAME.test(path) ? 'archive' : undefined;
 }
 
 /** Returns the name under which a script is stored on disk. Only its extension comes from the uploaded file. */

@@ -1,10 +1,11 @@
-import { existsSync } from 'node:fs';
-import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../../platform/clock.ts';
 import type { Queries } from '../../platform/database/database.ts';
 import { type DiskSpace, UNLIMITED_SPACE } from '../../platform/disk-space.ts';
 import { syncPath, syncTree } from '../../platform/durable.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { isErrno } from '../../platform/processes.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import { unpackBundle, unpackImage } from './container-builds.ts';
 import { hashStream } from './hashed-stream.ts';
@@ -12,6 +13,7 @@ import { checkProgram } from './program.ts';
 import * as store from './store.ts';
 import type { BuildKind, BuildRow } from './tables.ts';
 import { unpackArchive } from './unpack.ts';
+import { createUnusedBuilds } from './unused-builds.ts';
 
 /** Suffix of the directory into which a build is being unpacked. */
 const UNFINISHED = '.unfinished';
@@ -24,6 +26,7 @@ const MODES: Record<BuildKind, number> = { archive: 0o755, javascript: 0o755, do
 
 export interface UnpackedBuildsDependencies {
   database: { queries: Queries };
+  clock: Clock;
   uploads: Pick<Uploads, 'read' | 'contentId'>;
   /** The directory of unpacked builds on this machine. */
   directory: string;
@@ -33,11 +36,13 @@ export interface UnpackedBuildsDependencies {
 /** Opens the unpacked builds of this machine. */
 export function openUnpackedBuilds({
   database,
+  clock,
   uploads,
   directory,
   space = UNLIMITED_SPACE,
 }: UnpackedBuildsDependencies) {
   const unpacking = new Map<string, Promise<string>>();
+  const unused = createUnusedBuilds({ clock, space, directory, discard });
   let swept: Promise<void> | undefined;
 
   const folderOf = ({ build_id }: Pick<BuildRow, 'build_id'>) => join(directory, build_id);
@@ -53,11 +58,16 @@ export function openUnpackedBuilds({
    */
   async function ensure(build: BuildRow): Promise<{ directory: string; sha256: string | undefined }> {
     const content_directory = await contentDirectoryOf(build);
-    if (existsSync(content_directory)) return { directory: content_directory, sha256: build.sha256 ?? undefined };
+    if (await unused.use(content_directory)) return { directory: content_directory, sha256: build.sha256 ?? undefined };
     const under_way = unpacking.get(content_directory) ?? unpack(build, content_directory);
     unpacking.set(content_directory, under_way);
     try {
-      return { directory: content_directory, sha256: await under_way };
+      const sha256 = await under_way;
+      await unused.use(content_directory);
+      return { directory: content_directory, sha256 };
+    } catch (error) {
+      if (isShortOfSpace(error)) unused.noteShortage();
+      throw error;
     } finally {
       unpacking.delete(content_directory);
     }
@@ -133,18 +143,29 @@ export function openUnpackedBuilds({
     if (build.sha256 !== sha256) await store.setDigest(database.queries, build.build_id, sha256);
   }
 
+  /** Removes content. It is no longer found once its directory has another name. */
+  async function discard(content_directory: string): Promise<void> {
+    const unfinished = `${dirname(content_directory)}.${crypto.randomUUID()}${UNFINISHED}`;
+    await rename(content_directory, unfinished);
+    await removeTree(unfinished);
+  }
+
   /**
-   * Removes the unfinished directories that a killed process left. Runs before this process unpacks anything; no other
-   * process uses this data directory.
+   * Removes the unfinished directories that a killed process left, and the folders without content. Runs before this
+   * process unpacks anything; no other process uses this data directory.
    */
   async function sweep(): Promise<void> {
-    for (const name of await readdir(directory)) {
-      if (name.endsWith(UNFINISHED)) await removeTree(join(directory, name));
+    for (const entry of await readdir(directory, { withFileTypes: true })) {
+      const path = join(directory, entry.name);
+      if (entry.name.endsWith(UNFINISHED)) await removeTree(path);
+      else if (entry.isDirectory() && (await readdir(path)).length === 0) await rmdir(path);
     }
   }
 
   return {
     ensure,
+    removeUnused: unused.removeUnused,
+    onShortage: unused.onShortage,
     /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
     async removeEarlier(build: BuildRow, current: string): Promise<void> {
       const folder = folderOf(build);
@@ -154,6 +175,10 @@ export function openUnpackedBuilds({
     /** Removes everything of a build that will never be complete. */
     remove: (build: BuildRow): Promise<void> => removeTree(folderOf(build)),
   };
+}
+
+function isShortOfSpace(error: unknown): boolean {
+  return (error instanceof ServiceError && error.code === 'STORAGE_FULL') || isErrno(error, 'ENOSPC');
 }
 
 const removeTree = (path: string) => rm(path, { recursive: true, force: true });

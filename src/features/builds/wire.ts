@@ -6,7 +6,7 @@ import { BUILD_KINDS, type BuildRow } from './tables.ts';
 
 const Kind = oneOf('BuildKind', BUILD_KINDS, {
   description:
-    'archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out, it is inferred from the extension of the file name; with an image_tag and no command it is docker_image.',
+    'archive: a tar (plain, gzip, lz4 or zstd) and a command. javascript: one .js or .ts file. docker_image: what docker save writes, and oci_bundle: a tar of config.json and rootfs/; both need a container runtime. If you leave it out, it is inferred: from the extension of the file name, and without a command, from an image_tag or a name like image.tar.lz4 (docker_image) or oci-bundle.tar (oci_bundle).',
 });
 
 const PrepareMembers = {

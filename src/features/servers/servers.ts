@@ -149,6 +149,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
       await watch.until(topics.serversEnding(), haveEnded, { ...waiting, timeout_ms: 2 * STOP_ALL_WITHIN_MS });
     },
+    /** Returns the ids of the builds of a machine's servers that have not ended. */
+    buildsOn: (node_id: string): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_id),
     /** Returns whether a machine has servers that have not ended. */
     isAnyOn: (node_id: string): Promise<boolean> => store.hasServers(database.queries, node_id),
     /** Returns the ports of a server, as far as they are known. */

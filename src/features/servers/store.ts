@@ -118,6 +118,16 @@ export function isEnding(server_id: Column): SQL {
   )`;
 }
 
+/** Returns the builds of the servers that a machine has taken and that have not ended. */
+export async function selectBuildsOn(queries: Queries, node_id: string): Promise<Set<string>> {
+  const rows = await queries
+    .select({ build_id: servers.build_id })
+    .from(servers)
+    .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)))
+    .groupBy(servers.build_id);
+  return new Set(rows.map(({ build_id }) => build_id));
+}
+
 /** Returns the servers that a machine has taken and that have not ended. */
 export async function selectOfNode(queries: Queries, node_id: string): Promise<ServerRow[]> {
   return await queries

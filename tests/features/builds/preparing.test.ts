@@ -52,6 +52,16 @@ describe('a build is refused, and not listed,', () => {
       { ...SCRIPT, ...NO_KIND, ...withFile('image.tar'), image_tag: 'a:b' },
       NOT_AVAILABLE('docker_image'),
     ],
+    ...['image.tar', 'image.tar.lz4', 'out/image.tar.gz'].map((path): [string, object, object] => [
+      `without a kind, with the file name ${path} of a client of Rivet`,
+      { ...SCRIPT, ...NO_KIND, ...withFile(path) },
+      NOT_AVAILABLE('docker_image'),
+    ]),
+    [
+      'without a kind, with the file name of a bundle of Rivet, with an image tag or without',
+      { ...SCRIPT, ...NO_KIND, ...withFile('oci-bundle.tar.lz4'), image_tag: 'a:b' },
+      NOT_AVAILABLE('oci_bundle'),
+    ],
     [
       'without a kind, with the file name of an archive, without a command',
       { ...SCRIPT, ...NO_KIND, ...withFile('server.tar.gz') },
@@ -103,10 +113,14 @@ describe('a build is prepared', () => {
       { ...SCRIPT, ...withFile(`server.${ending}`) },
     ]),
     ['without a kind, with the file name of a script', { ...SCRIPT, ...NO_KIND, ...withFile('server.ts') }],
-    ...['tar', 'tar.gz', 'tar.zst', 'tgz'].map((ending): [string, object] => [
+    ...['tar', 'tar.gz', 'tar.zst', 'tar.lz4', 'tgz'].map((ending): [string, object] => [
       `of no kind, by the name of an archive that ends in .${ending}`,
       { ...ARCHIVE, ...NO_KIND, ...withFile(`server.${ending}`) },
     ]),
+    [
+      'without a kind, with a command and the file name image.tar',
+      { ...ARCHIVE, ...NO_KIND, ...withFile('image.tar') },
+    ],
     ['with a name of 128 bytes', { ...SCRIPT, name: 'ä'.repeat(64) }],
     ["with a command from the machine's PATH", { ...ARCHIVE, command: ['python3', 'server.py'] }],
     ['with an absolute path on the machine as its command', { ...ARCHIVE, command: ['/usr/bin/env', 'python3'] }],

@@ -1,0 +1,138 @@
+import { existsSync } from 'node:fs';
+import { readdir, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../platform/clock.ts';
+import type { DiskSpace } from '../../platform/disk-space.ts';
+import { isErrno } from '../../platform/processes.ts';
+
+/** A build that was used so recently stays, also when the disk is full, because what uses it may not be recorded yet. */
+const RECENT_MS = 60_000;
+
+interface UnusedBuildsDependencies {
+  clock: Clock;
+  space: DiskSpace;
+  /** The directory of unpacked builds, with a folder for each, in which each content has a directory. */
+  directory: string;
+  /** Removes a directory so that it is never found incomplete. */
+  discard(content_directory: string): Promise<void>;
+}
+
+export interface RemoveUnusedOptions {
+  /** Builds that were last used earlier are removed. */
+  before: Date;
+  /** Returns the ids of the builds that servers of this machine use, among them all servers that are starting. */
+  buildsInUse(): Promise<Set<string>>;
+}
+
+interface Content {
+  build_id: string;
+  path: string;
+  /** In ms since 1970. */
+  last_use: number;
+}
+
+/** What was removed: a build's files, which are unpacked again when a server needs them. */
+export interface RemovedBuild {
+  build_id: string;
+  unused_for_ms: number;
+}
+
+/**
+ * Knows when each unpacked build of this machine was last used, and removes those that no server uses. The time of a
+ * directory on disk remembers the last use across restarts.
+ */
+export function createUnusedBuilds({ clock, space, directory, discard }: UnusedBuildsDependencies) {
+  const last_uses = new Map<string, number>();
+  const removals = new Map<string, Promise<boolean>>();
+  let is_short = false;
+  let onShortage = () => {};
+
+  /** Records a use of a build's content. Returns false if it is not on this machine. */
+  async function use(path: string): Promise<boolean> {
+    // A removal that has begun goes first. Afterwards nothing is awaited until the use is recorded.
+    while (removals.has(path)) await removals.get(path);
+    if (!existsSync(path)) return false;
+    const now = clock.now();
+    last_uses.set(path, now.getTime());
+    await utimes(path, now, now);
+    return true;
+  }
+
+  async function listContents(): Promise<Content[]> {
+    const contents: Content[] = [];
+    for (const build_id of await listFolders(directory)) {
+      for (const name of await listFolders(join(directory, build_id))) {
+        const path = join(directory, build_id, name);
+        const stats = await stat(path).catch(ignoreMissing);
+        if (stats) contents.push({ build_id, path, last_use: lastUseOf(path, stats.mtimeMs) });
+      }
+    }
+    return contents.sort((a, b) => a.last_use - b.last_use);
+  }
+
+  function lastUseOf(path: string, on_disk = 0): number {
+    return Math.max(last_uses.get(path) ?? 0, Math.floor(on_disk));
+  }
+
+  /** Removes content unless it is used. */
+  async function removeContent(content: Content, buildsInUse: RemoveUnusedOptions['buildsInUse']): Promise<boolean> {
+    const { build_id, path, last_use } = content;
+    // A server that was given the directory before the removal began is in the database, until it has ended.
+    if ((await buildsInUse()).has(build_id) || lastUseOf(path) > last_use) return false;
+    await discard(path);
+    last_uses.delete(path);
+    return true;
+  }
+
+  return {
+    use,
+    /** Records that there was no space for a build, so that unused ones are removed soon. */
+    noteShortage(): void {
+      is_short = true;
+      onShortage();
+    },
+    /** Sets the listener for shortages. */
+    onShortage(listener: () => void): void {
+      onShortage = listener;
+    },
+    /**
+     * Removes the content that was last used before a moment and that no server uses. If the disk is short of space,
+     * also what was used later, the least recently used first.
+     */
+    async removeUnused({ before, buildsInUse }: RemoveUnusedOptions): Promise<RemovedBuild[]> {
+      const was_short = is_short;
+      is_short = false;
+      const in_use = await buildsInUse();
+      const removed: RemovedBuild[] = [];
+      for (const content of await listContents()) {
+        const { build_id, path, last_use } = content;
+        if (in_use.has(build_id)) {
+          await use(path);
+          continue;
+        }
+        const now = clock.now().getTime();
+        const is_recent = now - last_use < RECENT_MS;
+        const is_old = last_use < before.getTime();
+        if (!is_old && (is_recent || !(was_short || (await space.isLow())))) continue;
+        const removal = removeContent(content, buildsInUse);
+        removals.set(path, removal);
+        try {
+          if (await removal) removed.push({ build_id, unused_for_ms: now - last_use });
+        } finally {
+          removals.delete(path);
+        }
+      }
+      return removed;
+    },
+  };
+}
+
+/** Lists folders, without those of builds that are being unpacked or removed: their names have a dot. */
+async function listFolders(directory: string): Promise<string[]> {
+  const entries = (await readdir(directory, { withFileTypes: true }).catch(ignoreMissing)) ?? [];
+  return entries.flatMap((entry) => (entry.isDirectory() && !entry.name.includes('.') ? [entry.name] : []));
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!isErrno(error, 'ENOENT')) throw error;
+}

@@ -1,0 +1,251 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Builds, createBuilds } from '../../../src/features/builds/builds.ts';
+import { openBuilds } from '../../../src/features/builds/feature.ts';
+import { selectBuildsOn } from '../../../src/features/servers/store.ts';
+import { createUploads, type Uploads } from '../../../src/features/uploads/uploads.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { type DiskSpace, storageFull, UNLIMITED_SPACE } from '../../../src/platform/disk-space.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { createDiskObjects } from '../../../src/platform/objects/disk.ts';
+import { createPresigner } from '../../../src/platform/objects/presign.ts';
+import { placeOfBuild } from '../../support/builds.ts';
+import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { endOf, serversOf, uploadShell } from '../../support/servers.ts';
+import { makeDataDirectory } from '../../support/service.ts';
+import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const NOBODY = async () => new Set<string>();
+
+const muster = shareService();
+let database: Database;
+let game: TestGame;
+let uploads: Uploads;
+beforeAll(async () => {
+  database = openDatabase(muster.database_address, 4);
+  game = await makeGame(muster.api, muster.administrator_token);
+  const { clock, config } = muster;
+  const key = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
+  uploads = createUploads({
+    ...{ database, clock, events: { emit() {} } },
+    objects: createDiskObjects(join(config.data_directory, 'objects')),
+    presigner: createPresigner(key, clock, config.public_url),
+  });
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Another machine, with a directory of its own and nothing in it, or with that of a machine. */
+async function openMachine(space: DiskSpace = UNLIMITED_SPACE, of_machine?: string) {
+  const directory = of_machine ?? (await makeDataDirectory());
+  const { clock } = muster;
+  const builds = createBuilds({ database, clock, uploads, directory, space, kinds: [] });
+  const unpack = async (build_id: string) => (await builds.unpacked(game, build_id)).directory;
+  const remove = async (kept_ms: number, buildsInUse = NOBODY) => {
+    const before = new Date(clock.now().getTime() - kept_ms);
+    return (await builds.removeUnused({ before, buildsInUse })).map(({ build_id }) => build_id);
+  };
+  return { directory, builds, unpack, remove };
+}
+
+const script = () => uploadScript(muster.api, game, `console.log('${crypto.randomUUID()}')`);
+
+describe('unused builds: a build that no server uses', () => {
+  test('is removed when its last use is long ago, and unpacked again when it is needed', async () => {
+    const { directory, unpack, remove } = await openMachine();
+    const [old, young] = [await script(), await script()];
+    const place = await unpack(old);
+    muster.clock.advance(2 * HOUR_MS);
+    await unpack(young);
+    muster.clock.advance(2 * HOUR_MS);
+    expect(await remove(5 * HOUR_MS)).toEqual([]);
+    expect(await remove(3 * HOUR_MS)).toEqual([old]);
+    expect(existsSync(place)).toBe(false);
+    expect(readdirSync(directory).filter((name) => name.includes('.'))).toEqual([]);
+    expect(await remove(3 * HOUR_MS)).toEqual([]);
+    expect(await unpack(old)).toBe(place);
+    expect(readdirSync(place)).toEqual(['main.ts']);
+  });
+
+  test('is used when a server starts, also by another process before', async () => {
+    const { directory, builds, unpack, remove } = await openMachine();
+    const build_id = await script();
+    const place = await unpack(build_id);
+    muster.clock.advance(4 * HOUR_MS);
+    await unpack(build_id);
+    expect(await remove(HOUR_MS)).toEqual([]);
+    const { clock } = muster;
+    const later: Builds = createBuilds({ database, clock, uploads, directory, kinds: [] });
+    const before = new Date(clock.now().getTime() - HOUR_MS);
+    expect(await later.removeUnused({ before, buildsInUse: NOBODY })).toEqual([]);
+    const long_ago = new Date(clock.now().getTime() - 2 * HOUR_MS);
+    utimesSync(place, long_ago, long_ago);
+    expect(await later.removeUnused({ before, buildsInUse: NOBODY })).toMatchObject([{ build_id }]);
+    expect(await builds.removeUnused({ before, buildsInUse: NOBODY })).toEqual([]);
+  });
+
+  test('stays while another file is beside it: of an earlier version, or unfinished', async () => {
+    const { directory, remove } = await openMachine();
+    const build_id = crypto.randomUUID();
+    mkdirSync(join(directory, build_id), { recursive: true });
+    await Bun.write(join(directory, build_id, 'server'), 'of an earlier version');
+    mkdirSync(join(directory, `${build_id}.${crypto.randomUUID()}.unfinished`, 'maps'), { recursive: true });
+    muster.clock.advance(DAY_MS);
+    expect(await remove(HOUR_MS)).toEqual([]);
+    expect(readdirSync(directory)).toHaveLength(2);
+  });
+});
+
+describe('unused builds: a build that a server uses', () => {
+  test('stays, and its last use is when the server ended', async () => {
+    const { unpack, remove } = await openMachine();
+    const build_id = await script();
+    const place = await unpack(build_id);
+    muster.clock.advance(4 * HOUR_MS);
+    expect(await remove(HOUR_MS, async () => new Set([build_id]))).toEqual([]);
+    expect(statSync(place).mtimeMs).toBe(muster.clock.now().getTime());
+    expect(await remove(HOUR_MS)).toEqual([]);
+    muster.clock.advance(2 * HOUR_MS);
+    expect(await remove(HOUR_MS)).toEqual([build_id]);
+  });
+
+  test('stays if the server came while the removal began', async () => {
+    const { unpack, remove } = await openMachine();
+    const build_id = await script();
+    const place = await unpack(build_id);
+    muster.clock.advance(4 * HOUR_MS);
+    let asked = 0;
+    const buildsInUse = async () => {
+      asked += 1;
+      return new Set(asked > 1 ? [build_id] : []);
+    };
+    expect(await remove(HOUR_MS, buildsInUse)).toEqual([]);
+    expect(asked).toBe(2);
+    expect(existsSync(place)).toBe(true);
+  });
+
+  test('is unpacked after a removal that has begun, and found complete', async () => {
+    const { unpack, remove } = await openMachine();
+    const build_id = await script();
+    await unpack(build_id);
+    muster.clock.advance(4 * HOUR_MS);
+    const began = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    let asked = 0;
+    const removed = remove(HOUR_MS, async () => {
+      asked += 1;
+      if (asked > 1) {
+        began.resolve();
+        await goOn.promise;
+      }
+      return new Set();
+    });
+    await began.promise;
+    let is_unpacked = false;
+    const starts = Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const directory = await unpack(build_id);
+        is_unpacked = true;
+        return readdirSync(directory);
+      }),
+    );
+    // The directory exists, but its removal has begun, so no server gets it.
+    await letOthersWork();
+    expect(is_unpacked).toBe(false);
+    goOn.resolve();
+    expect(await removed).toEqual([build_id]);
+    expect(await starts).toEqual(Array(5).fill(['main.ts']));
+  });
+
+  test('stays on the machine of the server, until the server has ended', async () => {
+    const build_id = await uploadShell(muster.api, game, 'exec sleep 600');
+    const servers = serversOf(muster, game);
+    const { body } = await servers.create(await servers.bodyOf(build_id));
+    await servers.started(body.server.id);
+    muster.clock.advance(30 * DAY_MS);
+    const node_id = readFileSync(join(muster.config.data_directory, 'node-id'), 'utf8').trim();
+    const { remove } = await openMachine(UNLIMITED_SPACE, join(muster.config.data_directory, 'builds'));
+    const buildsInUse = () => selectBuildsOn(database.queries, node_id);
+    expect(await remove(DAY_MS, buildsInUse)).not.toContain(build_id);
+    expect(readdirSync(placeOfBuild(muster, build_id))).not.toEqual([]);
+    await servers.destroy(body.server.id);
+    await endOf(muster, body.server.id);
+    muster.clock.advance(2 * DAY_MS);
+    expect(await remove(DAY_MS, buildsInUse)).toContain(build_id);
+  }, 120_000);
+});
+
+describe('unused builds: on a disk without space', () => {
+  test('the least recently used go first, until there is space, except for what was used just now', async () => {
+    let low_looks = 0;
+    const space = { ...UNLIMITED_SPACE, isLow: async () => low_looks-- > 0 };
+    const { unpack, remove } = await openMachine(space);
+    const builds = [await script(), await script(), await script()];
+    for (const build_id of builds) {
+      await unpack(build_id);
+      muster.clock.advance(HOUR_MS);
+    }
+    low_looks = 1;
+    expect(await remove(DAY_MS)).toEqual(builds.slice(0, 1));
+    expect(await remove(DAY_MS)).toEqual([]);
+    await unpack(builds[0] ?? '');
+    low_looks = 10;
+    expect(await remove(DAY_MS)).toEqual(builds.slice(1));
+  });
+
+  test('all go if a build could not be unpacked, and the next attempt has space', async () => {
+    let is_full = false;
+    const takeRoom = async () => {
+      if (is_full) throw storageFull();
+    };
+    const space = { ...UNLIMITED_SPACE, assertRoom: takeRoom, createMeter: () => takeRoom };
+    const { builds, unpack, remove } = await openMachine(space);
+    const [unused, wanted] = [await script(), await script()];
+    await unpack(unused);
+    muster.clock.advance(HOUR_MS);
+    let shortages = 0;
+    builds.onShortage(() => {
+      shortages += 1;
+    });
+    is_full = true;
+    await expect(unpack(wanted)).rejects.toMatchObject({ code: 'STORAGE_FULL' });
+    expect(shortages).toBe(1);
+    is_full = false;
+    expect(await remove(DAY_MS)).toEqual([unused]);
+    await unpack(wanted);
+    expect(await remove(DAY_MS)).toEqual([]);
+  });
+
+  test('they stay for ever if the setting is 0 and there is space', async () => {
+    const directory = await makeDataDirectory();
+    const { clock } = muster;
+    const events: ServiceEvent[] = [];
+    let asked = 0;
+    const feature = openBuilds({
+      ...{ database, clock, uploads, directory, kinds: [], unpacked_days: 0 },
+      events: { emit: (event) => void events.push(event) },
+      buildsInUse: async () => {
+        asked += 1;
+        return new Set();
+      },
+    });
+    const build_id = await script();
+    const place = (await feature.api.unpacked(game, build_id)).directory;
+    muster.clock.advance(1_000 * DAY_MS);
+    const stop = new AbortController();
+    const work = feature.startWork?.(stop.signal) ?? [];
+    await waitFor(() => asked > 0, 'the first step');
+    stop.abort();
+    await Promise.all(work.map(({ stopped }) => stopped));
+    expect(events).toEqual([]);
+    expect(existsSync(place)).toBe(true);
+  });
+});
+
+/** Lets other work go on for some turns of the event loop. */
+async function letOthersWork(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
