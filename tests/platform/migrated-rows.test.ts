@@ -125,3 +125,37 @@ test('0029_server-identities: servers of the release before are found, also thos
   const old = await database.queries.execute(sql`select user_id, process from servers where server_id = ${before}`);
   expect([...old]).toEqual([{ user_id: 1_900_000_000, process: identity }]);
 }, 90_000);
+
+test('0033_client-numbers: seated players get numbers, and those whom the release before seats later get others', async () => {
+  await using external = await openExternalDatabase();
+  await using database = openDatabase({ url: external.url }, 2);
+  const { queries } = database;
+  await migrateUntil(database, '0033_client-numbers');
+  const [lobby_id, namespace_id] = [crypto.randomUUID(), crypto.randomUUID()];
+  /** As the release before seats a player and counts it. */
+  const seat = async (client: string | null, second: number) => {
+    const player_id = crypto.randomUUID();
+    await queries.execute(sql`
+      insert into players (player_id, lobby_id, namespace_id, address, client, create_ts)
+      values (${player_id}, ${lobby_id}, ${namespace_id}, '', ${client}, now() + ${second} * interval '1 second')`);
+    if (client === null) return player_id;
+    await queries.execute(sql`
+      insert into client_counts (namespace_id, client, player_count, player_max) values (${namespace_id}, ${client}, 1, 8)
+      on conflict (namespace_id, client) do update set player_count = client_counts.player_count + 1`);
+    return player_id;
+  };
+  const [second, first, other, gone] = [await seat('a', 2), await seat('a', 1), await seat('b', 3), await seat('a', 0)];
+  const uncounted = [await seat(null, 4), await seat(null, 5)];
+  await queries.execute(sql`update players set remove_ts = now() where player_id = ${gone}`);
+  await migrateDatabase(database);
+  const late = [await seat('a', 6), await seat('a', 7)];
+  const rows = await queries.execute<{ player_id: string; client_number: number | null }>(sql`
+    select player_id, client_number from players`);
+  const numbers = new Map(rows.map(({ player_id, client_number }) => [player_id, client_number]));
+  const numberOf = (player_id: string) => numbers.get(player_id);
+  expect([first, second, other, gone, ...uncounted].map(numberOf)).toEqual([1, 2, 1, null, null, null]);
+  for (const player_id of late) expect(numberOf(player_id)).toBeGreaterThanOrEqual(1_000_000_000);
+  // The release before counts down when a player leaves whom this release has seated.
+  await queries.execute(sql`
+    update client_counts set player_count = player_count - 6 where namespace_id = ${namespace_id} and client = 'a'`);
+}, 90_000);

@@ -1,5 +1,4 @@
 import { sql } from 'drizzle-orm';
-import { deleteAbsentClients } from '../../src/features/lobbies/players-store.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { copyLobbies } from './lobby-copies.ts';
 import type { TestService } from './service.ts';
@@ -54,25 +53,14 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         ) as there
         where lobby_count <> running ${within}
         union all
-        select 'client ' || client || ' counts ' || player_count || ' of ' || player_max || ' players and has ' || seated
+        select 'client ' || client || ' has ' || seated || ' players and may have ' || max_players_per_client
         from (
-          select client, namespace_id, coalesce(player_count, 0) as player_count, player_max, coalesce(seated, 0) as seated
-          from client_counts full join (
-            select client, namespace_id, count(*) as seated from players
-            where remove_ts is null and client is not null group by client, namespace_id
-          ) as there using (namespace_id, client)
-        ) as clients
-        where (player_count <> seated or player_count > player_max) ${within}`);
+          select namespace_id, client, count(*) as seated, count(client_number) as numbered
+          from players where remove_ts is null group by namespace_id, client
+        ) as clients join namespaces using (namespace_id)
+        where (seated > max_players_per_client or numbered <> seated) ${within}`);
       return rows.map(({ fault }) => fault);
     },
-    /** Clients that are counted in a namespace. */
-    async clientsOf(namespace_id: string) {
-      const rows = await queries.execute<{ client: string; player_count: number }>(sql`
-        select client, player_count from client_counts where namespace_id = ${namespace_id} order by client`);
-      return [...rows];
-    },
-    /** What the service does once a minute. */
-    forgetClients: () => deleteAbsentClients(queries),
     /** How often PostgreSQL ended a transaction because two waited for each other. */
     async deadlocks(): Promise<number> {
       const [row] = await queries.execute<{ deadlocks: string }>(sql`

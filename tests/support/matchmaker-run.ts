@@ -264,8 +264,6 @@ export async function createRun({ matchmaker, ledger, clock, game, name_id, orac
         ), left_by as (
           update players set remove_ts = now(), remove_reason = 'lobby_stopped'
           where namespace_id = ${namespace_id} and remove_ts is null
-        ), uncounted as (
-          update client_counts set player_count = 0 where namespace_id = ${namespace_id}
         ) update lobby_counts set lobby_count = 0 where namespace_id = ${namespace_id}`);
     },
   };

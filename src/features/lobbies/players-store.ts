@@ -5,9 +5,7 @@ import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { bump, bumpMany, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { clientCounts, lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
-
-const CLIENTS_AT_ONCE_MAX = 5_000;
+import { lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
 const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =>
   queries
@@ -95,9 +93,8 @@ export async function removePlayers(
       update ${players} set remove_ts = ${timestamptz(now)}, remove_reason = ${reason}
       where namespace_id = ${namespace_id}::uuid and remove_ts is null and ${condition}
         and (select count(*) from bumped) > 0
-      returning lobby_id, client, connect_ts is not null as was_connected
+      returning lobby_id, connect_ts is not null as was_connected
     ),
-    uncounted as (${uncountClients(namespace_id)}),
     freed as (
       update ${lobbies} set
         player_count = player_count - seats,
@@ -118,25 +115,6 @@ export async function removePlayers(
       (select count(*) from gone) as removed,
       (select count(*) from freed where player_count = 0) as emptied`);
   return { removed: Number(row?.removed ?? 0), emptied: Number(row?.emptied ?? 0) };
-}
-
-/** Gives their clients the seats back of those whom the common table expression `gone` has removed. */
-export function uncountClients(namespace_id: string): SQL {
-  return sql`
-    update ${clientCounts} set player_count = player_count - seats
-    from (select client, count(*)::int as seats from gone where client is not null group by client) as theirs
-    where ${clientCounts.namespace_id} = ${namespace_id}::uuid and ${clientCounts.client} = theirs.client`;
-}
-
-/** Deletes clients without players. Returns how many; there may be more. */
-export async function deleteAbsentClients(queries: Queries): Promise<number> {
-  const rows = await queries.execute(sql`
-    delete from ${clientCounts} where (namespace_id, client) in (
-      -- A locked row is about to count a player.
-      select namespace_id, client from ${clientCounts} where player_count = 0 limit ${CLIENTS_AT_ONCE_MAX}
-      for update skip locked
-    ) returning client`);
-  return rows.length;
 }
 
 export const isAmong = (player_ids: string[]): SQL => sql`player_id = any(${sql.param(player_ids)}::uuid[])`;

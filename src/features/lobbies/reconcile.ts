@@ -1,7 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import { startForgetting, startLoop } from '../../platform/loop.ts';
+import { startLoop } from '../../platform/loop.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
@@ -13,7 +13,6 @@ import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
 import type { PlannedLobby } from './matchmaking/planner.ts';
 import { keepWarm } from './matchmaking/warm-pool.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
-import * as playersStore from './players-store.ts';
 import { isUntouched, surplusLobbies } from './rules.ts';
 import { checkSeats } from './seat-checks.ts';
 import * as store from './store.ts';
@@ -97,13 +96,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       return ended;
     },
   });
-  const forgetting = startForgetting({
-    name: 'absent-clients',
-    signal,
-    events,
-    forget: () => playersStore.deleteAbsentClients(database.queries),
-  });
   const unsubscribe = feed.subscribe(topics.serversEnding(), loop.wake);
-  const stopped = Promise.all([loop.stopped, forgetting.stopped]).then(unsubscribe);
+  const stopped = loop.stopped.then(unsubscribe);
   return { wake: loop.wake, stopped };
 }

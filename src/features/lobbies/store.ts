@@ -2,12 +2,10 @@ import { and, asc, eq, gt, gte, isNotNull, isNull, lt, not, sql } from 'drizzle-
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
-import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { bumpMany, lockTopics, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
-import { uncountClients } from './players-store.ts';
 import { CHANGED_STEP, type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
 const LOBBIES_MAX = 100_000;
@@ -181,12 +179,10 @@ export async function stopLobby(
     )
     .returning();
   if (!row) return undefined;
-  await tx.execute(sql`
-    with gone as (
-      update ${players} set remove_ts = ${timestamptz(now)}, remove_reason = 'lobby_stopped'
-      where lobby_id = ${lobby.lobby_id}::uuid and remove_ts is null
-      returning client
-    ) ${uncountClients(lobby.namespace_id)}`);
+  await tx
+    .update(players)
+    .set({ remove_ts: now, remove_reason: 'lobby_stopped' })
+    .where(and(eq(players.lobby_id, lobby.lobby_id), isNull(players.remove_ts)));
   await tx
     .update(lobbyCounts)
     .set({ lobby_count: sql`${lobbyCounts.lobby_count} - 1` })

@@ -111,6 +111,11 @@ export const players = pgTable(
     address: text().notNull(),
     /** The client that counts the player; null for players from before clients were counted. */
     client: text(),
+    /**
+     * The player's number among the seated players of the client, from 1 to the client's limit. Earlier releases, which set
+     * none, get one above all limits. Null for players who left before there were numbers.
+     */
+    client_number: integer().default(sql`1000000000 + (random() * 1000000000)::integer`),
     create_ts: moment().notNull(),
     /** By when the player must have connected. Null as long as the lobby is not ready. */
     seat_deadline_ts: moment(),
@@ -119,7 +124,13 @@ export const players = pgTable(
     remove_reason: text({ enum: REMOVE_REASONS }),
   },
   // No index on what changes when a player connects: the row then stays on its page, and needs no new entry in any index.
-  (table) => [index('players_seated').on(table.lobby_id).where(sql`remove_ts is null`)],
+  (table) => [
+    index('players_seated').on(table.lobby_id).where(sql`remove_ts is null`),
+    // The final guard of the limit (I-M11): two processes that give the same number cannot both commit (docs/decisions/0025).
+    uniqueIndex('players_of_client')
+      .on(table.namespace_id, table.client, table.client_number)
+      .where(sql`remove_ts is null`),
+  ],
 );
 
 /** How many lobbies of a namespace run, so that its maximum holds on all processes. */
@@ -132,21 +143,22 @@ export const lobbyCounts = pgTable(
   () => [check('lobby_counts_not_negative', sql`lobby_count >= 0`)],
 );
 
-/** How many players of a client have seats in a namespace, so that its maximum holds wherever they come from. */
+/**
+ * The counts by which earlier releases limit the players of a client. This release does not use them; it keeps the table for
+ * older processes that run beside it during an upgrade.
+ */
 export const clientCounts = pgTable(
   'client_counts',
   {
     namespace_id: uuid().notNull(),
-    /** `nameClient` of the address. */
     client: text().notNull(),
     player_count: integer().notNull(),
-    /** As many as there might be when the last of them came. */
     player_max: integer().notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.namespace_id, table.client] }),
-    // The last word (I-M11): not even a count that two make of nothing at one moment is above it.
-    check('client_counts_max', sql`player_count >= 0 and player_count <= player_max`),
+    // A count may be below zero: it falls when a player leaves whom a process of this release has seated.
+    check('client_counts_max', sql`player_count <= player_max`),
   ],
 );
 

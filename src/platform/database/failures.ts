@@ -28,7 +28,6 @@ const ABSENCES: [codes: RegExp, what: string][] = [
   [/^(57014|55P03|25P03|40001|40P01)$/, 'is too busy to answer in time'],
 ];
 const UNIQUE_VIOLATION = '23505';
-const CHECK_VIOLATION = '23514';
 
 /** Returns a failure of the database as the caller should see it; undefined for a fault of Muster. */
 export function toServiceError(error: unknown): ServiceError | undefined {
@@ -74,11 +73,6 @@ export function isWorthRetrying(error: unknown): boolean {
 /** Returns whether the unique constraint of this name refused the row. */
 export function isTaken(error: unknown, constraint: string): boolean {
   return violates(error, UNIQUE_VIOLATION, constraint);
-}
-
-/** Returns whether the check constraint of this name refused the row. */
-export function isRefusedBy(error: unknown, constraint: string): boolean {
-  return violates(error, CHECK_VIOLATION, constraint);
 }
 
 function violates(error: unknown, code: string, constraint: string): boolean {

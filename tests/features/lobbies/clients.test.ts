@@ -176,14 +176,3 @@ describe('64 concurrent requests of one client to two machines', () => {
     expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
   }, 90_000);
 });
-
-test('clients: those without a seat are deleted', async () => {
-  const game = await make(1);
-  const { lobby_id, player_token } = await seatOf(find(near, game));
-  expect(await ledger.clientsOf(game.namespace_id)).toEqual([{ client: '127.0.0.1', player_count: 1 }]);
-  await (await connectGameServer(near, game, lobby_id)).disconnected(player_token);
-  expect(await ledger.clientsOf(game.namespace_id)).toEqual([{ client: '127.0.0.1', player_count: 0 }]);
-  await ledger.forgetClients();
-  expect(await ledger.clientsOf(game.namespace_id)).toEqual([]);
-  await seatOf(find(near, game));
-});

@@ -5,7 +5,6 @@ import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/feature
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
-import { isRefusedBy } from '../../../src/platform/database/failures.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
@@ -169,19 +168,6 @@ test('takeSeats: a find that exceeds its limit only with one that is refused too
       { party: 1, is_over_alone: false },
     ],
   });
-});
-
-test('client_counts: the table itself refuses a player above the limit', async () => {
-  const lobby = await makeLobby(8);
-  await lobby.take(lobby.seats(0, 'a', { count: 2, kind: 'party' }));
-  const counting = database.queries.execute(sql`
-    update client_counts set player_count = player_count + 1 where namespace_id = ${lobby.namespace_id} and client = 'a'`);
-  const error = await Promise.resolve(counting).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(isRefusedBy(error, 'client_counts_max')).toBe(true);
-  expect(isRefusedBy(error, 'another')).toBe(false);
 });
 
 test('renewQueued: a process that renews its lease keeps its waiting finds, and gets their tickets', async () => {

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { clientCounts, queuedFinds } from '../tables.ts';
+import { queuedFinds } from '../tables.ts';
 
 // Parts that the statements for seats in running and in new lobbies share.
 
@@ -25,16 +25,6 @@ export interface OverLimit {
 
 /** After all places in the queue. */
 export const LAST_PLACE = sql`9223372036854775807::bigint`;
-
-/** Counts the players of a common table expression, who are seated in the same statement. */
-export function countClients(seated: SQL): SQL {
-  return sql`
-    insert into ${clientCounts} (namespace_id, client, player_count, player_max)
-    select namespace_id, client, count(*)::int, max(players_max) from ${seated} group by namespace_id, client
-    on conflict (namespace_id, client) do update set
-      player_count = ${clientCounts}.player_count + excluded.player_count, player_max = excluded.player_max
-    returning namespace_id, client, player_count`;
-}
 
 /**
  * Whether a find in the queue could ever sit in a lobby, so that no later one gets a seat there before it. While the

@@ -3,8 +3,9 @@ import type { Tx } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
 import { topics } from '../../topics.ts';
 import { touchLobby } from '../store.ts';
-import { clientCounts, type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
-import { type Claim, countClients, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
+import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
+import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
+import { reckonPlayers } from './client-numbers-store.ts';
 
 /** What of a new lobby decides whether it may be created. */
 export type CountedLobby = Pick<
@@ -49,8 +50,11 @@ async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): P
         as seat (client, players_max, party)
       group by client, party
     ) as own
-    left join ${clientCounts} as counts on counts.namespace_id = ${namespace_id}::uuid and counts.client = own.client
-    where coalesce(player_count, 0) + players > players_max order by party`);
+    where players_max < players + (
+      select count(*) from ${players} as seated
+      where seated.namespace_id = ${namespace_id}::uuid and seated.client = own.client and remove_ts is null
+    )
+    order by party`);
   return rows.map(({ party }) => ({ party, is_over_alone: true }));
 }
 
@@ -83,18 +87,7 @@ export async function countLobby(
         ${column('client')}::text[], ${column('players_max')}::int[], ${column('party')}::int[], ${column('ticket')}::uuid[]
       ) as seat (client, players_max, party, ticket)
     ),
-    -- Locked until the transaction ends, so that its players stay within their limit.
-    held as (
-      select namespace_id, client, player_count from ${clientCounts}
-      where (namespace_id, client) in (select namespace_id, client from proposed)
-      for update
-    ),
-    -- Each client's players, counted in the order of their requests.
-    reckoned as (
-      select proposed.*, coalesce(player_count, 0) as players_before,
-        coalesce(player_count, 0) + count(*) over (partition by namespace_id, client order by party) as players_then
-      from proposed left join held using (namespace_id, client)
-    ),
+    ${reckonPlayers(sql`null`)},
     admitted as (select * from reckoned where players_then <= players_max),
     -- Finds from the queue that are over their limit whatever becomes of the others.
     passed as (
@@ -127,32 +120,38 @@ export async function countLobby(
         where ${lobbyCounts}.lobby_count < ${lobby_count_max}
       returning lobby_count
     ),
-    counted as (${countClients(sql`(select * from admitted where exists (select from counted_lobby)) as seated`)}),
     left_queue as (
       ${leaveQueue(sql`(select ticket from admitted where exists (select from counted_lobby))`, sql`array[${namespace_id}]`)}
     )
     select exists (select from counted_lobby) as is_counted, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
-        select party, max(coalesce(counted.player_count, players_before)) + count(*) > max(players_max) as is_over_alone
-        from reckoned left join counted using (namespace_id, client)
+        select party, max(players_before + coalesce(counted.players, 0)) + count(*) > max(players_max) as is_over_alone
+        from reckoned left join (
+          select namespace_id, client, count(*) as players from admitted where exists (select from counted_lobby)
+          group by namespace_id, client
+        ) as counted using (namespace_id, client)
         where players_then > players_max group by party order by party
       ) as over_limit
     ) as over_limit`);
   return { changed: row?.is_counted ? changed : undefined, over_limit: row?.over_limit ?? [] };
 }
 
-/** Inserts a lobby with the seats of its first players. */
-export async function insertLobby(
-  tx: Tx,
-  lobby: LobbyRow,
-  first_players: Pick<Claim, 'player_id' | 'address' | 'client'>[],
-): Promise<void> {
-  const column = (key: 'player_id' | 'address' | 'client') => sql.param(first_players.map((player) => player[key]));
+/**
+ * Inserts a lobby with the seats of its first players. The transaction has the lock of the namespace's list (`countLobby`), so
+ * no other gives the same numbers.
+ */
+export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: Claim[]): Promise<void> {
+  const column = (key: keyof Claim) => sql.param(first_players.map((player) => player[key]));
   await tx.insert(lobbies).values(lobby);
   await tx.execute(sql`
-    insert into ${players} (player_id, lobby_id, namespace_id, address, client, create_ts)
-    select seat.player_id, ${lobby.lobby_id}::uuid, ${lobby.namespace_id}::uuid, seat.address, seat.client,
-      ${timestamptz(lobby.create_ts)}
-    from unnest(${column('player_id')}::uuid[], ${column('address')}::text[], ${column('client')}::text[])
-      as seat (player_id, address, client)`);
+    with proposed as (
+      select seat.*, ${lobby.namespace_id}::uuid as namespace_id from unnest(
+        ${column('player_id')}::uuid[], ${column('address')}::text[], ${column('client')}::text[],
+        ${column('players_max')}::int[], ${column('party')}::int[]
+      ) as seat (player_id, address, client, players_max, party)
+    ),
+    ${reckonPlayers(sql`null`)}
+    insert into ${players} (player_id, lobby_id, namespace_id, address, client, client_number, create_ts)
+    select player_id, ${lobby.lobby_id}::uuid, namespace_id, address, client, client_number, ${timestamptz(lobby.create_ts)}
+    from reckoned`);
 }

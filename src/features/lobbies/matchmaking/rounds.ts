@@ -1,6 +1,5 @@
 import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
-import { isRefusedBy } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import { sizeOfRound } from '../../../platform/rounds.ts';
 import { coalesceRuns } from '../../../platform/runs.ts';
@@ -25,6 +24,8 @@ interface PendingRequest {
   request: SeatRequest;
   draft: Draft | undefined;
   attempts: number;
+  /** Whether its client had too many players before, with those of other requests or by a count that may be too high. */
+  was_over_limit: boolean;
   /** Whether it was to create a lobby before, and the namespace had as many as it may. */
   was_too_many: boolean;
   resolve(seat: Seat): void;
@@ -97,7 +98,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   /** Takes the planned seats in running lobbies. Returns the requests that are not placed because of their client. */
   async function commitSeats(seats: Plan['seats'], by_player: PendingByPlayer): Promise<SeatRequest[]> {
     if (seats.length === 0) return [];
-    const { accepting, over_limit } = await takeSeats(seats);
+    const { accepting, over_limit } = await takeSeats(seats, by_player);
     const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
     for (const lobby of accepting) cache.applyCommit(lobby.namespace_id, lobby.changed, lobby);
     const limits = new Map(over_limit.map((one) => [one.party, one]));
@@ -109,6 +110,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       const limit = limits.get(party);
       if (limit) not_placed.push(request);
       if (!pending) continue;
+      if (limit) pending.was_over_limit = true;
       if (limit?.is_over_alone) pending.reject(overLimit(request));
       else if (limit || !lobby) lost.push(pending);
       else pending.resolve(toSeat(lobby, false));
@@ -125,16 +127,19 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     return not_placed;
   }
 
-  async function takeSeats(seats: Plan['seats']): Promise<store.TakenSeats> {
+  /** Takes seats exactly if a request needs that, or after another transaction seated players of a client meanwhile. */
+  async function takeSeats(seats: Plan['seats'], by_player: PendingByPlayer): Promise<store.TakenSeats> {
     const now = clock.now();
     const moments = { now, deadline: after(now, seat_timeout_ms) };
-    try {
-      return await store.takeSeats(connection, seats.flatMap(toProposedSeats), moments);
-    } catch (error) {
-      // Another process counted players of a client meanwhile: no seat is taken, and all requests are decided again.
-      if (isRefusedBy(error, 'client_counts_max')) return { accepting: [], over_limit: [] };
-      throw error;
+    const proposed = seats.flatMap(toProposedSeats);
+    if (!seats.some(({ request }) => by_player.get(request.player_id)?.was_over_limit)) {
+      try {
+        return await store.takeSeats(connection, proposed, moments);
+      } catch (error) {
+        if (!store.isConflict(error)) throw error;
+      }
     }
+    return await database.transact((tx) => store.takeSeatsExactly(tx, proposed, moments));
   }
 
   /** Creates the planned lobbies. Returns the requests that are not placed because of a client. */
@@ -213,7 +218,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
       if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
-      waiting.push({ request, draft, attempts: 0, was_too_many: false, resolve, reject });
+      waiting.push({ request, draft, attempts: 0, was_over_limit: false, was_too_many: false, resolve, reject });
       // Never rejects: each request is answered by its own promise.
       void run();
       return promise;

@@ -1,11 +1,14 @@
 import { sql } from 'drizzle-orm';
+import type { Tx } from '../../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../../platform/database/dedicated-connection.ts';
+import { isTaken } from '../../../platform/database/failures.ts';
 import { createStatement } from '../../../platform/database/statement.ts';
-import { bumpSelected, inOrder } from '../../../platform/watch/versions.ts';
+import { bumpSelected, inOrder, lockTopics } from '../../../platform/watch/versions.ts';
 import { isEnding } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
-import { clientCounts, type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
-import { type Claim, countClients, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
+import { type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
+import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
+import { reckonPlayers } from './client-numbers-store.ts';
 
 /** A proposed seat. */
 export interface ProposedSeat extends Claim {
@@ -33,6 +36,8 @@ export type AcceptingLobby = Omit<
 type SeatLists = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
   /** Names of the topics. */
   bumped: string[];
+  /** See {@link reckonPlayers}. */
+  position: number | null;
   now: string;
   deadline: string;
 };
@@ -56,12 +61,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
         ${value('players_max')}::int[], ${value('party')}::int[], ${value('ticket')}::uuid[]
       ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, party, ticket)
     ),
-    -- Each client's players, counted in the order of their requests.
-    reckoned as (
-      select proposed.*, coalesce(player_count, 0) as players_before,
-        coalesce(player_count, 0) + count(*) over (partition by namespace_id, client order by party) as players_then
-      from proposed left join ${clientCounts} using (namespace_id, client)
-    ),
+    ${reckonPlayers(value('position'))},
     -- A client that asks again and again above its limit wakes no waiter.
     ${bumpSelected(
       sql`
@@ -78,7 +78,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
       select lobby_id, ticket from reckoned left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client
       ) as coming using (namespace_id, client)
-      where ticket is not null and players_then > players_max
+      where ticket is not null and is_counted and players_then > players_max
       group by lobby_id, ticket, party
       having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
     ),
@@ -122,21 +122,24 @@ const TAKE_SEATS = createStatement<SeatLists>(
         max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts
     ),
     seated as (
-      insert into ${players} (player_id, lobby_id, namespace_id, address, client, create_ts, seat_deadline_ts)
-      select admitted.player_id, admitted.lobby_id, admitted.namespace_id, admitted.address, admitted.client,
+      insert into ${players} (
+        player_id, lobby_id, namespace_id, address, client, client_number, create_ts, seat_deadline_ts
+      )
+      select admitted.player_id, admitted.lobby_id, admitted.namespace_id, admitted.address, admitted.client, client_number,
         ${value('now')}::timestamptz, case when accepting.ready_ts is null then null else ${value('deadline')}::timestamptz end
       from admitted join accepting on accepting.lobby_id = admitted.lobby_id
-    ),
-    counted as (
-      ${countClients(sql`(select admitted.* from admitted join accepting on accepting.lobby_id = admitted.lobby_id) as seated`)}
+      returning namespace_id, client
     ),
     left_queue as (
       ${leaveQueue(sql`(select ticket from admitted join accepting on accepting.lobby_id = admitted.lobby_id)`, value('namespace_id'))}
     )
     select accepting.*, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
-        select party, max(coalesce(counted.player_count, players_before)) + count(*) > max(players_max) as is_over_alone
-        from reckoned left join counted using (namespace_id, client)
+        select party,
+          bool_and(is_counted) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
+        from reckoned left join (
+          select namespace_id, client, count(*) as players from seated group by namespace_id, client
+        ) as counted using (namespace_id, client)
         where players_then > players_max group by party order by party
       ) as over_limit
     ) as over_limit
@@ -154,14 +157,32 @@ export interface TakenSeats {
  * other players proposed for it, or none: it and its server must not be ending (I-M5), it must have room (for finds by its
  * normal maximum, for parties by theirs, for joins by the direct one) and, unless only joins come, it must be open (I-M4)
  * and no earlier find may wait for it (I-M12). Nothing else fills lobbies after their creation (I-M1). A seated find leaves
- * the queue. Fails with the check `client_counts_max` when another process counted players of a client meanwhile.
+ * the queue. Fails if another transaction has seated players of a client since the statement began: see `isConflict`.
  */
 export async function takeSeats(
   connection: DedicatedConnection,
   seats: ProposedSeat[],
   moments: Moments,
 ): Promise<TakenSeats> {
-  const rows = await connection.execute<Row>(TAKE_SEATS(toLists(seats, moments)));
+  return await execute(connection, toLists(seats, moments, Math.random()));
+}
+
+/**
+ * Like {@link takeSeats}, but first waits for all other transactions that seat players in these namespaces. Then it does not
+ * conflict with any, and says of each request over its client's limit whether it is over alone.
+ */
+export async function takeSeatsExactly(tx: Tx, seats: ProposedSeat[], moments: Moments): Promise<TakenSeats> {
+  await lockTopics(tx, bumpedBy(seats));
+  return await execute(tx, toLists(seats, moments, null));
+}
+
+/** Returns whether `takeSeats` failed because another transaction gave a player of a client the same number. */
+export function isConflict(error: unknown): boolean {
+  return isTaken(error, 'players_of_client');
+}
+
+async function execute(connection: DedicatedConnection, lists: SeatLists): Promise<TakenSeats> {
+  const rows = await connection.execute<Row>(TAKE_SEATS(lists));
   // Each row has the whole list. When no lobby took players there is one row, without a lobby.
   const accepting = rows
     .map(({ over_limit: _of_all, ...lobby }) => lobby)
@@ -178,11 +199,16 @@ interface Moments {
 
 type Row = Record<string, unknown> & AcceptingLobby & { over_limit: OverLimit[] };
 
-function toLists(seats: ProposedSeat[], { now, deadline }: Moments): SeatLists {
-  const column = <Key extends keyof ProposedSeat>(key: Key) => seats.map((seat) => seat[key]);
+function bumpedBy(seats: ProposedSeat[]): string[] {
   const queues = seats.flatMap(({ ticket, namespace_id }) => (ticket === null ? [] : [topics.queueOf(namespace_id)]));
+  return inOrder([...seats.map(({ namespace_id }) => topics.lobbiesOf(namespace_id)), ...queues]);
+}
+
+function toLists(seats: ProposedSeat[], { now, deadline }: Moments, position: number | null): SeatLists {
+  const column = <Key extends keyof ProposedSeat>(key: Key) => seats.map((seat) => seat[key]);
   return {
-    bumped: inOrder([...seats.map(({ namespace_id }) => topics.lobbiesOf(namespace_id)), ...queues]),
+    bumped: bumpedBy(seats),
+    position,
     player_id: column('player_id'),
     lobby_id: column('lobby_id'),
     namespace_id: column('namespace_id'),

@@ -1,0 +1,56 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { players } from '../tables.ts';
+
+// Each seated player has a number of its client, from 1 to the client's limit. A unique index on the numbers keeps the limit.
+
+/** How many numbers of a client are searched for free ones, and how many more for each player who comes. */
+const SEARCHED = { numbers: sql.raw('1000'), numbers_each: sql.raw('4') };
+const HIGHEST = sql.raw('2147483647');
+
+/** The numbers of a client's seated players. */
+const NUMBERS = sql`
+  select client_number from ${players} as seated
+  where seated.namespace_id = of_client.namespace_id and seated.client = of_client.client and remove_ts is null`;
+
+/**
+ * Returns common table expressions, the last of which is `reckoned`: the seats of `proposed` with a free number for each, as
+ * `client_number`, and with the players of the client, counted in the order of the requests.
+ *
+ * The position is null for an exact search, which needs the lock of the namespace's list of lobbies. A position from 0 to 1
+ * says which part of its numbers is searched if a client may have very many players; all other numbers count as taken. If
+ * the count may be too high for this reason, or because the limit was lowered, the client is not `is_counted`.
+ */
+export function reckonPlayers(position: SQL): SQL {
+  const is_exact = sql`${position}::float8 is null`;
+  return sql`
+    found as materialized (
+      select of_client.*, room, lowest,
+        array(${NUMBERS} and client_number between lowest and case when ${is_exact} then ${HIGHEST} else lowest + room - 1 end) as numbers,
+        not ${is_exact} and exists (${NUMBERS} and client_number > players_max) as has_others
+      from (
+        select namespace_id, client, count(*)::int as coming, min(players_max) as players_max
+        from proposed group by namespace_id, client
+      ) as of_client
+      cross join lateral (
+        select case when ${is_exact} then players_max
+          else least(players_max, ${SEARCHED.numbers} + ${SEARCHED.numbers_each} * coming) end as room
+      ) as of_part
+      cross join lateral (
+        select 1 + floor(coalesce(${position}::float8, 0) * (players_max - room))::int as lowest
+      ) as of_position
+    ),
+    clients as materialized (
+      select namespace_id, client, lowest, room = players_max and not has_others as is_counted,
+        case when has_others then ${HIGHEST} else players_max - room + cardinality(numbers) end as players_before,
+        case when cardinality(numbers) > 0 then array(
+          select generate_series(lowest, lowest + cardinality(numbers) + coming - 1) except select unnest(numbers) order by 1
+        ) end as free
+      from found
+    ),
+    reckoned as (
+      select proposed.*, is_counted, players_before, players_before + count(*) over of_client as players_then,
+        coalesce(free[row_number() over of_client], lowest + row_number() over of_client - 1) as client_number
+      from proposed join clients using (namespace_id, client)
+      window of_client as (partition by namespace_id, client order by party)
+    )`;
+}
