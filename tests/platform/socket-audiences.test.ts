@@ -23,10 +23,13 @@ const long = (after: number, number: number): Snapshot => ({
 
 let audiences: Audiences;
 let reads: Read[];
+/** What the channel knows without reading, by the number before it. */
+let known: Map<number, Snapshot | null>;
 let notify: () => void;
 let followers: Map<string, Set<(frame: string) => void>>;
 beforeEach(() => {
   reads = [];
+  known = new Map();
   followers = new Map();
   const read = (number: number | undefined) => {
     const { promise, resolve, reject } = Promise.withResolvers<Snapshot | undefined>();
@@ -34,7 +37,7 @@ beforeEach(() => {
     return promise;
   };
   const channel: Channel = {
-    peek: () => undefined,
+    peek: (number) => known.get(number),
     since: read,
     present: async (number) => (await read(number)) ?? shown(0, 0),
   };
@@ -101,6 +104,16 @@ describe('the members of an audience', () => {
     notify();
     await answer(5, shown(5, 6));
     expect([ann.frames, bob.frames]).toEqual([['5 to 6'], ['5 to 6']]);
+  });
+
+  test('get a change that the channel knows without a read', async () => {
+    const ann = addMember(5);
+    await answer(5, undefined);
+    known.set(5, shown(5, 6)).set(6, null);
+    notify();
+    await settle();
+    expect(ann.frames).toEqual(['5 to 6']);
+    expect(reads).toEqual([]);
   });
 
   test('do not get what was read for a member that has left', async () => {

@@ -168,7 +168,9 @@ class Audience {
   /** Publishes the next change. Returns whether there may be another. */
   async #publishNext(): Promise<boolean> {
     const number = this.#number;
-    const snapshot = number === undefined ? undefined : await this.#channel.since(number);
+    if (number === undefined) return false;
+    const known = this.#channel.peek(number);
+    const snapshot = known === undefined ? await this.#channel.since(number) : known;
     // The followers from before the read have left, and the present ones have seen something else.
     if (this.#number !== number) return true;
     if (!snapshot) return false;
@@ -180,15 +182,20 @@ class Audience {
   async #publishSnapshot({ text, number }: Snapshot): Promise<void> {
     const frame = frames.body(this.key, text);
     this.#is_publishing = true;
-    await this.#followers.forEachShard(number, (shard) => {
+    let published = 0;
+    for (const shard of this.#followers.shards) {
       const { topic, members } = shard;
+      if (members.size === 0) continue;
+      if (published > 0) await new Promise((resolve) => setImmediate(resolve));
       if (shard.unchecked_bytes + frame.length > UNCHECKED_BYTES_MAX) {
         for (const member of members) if (member.isBusy()) this.pause(member);
         shard.unchecked_bytes = 0;
       }
       shard.unchecked_bytes += frame.length;
       if (members.size > 0) this.#publish(topic, frame);
-    });
+      shard.number = number;
+      published += 1;
+    }
     this.#is_publishing = false;
   }
 

@@ -17,7 +17,7 @@ interface Shard<Member> {
  */
 export class Followers<Member> {
   readonly #key: string;
-  readonly #shards: Shard<Member>[] = [];
+  readonly shards: Shard<Member>[] = [];
   readonly #shard_by_member = new Map<Member, Shard<Member>>();
 
   constructor(key: string) {
@@ -30,7 +30,7 @@ export class Followers<Member> {
 
   /** Adds a member that has seen as much as the others. Returns the topic that it has to follow. */
   add(member: Member, number: number | undefined): string {
-    const shard = this.#shards.find(({ members }) => members.size < SHARD_MAX) ?? this.#open();
+    const shard = this.shards.find(({ members }) => members.size < SHARD_MAX) ?? this.#open();
     shard.number = number;
     shard.members.add(member);
     this.#shard_by_member.set(member, shard);
@@ -49,22 +49,10 @@ export class Followers<Member> {
     return this.#shard_by_member.keys();
   }
 
-  /** Calls `publish` for each shard in turn; after that its members have been sent `number`. */
-  async forEachShard(number: number, publish: (shard: Shard<Member>) => void): Promise<void> {
-    let published = 0;
-    for (const shard of this.#shards) {
-      if (shard.members.size === 0) continue;
-      if (published > 0) await new Promise((resolve) => setImmediate(resolve));
-      publish(shard);
-      shard.number = number;
-      published += 1;
-    }
-  }
-
   #open(): Shard<Member> {
-    const topic = `${this.#key}/${this.#shards.length}`;
+    const topic = `${this.#key}/${this.shards.length}`;
     const shard = { topic, members: new Set<Member>(), number: undefined, unchecked_bytes: 0 };
-    this.#shards.push(shard);
+    this.shards.push(shard);
     return shard;
   }
 }

@@ -8,9 +8,21 @@ export type SharedReads<Value> = (name: string, read: () => Promise<Value>) => P
  */
 export function createSharedReads<Value>(): SharedReads<Value> {
   const wanted = new Map<string, Promise<Value>>();
+  /** Resolves in the next turn. All names wait for the same, because one change may concern a thousand. */
+  let turn: Promise<void> | undefined;
+
+  function nextTurn(): Promise<void> {
+    turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        turn = undefined;
+        resolve();
+      });
+    });
+    return turn;
+  }
 
   async function begin(name: string, read: () => Promise<Value>): Promise<Value> {
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     wanted.delete(name);
     return await read();
   }

@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
 import type { View } from './views.ts';
 
@@ -27,7 +28,7 @@ export function createStateChannel(
     }
   }
 
-  const knownNumber = async () => (versions ? sum(versions) : await readNumber());
+  const knownNumber = (): MaybePromise<number> => (versions ? sum(versions) : readNumber());
 
   /**
    * Reads the number before the state. A state that is newer than its number costs one more read; one that is older would
