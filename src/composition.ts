@@ -77,7 +77,7 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
   );
   const builds = add(
     openBuilds({
-      ...{ ...base, uploads, space, kinds: runtime.kinds, directory: data.folder('builds'), ...config.builds },
+      ...{ ...base, uploads, space, available: runtime, directory: data.folder('builds'), ...config.builds },
       buildsInUse: () => servers.buildsOn(node_id),
     }),
   );

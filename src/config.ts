@@ -73,6 +73,7 @@ export interface Config {
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
   isolation: Settings['MUSTER_ISOLATION'];
+  containers: { is_on: boolean; has_read_only_root: boolean };
   sites_domain: string;
   /** Further names by which the API is reached. */
   own_hosts: string[];
@@ -169,6 +170,10 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     },
     server_host: settings.MUSTER_SERVER_HOST ?? new URL(public_url).hostname.replace(/^\[|\]$/g, ''),
     isolation: settings.MUSTER_ISOLATION,
+    containers: {
+      is_on: settings.MUSTER_CONTAINERS === 'on',
+      has_read_only_root: settings.MUSTER_CONTAINERS_READ_ONLY === 'on',
+    },
     sites_domain: settings.MUSTER_SITES_DOMAIN,
     own_hosts: splitList(settings.MUSTER_OWN_HOSTS),
     domains: {

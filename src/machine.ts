@@ -1,5 +1,7 @@
 import type { Config } from './config.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
+import { combineRuntimes } from './features/servers/runtimes/by-kind.ts';
+import { openContainers } from './features/servers/runtimes/container/containers.ts';
 import { openProcessRuntime } from './features/servers/runtimes/process/process-runtime.ts';
 import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';
@@ -38,7 +40,7 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
   const address_classes = await readAddressClasses(config.address_classes_file);
   const data = opened.use(openDataDirectory(config.data_directory));
   const is_root = process.getuid?.() === 0;
-  const runtime = await openProcessRuntime({
+  const processes = await openProcessRuntime({
     directory: data.folder('servers'),
     data_directory: data.path,
     programs_directory: data.folder('programs'),
@@ -46,6 +48,13 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
     has_separate_users: is_root,
     isolation: config.isolation,
   });
+  const containers = openContainers({
+    ...config.containers,
+    directory: data.folder('containers'),
+    host: config.server_host,
+    api_url: local_url,
+  });
+  const runtime = combineRuntimes([processes, containers]);
   const port = createPort({ ...config, hold_file: is_root ? `${data.path}/port-hold` : undefined });
 
   let awaited: Absence | undefined;

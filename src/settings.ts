@@ -153,6 +153,15 @@ export const Settings = Type.Object({
     description:
       'Isolation of game servers: on (as far as this machine can), required (refuses to start servers below full isolation) or off.',
   }),
+  MUSTER_CONTAINERS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on',
+    description:
+      'Whether builds of kind docker_image and oci_bundle run: on (if this machine can run containers) or off.',
+  }),
+  MUSTER_CONTAINERS_READ_ONLY: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'off',
+    description: 'Whether containers can write only to /tmp and /dev/shm, and not to the files of their image.',
+  }),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
     default: 300_000,
     minimum: 1_000,

@@ -24,6 +24,7 @@ const FOLDERS = {
   compressed: 0o700,
   builds: 0o711,
   servers: 0o711,
+  containers: 0o700,
   programs: 0o711,
 } as const;
 

@@ -50,7 +50,7 @@ export const CATALOGUE = {
   BUILDS_BUILD_NOT_FOUND: { status: 404, message: 'This game or environment has no such build. Check the build id.' },
   BUILDS_KIND_NOT_AVAILABLE: {
     status: 400,
-    message: 'This service cannot run builds of kind "{kind}". Use one of: {kinds}.',
+    message: 'This service cannot run builds of kind "{kind}": {reason}. Use one of: {kinds}.',
   },
   BUILDS_TAGS_MISSING_EXCLUSIVE_KEY: {
     status: 400,

@@ -37,6 +37,8 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_LOG', 'INFO', 'expected one of error, warn, info, debug, off'],
   ['MUSTER_DEMO', 'yes', 'expected one of on, off'],
   ['MUSTER_ISOLATION', 'yes', 'expected one of on, required, off'],
+  ['MUSTER_CONTAINERS', 'yes', 'expected one of on, off'],
+  ['MUSTER_CONTAINERS_READ_ONLY', 'yes', 'expected one of on, off'],
   ['MUSTER_DATACENTER', 'Local', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
   ['MUSTER_DATACENTER', 'a-very-long-name-id', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
   ['MUSTER_DATACENTER_NAME', 'x'.repeat(65), 'expected at most 64 characters'],

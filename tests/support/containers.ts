@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path';
 import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
 import { openContainerRuntime } from '../../src/features/servers/runtimes/container/container-runtime.ts';
 import { findEnginePrograms } from '../../src/features/servers/runtimes/container/engine-programs.ts';
+import { dockerLayout } from './images.ts';
+import { packTar, type TarEntry } from './tar.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const programs = findEnginePrograms();
@@ -68,6 +70,18 @@ async function copyProgram(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true, mode: 0o755 });
   await copyFile(from, to, constants.COPYFILE_FICLONE);
   await chmod(to, 0o755);
+}
+
+/** Packs what `docker save` writes for an image that runs a shell script. */
+export async function packImage(script: string, image_tag: string): Promise<Buffer> {
+  if (busybox === null) throw new Error('there is no busybox');
+  const commands: TarEntry[] = COMMANDS.split(' ').map((name) => ({
+    ...{ name: `bin/${name}`, type: 'symlink', linkname: 'busybox' },
+  }));
+  const program: TarEntry = { name: 'bin/busybox', content: await Bun.file(busybox).bytes(), mode: 0o755 };
+  const config = { Cmd: ['/bin/sh', '/run.sh'], Env: ['PATH=/bin', 'HOME=/tmp'], User: String(IMAGE_USER) };
+  const layers = [[program, ...commands], [{ name: 'run.sh', content: script }]];
+  return await packTar(await dockerLayout({ layers, tags: [image_tag], config }));
 }
 
 /** Opens the runtime of containers over a directory. */

@@ -52,19 +52,29 @@ export async function uploadScript(api: Api, game: TestGame, source: string): Pr
   return await uploadBuild(api, game, { kind: 'javascript', path: 'server.ts', content: Buffer.from(source) });
 }
 
+interface BuildFile {
+  kind?: string;
+  image_tag?: string;
+  path: string;
+  content: Uint8Array;
+  command?: string[];
+  multipart_upload?: boolean;
+}
+
 /** Uploads a build of any kind (prepare, PUT each part, complete), and returns its id. */
 export async function uploadBuild(
   api: Api,
   { game_id, namespace_id, cloud_token }: TestGame,
-  file: { kind: string; path: string; content: Uint8Array; command?: string[]; multipart_upload?: boolean },
+  file: BuildFile,
 ): Promise<string> {
-  const { kind, path, content, command, multipart_upload } = file;
+  const { kind, image_tag, path, content, command, multipart_upload } = file;
   const builds = `/games/${game_id}/environments/${namespace_id}/builds`;
   const prepared = await api.ok('POST', `${builds}/prepare`, {
     token: cloud_token,
     body: {
       name: 'Test build',
-      kind,
+      ...(kind ? { kind } : {}),
+      ...(image_tag ? { image_tag } : {}),
       image_file: { path, content_length: content.length },
       ...(command ? { command } : {}),
       ...(multipart_upload ? { multipart_upload } : {}),

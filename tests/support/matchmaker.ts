@@ -86,7 +86,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
   const base = { database, clock, events, feed, tokens };
   const datacenters = createDatacenters(base);
   const uploads = createUploads({ ...base, objects: createDiskObjects(join(directory, 'objects')), presigner });
-  const builds = createBuilds({ ...base, uploads, directory, kinds: ['javascript'] });
+  const builds = createBuilds({ ...base, uploads, directory, available: { kinds: ['javascript'] } });
   const sites = createSites({ ...base, uploads });
   const settings = { shared_captcha_keys: {}, outbound_allow: [] };
   const versions = createVersions({ ...base, ...settings, builds, sites, datacenters });

@@ -1,6 +1,7 @@
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { UnpackedBuild } from '../../src/features/builds/builds.ts';
+import { combineRuntimes } from '../../src/features/servers/runtimes/by-kind.ts';
 import { readIdentity } from '../../src/features/servers/runtimes/process/identity.ts';
 import { openProcessRuntime } from '../../src/features/servers/runtimes/process/process-runtime.ts';
 import type {
@@ -54,6 +55,12 @@ export const CONTAINER_RUNTIME: RuntimeKind = {
   name: 'container',
   open: (directory) => openContainers(directory, { host: HOST, api_url: API_URL }),
   makeBuild: makeImage,
+};
+
+/** Processes and containers in one. */
+export const COMBINED_RUNTIME: RuntimeKind = {
+  name: 'by kind',
+  open: async (directory) => combineRuntimes([await OWN_USER.open(directory), await CONTAINER_RUNTIME.open(directory)]),
 };
 
 /** All runtimes. The last one answers like an engine on another machine. */

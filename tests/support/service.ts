@@ -41,6 +41,8 @@ export async function openTestService(
     MUSTER_DATA: data_directory,
     MUSTER_PORT: String(findFreePort()),
     MUSTER_DEMO: 'off',
+    // Whatever the machine can run.
+    MUSTER_CONTAINERS: 'off',
     // Several at a time share a server with 100 connections.
     MUSTER_DATABASE_POOL: '5',
     // Tests of anything else prove no domains.

@@ -7,7 +7,7 @@ import { TAGS_MAX } from '../tags.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import { checkBuild, scriptNameOf } from './rules.ts';
+import { type AvailableKinds, checkBuild, scriptNameOf } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildKind, BuildRow } from './tables.ts';
 import { openUnpackedBuilds } from './unpacked-builds.ts';
@@ -42,14 +42,14 @@ export interface BuildsDependencies {
   /** The directory of unpacked builds on this machine. */
   directory: string;
   space?: DiskSpace;
-  /** Kinds that the configured runtimes can run. */
-  kinds: readonly BuildKind[];
+  /** What the configured runtimes can run. */
+  available: AvailableKinds;
 }
 
 export type Builds = ReturnType<typeof createBuilds>;
 
 /** Creates the use cases of builds: game servers as their developers uploaded them. */
-export function createBuilds({ database, clock, uploads, directory, space, kinds }: BuildsDependencies) {
+export function createBuilds({ database, clock, uploads, directory, space, available }: BuildsDependencies) {
   const unpacked_builds = openUnpackedBuilds({ database, clock, uploads, directory, space });
 
   uploads.setPurpose('build', {
@@ -105,7 +105,7 @@ export function createBuilds({ database, clock, uploads, directory, space, kinds
       scope: store.BuildScope,
       wanted: PrepareBuild,
     ): Promise<{ build: BuildRow; presigned_requests: PresignedRequest[] }> {
-      const kind = checkBuild(wanted, kinds);
+      const kind = checkBuild(wanted, available);
       return await database.transact(async (tx) => {
         const { upload_id, presigned_requests } = await uploads.prepare(
           tx,

@@ -25,8 +25,17 @@ const ARCHIVE_NAME = /\.(tar(\.\w+)?|tgz|tzst)$/;
 const IMAGE_NAME = /(^|\/)image\.tar(\.\w+)?$/;
 const OCI_BUNDLE_NAME = /(^|\/)oci-bundle\.tar(\.\w+)?$/;
 
-/** Returns the kind of a build to upload, one of `kinds`. Throws an error that says what is wrong with the build. */
-export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): BuildKind {
+/** The kinds of builds that a service can run, and why it cannot run the others. */
+export interface AvailableKinds {
+  kinds: readonly BuildKind[];
+  missing?: string | undefined;
+}
+
+/** Returns the kind of a build to upload, if it is available. Throws an error that says what is wrong with the build. */
+export function checkBuild(
+  build: PrepareBuild,
+  { kinds, missing: reason = 'it has no runtime for it' }: AvailableKinds,
+): BuildKind {
   const problem = displayNameProblem(build.name, LONG_DISPLAY_NAME_BYTES_MAX);
   refuseProblems(problem ? [{ path: ['display-name', problem] }] : []);
   const kind = build.kind ?? inferKind(build);
@@ -35,7 +44,9 @@ export function checkBuild(build: PrepareBuild, kinds: readonly BuildKind[]): Bu
       'its kind cannot be inferred from its file name. Send "kind": "javascript" for one .js or .ts file, "archive" for a tar';
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
-  if (!kinds.includes(kind)) throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', { kind, kinds: kinds.join(', ') });
+  if (!kinds.includes(kind)) {
+    throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', { kind, reason, kinds: kinds.join(', ') });
+  }
   const max_content_length = CONTENT_LENGTH_MAX[kind];
   if (build.image_file.content_length > max_content_length)
     throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });

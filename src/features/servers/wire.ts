@@ -53,7 +53,7 @@ export const CreateServerBody = Type.Object({
               Type.Integer({
                 ...PORT_LIMITS,
                 description:
-                  'The port that the program asks for. All servers of a machine share its ports, so the program must listen on the port in PORT_<label>, which answers show.',
+                  'The port that the program asks for. A container listens on it. Other servers share the ports of their machine, so they must listen on the port in PORT_<label>, which answers show.',
               }),
             ),
             routing: Type.Optional(Routing),

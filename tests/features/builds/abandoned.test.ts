@@ -37,7 +37,7 @@ async function cleanUp(isDone: () => boolean): Promise<void> {
     objects: createDiskObjects(join(config.data_directory, 'objects')),
     presigner: createPresigner(key, clock, config.public_url),
   });
-  createBuilds({ database, clock, uploads, directory: folder('.'), kinds: [] });
+  createBuilds({ database, clock, uploads, directory: folder('.'), available: { kinds: [] } });
   const stop = new AbortController();
   const cleaning = uploads.startCleaning(stop.signal);
   await waitFor(isDone, 'the abandoned files to be removed');

@@ -26,7 +26,7 @@ async function prepare({ name, ...members }: Partial<typeof ARCHIVE> & object) {
 describe('a build is refused, and not listed,', () => {
   const NOT_AVAILABLE = (kind: string) => ({
     code: 'BUILDS_KIND_NOT_AVAILABLE',
-    message: `This service cannot run builds of kind "${kind}". Use one of: archive, javascript.`,
+    message: `This service cannot run builds of kind "${kind}": its operator turned containers off. Use one of: archive, javascript.`,
   });
   const INVALID = (error: string) => ({
     code: 'BUILDS_BUILD_INVALID',

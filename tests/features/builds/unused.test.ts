@@ -42,7 +42,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 async function openMachine(space: DiskSpace = UNLIMITED_SPACE, of_machine?: string) {
   const directory = of_machine ?? (await makeDataDirectory());
   const { clock } = muster;
-  const builds = createBuilds({ database, clock, uploads, directory, space, kinds: [] });
+  const builds = createBuilds({ database, clock, uploads, directory, space, available: { kinds: [] } });
   const unpack = async (build_id: string) => (await builds.unpacked(game, build_id)).directory;
   const remove = async (kept_ms: number, buildsInUse = NOBODY) => {
     const before = new Date(clock.now().getTime() - kept_ms);
@@ -78,7 +78,7 @@ describe('unused builds: a build that no server uses', () => {
     await unpack(build_id);
     expect(await remove(HOUR_MS)).toEqual([]);
     const { clock } = muster;
-    const later: Builds = createBuilds({ database, clock, uploads, directory, kinds: [] });
+    const later: Builds = createBuilds({ database, clock, uploads, directory, available: { kinds: [] } });
     const before = new Date(clock.now().getTime() - HOUR_MS);
     expect(await later.removeUnused({ before, buildsInUse: NOBODY })).toEqual([]);
     const long_ago = new Date(clock.now().getTime() - 2 * HOUR_MS);
@@ -225,7 +225,7 @@ describe('unused builds: on a disk without space', () => {
     const events: ServiceEvent[] = [];
     let asked = 0;
     const feature = openBuilds({
-      ...{ database, clock, uploads, directory, kinds: [], unpacked_days: 0 },
+      ...{ database, clock, uploads, directory, available: { kinds: [] }, unpacked_days: 0 },
       events: { emit: (event) => void events.push(event) },
       buildsInUse: async () => {
         asked += 1;

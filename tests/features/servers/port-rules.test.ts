@@ -4,6 +4,7 @@ import {
   checkServer,
   countPorts,
   portsAt,
+  portsInside,
   portVariables,
   serviceVariables,
 } from '../../../src/features/servers/rules.ts';
@@ -140,4 +141,20 @@ test("are also in the variables of the reference API's names", () => {
     RIVET_LOBBY_ID: 'b',
   });
   expect(serviceVariables({})).toEqual({});
+});
+
+test('ports: a server with a network of its own listens on those that its developer asked for', () => {
+  const ports = assignPorts(
+    {
+      page: { protocol: 'tcp', routing: 'game_guard', internal_port: 80 },
+      game: { protocol: 'udp', routing: 'game_guard' },
+      range: { protocol: 'udp', routing: 'host', port_range: { min: 5_000, max: 5_010 } },
+    },
+    [26_000, 26_001],
+  );
+  expect(portsInside(ports)).toEqual({
+    page: { protocol: 'tcp', routing: 'game_guard', internal_port: 80, public_port: 26_000 },
+    game: { protocol: 'udp', routing: 'game_guard', internal_port: 26_001, public_port: 26_001 },
+    range: { protocol: 'udp', routing: 'host', port_range: { min: 5_000, max: 5_010 } },
+  });
 });

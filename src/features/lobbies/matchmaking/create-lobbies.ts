@@ -230,9 +230,9 @@ function toServiceEnvironment(lobby_id: string, prepared: PreparedLobby): Record
 /** Returns the ports of a lobby's server. A port range belongs to the machine; other ports are for the gateway. */
 function toServerPorts(ports: Record<string, PortSettings>): Record<string, ServerPort> {
   return Object.fromEntries(
-    Object.entries(ports).map(([label, { protocol, port_range }]): [string, ServerPort] => [
-      label,
-      port_range ? { protocol, routing: 'host', port_range } : { protocol, routing: 'game_guard' },
-    ]),
+    Object.entries(ports).map(([label, { protocol, port, port_range }]): [string, ServerPort] => {
+      if (port_range) return [label, { protocol, routing: 'host', port_range }];
+      return [label, { protocol, routing: 'game_guard', ...(port ? { internal_port: port } : {}) }];
+    }),
   );
 }

@@ -1,10 +1,12 @@
-import type { Observation, Runtime, ServerHandle } from './runtime.ts';
+import type { MissingRuntime, Observation, Runtime, ServerHandle } from './runtime.ts';
 
 /**
  * Combines runtimes of different kinds of builds into one. It remembers which of them has a server, and after a restart
  * finds it by observing the server.
  */
-export function combineRuntimes(runtimes: readonly Runtime[], missing?: string): Runtime {
+export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[]): Runtime {
+  const runtimes = opened.filter((one) => 'kinds' in one);
+  const missing = opened.flatMap((one) => ('kinds' in one ? [] : one.missing))[0];
   const owners = new Map<string, Runtime>();
   const [first] = runtimes;
   if (!first) throw new Error('there is a runtime to combine');

@@ -76,6 +76,11 @@ export interface Isolation {
   missing: string[];
 }
 
+/** A runtime that this machine does not have: why, and what to do about it. */
+export interface MissingRuntime {
+  missing: string;
+}
+
 /** Runs servers on a machine. Repeating any call is harmless. One test suite runs on every runtime. */
 export interface Runtime {
   readonly kinds: readonly BuildKind[];
@@ -85,7 +90,7 @@ export interface Runtime {
   isolationOf?(kind: BuildKind): Isolation | undefined;
   /** Kinds whose servers have a network of their own, so that each can listen on any port. */
   readonly kinds_with_own_network?: readonly BuildKind[];
-  /** Why the runtime cannot run other kinds, and what to do about it. */
+  /** Why no runtime of this machine runs the other kinds, and what to do about it. */
   readonly missing?: string;
   /** The name or address at which players reach all of its servers, if it is known before they start. */
   readonly host?: string;

@@ -87,7 +87,10 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
   test('that takes more memory than it may is killed', async () => {
     const order = { resources: { cpu: 1_000, memory: 32 } };
     const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
-    expect(await opened.endOf(server)).toMatchObject({ exit_code: null, exit_signal: 'SIGKILL' });
+    expect(await opened.endOf(server)).toMatchObject({
+      exit_signal: 'SIGKILL',
+      reason: 'it exceeded its memory of 32 MB',
+    });
     expect(await opened.output(server)).toBe('');
   });
 

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { countOutOfMemoryKills } from '../../../../platform/cgroups.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 
 const MOUNT = '/sys/fs/cgroup';
@@ -35,6 +36,9 @@ export function readCgroupUsage(server_id: string): number | undefined {
   }
   return undefined;
 }
+
+/** Returns whether a container exceeded its memory, so that the kernel killed some of its processes. */
+export const exceededMemory = (server_id: string): boolean => countOutOfMemoryKills(directoriesOf(server_id)) > 0;
 
 /** Removes the control groups of a container without processes. */
 export async function removeCgroups(server_id: string): Promise<void> {

@@ -67,7 +67,7 @@ function processOf({ order, image, open_files_max }: ContainerPlan) {
   const files_max = Math.min(open_files_max, OPEN_FILES_MAX);
   return {
     terminal: false,
-    user: { uid: image.user?.uid ?? 0, gid: image.user?.gid ?? 0 },
+    user: { uid: 0, gid: 0, ...image.user },
     args: [INIT, '--', ...command, ...order.arguments],
     env: [...environment].map(([name, value]) => `${name}=${value}`),
     cwd: image.cwd || '/',

@@ -5,6 +5,8 @@ import { openServerFolders, type ServerFolders } from '../process/server-folders
 export interface ContainerFolders extends ServerFolders {
   /** The process id of the container's first process, once it runs. */
   init(server_id: string): string;
+  /** How many megabytes of memory the container may have. */
+  memory(server_id: string): string;
   /** What the programs that set up the container wrote. */
   setupLog(server_id: string): string;
 }
@@ -14,6 +16,7 @@ export function openContainerFolders(directory: string): ContainerFolders {
   return {
     ...folders,
     init: (server_id) => join(folders.of(server_id), 'init.pid'),
+    memory: (server_id) => join(folders.of(server_id), 'memory'),
     setupLog: (server_id) => join(folders.of(server_id), 'setup.log'),
   };
 }

@@ -18,7 +18,14 @@ import { killServers } from '../process/killing.ts';
 import { createOutputFiles } from '../process/output-files.ts';
 import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
 import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
-import { cgroupOf, hasSwapLimit, listCgroupProcesses, readCgroupUsage, removeCgroups } from './container-cgroups.ts';
+import {
+  cgroupOf,
+  exceededMemory,
+  hasSwapLimit,
+  listCgroupProcesses,
+  readCgroupUsage,
+  removeCgroups,
+} from './container-cgroups.ts';
 import { makeContainerConfig } from './container-config.ts';
 import { openContainerFolders } from './container-folders.ts';
 import { readContainerIdentity, writeContainerIdentity } from './container-identity.ts';
@@ -64,7 +71,14 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     process: readContainerIdentity(identity),
     user_id: undefined,
   });
-  const endOf = (server_id: string): Observation => ({ is: 'ended', ...readExitStatus(folders.exit(server_id)) });
+  const endOf = (server_id: string): Observation => {
+    const status = readExitStatus(folders.exit(server_id));
+    // The kernel kills one process. If that is not the server itself, the server decides what it means.
+    const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
+    if (!was_killed || !exceededMemory(server_id)) return { is: 'ended', ...status };
+    const memory = readFileSync(folders.memory(server_id), 'utf8');
+    return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory} MB` };
+  };
 
   function statusOf(server_id: string, shim: ProcessIdentity): Started {
     const identity = writeContainerIdentity(shim);
@@ -141,6 +155,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       'network.nft': rules,
       netns: '',
       'setup.log': '',
+      memory: String(order.resources.memory),
     };
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o644 });
   }

@@ -2,7 +2,8 @@ import type { EnginePrograms } from './engine-programs.ts';
 
 /**
  * Sets up a container, runs it, and writes its exit status to file descriptor 3. It runs in a mount namespace of its own,
- * so the mounts and the network of the container end with its processes, however they end.
+ * so the mounts and the network of the container end with its processes, however they end. `--keep`: the control group tells
+ * later whether the container exceeded its memory.
  *
  * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in `setup.log`.
  */
@@ -19,7 +20,7 @@ mount -t overlay overlay -o "lowerdir=$root,upperdir=upper,workdir=overlay" root
 network=$!
 until [ -s pasta.pid ]; do kill -0 "$network"; sleep 0.01; done
 set +e
-"$oci_runtime" --root state --log runtime.log run --bundle . --pid-file init.pid "$id" >&4 2>&5 3>&- 4>&- 5>&-
+"$oci_runtime" --root state --log runtime.log run --keep --bundle . --pid-file init.pid "$id" >&4 2>&5 3>&- 4>&- 5>&-
 status=$?
 kill "$network"
 echo "$status" >&3

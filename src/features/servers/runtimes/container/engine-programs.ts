@@ -25,7 +25,7 @@ const NAMES = ['oci_runtime', 'init', 'pasta', 'nft', 'unshare', 'nsenter'] as c
 
 const DIRECTORIES = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Finds the programs. If some are missing, returns what to do about it, as a sentence. */
+/** Finds the programs. If some are missing, returns what to do about it. */
 export function findEnginePrograms(path = DIRECTORIES): EnginePrograms | string {
   const find = (name: keyof EnginePrograms) =>
     PROGRAMS[name].names.flatMap((one) => Bun.which(one, { PATH: path }) ?? [])[0];
@@ -39,7 +39,8 @@ export function findEnginePrograms(path = DIRECTORIES): EnginePrograms | string 
   };
   if (isComplete(found)) return found;
   const packages = NAMES.filter((name) => found[name] === undefined).map((name) => PROGRAMS[name].package);
-  return `install the programs that run containers, in Debian by "apt-get install ${[...new Set(packages)].join(' ')}"`;
+  const names = [...new Set(packages)].join(' ');
+  return `its machine lacks programs that run containers, which Debian installs by "apt-get install ${names}"`;
 }
 
 function isComplete(found: Partial<EnginePrograms>): found is EnginePrograms {

@@ -12,7 +12,13 @@ const ImageProcess = Type.Object({
   args: Type.Optional(Type.Array(Type.String())),
   env: Type.Optional(Type.Array(Type.String())),
   cwd: Type.Optional(Type.String()),
-  user: Type.Optional(Type.Object({ uid: Type.Optional(UserId), gid: Type.Optional(UserId) })),
+  user: Type.Optional(
+    Type.Object({
+      uid: Type.Optional(UserId),
+      gid: Type.Optional(UserId),
+      additionalGids: Type.Optional(Type.Array(UserId)),
+    }),
+  ),
 });
 export type ImageProcess = Static<typeof ImageProcess>;
 

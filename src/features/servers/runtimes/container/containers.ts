@@ -1,0 +1,22 @@
+import type { MissingRuntime, Runtime } from '../runtime.ts';
+import { openContainerRuntime } from './container-runtime.ts';
+import { findEnginePrograms } from './engine-programs.ts';
+
+export interface ContainersOptions {
+  is_on: boolean;
+  has_read_only_root: boolean;
+  /** The directory with a folder for each container. */
+  directory: string;
+  /** The name or address at which players reach this machine. */
+  host: string;
+  /** The address at which servers reach the service. */
+  api_url: string;
+}
+
+/** Opens the runtime of containers. If this machine cannot run any, returns why, and what its operator can do. */
+export function openContainers({ is_on, ...options }: ContainersOptions): Runtime | MissingRuntime {
+  if (!is_on) return { missing: 'its operator turned containers off' };
+  if (process.getuid?.() !== 0) return { missing: 'containers need a service that runs as root' };
+  const programs = findEnginePrograms();
+  return typeof programs === 'string' ? { missing: programs } : openContainerRuntime({ ...options, programs });
+}
