@@ -44,7 +44,7 @@ const SECONDS: Record<string, number> = {
 };
 const SECONDS_USUALLY = 1;
 
-/** Deals all files out to so many parts, the longest first, each to the part with the least to do. */
+/** Distributes all files over this many parts, the longest first, each to the part with the least to do. */
 function dealFiles(parts: number): string[][] {
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync('.')]
     .map((file) => file.replaceAll('\\', '/'))
@@ -78,8 +78,8 @@ function durationsIn(report: string): { file: string; seconds: number }[] {
 }
 
 /**
- * Builds the executable for the suites that start the program, unless they are told which one to start: to start it takes
- * a third of the processor time that the source takes.
+ * Builds the executable for the suites that start the program, unless MUSTER_TEST_EXECUTABLE has one. It starts with a third
+ * of the processor time of the source.
  */
 async function buildExecutable(): Promise<string> {
   const known = process.env.MUSTER_TEST_EXECUTABLE;

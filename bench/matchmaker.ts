@@ -40,7 +40,7 @@ its other threads, for each request.`);
     await lobbies.empty(plan);
     const visits = { namespace_id, lobby_ids: lobbies.ids, count: plan.ended_visits };
     const size = await addEndedVisits(database, visits);
-    console.log(`${show.perSecond(plan.ended_visits)} visits that ended, as a day of so many finds leaves: ${size}.`);
+    console.log(`${show.perSecond(plan.ended_visits)} ended visits, the rows of a day with as many finds: ${size}.`);
   }
 
   await warmUp(targets, callers, plan);

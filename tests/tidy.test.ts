@@ -11,10 +11,12 @@ const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.ts$
 /** Words and phrases that plain English says in another way: things are "it", and a caller or a player has a name. */
 const UNCLEAR = [
   /\bwhoever\b/i,
-  /(?<!`)\b(nobody|somebody)\b/i,
+  /(?<![`'"])\b(nobody|somebody)\b/i,
   /\b(he|him|his|himself)\b/i,
   /\bit is (looked|asked|counted|seen)\b/i,
   /\bthe same (of|to)\b/i,
+  /\btold\b/i,
+  /\bso many\b/i,
 ];
 
 interface Import {
@@ -108,8 +110,9 @@ describe('the house is tidy', () => {
   });
 
   test('comments, messages and docs are in plain English', () => {
-    const texts = [...sources, ...listFiles('{docs/**/*,README}.md')];
-    expect(texts.length).toBeGreaterThan(100);
+    const own = relative(ROOT, import.meta.path);
+    const texts = [...files.filter((path) => path !== own), ...listFiles('{docs/**/*,bench/README,README}.md')];
+    expect(texts.length).toBeGreaterThan(500);
     const unclear = texts.flatMap((path) =>
       read(path)
         .split('\n')

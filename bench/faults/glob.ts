@@ -31,7 +31,7 @@ export const glob: Fault = {
       await Bun.sleep(2_000);
       return status;
     };
-    const { live, result } = await trial.phase(subject, 'while it is asked for', read);
+    const { live, result } = await trial.phase(subject, 'while it is matched', read);
     trial.expect(holds('the file is answered', result !== 'no answer', { figure: String(result) }));
     trial.expect(p99('p99 of live', live, 100));
     await stopBySignal(trial, subject, 'SIGTERM');

@@ -38,7 +38,7 @@ export const passwords: Fault = {
     const outcomes = await attack.stop();
     trial.expect(exactly('right passwords accepted', VISITORS, result.filter(({ is_in }) => is_in).length));
     const refused = result.filter(({ was_wrong }) => was_wrong).length;
-    trial.expect(exactly('visitors told that their right password is wrong', 0, refused));
+    trial.expect(exactly('visitors refused although their password is right', 0, refused));
     trial.note('longest until a visitor was in', `${Math.max(...result.map(({ seconds }) => seconds)).toFixed(1)} s`);
     trial.note('answers to the guesses', JSON.stringify(outcomes));
   },
@@ -71,7 +71,7 @@ function logIn({ port, host }: Site, address: string, user: string, password: st
   return requestFrom(address, port, requestOf('GET', '/', { host, authorization }));
 }
 
-/** Opens the site with the right password, and waits as told, like a browser. */
+/** Opens the site with the right password, and waits as Retry-After says, like a browser. */
 async function visit(site: Site, visitor: number): Promise<{ is_in: boolean; was_wrong: boolean; seconds: number }> {
   const started = performance.now();
   let was_wrong = false;
@@ -114,7 +114,7 @@ async function compareUsers(trial: Trial, site: Site): Promise<void> {
   const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] };
   for (let number = 0; number < GUESSES; number += 1) {
     times.known.push((await logIn(site, `127.0.3.${number + 1}`, 'user-1', `wrong ${number}`)).ms);
-    times.unknown.push((await logIn(site, `127.0.4.${number + 1}`, `nobody-${number}`, `wrong ${number}`)).ms);
+    times.unknown.push((await logIn(site, `127.0.4.${number + 1}`, `unknown-${number}`, `wrong ${number}`)).ms);
   }
   const [known, unknown] = [middleOf(times.known), middleOf(times.unknown)];
   const ratio = Math.max(known / unknown, unknown / known);

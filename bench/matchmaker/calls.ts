@@ -32,7 +32,7 @@ export type CallReport = { is_there: true } | { opened: number } | Called;
 /** A process that makes requests. */
 export interface Callers extends AsyncDisposable {
   pid: number;
-  /** Opens so many connections, one for each client, and closes those from before. */
+  /** Opens this many connections, one for each client, and closes the earlier ones. */
   open(port: number, clients: number): Promise<void>;
   call(calls: Calls): Promise<Called>;
 }

@@ -28,7 +28,7 @@ export async function measureCreates(
   ]);
 }
 
-/** Returns the seconds until so many rooms have called their API. */
+/** Returns the seconds until this many rooms have called their API. */
 async function startByHand(opened: AsyncDisposableStack, count: number): Promise<number> {
   const readyByToken = new Map<string, () => void>();
   const server = opened.adopt(

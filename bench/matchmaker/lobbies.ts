@@ -13,7 +13,7 @@ export const SEATS_PER_LOBBY = 100;
  */
 export interface Lobbies {
   ids: string[];
-  /** Ends all visits, and leaves so many lobbies of so many seats each. */
+  /** Ends all visits, and leaves this many lobbies with this many seats each. */
   empty(wanted: { lobbies: number; seats?: number }): Promise<void>;
 }
 

@@ -9,7 +9,7 @@ export interface Plan {
   /** How many clients call at the same time. */
   clients: number[];
   lobbies: number;
-  /** Visits that ended before the bench starts: as many rows as a day of so many finds leaves. */
+  /** Visits that ended before the bench starts: the rows that a day with this many finds leaves. */
   ended_visits: number;
   /** Two sizes of a namespace, in lobbies. */
   few: number;

@@ -15,7 +15,7 @@ const REPEAT_AFTER_MS = 1_000;
 
 export type Way = 'sockets' | 'polls';
 
-/** What one run has shown. The processor time is that of a second: so many cores. */
+/** The figures of one run. Processor time is per second, so 1 is a whole core. */
 export interface Run extends ProcessorTime {
   /** Bodies that came, a second. */
   bodies: number;

@@ -159,7 +159,7 @@ describe('client: resumes', () => {
     for (let times = 0; times < 200; times += 1) watchWith(client, '/cloud/games').stop();
     const began = performance.now();
     await waitFor(() => {
-      // The service told it to wait, so the network coming back must not shorten its pause.
+      // The service asked for a pause, which the return of the network must not shorten.
       dispatchEvent(new Event('online'));
       return link.proxy.connections > 1;
     }, 'another connection');

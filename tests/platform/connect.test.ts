@@ -45,9 +45,9 @@ describe('describeAbsence', () => {
     expect(describeAbsence(refused)).toBe('the database refuses connections (ECONNREFUSED)');
     const unknown = await failureOf('postgres://user:secret@no-such-host.invalid/things');
     expect(describeAbsence(unknown)).toMatch(/^the database has a host name that cannot be resolved \(E\w+\)$/);
-    const told = asStartError(refused);
-    expect(told).toBeInstanceOf(StartError);
-    expect((told as StartError).message).toBe(
+    const shown = asStartError(refused);
+    expect(shown).toBeInstanceOf(StartError);
+    expect((shown as StartError).message).toBe(
       'Muster cannot start, because the database refuses connections (ECONNREFUSED): start PostgreSQL, or correct DATABASE_URL.',
     );
   });

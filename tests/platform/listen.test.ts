@@ -30,7 +30,7 @@ describe('a held port', () => {
 
   const hold = (port: number, name = 'hold', addresses = ['127.0.0.1', '::1']) =>
     holdPort({ addresses, port, file: join(directory, name) });
-  const noted = (name = 'hold') => JSON.parse(readFileSync(join(directory, name), 'utf8'));
+  const readHold = (name = 'hold') => JSON.parse(readFileSync(join(directory, name), 'utf8'));
   const serve = (port: number, reusePort: boolean) =>
     Bun.serve({ hostname: '127.0.0.1', port, reusePort, fetch: () => new Response('ok') });
 
@@ -52,11 +52,11 @@ describe('a held port', () => {
   test('is held by one process for any number of requests; another port has another process', () => {
     const [port, other] = [findFreePort(), findFreePort()];
     hold(port);
-    const first = noted();
+    const first = readHold();
     hold(port);
-    expect(noted()).toEqual(first);
+    expect(readHold()).toEqual(first);
     const held = hold(other);
-    expect(noted().port).toBe(other);
+    expect(readHold().port).toBe(other);
     held?.release();
     expect(isRunning(first.process)).toBe(false);
   });
@@ -64,13 +64,16 @@ describe('a held port', () => {
   test('is released by a holder that was never recorded, after a kill or with a full disk', async () => {
     const port = findFreePort();
     hold(port);
-    const unnoted = noted();
+    const forgotten = readHold();
     rmSync(join(directory, 'hold'));
     // While a shell replaces itself by another program, its environment cannot be read.
-    await waitFor(() => readFileSync(`/proc/${unnoted.process.pid}/comm`, 'utf8') === 'sleep\n', 'the holder to start');
+    await waitFor(
+      () => readFileSync(`/proc/${forgotten.process.pid}/comm`, 'utf8') === 'sleep\n',
+      'the holder to start',
+    );
     const held = hold(port);
     expect(held).toBeDefined();
-    expect(isRunning(unnoted.process)).toBe(false);
+    expect(isRunning(forgotten.process)).toBe(false);
     held?.release();
   });
 

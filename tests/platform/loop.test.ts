@@ -155,7 +155,7 @@ describe('a loop', () => {
   });
 });
 
-describe('a loop that is told to stop', () => {
+describe('a loop that is stopped', () => {
   test('has stopped when the current step ends, and takes no other', async () => {
     const gate = makeGate();
     const loop = start(gate.step);

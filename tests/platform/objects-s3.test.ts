@@ -11,7 +11,7 @@ import { openTestBucket, TEST_S3 } from '../support/s3.ts';
 import { findFreePort } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
-const SECRET = 'a-secret-that-nobody-sees';
+const SECRET = 'a-secret-of-the-bucket';
 /** A short limit for what must time out, and a long one for what must not. */
 const SHORT_MS = 500;
 /** A list that is answered at once. */
@@ -260,7 +260,7 @@ describe('a start says what is wrong with the storage, without its secret:', () 
       const { parsed } = await openTestBucket();
       expect(await problemOf({ ...parsed, bucket: 'no-such-bucket' })).toContain('(NoSuchBucket)');
       expect(await problemOf({ ...parsed, secret_access_key: SECRET })).toContain('(SignatureDoesNotMatch)');
-      expect(await problemOf({ ...parsed, access_key_id: 'nobody' })).toMatch(
+      expect(await problemOf({ ...parsed, access_key_id: 'unknown' })).toMatch(
         /\((InvalidAccessKeyId|AccessDenied|SignatureDoesNotMatch)\)/,
       );
       expect(await problemOf({ ...parsed, region: 'elsewhere' })).toContain('(AuthorizationHeaderMalformed)');

@@ -122,9 +122,9 @@ describe('a process', () => {
 
 describe('a process that does not exist', () => {
   // Above the largest pid of Linux.
-  const NOBODY = 2 ** 22 + 1;
+  const NO_PROCESS = 2 ** 22 + 1;
   test('has no identity, no session and no working directory', () => {
-    expect([identifyProcess(NOBODY), sessionOf(NOBODY), workingDirectoryOf(NOBODY)]).toEqual([
+    expect([identifyProcess(NO_PROCESS), sessionOf(NO_PROCESS), workingDirectoryOf(NO_PROCESS)]).toEqual([
       undefined,
       undefined,
       undefined,
@@ -132,7 +132,7 @@ describe('a process that does not exist', () => {
   });
 
   test('gets signals without an error', () => {
-    expect(() => signalProcess(NOBODY, 'SIGTERM')).not.toThrow();
+    expect(() => signalProcess(NO_PROCESS, 'SIGTERM')).not.toThrow();
   });
 });
 

@@ -101,7 +101,7 @@ describe('a client that does not read', () => {
   // This takes 30 s, so it runs only in long runs.
   const testLong = IS_LONG ? test : () => {};
   testLong(
-    'for 30 s is closed with 4410, and his places are free',
+    'for 30 s is closed with 4410, and its slots are free',
     async () => {
       const name = crypto.randomUUID();
       using slow = await openSlow(name);

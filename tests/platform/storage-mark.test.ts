@@ -78,9 +78,9 @@ describe('storage: a process that starts on a database', () => {
   test('with a full disk starts, and warns that nothing was compared', async () => {
     const events = { emit() {} };
     const full = createDiskSpace({ directory: parent, reserve_bytes: Number.MAX_SAFE_INTEGER, events });
-    const { warning, events: told } = await start('full', 'full on c', full);
+    const { warning, events: emitted } = await start('full', 'full on c', full);
     expect(warning).toBeUndefined();
-    expect(told).toMatchObject([{ event: 'storage_not_compared', place: 'full on c' }]);
+    expect(emitted).toMatchObject([{ event: 'storage_not_compared', place: 'full on c' }]);
   });
 
   test('together with others, all with one new storage, gets no warning', async () => {

@@ -24,9 +24,9 @@ export const STOP_REASONS = ['server_ended', 'not_ready_in_time', 'idle', 'remov
 export type StopReason = (typeof STOP_REASONS)[number];
 
 /**
- * Each seat changes a lobby. PostgreSQL notes a changed row anew in all of its indexes, unless nothing has changed that any
- * of them is of: so the one of changes is of every so many of them (docs/decisions/0022). Another number is another column:
- * while a release takes the place of another, both ask by their own.
+ * Each seat changes its lobby, and PostgreSQL writes a changed row to all indexes unless no indexed column has changed. So
+ * the index of changes is on a column that changes once in this many versions (docs/decisions/0022). Another number needs
+ * another column, because two releases use the table during an upgrade.
  */
 export const CHANGED_STEP = 16;
 

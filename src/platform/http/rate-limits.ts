@@ -80,7 +80,7 @@ export function rateLimitKey(limit: Limit, caller: Caller | undefined, client: C
   return readCallerKey(callerKey(limit.by === 'caller' ? caller : undefined, client));
 }
 
-/** Returns the key of a caller. All players of a game share one public token, so they are told apart by address. */
+/** Returns the key of a caller. All players of a game share one public token, so each is identified by address too. */
 export function callerKey(caller: Caller | undefined, client: Client): CallerKey {
   if (!caller) return () => networkOf(client.address);
   const is_shared = caller.kind === 'public' || caller.kind === 'development';

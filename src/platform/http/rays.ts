@@ -24,11 +24,11 @@ export type Rays = ReturnType<typeof createRays>;
 /** Creates the memory of the latest requests, by the ray ids of their answers. Written far more often than read. */
 export function createRays() {
   const latest: Ray[] = [];
-  let noted = 0;
+  let recorded = 0;
   return {
     note(ray: Ray): void {
-      latest[noted % REMEMBERED_MAX] = ray;
-      noted += 1;
+      latest[recorded % REMEMBERED_MAX] = ray;
+      recorded += 1;
     },
     find: (ray_id: string): Ray | undefined => latest.find((ray) => ray.ray_id === ray_id),
   };

@@ -74,30 +74,30 @@ describe('captcha: the providers of a version', () => {
 });
 
 describe('captcha: a client sees', () => {
-  const told = (config: object, origin?: string) =>
+  const metadata = (config: object, origin?: string) =>
     metadataOf(providersOf({ ...TIMES, ...config }, SHARED, origin), 'https://here/challenge');
 
   test("hcaptcha's key under both names", () => {
-    expect(told({ hcaptcha: HCAPTCHA })).toEqual({ hcaptcha: { site_id: 'h-site', site_key: 'h-site' } });
+    expect(metadata({ hcaptcha: HCAPTCHA })).toEqual({ hcaptcha: { site_id: 'h-site', site_key: 'h-site' } });
   });
 
   test("turnstile's key, and none if only the game knows it", () => {
-    expect(told({ turnstile: TURNSTILE })).toEqual({ turnstile: { site_key: 't-site' } });
+    expect(metadata({ turnstile: TURNSTILE })).toEqual({ turnstile: { site_key: 't-site' } });
     const domains = { 'example.com': { secret_key: 'wide' } };
-    expect(told({ turnstile: { domains } }, 'https://example.com')).toEqual({ turnstile: {} });
+    expect(metadata({ turnstile: { domains } }, 'https://example.com')).toEqual({ turnstile: {} });
   });
 
   test('only hcaptcha if there are both, and always a proof of work if there is one', () => {
     const pow = { challenge_url: 'https://here/challenge' };
-    expect(told({ turnstile: TURNSTILE, hcaptcha: HCAPTCHA, pow: {} })).toEqual({
+    expect(metadata({ turnstile: TURNSTILE, hcaptcha: HCAPTCHA, pow: {} })).toEqual({
       hcaptcha: { site_id: 'h-site', site_key: 'h-site' },
       pow,
     });
-    expect(told({ pow: {} })).toEqual({ pow });
+    expect(metadata({ pow: {} })).toEqual({ pow });
   });
 
   test('no secret', () => {
-    const all = told({ hcaptcha: HCAPTCHA, turnstile: {}, pow: {} });
+    const all = metadata({ hcaptcha: HCAPTCHA, turnstile: {}, pow: {} });
     expect(JSON.stringify(all)).not.toContain('secret');
   });
 });

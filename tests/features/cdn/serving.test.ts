@@ -103,14 +103,14 @@ describe('sites: files', () => {
       expect(response.status).toBe(404);
       expect(response.headers.get('content-type')).toContain('text/plain');
     }
-    expect((await get('/', { host: 'nobody.sites.localhost' })).status).toBe(404);
+    expect((await get('/', { host: 'unknown.sites.localhost' })).status).toBe(404);
     expect((await get('/', { host: host.replace('.', '--nothing.') })).status).toBe(404);
     expect((await get('/', {}, 'POST')).status).toBe(405);
   });
 
   test('the host of a site may end with a dot, as absolute host names do', async () => {
     expect(await (await get('/', { host: `${host}.` })).text()).toContain('<title>Site</title>');
-    expect((await get('/', { host: 'nobody.sites.localhost.' })).headers.get('content-type')).toContain('text/plain');
+    expect((await get('/', { host: 'unknown.sites.localhost.' })).headers.get('content-type')).toContain('text/plain');
   });
 
   test('types, caching and headers: HTML is not cached, other files are revalidated', async () => {

@@ -70,7 +70,7 @@ describe("validating a game's names", () => {
   test('accepts any name id, since creating the game does not use it', async () => {
     const { name_id } = await read(game.game_id);
     for (const given of [name_id, 'A']) expect(await validate({ display_name: 'Game', name_id: given })).toEqual([]);
-    expect(await validate({ display_name: 'Game', name_id: 'nobody-has-it' })).toEqual([]);
+    expect(await validate({ display_name: 'Game', name_id: 'not-taken' })).toEqual([]);
   });
 });
 

@@ -104,7 +104,7 @@ describe('a group', () => {
     expect((await profileFor(outsider.token)).is_current_identity_requesting_join).toBe(false);
   });
 
-  test('that is closed shows its members to members only, and is suggested to nobody else', async () => {
+  test('that is closed shows its members to members only, and is not suggested to others', async () => {
     const suggested = async () => {
       const { groups } = await read('/group/groups', outsider.token);
       return groups.map(({ group_id }: { group_id: string }) => group_id);
@@ -149,12 +149,12 @@ describe('a group', () => {
 });
 
 describe('a missing person', () => {
-  const NOBODY = crypto.randomUUID();
+  const UNKNOWN_ID = crypto.randomUUID();
   const CASES: [string, string, object, string][] = [
-    ['cannot be banned', `/bans/${NOBODY}`, {}, '404 IDENTITY_NOT_FOUND'],
-    ['cannot be kicked', `/kick/${NOBODY}`, {}, '403 GROUP_NOT_MEMBER'],
-    ['cannot be admitted', `/join-request/${NOBODY}`, { resolution: true }, '200'],
-    ['cannot own a group', '/transfer-owner', { new_owner_identity_id: NOBODY }, '403 GROUP_NOT_MEMBER'],
+    ['cannot be banned', `/bans/${UNKNOWN_ID}`, {}, '404 IDENTITY_NOT_FOUND'],
+    ['cannot be kicked', `/kick/${UNKNOWN_ID}`, {}, '403 GROUP_NOT_MEMBER'],
+    ['cannot be admitted', `/join-request/${UNKNOWN_ID}`, { resolution: true }, '200'],
+    ['cannot own a group', '/transfer-owner', { new_owner_identity_id: UNKNOWN_ID }, '403 GROUP_NOT_MEMBER'],
     [
       'cannot own a group, with an id that is no UUID',
       '/transfer-owner',
@@ -176,7 +176,7 @@ test(`groups: one has at most ${MEMBERS_MAX} members, also concurrently`, async 
   await database.queries.execute(sql`
     with people as (
       insert into identities (identity_id, display_name, account_number, bio, is_registered, is_admin, create_ts)
-      select gen_random_uuid(), 'Somebody', 1, '', false, false, now() from generate_series(1, ${MEMBERS_MAX - 4}::int)
+      select gen_random_uuid(), 'Member', 1, '', false, false, now() from generate_series(1, ${MEMBERS_MAX - 4}::int)
       returning identity_id
     )
     insert into group_members (group_id, identity_id, join_ts) select ${game.group_id}, identity_id, now() from people`);

@@ -149,8 +149,8 @@ describe('clients see', () => {
     const path = (identity_id: string) => `/identity/identities/${identity_id}/profile`;
     expect(outcomeOf(await muster.api.get(path(crypto.randomUUID()), token))).toBe('404 IDENTITY_NOT_FOUND');
     expect(outcomeOf(await muster.api.get(path('nobody'), token))).toBe('404 API_NOT_FOUND');
-    const nobody = await read(`/identity/identities/batch/handle?identity_ids=${crypto.randomUUID()}`, token);
-    expect(nobody.identities).toEqual([]);
+    const unknown = await read(`/identity/identities/batch/handle?identity_ids=${crypto.randomUUID()}`, token);
+    expect(unknown.identities).toEqual([]);
   });
 });
 

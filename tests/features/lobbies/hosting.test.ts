@@ -92,7 +92,7 @@ describe('ready', () => {
 describe("a lobby's server", () => {
   test('has its lobby in its environment, under both names', async () => {
     const { environment } = host;
-    const told = {
+    const expected_variables = {
       LOBBY_ID: host.lobby_id,
       NAMESPACE_ID: game.namespace_id,
       NAMESPACE_NAME: 'prod',
@@ -106,7 +106,7 @@ describe("a lobby's server", () => {
       TOKEN: host.token,
       LOBBY_TOKEN: host.token,
     };
-    for (const [name, value] of Object.entries(told)) {
+    for (const [name, value] of Object.entries(expected_variables)) {
       expect([name, environment[`SERVICE_${name}`], environment[`RIVET_${name}`]]).toEqual([name, value, value]);
     }
     expect(environment.SERVICE_LOBBY_TAGS).toBeUndefined();

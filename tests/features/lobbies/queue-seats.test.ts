@@ -200,9 +200,9 @@ test('deleteAbandoned: a waiter whose lease has ended loses its position, one wh
 test('takeSeats: a closed lobby takes joins, but neither finds nor parties', async () => {
   const lobby = await makeLobby(8);
   await (await connectGameServer(muster, lobby.game, lobby.lobby_id)).setClosed(true);
-  const nobody = { player_count: undefined };
-  expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject(nobody);
-  expect(await lobby.take(lobby.seats(0, 'b', { count: 2, kind: 'party' }))).toMatchObject(nobody);
+  const not_seated = { player_count: undefined };
+  expect(await lobby.take(lobby.seats(0, 'a'))).toMatchObject(not_seated);
+  expect(await lobby.take(lobby.seats(0, 'b', { count: 2, kind: 'party' }))).toMatchObject(not_seated);
   expect(await lobby.take(lobby.seats(0, 'c', { kind: 'join' }))).toMatchObject({ player_count: 2 });
 });
 

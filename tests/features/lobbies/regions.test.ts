@@ -92,8 +92,8 @@ describe('regions', () => {
     const next = () => see(`${path}&watch_index=${seen.watch.index}`);
     while (distanceIn(seen) === undefined) seen = await next();
     expect(distanceIn(seen)).toBeWithin(15_100, 15_300);
-    const [told] = await Promise.all([next(), addDatacenter('moving', '-33.87,151.21')]);
-    expect(distanceIn(told)).toBeWithin(1, 10);
+    const [changed] = await Promise.all([next(), addDatacenter('moving', '-33.87,151.21')]);
+    expect(distanceIn(changed)).toBeWithin(1, 10);
   });
 });
 

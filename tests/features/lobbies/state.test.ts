@@ -101,7 +101,7 @@ describe('the state of a lobby', () => {
   test('is the last of several that a lobby sets at once, and independent of opening and closing', async () => {
     await using database = openDatabase(muster.database_address, 1);
     const { lobby_id } = host;
-    const nobody = crypto.randomUUID();
+    const unknown_id = crypto.randomUUID();
     const look = async () => {
       const { state, is_closed } = (await muster.api.get(`/matchmaker/lobbies/${lobby_id}`, game.public_token)).body
         .lobby;
@@ -109,7 +109,7 @@ describe('the state of a lobby', () => {
     };
     const say = async (...news: Omit<LobbyNews, 'lobby_id'>[]) => {
       const all = news.map((one) => ({ lobby_id, ...one }));
-      const running = await updateLobbies(database.queries, [...all, { lobby_id: nobody, state: '3' }]);
+      const running = await updateLobbies(database.queries, [...all, { lobby_id: unknown_id, state: '3' }]);
       expect([...running]).toEqual([lobby_id]);
       return await look();
     };

@@ -142,9 +142,9 @@ describe('players and developers see', () => {
     await opened.api.ok('POST', '/matchmaker/lobbies/find', { token, body });
     await deploy(opened.api, other, { game_modes: { default: {} }, docker });
     const { watch: _index, ...counted } = await opened.api.ok('GET', '/matchmaker/players/statistics', { token });
-    const nobody = { player_count: 0, regions: { local: { player_count: 0 } } };
+    const none = { player_count: 0, regions: { local: { player_count: 0 } } };
     const one = { player_count: 1, regions: { local: { player_count: 1 } } };
-    expect(counted).toEqual({ player_count: 1, game_modes: { default: nobody, constructor: one } });
+    expect(counted).toEqual({ player_count: 1, game_modes: { default: none, constructor: one } });
   });
 
   test('a lobby whose server crashed as failed', async () => {

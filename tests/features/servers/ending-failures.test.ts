@@ -39,15 +39,15 @@ test('ending: a server whose files cannot be removed delays no other', async () 
   const ids = all.map(([log]) => log?.name.server_id ?? '');
   const rows = (await Promise.all(ids.map((id) => selectServerById(database.queries, id)))).flatMap((row) => row ?? []);
   expect(rows).toHaveLength(3);
-  const told: ServiceEvent[] = [];
-  const events = { emit: (event: ServiceEvent) => void told.push(event) };
+  const emitted: ServiceEvent[] = [];
+  const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
   const logs = createLogs({ database, clock });
   const [stuck_id = '', ...others] = ids;
   const ending = createEnding({ database, clock, events, runtime: runtimeWith(stuck_id), logs });
   // It has ended, so its files are leftovers.
   expect(await ending.end(rows)).toEqual([]);
   const of = (name: string) =>
-    told.flatMap((event) => (event.event === name && 'server_id' in event ? event.server_id : []));
+    emitted.flatMap((event) => (event.event === name && 'server_id' in event ? event.server_id : []));
   expect(of('server_ended').toSorted()).toEqual(ids.toSorted());
   expect(of('server_step_failed')).toEqual([stuck_id]);
   await ending.removeLeftovers(rows.map(({ server_id }) => ({ server_id, identity: undefined })));

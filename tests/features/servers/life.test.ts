@@ -180,10 +180,10 @@ describe('a server that ends by itself', () => {
     const failure = 'the machine could not start the server (ENOENT): tell its operator';
     expect(await endOf(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
-    const told = await waitFor(
+    const logged = await waitFor(
       () => muster.events.find((event) => event.event === 'server_step_failed' && event.server_id === server_id),
       'the event',
     );
-    expect(told).toMatchObject({ step: 'start', cause: expect.any(Error) });
+    expect(logged).toMatchObject({ step: 'start', cause: expect.any(Error) });
   });
 });

@@ -85,12 +85,12 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
   });
 
   test('that ends is reported', async () => {
-    let told = 0;
+    let reports = 0;
     opened.runtime.onChange(() => {
-      told += 1;
+      reports += 1;
     });
     const server = await opened.run('exit 5');
-    await waitFor(() => told > 0, 'the report');
+    await waitFor(() => reports > 0, 'the report');
     expect((await opened.endOf(server)).exit_code).toBe(5);
   });
 
@@ -157,7 +157,7 @@ describe.each(RUNTIMES)('the runtime "$name": a server', (kind) => {
     expect(last.bytes.length).toBe(PIECE.bytes_max);
   });
 
-  test('that floods its output is told how much of it was skipped, and is read on afterwards', async () => {
+  test('that floods its output gets a line with the skipped amount, and is read on afterwards', async () => {
     const server = await opened.run('yes | head -c 300000; exec sleep 600');
     await waitFor(async () => (await opened.output(server)).length === 300_000, 'its output');
     const query = { bytes_max: 1_000, backlog_bytes_max: 100_000 };

@@ -22,7 +22,7 @@ const muster = shareService();
 
 describe('a machine whose runtime answers late', () => {
   const opened = new AsyncDisposableStack();
-  const told: ServiceEvent[] = [];
+  const emitted: ServiceEvent[] = [];
   let database: Database;
   let game: TestGame;
   let build_id: string;
@@ -37,7 +37,7 @@ describe('a machine whose runtime answers late', () => {
     runtime = createSlowRuntime(machine.runtime);
     const { clock, database_address } = muster;
     logs = createLogs({ database, clock });
-    const events = { emit: (event: ServiceEvent) => void told.push(event) };
+    const events = { emit: (event: ServiceEvent) => void emitted.push(event) };
     const feed = opened.use(await openFeed(database, events));
     const { build } = await orderOf(machine.directory, `trap 'exit 4' TERM; while :; do sleep 0.02; done`);
     const stop = new AbortController();
@@ -90,7 +90,7 @@ describe('a machine whose runtime answers late', () => {
   const linesOf = async (server_id: string) =>
     (await logs.lastLines({ server_id, stream: 'std_err' })).lines.map(({ bytes }) => Buffer.from(bytes).toString());
   const toldOf = (server_id: string) =>
-    told.flatMap((event) => ('server_id' in event && event.server_id === server_id ? event.event : []));
+    emitted.flatMap((event) => ('server_id' in event && event.server_id === server_id ? event.event : []));
   const destroy = (server_id: string) =>
     database.transact((tx) =>
       destroyServer(tx, game, server_id, { now: muster.clock.now(), override_kill_timeout_ms: undefined }),

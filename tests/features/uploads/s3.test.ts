@@ -130,8 +130,8 @@ if (TEST_S3 !== undefined) {
       expect(await completion(here, { upload_id }, game.cloud_token)).toBe('503 OBJECTS_UNAVAILABLE');
       await way.mend();
       expect(await completion(there, { upload_id }, game.cloud_token)).toBe('200 complete');
-      const told = JSON.stringify(here.events.filter(({ event }) => event === 'request_failed'));
-      for (const secret of ['X-Amz', bucket.parsed.secret_access_key]) expect(told).not.toContain(secret);
+      const logged = JSON.stringify(here.events.filter(({ event }) => event === 'request_failed'));
+      for (const secret of ['X-Amz', bucket.parsed.secret_access_key]) expect(logged).not.toContain(secret);
     });
 
     test('remove an upload from the bucket, whichever machine received it', async () => {
