@@ -9,7 +9,7 @@ import {
   makeControlledGame,
   seatOf,
 } from '../support/game-server.ts';
-import { serversOf } from '../support/servers.ts';
+import { serversOf, uploadShell } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { sendPart } from '../support/uploads.ts';
 
@@ -76,8 +76,13 @@ describe('lobbies.setClosed with is_closed = true turns an open lobby into a clo
 
 describe('a server', () => {
   test('has no started_at before it has started, and no destroyed_at before it is destroyed', async () => {
-    const servers = serversOf(muster, await makeGame(muster.api, muster.administrator_token));
-    const server_id = await servers.run('sleep 60');
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const servers = serversOf(muster, game);
+    const body = await servers.bodyOf(await uploadShell(muster.api, game, 'sleep 60'));
+    const { server: created } = (await servers.create(body)).body;
+    expect(created).not.toHaveProperty('started_at');
+    expect(created).not.toHaveProperty('destroyed_at');
+    const server_id = created.id;
     const started = await servers.started(server_id);
     expect(started).not.toHaveProperty('destroyed_at');
     expect(started.started_at).toBeGreaterThanOrEqual(started.created_at);

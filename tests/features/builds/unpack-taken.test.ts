@@ -15,7 +15,7 @@ describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
           { name: './server', content: SCRIPT, mode: 0o755 },
           { name: 'maps/', type: 'directory' },
           { name: 'maps/desert', content: 'sand' },
-          { name: 'data/without/owner', content: '' },
+          { name: 'data/of/none', content: '' },
         ]),
       ),
     );
@@ -23,12 +23,12 @@ describe.each(Object.entries(PACKINGS))('a %s is unpacked', (_, compress) => {
     expect(tree).toEqual({
       data: 'folder 755',
       'data/of': 'folder 755',
-      'data/without/owner': 'file 644',
+      'data/of/none': 'file 644',
       maps: 'folder 755',
       'maps/desert': 'file 644',
       server: 'file 755',
     });
-    expect(contents).toEqual({ 'data/without/owner': '', 'maps/desert': 'sand', server: SCRIPT });
+    expect(contents).toEqual({ 'data/of/none': '', 'maps/desert': 'sand', server: SCRIPT });
     expect(beside).toEqual(UNTOUCHED);
   });
 });

@@ -19,7 +19,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const NOBODY = async () => new Set<string>();
+const NO_BUILD = async () => new Set<string>();
 
 const muster = shareService();
 let database: Database;
@@ -44,7 +44,7 @@ async function openMachine(space: DiskSpace = UNLIMITED_SPACE, of_machine?: stri
   const { clock } = muster;
   const builds = createBuilds({ database, clock, uploads, directory, space, available: { kinds: [] } });
   const unpack = async (build_id: string) => (await builds.unpacked(game, build_id)).directory;
-  const remove = async (kept_ms: number, buildsInUse = NOBODY) => {
+  const remove = async (kept_ms: number, buildsInUse = NO_BUILD) => {
     const before = new Date(clock.now().getTime() - kept_ms);
     return (await builds.removeUnused({ before, buildsInUse })).map(({ build_id }) => build_id);
   };
@@ -80,11 +80,11 @@ describe('unused builds: a build that no server uses', () => {
     const { clock } = muster;
     const later: Builds = createBuilds({ database, clock, uploads, directory, available: { kinds: [] } });
     const before = new Date(clock.now().getTime() - HOUR_MS);
-    expect(await later.removeUnused({ before, buildsInUse: NOBODY })).toEqual([]);
+    expect(await later.removeUnused({ before, buildsInUse: NO_BUILD })).toEqual([]);
     const long_ago = new Date(clock.now().getTime() - 2 * HOUR_MS);
     utimesSync(place, long_ago, long_ago);
-    expect(await later.removeUnused({ before, buildsInUse: NOBODY })).toMatchObject([{ build_id }]);
-    expect(await builds.removeUnused({ before, buildsInUse: NOBODY })).toEqual([]);
+    expect(await later.removeUnused({ before, buildsInUse: NO_BUILD })).toMatchObject([{ build_id }]);
+    expect(await builds.removeUnused({ before, buildsInUse: NO_BUILD })).toEqual([]);
   });
 
   test('stays while another file is beside it: of an earlier version, or unfinished', async () => {

@@ -8,6 +8,8 @@ import { waitFor } from '../../support/wait.ts';
 
 /** With three processes each. */
 const TOGETHER = 60;
+/** More servers than are started at one time. */
+const ENDING_SLOWLY = 70;
 /** In processor time, which does not depend on the load. One server at a time took this much on the event loop. */
 const WITHOUT_A_TURN_MS_MAX = 400;
 
@@ -24,7 +26,7 @@ test('ending: many servers at once all end and do not block the event loop', asy
   const ids: string[] = [];
   for (let index = 0; index < TOGETHER; index += 1) ids.push((await servers.create(body)).body.server.id);
   for (const id of ids) await servers.started(id);
-  const longest = watchTurns();
+  const longest = measureTurns();
   await muster.service.stopServers();
   for (const id of ids) expect(await endOf(muster, id)).toMatchObject({ exit_signal: 'SIGTERM', failure: null });
   expect(longest.stop()).toBeLessThan(WITHOUT_A_TURN_MS_MAX);
@@ -71,8 +73,50 @@ test('metering: processes that left the session of their server are counted', as
   expect(metered).toBeLessThan(20 * used_ms);
 }, 90_000);
 
+test('ending: everything that a server wrote before its end is kept, in any number of chunks', async () => {
+  const server_id = await servers.run('seq 1 400000');
+  await endOf(muster, server_id);
+  expect((await servers.linesOf(server_id)).at(-1)).toBe('400000');
+}, 90_000);
+
+test('ending: servers that take long to end delay no start', async () => {
+  const { database } = muster;
+  const run = (statement: string) => database.queries.execute(sql.raw(statement));
+  const body = await servers.bodyOf(await uploadShell(muster.api, game, 'exec sleep 600'));
+  const other_game = await makeGame(muster.api, muster.administrator_token);
+  const other = serversOf(muster, other_game);
+  const other_body = await other.bodyOf(await uploadShell(muster.api, other_game, 'exec sleep 600'));
+  const ids: string[] = [];
+  for (let index = 0; index < ENDING_SLOWLY; index += 1) ids.push((await servers.create(body)).body.server.id);
+  for (const id of ids) await servers.started(id);
+  // The ends wait for the lock, up to the lock timeout of the database.
+  await run(`create function wait_for_lock() returns trigger language plpgsql as $$ begin
+    if new.ended_at is not null then perform pg_advisory_xact_lock(7); end if; return new;
+  end $$`);
+  await run('create trigger wait_for_lock before update on servers for each row execute function wait_for_lock()');
+  const release = Promise.withResolvers<void>();
+  const holding = database.transact(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(7)`);
+    await release.promise;
+  });
+  await run(
+    `update servers set destroyed_at = now(), kill_at = now() where server_id in (${ids.map((id) => `'${id}'`)})`,
+  );
+  await waitFor(async () => {
+    const waiting = await run(`select from pg_locks where locktype = 'advisory' and not granted`);
+    return waiting.length > 0;
+  }, 'a round of ends to wait for the lock');
+  await other.started((await other.create(other_body)).body.server.id);
+  const failed = muster.events.filter((event) => event.event === 'server_step_failed' && ids.includes(event.server_id));
+  expect(failed).toEqual([]);
+  release.resolve();
+  await holding;
+  for (const id of ids) await endOf(muster, id);
+  await run('drop trigger wait_for_lock on servers');
+}, 90_000);
+
 /** Measures the longest processor time of this process between two turns of its event loop. */
-function watchTurns(): { stop(): number } {
+function measureTurns(): { stop(): number } {
   let longest_ms = 0;
   let before = process.cpuUsage();
   const timer = setInterval(() => {
@@ -87,9 +131,3 @@ function watchTurns(): { stop(): number } {
     },
   };
 }
-
-test('ending: everything that a server wrote before its end is kept, in any number of chunks', async () => {
-  const server_id = await servers.run('seq 1 400000');
-  await endOf(muster, server_id);
-  expect((await servers.linesOf(server_id)).at(-1)).toBe('400000');
-}, 90_000);
