@@ -129,6 +129,21 @@ test("takeSeats: a request over its client's limit is left out, and notifies no 
   expect(await lobby.versions()).not.toEqual(versions);
 });
 
+test('takeSeats: a round that no lobby accepts notifies no watcher, nor those of the queue', async () => {
+  const lobby = await makeLobby(2);
+  const ticket = await lobby.wait(2);
+  const queue = topics.queueOf(lobby.namespace_id);
+  const versions = async () => [await lobby.versions(), await readVersions(database.queries, [queue])];
+  const before = await versions();
+  const party = lobby.seats(0, 'a', { count: 2, kind: 'party', ticket });
+  expect(await lobby.take(party, lobby.seats(1, 'b'))).toMatchObject({ player_count: undefined });
+  await (await connectGameServer(muster, lobby.game, lobby.lobby_id)).setClosed(true);
+  const closed = await versions();
+  expect(closed).not.toEqual(before);
+  expect(await lobby.take(lobby.seats(0, 'c'))).toMatchObject({ player_count: undefined });
+  expect(await versions()).toEqual(closed);
+});
+
 test("takeSeats: a seat notifies watchers of the list of lobbies, and not those of the lobby's connected players", async () => {
   const lobby = await makeLobby(8);
   const before = await lobby.versions();

@@ -51,6 +51,20 @@ const LOBBY = {
 };
 const LARGEST_PARTY = sql`case when waiting.seats > 1 then max_players_party else max_players_normal end`;
 
+/** Whether a lobby may take all players that are `wanted` for it: it runs, is open to them and has their seats. */
+const HAS_ROOM = sql`
+  stop_ts is null and (finds + parties = 0 or not is_closed)
+  -- Players with the lower maximum come first; only the others count them.
+  and (finds = 0 or player_count + finds
+    + case when max_players_party < max_players_normal then parties else 0 end
+    + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal)
+  and (parties = 0 or player_count + parties
+    + case when max_players_party < max_players_normal then 0 else finds end
+    + case when max_players_direct < max_players_party then joins else 0 end <= max_players_party)
+  and (joins = 0 or player_count + joins
+    + case when max_players_direct < max_players_normal then 0 else finds end
+    + case when max_players_direct < max_players_party then 0 else parties end <= max_players_direct)`;
+
 /** The statement of {@link takeSeats}. */
 const TAKE_SEATS = createStatement<SeatLists>(
   (value) => sql`
@@ -62,17 +76,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
       ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, party, ticket)
     ),
     ${reckonPlayers(value('position'))},
-    -- A client that asks again and again above its limit wakes no waiter.
-    ${bumpSelected(
-      sql`
-        select name from unnest(${value('bumped')}::text[]) as name where name in (
-          select unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.queueOf('')}::text || namespace_id])
-          from (select distinct namespace_id from reckoned where players_then <= players_max) as coming
-        )`,
-      'bumped',
-    )},
-    -- The count makes the versions the first rows that are locked, here as everywhere.
-    admitted as (select * from reckoned where players_then <= players_max and (select count(*) from bumped) > 0),
+    admitted as (select * from reckoned where players_then <= players_max),
     -- Finds from the queue that are over their limit whatever becomes of the others.
     passed as (
       select lobby_id, ticket from reckoned left join (
@@ -90,25 +94,9 @@ const TAKE_SEATS = createStatement<SeatLists>(
       from admitted left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)
       group by lobby_id, namespace_id
     ),
-    accepting as (
-      update ${lobbies} set
-        player_count = player_count + finds + parties + joins,
-        idle_ts = null,
-        changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
-      from wanted
-      where ${lobbies.lobby_id} = wanted.lobby_id and ${lobbies.namespace_id} = wanted.namespace_id and stop_ts is null
-        and not ${isEnding(lobbies.server_id)}
-        and (finds + parties = 0 or not is_closed)
-        -- Players with the lower maximum come first; only the others count them.
-        and (finds = 0 or player_count + finds
-          + case when max_players_party < max_players_normal then parties else 0 end
-          + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal)
-        and (parties = 0 or player_count + parties
-          + case when max_players_party < max_players_normal then 0 else finds end
-          + case when max_players_direct < max_players_party then joins else 0 end <= max_players_party)
-        and (joins = 0 or player_count + joins
-          + case when max_players_direct < max_players_normal then 0 else finds end
-          + case when max_players_direct < max_players_party then 0 else parties end <= max_players_direct)
+    acceptable as (
+      select wanted.* from wanted join ${lobbies} using (lobby_id, namespace_id)
+      where ${HAS_ROOM} and not ${isEnding(lobbies.server_id)}
         and not exists (
           select from ${queuedFinds} as waiting
           where ${waitsFor(LOBBY, LARGEST_PARTY)}
@@ -118,6 +106,25 @@ const TAKE_SEATS = createStatement<SeatLists>(
               select from passed where passed.ticket = waiting.ticket and passed.lobby_id = wanted.lobby_id
             )
         )
+    ),
+    -- A request that gets no seat wakes no watcher, however often it is repeated.
+    ${bumpSelected(
+      sql`
+        select name from unnest(${value('bumped')}::text[]) as name where name in (
+          select unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.queueOf('')}::text || namespace_id])
+          from (select distinct namespace_id from acceptable) as accepted
+        )`,
+      'bumped',
+    )},
+    accepting as (
+      update ${lobbies} set
+        player_count = player_count + finds + parties + joins,
+        idle_ts = null,
+        changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
+      from acceptable as wanted
+      -- The count makes the versions the first rows that are locked, here as everywhere. Others may have changed the lobby
+      -- until then, so its room is checked again.
+      where ${lobbies.lobby_id} = wanted.lobby_id and (select count(*) from bumped) > 0 and ${HAS_ROOM}
       returning ${lobbies.lobby_id}, ${lobbies.namespace_id}, version_id, game_mode, region, tags, is_closed, publicity,
         max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts
     ),
