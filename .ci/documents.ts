@@ -71,7 +71,7 @@ function describeLifetime(lifetime_ms: number): string {
 }
 
 /** A table of Markdown, its columns aligned as the formatter aligns them. */
-function writeTable(head: string[], rows: string[][]): string {
+export function writeTable(head: string[], rows: string[][]): string {
   const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
   const writeRow = (row: string[]) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
   return [writeRow(head), writeRow(widths.map((width) => '-'.repeat(width))), ...rows.map(writeRow)].join('\n');

@@ -53,6 +53,8 @@ interface HomeOptions {
   parent?: string | undefined;
   /** The user of its programs; undefined for that of the tests. Only root can choose. */
   user_id?: number | undefined;
+  /** Directories of control groups that its programs enter. */
+  groups?: string[];
 }
 
 /** A directory and a port, on which a program can be started again and again. Nothing is left of it when disposed of. */
@@ -78,11 +80,12 @@ export interface Home extends AsyncDisposable {
  */
 export async function makeHome(
   settings: Record<string, string> = {},
-  { parent, user_id }: HomeOptions = {},
+  { parent, user_id, groups = [] }: HomeOptions = {},
 ): Promise<Home> {
   const data_directory = await makeDataDirectory(parent);
   if (user_id !== undefined) await chown(data_directory, user_id, user_id);
-  const own_command = user_id === undefined ? COMMAND : await copyForOthers(COMMAND, data_directory);
+  const runnable = user_id === undefined ? COMMAND : await copyForOthers(COMMAND, data_directory);
+  const own_command = groups.length > 0 ? ['/bin/sh', '-c', enter(groups), 'sh', ...runnable] : runnable;
   const user = user_id === undefined ? {} : { uid: user_id, gid: user_id };
   const children: Subprocess[] = [];
   const port = findFreePort();
@@ -151,6 +154,11 @@ export async function makeHome(
       await rm(data_directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Returns a script that enters control groups, then runs a command. */
+function enter(groups: string[]): string {
+  return `for group in ${groups.join(' ')}; do echo $$ >$group/cgroup.procs || exit; done; exec "$@"`;
 }
 
 /** Copies the executable of a command to where users other than that of the tests can run it. */

@@ -53,7 +53,7 @@ export function launch(order: LaunchOrder, { last_file }: { last_file: number })
   if (user_id !== undefined) become(user_id);
   systemCall('prctl', PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (allowed) restrictByLandlock(allowed);
-  if (order.filters_calls) filterCalls();
+  if (order.filters_calls) filterCalls({ shares_user: user_id === undefined });
   systemCall('execve', program.path, program.arguments, program.environment);
   throw new Error('a program that is executed does not return');
 }

@@ -1,8 +1,10 @@
+/** The numbers of a system call on x64, arm64 and 32-bit x86; undefined where there is no such call. */
+type Numbers = [x64?: number, arm64?: number, x86?: number];
+
 /**
- * The system calls that a game server may not make, by their numbers on x64, arm64 and 32-bit x86 (undefined where there is
- * no such call). Most need a capability that a server does not have: refusing them keeps faults of the kernel out of reach.
+ * The system calls that a game server may not make. Most need a capability that a server does not have: refusing them keeps faults of the kernel out of reach.
  */
-const DENIED: Record<string, [x64?: number, arm64?: number, x86?: number]> = {
+const DENIED: Record<string, Numbers> = {
   // Other processes' memory.
   ptrace: [101, 117, 26],
   process_vm_readv: [310, 270, 347],
@@ -52,6 +54,20 @@ const DENIED: Record<string, [x64?: number, arm64?: number, x86?: number]> = {
   keyctl: [250, 219, 288],
   add_key: [248, 217, 286],
   request_key: [249, 218, 287],
+};
+
+/**
+ * The system calls by which a process changes others of its user, with the first arguments that stand for the caller itself.
+ * Landlock does not know them.
+ */
+const SELF_ONLY: Record<string, { numbers: Numbers; arguments: [first: number, second?: number] }> = {
+  prlimit64: { numbers: [302, 261, 340], arguments: [0] },
+  sched_setaffinity: { numbers: [203, 122, 241], arguments: [0] },
+  sched_setscheduler: { numbers: [144, 119, 156], arguments: [0] },
+  sched_setparam: { numbers: [142, 118, 154], arguments: [0] },
+  sched_setattr: { numbers: [314, 274, 351], arguments: [0] },
+  setpriority: { numbers: [141, 140, 97], arguments: [0, 0] },
+  ioprio_set: { numbers: [251, 30, 289], arguments: [1, 0] },
 };
 
 interface Machine {
@@ -107,9 +123,16 @@ function when(code: number, value: number, then: Instruction[]): Instruction[] {
   return [{ code, value, if_true: 0, if_false: then.length }, ...then];
 }
 
+interface FilterOptions {
+  machine: 'x64' | 'arm64';
+  /** Whether other programs run as the same user. */
+  shares_user: boolean;
+}
+
 /** Makes the filter of a machine, as the kernel reads it (struct sock_filter). */
-export function makeSeccompFilter(machine: 'x64' | 'arm64'): Uint8Array {
-  const sections = (machine === 'x64' ? [X64, X86] : [ARM64]).map((one) => ({ one, rules: rulesOf(one) }));
+export function makeSeccompFilter({ machine, shares_user }: FilterOptions): Uint8Array {
+  const machines = machine === 'x64' ? [X64, X86] : [ARM64];
+  const sections = machines.map((one) => ({ one, rules: rulesOf(one, shares_user) }));
   // Programs of any other instruction set can do nothing.
   const program = [load(ARCH_AT)];
   for (const { one, rules } of sections) {
@@ -120,7 +143,7 @@ export function makeSeccompFilter(machine: 'x64' | 'arm64'): Uint8Array {
 }
 
 /** The rules for calls of one instruction set. They always return. */
-function rulesOf({ column, clone, clone3, socket }: Machine): Instruction[] {
+function rulesOf({ column, clone, clone3, socket }: Machine, shares_user: boolean): Instruction[] {
   const denied = Object.values(DENIED).flatMap((numbers) => numbers[column] ?? []);
   return [
     load(NUMBER_AT),
@@ -134,8 +157,23 @@ function rulesOf({ column, clone, clone3, socket }: Machine): Instruction[] {
       allow,
     ]),
     ...when(JUMP_IF_EQUAL, socket, socketRules()),
+    ...(shares_user ? selfOnlyRules(column) : []),
     allow,
   ];
+}
+
+function selfOnlyRules(column: Machine['column']): Instruction[] {
+  return Object.values(SELF_ONLY).flatMap(({ numbers, arguments: [first, second] }) => {
+    const number = numbers[column];
+    if (number === undefined) return [];
+    const checkSecond =
+      second === undefined ? [allow] : [load(SECOND_ARGUMENT_AT), ...when(JUMP_IF_EQUAL, second, [allow])];
+    return when(JUMP_IF_EQUAL, number, [
+      load(FIRST_ARGUMENT_AT),
+      ...when(JUMP_IF_EQUAL, first, checkSecond),
+      fail(EPERM),
+    ]);
+  });
 }
 
 /** Allows sockets of the Internet that are not raw, unix sockets, and those that list network interfaces. */

@@ -13,8 +13,8 @@ export function canFilterCalls(): boolean {
 }
 
 /** Refuses system calls to this thread, and to the program that it executes, for ever. `no_new_privs` must be set. */
-export function filterCalls(): void {
-  const filter = makeSeccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64');
+export function filterCalls({ shares_user }: { shares_user: boolean }): void {
+  const filter = makeSeccompFilter({ machine: process.arch === 'arm64' ? 'arm64' : 'x64', shares_user });
   // struct sock_fprog: the number of instructions, and where they are.
   const program = new BigUint64Array([BigInt(filter.byteLength / INSTRUCTION_BYTES), BigInt(ptr(filter))]);
   systemCall('seccomp', SET_MODE_FILTER, 0, ptr(program));

@@ -1,0 +1,285 @@
+// A hostile game server: it tries what it must not do, and prints what it could. It runs from its source as a build, so it
+// imports nothing of the tests. Its environment names what to attack.
+import { dlopen, ptr, read } from 'bun:ffi';
+import {
+  chmodSync,
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+
+const { DATA = '', PID_OF_SERVICE = '', OTHER_ID = '', OTHER_PID = '', OTHER_PORT = '', LIMITED_MB = '' } = process.env;
+const service_pid = Number(PID_OF_SERVICE);
+const other_pid = Number(OTHER_PID);
+const api_port = Number(new URL(process.env.SERVICE_API_ENDPOINT ?? '').port);
+const other = `${DATA}/servers/${OTHER_ID}`;
+
+const IS_ARM = process.arch === 'arm64';
+/** Numbers of system calls, on x64 and arm64. */
+const CALLS = {
+  ptrace: [101, 117],
+  process_vm_readv: [310, 270],
+  prlimit64: [302, 261],
+  setpriority: [141, 140],
+  sched_getaffinity: [204, 123],
+  sched_setaffinity: [203, 122],
+  setuid: [105, 146],
+  mount: [165, 40],
+  chroot: [161, 51],
+  setns: [308, 268],
+  socket: [41, 198],
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  keyctl: [250, 219],
+  userfaultfd: [323, 282],
+  finit_module: [313, 273],
+  name_to_handle_at: [303, 264],
+  open_by_handle_at: [304, 265],
+  io_uring_setup: [425, 425],
+  pidfd_open: [434, 434],
+  pidfd_getfd: [438, 438],
+} as const;
+
+const { symbols: libc } = dlopen('libc.so.6', {
+  syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
+  __errno_location: { args: [], returns: 'ptr' },
+});
+
+const EFAULT = 14;
+
+/** Makes a system call. Throws if it fails. */
+function call(name: keyof typeof CALLS, ...args: number[]): number {
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = args;
+  const result = Number(libc.syscall(CALLS[name][IS_ARM ? 1 : 0], a, b, c, d, e, f));
+  const location = libc.__errno_location();
+  if (result === -1) throw new Failure(name, location === null ? 0 : read.i32(location, 0));
+  return result;
+}
+
+class Failure extends Error {
+  constructor(
+    name: string,
+    readonly errno: number,
+  ) {
+    super(`${name} failed with ${errno}`);
+  }
+}
+
+/** Reads from an address that no process has. The kernel says so only if it would have read from another one. */
+function readMemory(pid: number): void {
+  const bytes = new Uint8Array(8);
+  const [here, there] = [new BigUint64Array([BigInt(ptr(bytes)), 8n]), new BigUint64Array([4_096n, 8n])];
+  try {
+    call('process_vm_readv', pid, ptr(here), 1, ptr(there), 1);
+  } catch (error) {
+    if (!(error instanceof Failure) || error.errno !== EFAULT) throw error;
+  }
+}
+
+const text = (value: string) => ptr(Buffer.from(`${value}\0`));
+
+function openByNumber(): void {
+  const [handle, mount] = [new Uint32Array(34), new Int32Array(1)];
+  handle[0] = 128;
+  call('name_to_handle_at', -100, text('/'), ptr(handle), ptr(mount));
+  call('open_by_handle_at', openSync('/usr', 'r'), ptr(handle), 0);
+}
+
+function loadProgram(): void {
+  // A map of one entry, which every program in the kernel begins with.
+  call('bpf', 0, ptr(new Uint32Array([2, 4, 4, 1, ...Array(28).fill(0)])), 16);
+}
+
+function countEvents(): void {
+  // The time that this process uses, without that of the kernel.
+  const attributes = new Uint32Array(32);
+  attributes.set([1, 64]);
+  attributes[10] = 1 << 5;
+  call('perf_event_open', ptr(attributes), 0, -1, -1, 0);
+}
+
+function readBytes(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    readSync(file, Buffer.alloc(1), 0, 1, 0);
+  } catch (error) {
+    // The first page of a memory is never there, but the file was opened.
+    if (!path.endsWith('/mem')) throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Runs a shell script. Throws if it fails. */
+function run(script: string): void {
+  const { exitCode, signalCode } = Bun.spawnSync(['/bin/sh', '-c', script], { stdout: 'ignore', stderr: 'ignore' });
+  if (exitCode !== 0) throw new Error(`ended with ${exitCode ?? signalCode}`);
+}
+
+function listen(port: number): void {
+  Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true);
+}
+
+/** Logs in to the database as its owner without a password. */
+async function logIn(): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const text = Buffer.from('user\0muster\0database\0postgres\0\0');
+  const header = Buffer.alloc(8);
+  header.writeInt32BE(text.length + header.length, 0);
+  header.writeInt32BE(3 << 16, 4);
+  await Bun.connect({
+    unix: `${DATA}/postgres/socket/.s.PGSQL.5432`,
+    socket: {
+      open: (socket) => void socket.write(Buffer.concat([header, text])),
+      // The answer "R" with 0 means that the client is logged in.
+      data: (_, bytes) => (bytes[0] === 82 && bytes.readInt32BE(5) === 0 ? resolve() : reject(new Error('refused'))),
+      close: () => reject(new Error('closed')),
+    },
+  });
+  await promise;
+}
+
+function groupOf(controller: string): string {
+  const line = readFileSync('/proc/self/cgroup', 'utf8')
+    .split('\n')
+    .find((one) => one.split(':')[1] === controller);
+  return `/sys/fs/cgroup/${controller}${line?.split(':')[2] ?? '/none'}`;
+}
+
+const memory = new Float64Array(512);
+const own = (pid: number) => ({
+  environ: () => readBytes(`/proc/${pid}/environ`),
+  maps: () => readBytes(`/proc/${pid}/maps`),
+  mem: () => readBytes(`/proc/${pid}/mem`),
+  fd: () => readlinkSync(`/proc/${pid}/fd/0`),
+  cmdline: () => readBytes(`/proc/${pid}/cmdline`),
+  vm: () => readMemory(pid),
+  trace: () => call('ptrace', 0x4206, pid, 0, 0),
+  signal: () => process.kill(pid, 0),
+  limits: () => call('prlimit64', pid, 7, 0, ptr(memory)),
+  priority: () => call('setpriority', 0, pid, 0),
+  processors: () => {
+    call('sched_getaffinity', pid, memory.byteLength, ptr(memory));
+    call('sched_setaffinity', pid, 128, ptr(memory));
+  },
+});
+const [service, neighbour] = [own(service_pid), own(other_pid)];
+
+/** Keeps all processors busy. Throws if the kernel slows this server down. */
+async function takeProcessorTime(): Promise<void> {
+  const busy = Array.from({ length: 4 }, () => Bun.spawn(['/bin/sh', '-c', 'while :; do :; done']));
+  try {
+    for (let look = 0; look < 100; look += 1) {
+      await Bun.sleep(50);
+      if (!/^nr_throttled 0$/m.test(readFileSync(`${groupOf('cpu')}/cpu.stat`, 'utf8'))) throw new Error('slowed down');
+    }
+  } finally {
+    for (const one of busy) one.kill('SIGKILL');
+  }
+}
+
+/** What to try, in the words of the page that lists it. */
+const ATTEMPTS: Record<string, () => unknown> = {
+  'list the data directory': () => readdirSync(DATA),
+  "read the administrator's token": () => readBytes(`${DATA}/administrator-token`),
+  'write to the data directory': () => writeFileSync(`${DATA}/intruder`, ''),
+  "read the database's files": () => readBytes(`${DATA}/postgres/cluster/PG_VERSION`),
+  'log in to the database': logIn,
+  'list uploaded files': () => readdirSync(`${DATA}/objects`),
+  'list builds of others': () => readdirSync(`${DATA}/builds`),
+  'change its own build': () => writeFileSync(Bun.main, ''),
+  'change the program that runs servers': () => closeSync(openSync(process.execPath, 'r+')),
+  "change the mode of the service's files": () => chmodSync(`${DATA}/administrator-token`, 0o600),
+  "read the service's environment": service.environ,
+  "read the service's memory map": service.maps,
+  "read the service's memory": service.mem,
+  "see the service's open files": service.fd,
+  "read the service's memory by process_vm_readv": service.vm,
+  'trace the service': service.trace,
+  'take an open file of the service': () => call('pidfd_getfd', call('pidfd_open', service_pid, 0), 2, 0),
+  'send the service a signal': service.signal,
+  "change the service's limits": service.limits,
+  "change the service's priority": service.priority,
+  "choose the service's processors": service.processors,
+  "read the service's command line": service.cmdline,
+  "read another server's environment, with its token": neighbour.environ,
+  "read another server's memory map": neighbour.maps,
+  "read another server's memory": neighbour.mem,
+  "see another server's open files": neighbour.fd,
+  "read another server's memory by process_vm_readv": neighbour.vm,
+  'trace another server': neighbour.trace,
+  'send another server a signal': neighbour.signal,
+  "change another server's limits": neighbour.limits,
+  "list another server's directory": () => readdirSync(`${other}/work`),
+  "read another server's output": () => readBytes(`${other}/std_out`),
+  "listen on another server's TCP port": () => listen(Number(OTHER_PORT)),
+  "listen on another server's UDP port": async () =>
+    (await Bun.udpSocket({ hostname: '127.0.0.1', port: Number(OTHER_PORT) })).close(),
+  "read another server's command line": neighbour.cmdline,
+  'become root': () => call('setuid', 0),
+  'gain rights by a set-user-ID program': () => {
+    if (/^NoNewPrivs:\s*1$/m.test(readFileSync('/proc/self/status', 'utf8'))) throw new Error('never');
+  },
+  'read /etc/shadow': () => readBytes('/etc/shadow'),
+  'write to /tmp': () => writeFileSync(`/tmp/muster-intruder-${process.pid}`, ''),
+  'write to /dev/shm': () => writeFileSync(`/dev/shm/muster-intruder-${process.pid}`, ''),
+  'mount a file system': () => call('mount', text('none'), text('/mnt'), text('tmpfs')),
+  'make a user namespace': () => run('/usr/bin/unshare --user true'),
+  'enter a namespace': () => call('setns', call('pidfd_open', service_pid, 0), 0x04000000),
+  'change its root directory': () => call('chroot', text('/')),
+  'open a raw socket': () => call('socket', 2, 3, 1),
+  'open a packet socket': () => call('socket', 17, 3, 0),
+  "open a socket of the kernel's cryptography": () => call('socket', 38, 5, 0),
+  'load a program into the kernel (bpf)': loadProgram,
+  'count events of the processor (perf_event_open)': countEvents,
+  "use the kernel's keys": () => call('keyctl', 0, -3, 1),
+  'use io_uring': () => call('io_uring_setup', 1, ptr(new Uint8Array(120))),
+  'handle page faults (userfaultfd)': () => call('userfaultfd', 1),
+  'load a kernel module': () => call('finit_module', -1, 0, 0),
+  'open files by their numbers': openByNumber,
+  'leave its control group': () => writeFileSync(`${dirname(groupOf('pids'))}/cgroup.procs`, String(process.pid)),
+  'have more than 8,192 open files': () => {
+    const files: number[] = [];
+    try {
+      while (files.length < 8_192) files.push(openSync('/dev/null', 'r'));
+    } finally {
+      for (const file of files) closeSync(file);
+    }
+  },
+  'take more than its memory': () =>
+    run(`head -c ${Number(LIMITED_MB) + 64}M /dev/zero | tail | wc -c | grep -v '^0$'`),
+  'take more than its processor time': takeProcessorTime,
+  'have more than 512 processes': () => run('i=0; while [ $i -lt 600 ]; do sleep 20 & i=$((i+1)); done'),
+  'fill the disk': () => writeFileSync(`${process.env.HOME}/big`, Buffer.alloc(32 * 1_024 ** 2)),
+  'connect to the API': async () => (await fetch(`${process.env.SERVICE_API_ENDPOINT}/health/live`)).ok,
+};
+
+const report = (attempt: string, outcome: string) => console.log(`PROBE ${JSON.stringify({ attempt, outcome })}`);
+
+for (const [attempt, work] of Object.entries(ATTEMPTS)) {
+  try {
+    await work();
+    report(attempt, 'possible');
+  } catch (error) {
+    report(attempt, `refused: ${error instanceof Error ? error.message : error}`);
+  }
+}
+console.log('PROBE done');
+
+// The test stops the service now.
+const IN_RESTART = "listen on the API's port while the service restarts";
+setInterval(() => {
+  try {
+    listen(api_port);
+    report(IN_RESTART, 'possible');
+  } catch (error) {
+    // Taken, by the service or by the process that holds it, or forbidden.
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    report(IN_RESTART, `refused: ${code}`);
+  }
+}, 20);
