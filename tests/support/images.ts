@@ -107,6 +107,7 @@ interface UnpackOptions {
   image_tag?: string;
   command?: string[];
   architecture?: string;
+  is_root?: boolean;
   limits?: Partial<UnpackLimits>;
 }
 

@@ -244,6 +244,21 @@ describe('images: layers are applied in order,', () => {
     });
   });
 
+  test('without root, the service keeps what it needs to read and remove them', async () => {
+    const layer = [
+      dir('closed', 0o010),
+      { ...text('closed/secret', '1'), mode: 0o001 },
+      dir('d', 0o555),
+      text('d/a', '2'),
+    ];
+    const { refusal, tree, owners } = await unpackContainer(await packTar(await dockerLayout({ layers: [layer] })), {
+      is_root: false,
+    });
+    expect(refusal).toBeUndefined();
+    expect(tree).toEqual({ closed: 'folder 710', 'closed/secret': 'file 601', d: 'folder 755', 'd/a': 'file 644' });
+    expect(new Set(Object.values(owners))).toEqual(new Set([`${process.getuid?.()}:${process.getgid?.()}`]));
+  });
+
   test.skipIf(!IS_ROOT)('owners are kept, also large ones, and those of links', async () => {
     const big = { pax: { uid: '3000000', gid: '3000001' } };
     const { owners } = await apply([
