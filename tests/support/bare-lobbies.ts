@@ -3,7 +3,7 @@ import { topics } from '../../src/features/topics.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 
-/** Lets a database have lobbies whose namespace and server are not there, for what looks at lobbies and players alone. */
+/** Permits lobbies without a namespace and a server in a database, for tests of lobbies and players only. */
 export async function permitBareLobbies({ queries }: Database): Promise<void> {
   await queries.execute(sql`
     alter table lobbies drop constraint lobbies_namespace_id_namespaces_namespace_id_fk,

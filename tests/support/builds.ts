@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Answer, Api } from './api.ts';
 import type { TestGame } from './game.ts';
 
-/** A javascript build of one byte, as it is announced. */
+/** The body that prepares a javascript build of one byte. */
 export const SCRIPT = { name: 'Build', kind: 'javascript', image_file: { path: 'server.js', content_length: 1 } };
 
 /** Returns the builds of an environment, by default prod, as the caller of a token sees them. */
@@ -35,7 +35,7 @@ export function buildsOf(
   };
 }
 
-/** An archive as a build of prod: announced, sent, and not yet completed. */
+/** Prepares and sends an archive as a build of prod, without completing it. */
 export async function sendArchive(
   muster: { api: Api },
   game: TestGame,
@@ -62,7 +62,7 @@ export async function sendArchive(
   };
 }
 
-/** Where a machine has a build's files: of what was sent last. */
+/** Returns the directory of a build's unpacked files on a machine. */
 export function placeOfBuild({ config }: { config: { data_directory: string } }, build_id: string): string {
   const folder = join(config.data_directory, 'builds', build_id);
   const [content, ...others] = existsSync(folder) ? readdirSync(folder) : [];

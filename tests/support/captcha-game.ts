@@ -12,7 +12,7 @@ export const HCAPTCHA = { site_key: 'h-site', secret_key: 'canary-of-hcaptcha' }
 export const TURNSTILE = { site_key: 't-site', secret_key: 'canary-of-turnstile' };
 export const OUR_SECRET = 'canary-of-ours';
 export const TIMES = { requests_before_reverify: 2, verification_ttl: 60_000 };
-/** A game mode that does everything, with room for many. */
+/** A game mode with all actions enabled and room for many players. */
 export const MODE = { actions: { create: { enabled: true, enable_private: true } }, max_players: 250 };
 export const BODIES = {
   find: { game_modes: ['default'], regions: ['local'] },
@@ -60,13 +60,13 @@ export function shareCaptchaService() {
     get ledger() {
       return get('ledger');
     },
-    /** A game whose version asks for this. */
+    /** Makes a game whose version has this captcha configuration. */
     async makeGame(captcha: object): Promise<CaptchaGame> {
       const game = await makeControlledGame(get('muster'), { game_modes: { default: MODE } });
       const matchmaker = { ...game.matchmaker, captcha: { ...TIMES, ...captcha } };
       return { ...game, version_id: await deploy(get('muster').api, game, matchmaker) };
     },
-    /** Asks for a seat as a player of the game. */
+    /** Sends a find as a player of the game. */
     ask: (game: CaptchaGame, kind: keyof typeof BODIES, body: object = {}, at = get('muster')) =>
       at.api.post(`/matchmaker/lobbies/${kind}`, game.public_token, { ...BODIES[kind], ...body }),
     /** Returns a new captcha for which the provider has this verdict. */
@@ -81,10 +81,10 @@ export function shareCaptchaService() {
   };
 }
 
-/** A captcha as it comes with a request. */
+/** Returns the member of a request that has a solved captcha. */
 export const solved = (client_response: string, name = 'hcaptcha') => ({ captcha: { [name]: { client_response } } });
 
-/** Does a proof of work, as ALTCHA's own client does. */
+/** Solves a proof of work with ALTCHA's own client. */
 export async function solveWork(challenge: Parameters<typeof solveChallenge>[0]['challenge']) {
   const solution = await solveChallenge({ challenge, deriveKey });
   return solved(Buffer.from(JSON.stringify({ challenge, solution })).toString('base64'), 'pow');

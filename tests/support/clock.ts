@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/platform/clock.ts';
 
-/** A clock that runs as the real one does, and that a test moves on. */
+/** Creates a clock that runs like the real one, and that a test can advance. */
 export function createMovedClock(): Clock & { advance(milliseconds: number): void } {
   let ahead_ms = 0;
   return {
@@ -11,7 +11,7 @@ export function createMovedClock(): Clock & { advance(milliseconds: number): voi
   };
 }
 
-/** A clock that stands still, but for what a test moves it by: what depends on a millisecond can be seen. */
+/** Creates a clock that only the test advances, for rules that depend on a millisecond. */
 export function createStillClock(
   start = new Date('2030-01-01T00:00:00Z'),
 ): Clock & { advance(milliseconds: number): void } {

@@ -20,14 +20,14 @@ const COPIED_AS = TEST_DATABASE_URL === undefined ? 'strategy file_copy' : '';
 let shared: Promise<{ server: TestServer; admin: Database }> | undefined;
 let count = 0;
 
-/** A database of my own with all tables, cloned from one that was migrated once. Dropped when disposed of. */
+/** Opens a new database with all tables, cloned from one that was migrated once. Disposing drops it. */
 export async function openTestDatabase(): Promise<{ address: DatabaseAddress } & AsyncDisposable> {
   shared ??= openShared();
   const { server, admin } = await shared;
   count += 1;
   const name = `muster_test_${process.pid}_${count}`;
   await admin.queries.execute(sql.raw(`create database ${name} template ${TEMPLATE} ${COPIED_AS}`));
-  // As little waits for the disk as on the embedded one of the tests: many of them share it.
+  // Commits do not wait for the disk, as on the embedded PostgreSQL of the tests, because many tests share the server.
   await admin.queries.execute(sql.raw(`alter database ${name} set synchronous_commit = off`));
   return {
     address: await server.addressOf(name),
@@ -37,7 +37,7 @@ export async function openTestDatabase(): Promise<{ address: DatabaseAddress } &
   };
 }
 
-/** Makes an empty database of a test's own, with its DATABASE_URL over a proxy that can be cut. */
+/** Creates an empty database, with its DATABASE_URL over a proxy that can be cut. */
 export async function openExternalDatabase(): Promise<{ url: string; proxy: TcpProxy } & AsyncDisposable> {
   shared ??= openShared();
   const { server, admin } = await shared;
@@ -57,7 +57,7 @@ export async function openExternalDatabase(): Promise<{ url: string; proxy: TcpP
   };
 }
 
-/** Stops what the test files share. */
+/** Stops the PostgreSQL that the test files share. */
 export async function stopTestServer(): Promise<void> {
   if (shared) {
     const { admin } = await shared;

@@ -1,6 +1,6 @@
 import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 
-// A process that opens the embedded PostgreSQL, says its number, and stays until it is killed.
+// A process that opens the embedded PostgreSQL, prints its process id, and stays until it is killed.
 const [directory = '', files_directory = '', is_durable] = process.argv.slice(2);
 await openEmbeddedPostgres({
   directory,

@@ -1,7 +1,7 @@
 import type { Api } from './api.ts';
 import { PLAYERS_PER_CLIENT } from './game-limits.ts';
 
-/** A game of my own, as its developer made it through the API. */
+/** A game that was created through the API. */
 export interface TestGame {
   game_id: string;
   group_id: string;
@@ -37,7 +37,7 @@ export async function makeGame(api: Api, administrator_token: string): Promise<T
   };
 }
 
-/** How many lobbies a namespace may have, and how many players each client. */
+/** Sets the maximum numbers of lobbies, and of players of a client, of a namespace. */
 export async function setLimits(
   api: Api,
   { game_id, namespace_id, token }: { game_id: string; namespace_id: string; token: string },
@@ -92,7 +92,7 @@ export async function uploadBuild(
   return prepared.build;
 }
 
-/** Puts the namespace prod on a new version whose matchmaker is this. */
+/** Deploys a new version with this matchmaker to the namespace prod. */
 export async function deploy(api: Api, game: TestGame, matchmaker: unknown): Promise<string> {
   const { game_id, namespace_id, cloud_token: token } = game;
   const body = { display_name: `Version ${crypto.randomUUID()}`, config: { matchmaker } };
@@ -101,7 +101,7 @@ export async function deploy(api: Api, game: TestGame, matchmaker: unknown): Pro
   return version_id;
 }
 
-/** The servers of the game's prod, the newest first; those that have ended only when they are asked for. */
+/** Returns the servers of the game's prod, newest first; ended ones only if requested. */
 export async function listServers(
   { api }: { api: Api },
   { game_id, namespace_id, cloud_token: token }: TestGame,

@@ -2,11 +2,11 @@ import { connect, type Socket } from 'node:net';
 
 /** Connections from one loopback address, which stay open until the service closes them. */
 export interface HeldConnections extends Disposable {
-  /** How many are open. */
+  /** The number of open ones. */
   openCount(): number;
-  /** How many the service has closed. */
+  /** The number of those that the service closed. */
   closedCount(): number;
-  /** What was received on each, in the order of their opening. */
+  /** The bytes received on each, in the order of their opening. */
   received: string[];
 }
 
@@ -14,13 +14,13 @@ interface HoldOptions {
   base_url: string;
   address: string;
   count: number;
-  /** What is sent on each: nothing waits in the kernel for a first byte then. */
+  /** The text sent on each, so that the kernel delivers the connection to the service. */
   text: string;
   /** Whether one that the service closes is opened again at once. */
   reopens?: boolean;
 }
 
-/** Opens them; they are not all there when this returns. */
+/** Starts to open the connections. Some may not be open yet when this returns. */
 export function holdConnections({ base_url, address, count, text, reopens = false }: HoldOptions): HeldConnections {
   const { hostname, port } = new URL(base_url);
   const sockets = new Set<Socket>();

@@ -49,7 +49,7 @@ export async function copyHistory(
     select node_id, 26000, server_id, ended_at from servers where server_id = ${ours}`);
   await queries.execute(sql`
     insert into server_meters (server_id, cpu_ms) select server_id, 100 from servers where server_id = ${ours}`);
-  // It reaches back into the interval before, as after a time in which the service was away.
+  // The usage begins in the interval before, as after a pause of the service.
   await queries.execute(sql`
     insert into server_usage (server_id, interval_start, game_id, datacenter_id, cpu_ms, from_ts, until_ts)
     select server_id, start, game_id, datacenter_id, 101, start - interval '7 min', start + interval '3 min'
@@ -64,7 +64,7 @@ export async function copyHistory(
   return { server_ids, lobby_ids: copied.map((row) => row.lobby_id) };
 }
 
-/** How many rows are left of what was copied, by what they are; what is 0 is missing. */
+/** Returns the numbers of the copied rows that are left, by table, without zeros. */
 export async function countHistory(
   { queries }: Database,
   { server_ids, lobby_ids }: Ids,
@@ -86,7 +86,7 @@ export async function countHistory(
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }
 
-/** Removes what ended before a moment, as the service does once a minute. */
+/** Removes lobbies and servers that ended before a moment, as the service does once a minute. */
 export async function removeHistory(database: Database, before: Date): Promise<void> {
   for await (const _ of removeLobbies(database, before));
   for await (const _ of removeServers(database, before, isLobbyOn));

@@ -24,7 +24,7 @@ function writeForEver(beginning: string, next: (count: number) => string) {
   });
 }
 
-/** Writes a text one character at a time, and then begins anew. */
+/** Writes a text one character at a time, again and again. */
 function drip(beginning: string, text: string) {
   return onRequest((socket) => {
     socket.write(beginning);
@@ -38,7 +38,7 @@ function drip(beginning: string, text: string) {
   });
 }
 
-/** Targets as bad as they come. `elsewhere`: where those point that send people on. */
+/** Returns hostile targets. `elsewhere`: the address in their redirects. */
 export function hostileTargets(elsewhere: string): Record<string, Behaviour> {
   const redirects = [301, 302, 303, 307, 308].map((status): [string, Behaviour] => [
     `a redirect to inside (${status})`,

@@ -14,7 +14,7 @@ import type { Watch } from '../../src/platform/watch/watch.ts';
 import { type Api, createApi } from './api.ts';
 import { makeTokenMaker } from './token-maker.ts';
 
-/** The HTTP face of a service, over routes of my own and without a database. */
+/** The HTTP layer of a service with the routes of a test, without a database. */
 export interface TestApp extends AsyncDisposable {
   api: Api;
   tokens: Tokens;
@@ -32,7 +32,7 @@ interface TestAppOptions {
   limits?: Limits;
   /** None if they are left out. */
   sites?: Partial<Sites>;
-  /** The test's own, to read. */
+  /** Events are added to this list. */
   rays?: Rays;
   /** As the setting has it. */
   trusted_proxies?: string;
@@ -75,7 +75,7 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
   };
 }
 
-/** No route of mine can be watched. */
+/** None of the routes can be watched. */
 const NO_WATCH: Pick<Watch, 'answer' | 'readIndex'> = {
   answer: () => Promise.reject(new Error('nothing can be watched here')),
   readIndex: () => undefined,

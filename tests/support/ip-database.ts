@@ -1,4 +1,4 @@
-/** An address, as a network of its own, and where it is. */
+/** An address and its location. */
 interface Placed {
   address: string;
   location: { latitude: number; longitude: number };
@@ -9,7 +9,7 @@ const ADDRESS_BITS = 32;
 const RECORD_BITS = 24;
 const NOTHING = new Uint8Array(16);
 
-/** A file in MaxMind's format (MaxMind DB 2.0), of IPv4 addresses one by one. */
+/** Returns a file in MaxMind's format (MaxMind DB 2.0) with single IPv4 addresses. */
 export function writeIpDatabase(places: Placed[]): Buffer {
   const nodes: [number, number][] = [[-1, -1]];
   const data: Buffer[] = [];
@@ -54,7 +54,7 @@ export function writeIpDatabase(places: Placed[]): Buffer {
 
 type Field = string | number | { [name: string]: Field };
 
-/** Whole numbers as uint32, others as double; nothing is longer than 28. */
+/** Encodes whole numbers as uint32 and others as double. No text is longer than 28 bytes. */
 function encode(field: Field): Buffer {
   if (typeof field === 'string') return Buffer.concat([Buffer.of((2 << 5) | field.length), Buffer.from(field)]);
   if (typeof field === 'object') {

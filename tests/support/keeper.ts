@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 
-/** The machine's own directory for temporary files, whatever the run has set since. */
+/** The machine's directory for temporary files, which the run replaces by its own. */
 export const MACHINE_TMP = tmpdir();
 
 /** Files in memory. A database, which is 500 files, takes a tenth of the processor time there that it takes on a disk. */
@@ -16,7 +16,7 @@ export function databaseDirectoryOf(directory: string): string {
   return bavail * bsize >= MEMORY_FREE_BYTES_MIN ? join(MEMORY, basename(directory)) : join(directory, 'shared');
 }
 
-/** Outlives the tests: it holds what they share, and cleans up after a run that was cut short. */
+/** A process that outlives the tests: it runs their PostgreSQL, and cleans up after an interrupted run. */
 interface Keeper extends AsyncDisposable {
   /** A database on the PostgreSQL of the run, which starts with the first call. */
   addressOf(database: string): Promise<DatabaseAddress>;
@@ -34,7 +34,7 @@ export function startKeeper(): Keeper {
   return keeper;
 }
 
-/** Ends the keeper of this run, if there is one, with all that is left of the run. */
+/** Ends the keeper of this run, if there is one, and removes all files of the run. */
 export async function stopKeeper(): Promise<void> {
   await keeper?.[Symbol.asyncDispose]();
   keeper = undefined;
@@ -46,7 +46,7 @@ function spawnKeeper(): Keeper {
   process.env.TMPDIR = directory;
   const command = [process.execPath, join(import.meta.dir, 'keeper-process.ts'), directory, MACHINE_TMP];
   const child = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' });
-  // A run that does not close it is not kept alive by it.
+  // The keeper does not keep the run alive.
   child.unref();
   let connection: Promise<object> | undefined;
 

@@ -6,7 +6,7 @@ import { waitFor } from './wait.ts';
 
 export type Ledger = ReturnType<typeof openLedger>;
 
-/** Reads from a service's database what no answer shows: who has which seat, and whether the counts agree. */
+/** Reads from a service's database what no answer shows: the seats, and whether all counts agree with them. */
 export function openLedger({ database_address }: Pick<TestService, 'database_address'>) {
   const database = openDatabase(database_address, 2);
   const { queries } = database;
@@ -61,13 +61,13 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         where (seated > max_players_per_client or numbered <> seated) ${within}`);
       return rows.map(({ fault }) => fault);
     },
-    /** How often PostgreSQL ended a transaction because two waited for each other. */
+    /** Returns the number of deadlocks that PostgreSQL has resolved. */
     async deadlocks(): Promise<number> {
       const [row] = await queries.execute<{ deadlocks: string }>(sql`
         select deadlocks from pg_stat_database where datname = current_database()`);
       return Number(row?.deadlocks);
     },
-    /** How many rows there are, and the sum of the versions of all lobbies: nothing about them changes without these. */
+    /** Returns the numbers of rows and the sum of the versions of all lobbies. Every change of them changes one of these. */
     async measure(): Promise<Record<string, unknown>> {
       const [row = {}] = await queries.execute(sql`
         select (select count(*) from lobbies) as lobbies, (select count(*) from players) as players,
@@ -75,7 +75,7 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
           (select sum(version) from topics where topic like 'lobb%') as versions`);
       return row;
     },
-    /** Waits until each game says how many players it has: a loop writes that some seconds after they came. */
+    /** Waits until the count of players of each game is current: a loop writes it every few seconds. */
     async untilPlayersAreCounted(): Promise<void> {
       await waitFor(async () => {
         const rows = await queries.execute(sql`
@@ -85,7 +85,7 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
         return rows.length === 0;
       }, 'the players of all games to be counted');
     },
-    /** Writes copies of a lobby into the database, empty since it was made, in turn of the game modes. */
+    /** Writes copies of a lobby that were always empty into the database, with the game modes in turn. */
     async copyAsEmpty(lobby_id: string, game_modes: string[], copies: number): Promise<void> {
       const from = sql`lobbies as lobby cross join generate_series(1, ${copies}::int) as number where lobby_id = ${lobby_id}`;
       const changes = sql`jsonb_build_object(

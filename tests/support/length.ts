@@ -1,2 +1,2 @@
-/** Whether suites are to run at full length, as in CI; elsewhere a part of what takes long has to do. */
+/** Whether suites run at full length, as in CI. Elsewhere long ones run a part. */
 export const IS_LONG = process.env.MUSTER_TEST_LONG !== undefined;

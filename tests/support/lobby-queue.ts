@@ -19,7 +19,7 @@ export class SimulatedQueue {
     this.waiting = [...this.waiting, { ticket, place: this.#places, search: searchOf(request) }];
   }
 
-  /** Notes that a waiting find was decided on another version. */
+  /** Records that a waiting find was decided on another version. */
   moveToVersion(ticket: string | undefined, version: string): void {
     this.waiting = this.waiting.map((one) =>
       one.ticket === ticket ? { ...one, search: { ...one.search, version } } : one,
@@ -30,13 +30,13 @@ export class SimulatedQueue {
     this.waiting = this.waiting.filter((one) => one.ticket !== ticket);
   }
 
-  /** The place of a request; after all others if it does not wait. */
+  /** Returns the place of a request; after all others if it does not wait. */
   placeOf(request: object): number {
     const ticket = 'ticket' in request ? request.ticket : undefined;
     return this.waiting.find((one) => one.ticket === ticket)?.place ?? Number.POSITIVE_INFINITY;
   }
 
-  /** What the finds before a place look for, without those of some requests. */
+  /** Returns the searches of the finds before a place, without those of some requests. */
   before(place: number, except: object[] = []): Search[] {
     const places = except.map((request) => this.placeOf(request));
     return this.waiting.filter((one) => one.place < place && !places.includes(one.place)).map(({ search }) => search);

@@ -3,9 +3,9 @@ import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/planne
 import { type FindRequest, type SeatRequest, seatsOf } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Chance } from './chance.ts';
 import { searchOf } from './lobby-queue.ts';
-import { arrivalOf, type LobbyWorld } from './lobby-world.ts';
 import { freeSeats, fullest, isReserved, suits } from './matchmaking-rules.ts';
 import type { LobbyState } from './matchmaking-state.ts';
+import { arrivalOf, type SimulatedNamespace } from './simulated-namespace.ts';
 
 export const MODES = ['red', 'blue'];
 export const REGIONS = ['here', 'there'];
@@ -52,11 +52,15 @@ export function drawSearch(chance: Chance): FindRequest['search'] {
 }
 
 /** The free seats of the lobby that a find must get by the rules; undefined when it gets none, or for a join. */
-export function fewestFree(world: LobbyWorld, index: LobbyIndex, request: SeatRequest | undefined): number | undefined {
+export function fewestFree(
+  namespace: SimulatedNamespace,
+  index: LobbyIndex,
+  request: SeatRequest | undefined,
+): number | undefined {
   if (request?.kind !== 'find') return undefined;
-  // That a server is to end is known only to a machine that lost a seat there.
-  const known = world.running().filter(({ lobby_id }) => index.get(lobby_id));
-  const earlier = world.queue.before(world.queue.placeOf(request));
+  // Only a machine that lost a seat there knows that the server is ending.
+  const known = namespace.running().filter(({ lobby_id }) => index.get(lobby_id));
+  const earlier = namespace.queue.before(namespace.queue.placeOf(request));
   const open = known.filter((lobby) => suits(lobby, searchOf(request)) && !isReserved(lobby, earlier));
   const [chosen] = fullest(open, seatsOf(request));
   return chosen && freeSeats(chosen, arrivalOf(request));

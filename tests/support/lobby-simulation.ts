@@ -5,34 +5,34 @@ import type { Chance } from './chance.ts';
 import { createMachine, type Machine, type PendingRequest } from './lobby-machine.ts';
 import { drawSearch, fewestFree, MODES, newLobby, REGIONS, rowOf, withSome } from './lobby-requests.ts';
 import { checkMemory, keepLobbiesWarm } from './lobby-warm.ts';
-import { arrivalOf, IDLE_MAX, LobbyWorld, type OverLimit, TIMES } from './lobby-world.ts';
 import { freeSeats, mayCreateLobby } from './matchmaking-rules.ts';
 import type { LobbyState } from './matchmaking-state.ts';
+import { arrivalOf, IDLE_MAX, type OverLimit, SimulatedNamespace, TIMES } from './simulated-namespace.ts';
 
 const ATTEMPTS_MAX = 16;
 const TOO_MANY = 'MATCHMAKER_TOO_MANY_LOBBIES';
 const PLACE = { namespace_id: 'namespace', game_id: 'game', address: '' };
 
 /**
- * Runs two machines on one world, step by step by chance. Returns what was wrong; adds each step to the trace.
+ * Runs two machines on one namespace in random steps. Returns the broken rules, and adds each step to the trace.
  */
 export function simulate(chance: Chance, steps: number, trace: string[] = []): string[] {
   const players_max = chance.oneIn(2) ? 1_000 : 2 + chance.below(8);
-  const world = new LobbyWorld(2 + chance.below(8), players_max);
+  const namespace = new SimulatedNamespace(2 + chance.below(8), players_max);
   const machines = [createMachine(), createMachine()];
   let asked = 0;
 
   function refresh(machine: Machine): void {
-    for (const lobby of world.lobbies) {
-      if ((world.changed.get(lobby) ?? 0) <= machine.changes_seen) continue;
+    for (const lobby of namespace.lobbies) {
+      if ((namespace.changed.get(lobby) ?? 0) <= machine.changes_seen) continue;
       if (lobby.stop_reason === undefined) machine.index.set(rowOf(lobby));
       else machine.index.delete(lobby.lobby_id);
     }
-    machine.changes_seen = world.changes;
-    machine.index.queue = world.queue.rows();
+    machine.changes_seen = namespace.changes;
+    machine.index.queue = namespace.queue.rows();
   }
 
-  /** Decides a round as `rounds.decide` does: by memory, then by what there is; then claims what was planned. */
+  /** Decides a round as `rounds.decide` does: from memory, then from the database, and commits the plan. */
   function decide(machine: Machine): void {
     const round = machine.undecided;
     machine.undecided = [];
@@ -44,11 +44,11 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const others = requests.filter((request) => !seated.has(request));
     refresh(machine);
     const [alone] = round.length === 1 ? others : [];
-    const fewest = fewestFree(world, machine.index, alone);
+    const fewest = fewestFree(namespace, machine.index, alone);
     const second = planSeats(others, () => machine.index);
     if (alone) checkAlone(alone, fewest, second.seats[0]?.lobby_id);
     const planned = [...first.seats, ...second.seats];
-    const { accepting, over_limit } = world.takeSeats(planned);
+    const { accepting, over_limit } = namespace.takeSeats(planned);
     const not_placed = planned.flatMap(({ request }) => (over_limit.has(request.player_id) ? [request] : []));
     for (const { request, lobby_id } of planned) {
       const one = by_player.get(request.player_id);
@@ -85,19 +85,19 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     }
   }
 
-  /** A patient find enters the queue; one that is there stays. */
+  /** Adds a find that waits to the queue, unless it is there. */
   function refuse(machine: Machine, one: PendingRequest | undefined, code: string): void {
     if (!one || machine.queued.includes(one)) return;
     note(`${one.request.player_id} ${code}`);
     if (!one.is_patient || code !== TOO_MANY || one.request.kind !== 'find') return;
     const ticket = `ticket ${one.request.player_id}`;
-    world.queue.enter(ticket, one.request);
+    namespace.queue.enter(ticket, one.request);
     machine.queued.push({ ...one, request: { ...one.request, ticket }, attempts: 0 });
   }
 
   function leaveQueue(machine: Machine, one: PendingRequest): void {
     machine.queued = machine.queued.filter((other) => other !== one);
-    if (one.request.kind === 'find') world.queue.leave(one.request.ticket);
+    if (one.request.kind === 'find') namespace.queue.leave(one.request.ticket);
   }
 
   /** After a change, waiting finds are decided again, by the current version. */
@@ -105,9 +105,9 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const asleep = machine.queued.filter((one) => !machine.undecided.includes(one));
     for (const one of asleep) {
       one.attempts = 0;
-      if (one.request.kind !== 'find' || one.request.version_id === world.version) continue;
-      one.request = { ...one.request, version_id: world.version };
-      world.queue.moveToVersion(one.request.ticket, world.version);
+      if (one.request.kind !== 'find' || one.request.version_id === namespace.version) continue;
+      one.request = { ...one.request, version_id: namespace.version };
+      namespace.queue.moveToVersion(one.request.ticket, namespace.version);
       note(`${one.request.player_id} moves on`);
     }
     machine.undecided.push(...asleep);
@@ -118,18 +118,18 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     one.attempts += 1;
     note(`${one.request.player_id} tries again`);
     if (one.attempts < ATTEMPTS_MAX) machine.undecided.push(one);
-    else world.fault(`${one.request.player_id} is decided for ever`);
+    else namespace.fault(`${one.request.player_id} is decided for ever`);
   }
 
   function reload({ index }: Machine, lobby_id: string): void {
-    const lobby = world.lobby(lobby_id);
+    const lobby = namespace.lobby(lobby_id);
     if (lobby?.stop_reason === undefined && lobby?.is_ending === false) index.set(rowOf(lobby));
     else index.delete(lobby_id);
   }
 
   /** Returns whether any of the first players got no seat there. */
   function create(planned: PlannedLobby, machine?: Machine, by_player?: Map<string, PendingRequest>): boolean {
-    const { created, over_limit } = world.createPlanned(planned);
+    const { created, over_limit } = namespace.createPlanned(planned);
     const [creator] = planned.first_players;
     for (const { player_id } of planned.first_players) {
       const one = by_player?.get(player_id);
@@ -142,12 +142,12 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     return over_limit.size > 0 || !created;
   }
 
-  /** A request that is decided alone, by what there is, gets the fullest lobby that suits, or there is none. */
+  /** Checks that a request decided alone, from the database, gets the fullest suitable lobby if there is one. */
   function checkAlone(request: SeatRequest, fewest: number | undefined, lobby_id: string | undefined): void {
     if (request.kind !== 'find') return;
-    const lobby = lobby_id === undefined ? undefined : world.lobby(lobby_id);
+    const lobby = lobby_id === undefined ? undefined : namespace.lobby(lobby_id);
     const free = lobby && freeSeats(lobby, arrivalOf(request));
-    if (free !== fewest) world.fault(`${request.player_id} gets one of ${free} free seats, not of ${fewest}`);
+    if (free !== fewest) namespace.fault(`${request.player_id} gets one of ${free} free seats, not of ${fewest}`);
     note(`${request.player_id} is alone`);
   }
 
@@ -157,13 +157,13 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
       ? Array.from({ length: 1 + chance.below(2) }, (_, place) => `${asked}+${place}`)
       : [];
     const client = { name: chance.pick(['near', 'far']), players_max };
-    const limit = chance.oneIn(2) ? { lobby_count_max: world.limits.lobby_count_max } : {};
+    const limit = chance.oneIn(2) ? { lobby_count_max: namespace.limits.lobby_count_max } : {};
     const base = { ...PLACE, player_id: String(asked), others, client };
     const machine = chance.pick(machines);
-    const lobby_id = `lobby ${chance.below(world.lobbies.length + 1)}`;
+    const lobby_id = `lobby ${chance.below(namespace.lobbies.length + 1)}`;
     const request: SeatRequest = chance.oneIn(4)
       ? { kind: 'join', ...base, lobby_id }
-      : { kind: 'find', ...base, version_id: world.version, search: drawSearch(chance), ...limit };
+      : { kind: 'find', ...base, version_id: namespace.version, search: drawSearch(chance), ...limit };
     const is_patient = request.kind === 'find' && request.search.creates !== undefined && chance.oneIn(2);
     machine.undecided.push({ request, attempts: 0, is_patient });
     note(`${asked} asks`);
@@ -176,24 +176,24 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const client = { name: 'near', players_max };
     const lobby = newLobby(chance.pick(MODES), chance.pick(REGIONS), {}, publicity);
     const first_players = [{ player_id: String(asked), address: '', client }];
-    create({ ...PLACE, version_id: world.version, lobby, first_players });
+    create({ ...PLACE, version_id: namespace.version, lobby, first_players });
   }
 
   function keepWarm(): void {
-    note(`${keepLobbiesWarm(world, 1 + chance.below(IDLE_MAX))} kept warm`);
+    note(`${keepLobbiesWarm(namespace, 1 + chance.below(IDLE_MAX))} kept warm`);
   }
 
   function reconcile(): void {
-    world.endDue();
-    note(`${world.running_count} run, ${world.seatedPlayers().length} sit`);
+    namespace.endDue();
+    note(`${namespace.running_count} run, ${namespace.seatedPlayers().length} sit`);
   }
 
   function running(): LobbyState | undefined {
-    const lobby = world.lobby(`lobby ${chance.below(world.lobbies.length || 1)}`);
+    const lobby = namespace.lobby(`lobby ${chance.below(namespace.lobbies.length || 1)}`);
     return lobby?.stop_reason === undefined ? lobby : undefined;
   }
 
-  const seated = () => world.seatedPlayer(String(1 + chance.below(asked || 1)));
+  const seated = () => namespace.seatedPlayer(String(1 + chance.below(asked || 1)));
 
   const ACTIONS: [weight: number, act: () => void][] = [
     [30, ask],
@@ -202,13 +202,13 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     [6, () => wake(chance.pick(machines))],
     [1, hangUp],
     [2, createCustom],
-    [14, () => withSome(running(), (lobby) => world.ready(lobby))],
-    [4, () => withSome(running(), (lobby) => world.setClosed(lobby, chance.oneIn(2)))],
-    [8, () => withSome(seated(), (player) => world.connect(player, player.lobby))],
-    [8, () => withSome(seated(), (player) => world.remove([player], 'disconnected'))],
+    [14, () => withSome(running(), (lobby) => namespace.ready(lobby))],
+    [4, () => withSome(running(), (lobby) => namespace.setClosed(lobby, chance.oneIn(2)))],
+    [8, () => withSome(seated(), (player) => namespace.connect(player, player.lobby))],
+    [8, () => withSome(seated(), (player) => namespace.remove([player], 'disconnected'))],
     [1, () => withSome(running(), (lobby) => Object.assign(lobby, { is_ending: true }))],
-    [1, () => withSome(running(), (lobby) => world.stop(lobby, 'removed'))],
-    [3, () => world.pass(chance.pick([1_000, 30_000, TIMES.seat_timeout_ms, TIMES.ready_timeout_ms]))],
+    [1, () => withSome(running(), (lobby) => namespace.stop(lobby, 'removed'))],
+    [3, () => namespace.pass(chance.pick([1_000, 30_000, TIMES.seat_timeout_ms, TIMES.ready_timeout_ms]))],
     [3, reconcile],
     [2, keepWarm],
     [1, deploy],
@@ -223,40 +223,40 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
   }
 
   function deploy(): void {
-    world.version = chance.pick(['one', 'two']);
+    namespace.version = chance.pick(['one', 'two']);
   }
 
   function note(text: string): void {
     trace.push(text);
   }
 
-  for (let step = 0; step < steps && world.faults.length === 0; step += 1) {
-    world.pass(1);
+  for (let step = 0; step < steps && namespace.faults.length === 0; step += 1) {
+    namespace.pass(1);
     chance.pick(deck)();
-    if (step % 25 === 0) world.check();
+    if (step % 25 === 0) namespace.check();
   }
   for (const machine of machines) {
     decideAll(machine);
-    if (machine.undecided.length > 0) world.fault('a request is never decided');
+    if (machine.undecided.length > 0) namespace.fault('a request is never decided');
     refresh(machine);
-    for (const lobby of world.running()) checkMemory(world, machine.index, lobby);
+    for (const lobby of namespace.running()) checkMemory(namespace, machine.index, lobby);
   }
   checkTurns();
-  world.pass(TIMES.player_timeout_ms + TIMES.ready_timeout_ms);
+  namespace.pass(TIMES.player_timeout_ms + TIMES.ready_timeout_ms);
   reconcile();
-  world.check();
-  if (world.seatedPlayers().length > 0) world.fault(`${world.seatedPlayers().length} seats never end`);
-  return world.faults;
+  namespace.check();
+  if (namespace.seatedPlayers().length > 0) namespace.fault(`${namespace.seatedPlayers().length} seats never end`);
+  return namespace.faults;
 
   function decideAll(machine: Machine): void {
     for (let round = 0; machine.undecided.length > 0 && round < ATTEMPTS_MAX; round += 1) decide(machine);
   }
 
-  /** Once all machines know of every change, no find waits that could have seats. */
+  /** Checks that no waiting find could have a seat once all machines know every change. */
   function checkTurns(): void {
     reconcile();
-    // Each time at least the first find's turn comes.
-    const times = world.queue.waiting.length + 1;
+    // At least the first find gets its turn each time.
+    const times = namespace.queue.waiting.length + 1;
     for (let time = 0; time < times; time += 1) {
       for (const machine of machines) {
         wake(machine);
@@ -264,16 +264,16 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
       }
     }
     const queued = machines.flatMap((machine) => machine.queued);
-    const rows = world.queue.waiting.length;
-    if (queued.length !== rows) world.fault(`${queued.length} finds wait in ${rows} rows`);
-    const { lobby_count_max } = world.limits;
+    const rows = namespace.queue.waiting.length;
+    if (queued.length !== rows) namespace.fault(`${queued.length} finds wait in ${rows} rows`);
+    const { lobby_count_max } = namespace.limits;
     for (const machine of machines) {
       for (const { request } of machine.queued) {
-        if (fewestFree(world, machine.index, request) !== undefined)
-          world.fault(`${request.player_id} waits although there are seats`);
-        const waiting_before = world.queue.before(world.queue.placeOf(request)).length;
-        if (mayCreateLobby({ running: world.running_count, lobby_count_max, waiting_before }))
-          world.fault(`${request.player_id} waits although it may create a lobby`);
+        if (fewestFree(namespace, machine.index, request) !== undefined)
+          namespace.fault(`${request.player_id} waits although there are seats`);
+        const waiting_before = namespace.queue.before(namespace.queue.placeOf(request)).length;
+        if (mayCreateLobby({ running: namespace.running_count, lobby_count_max, waiting_before }))
+          namespace.fault(`${request.player_id} waits although it may create a lobby`);
       }
     }
     for (const machine of machines) for (const one of machine.queued) leaveQueue(machine, one);

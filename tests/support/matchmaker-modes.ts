@@ -3,13 +3,13 @@ import type { Maxima } from './matchmaking-rules.ts';
 
 type Publicity = 'public' | 'private';
 
-/** A game mode, as far as seats are concerned. */
+/** The settings of a game mode that decide about seats. */
 interface Mode {
   maxima: Maxima;
   regions: string[];
   is_taggable: boolean;
   is_joinable: boolean;
-  /** Which lobbies of their own players may make. */
+  /** The kinds of lobbies that players may create. */
   creates: Publicity[];
   idle_max: number;
 }

@@ -27,7 +27,7 @@ export type Expected = { among: LobbyState[] } | { makes: LobbyTraits } | { code
 
 /** Predicts the matchmaker of a namespace, one request after the other, without caches and concurrency. */
 export class Oracle extends MatchmakingState {
-  /** The finds that wait, in the order in which they result. */
+  /** The finds that wait, in the order of their arrival. */
   queue: OracleWaiter[] = [];
   override version: VersionName = 'old';
 

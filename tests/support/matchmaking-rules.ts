@@ -4,7 +4,7 @@
 /** The maximum of players that each kind of arrival counts against. */
 export type Maxima = Record<'normal' | 'direct' | 'party', number>;
 
-/** What of a lobby decides who gets a seat there, apart from its players. It never changes. */
+/** The properties of a lobby that decide who gets a seat there. They never change. */
 export interface LobbyTraits {
   version: string;
   game_mode: string;
@@ -14,7 +14,7 @@ export interface LobbyTraits {
   maxima: Maxima;
 }
 
-/** What a find looks for. */
+/** The search of a find. */
 export interface Search {
   version: string;
   game_modes: readonly string[];
@@ -23,11 +23,11 @@ export interface Search {
   players: number;
 }
 
-/** Players who ask for seats together: all of them get one, or none. */
+/** Players who request seats together: all get one, or none does. */
 export interface Arrival {
   kind: 'find' | 'join';
   players: number;
-  /** Those of them who still have their seat; all if left out. */
+  /** The number of players who still have their seat; all of them by default. */
   remaining?: number;
 }
 
@@ -60,7 +60,7 @@ export function haveRoom({ maxima, taken }: TakenSeats, arrivals: Arrival[]): bo
     });
 }
 
-/** Whether a lobby is what a find looks for, apart from its seats. */
+/** Returns whether a lobby suits the search of a find, apart from its seats. */
 export function suits(lobby: LobbyTraits & { is_closed: boolean }, search: Search): boolean {
   return (
     !lobby.is_closed &&
@@ -72,7 +72,7 @@ export function suits(lobby: LobbyTraits & { is_closed: boolean }, search: Searc
   );
 }
 
-/** Of lobbies, those that a find may get: with room, and the fewest free seats. */
+/** Returns the lobbies that a find may get: with room, and the fewest free seats. */
 export function fullest<Lobby extends TakenSeats>(lobbies: Lobby[], players: number): Lobby[] {
   const arrival = { kind: 'find', players } as const;
   const open = lobbies.filter((lobby) => hasRoom(lobby, arrival));
@@ -81,8 +81,8 @@ export function fullest<Lobby extends TakenSeats>(lobbies: Lobby[], players: num
 }
 
 /**
- * Whether a lobby is reserved: a find that waits could ever get its seats there, so no later find does. What a waiting find
- * looks for in another version than its own is not known, so each region counts.
+ * Returns whether a lobby is reserved for a waiting find that could get its seats there, so that no later find does. In
+ * another version than its own, the regions of a waiting find are unknown, so all count.
  */
 export function isReserved(lobby: LobbyTraits, waiting: Search[]): boolean {
   return waiting.some(
@@ -95,12 +95,12 @@ export function isReserved(lobby: LobbyTraits, waiting: Search[]): boolean {
   );
 }
 
-/** Whether a request may create a lobby: no find waits before it, and the namespace has fewer than it may have. */
+/** Returns whether a request may create a lobby: no find waits before it, and the namespace is below its limit. */
 export function mayCreateLobby(now: { running: number; lobby_count_max: number; waiting_before: number }): boolean {
   return now.waiting_before === 0 && now.running < now.lobby_count_max;
 }
 
-/** Whether a client would have more players than it may. */
+/** Returns whether a client would be over its limit. */
 export function isOverLimit(client: { seated: number; players_max: number }, arriving: number): boolean {
   return client.seated + arriving > client.players_max;
 }

@@ -5,11 +5,11 @@ export interface LobbyState extends LobbyTraits {
   create_ms: number;
   is_ready: boolean;
   is_closed: boolean;
-  /** Its server is to end, which nothing has noticed yet. */
+  /** Whether its server is ending, which nothing has noticed yet. */
   is_ending: boolean;
   /** The players with a seat. */
   seated: Set<PlayerState>;
-  /** How many they are. */
+  /** The number of its taken seats. */
   readonly taken: number;
   /** Equal to `create_ms` while no player has come. */
   idle_since_ms: number | undefined;
@@ -47,7 +47,7 @@ interface Limits {
 
 export const isUntouched = ({ idle_since_ms, create_ms }: LobbyState): boolean => idle_since_ms === create_ms;
 
-/** The lobbies and players of a namespace, and how seats and lobbies end: one thing after the other, in plain lists. */
+/** The lobbies and players of a namespace in plain lists, and how seats and lobbies end. */
 export abstract class MatchmakingState {
   readonly lobbies: LobbyState[] = [];
   readonly players: PlayerState[] = [];
@@ -65,7 +65,7 @@ export abstract class MatchmakingState {
     this.now_ms = now_ms;
   }
 
-  /** How many empty lobbies a game mode keeps in a region. */
+  /** Returns the number of empty lobbies that a game mode keeps in a region. */
   protected abstract idleMaxOf(game_mode: string): number;
 
   /** Called after each change of a lobby. */
@@ -92,7 +92,7 @@ export abstract class MatchmakingState {
     return [...this.#seated.values()];
   }
 
-  /** How many players of a client have a seat. */
+  /** Returns the number of a client's players with a seat. */
   countOf(client: Client): number {
     return this.seatedPlayers().filter((player) => player.client === client).length;
   }
@@ -141,7 +141,7 @@ export abstract class MatchmakingState {
     this.onChange(lobby);
   }
 
-  /** Shows a player's token to a lobby. Returns the code of the refusal; undefined when the player is let in. */
+  /** Connects a player to a lobby. Returns the code of the refusal, if any. */
   connect(player: PlayerState, lobby: LobbyState): string | undefined {
     if (player.lobby !== lobby) return 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY';
     if (player.remove_reason === 'seat_expired') return 'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED';
@@ -176,7 +176,7 @@ export abstract class MatchmakingState {
     this.onChange(lobby);
   }
 
-  /** One step of the background work. Of lobbies that became empty at one moment any may end: `hasEnded` says which did. */
+  /** Runs one step of the background work. Of lobbies that became empty at one moment any may end: `hasEnded` returns which did. */
   reconcile(hasEnded: (lobby_id: string) => boolean): void {
     this.endOverdue();
     this.endSurplus(hasEnded);
@@ -199,7 +199,7 @@ export abstract class MatchmakingState {
     }
   }
 
-  /** Ends the empty lobbies that have been so longest, beyond those that their game mode keeps. */
+  /** Ends the lobbies that were empty for longest, beyond those that their game mode keeps. */
   protected endSurplus(hasEnded: (lobby_id: string) => boolean): void {
     const rank = (one: LobbyState) => (one.idle_since_ms ?? 0) - (hasEnded(one.lobby_id) ? 0.5 : 0);
     const pools = Map.groupBy(this.idleLobbies(), ({ game_mode, region }) => `${game_mode} ${region}`);
@@ -210,7 +210,7 @@ export abstract class MatchmakingState {
     }
   }
 
-  /** The empty lobbies of the current version that may be kept, the longest empty first. */
+  /** Returns the empty lobbies of the current version that may be kept, the longest empty first. */
   idleLobbies(): LobbyState[] {
     return this.running()
       .filter((lobby) => lobby.idle_since_ms !== undefined && this.#mayStayEmpty(lobby))

@@ -4,11 +4,11 @@ import { decode, encode } from 'dns-packet';
 
 export type RecordType = 'A' | 'AAAA' | 'TXT';
 
-/** A name server of my own, and how to ask it. */
+/** A name server, and its client. */
 export interface NameServer extends Disposable {
   /** Its address and port, as settings name it. */
   address: string;
-  /** How often it was asked for records of a name. */
+  /** Returns how many questions it got for a name. */
   asked(name: string, type: RecordType): number;
   /** The addresses of a name; rejected when it has none. */
   resolve(name: string): Promise<string[]>;

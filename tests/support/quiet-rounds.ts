@@ -4,7 +4,7 @@ import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-re
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';
-import { ANYBODY } from './game-limits.ts';
+import { UNLIMITED_CLIENT } from './game-limits.ts';
 
 /** The rounds of a process that gets no notification: it knows only its own commits and what it reads. */
 export function openQuietRounds({ database, clock }: { database: Database; clock: Clock }) {
@@ -26,7 +26,7 @@ export function requestSeat(
   const creates = may_create ? lobby : undefined;
   const search = { game_modes: [game_mode], regions: ['local'], tags: {}, creates };
   const player_id = Bun.randomUUIDv7();
-  return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', client: ANYBODY, search };
+  return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', client: UNLIMITED_CLIENT, search };
 }
 
 /** The same database; `onQuery` is called before each query, and may throw. */

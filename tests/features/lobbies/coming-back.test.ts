@@ -57,7 +57,7 @@ describe('a player whose connection was lost', () => {
     expect(outcomeOf(await player.connect())).toBe('400 MATCHMAKER_PLAYER_REGISTRATION_EXPIRED');
   });
 
-  test('loses it at once without such a time; no seat is kept for a player who never came', async () => {
+  test('loses the seat at once if the lobby says no time; no seat is kept for a player who never came', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 2 } } });
     const player = await sitDown(game);
     const other = await seatOf(find(muster, game));

@@ -87,7 +87,7 @@ describe('find', () => {
     expect(third).not.toBe(first);
   });
 
-  test('gives more players than may wait for one thing seats in the lobby that they create together', async () => {
+  test('gives seats in one new lobby to more players than may watch one topic', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 100 } } });
     // The first find is decided alone and creates the lobby; the others come during its start.
     const answers = await Promise.all(Array.from({ length: 100 }, () => find(muster, game)));

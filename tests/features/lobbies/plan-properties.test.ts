@@ -4,7 +4,7 @@ import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchm
 import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
-import { ANYBODY } from '../../support/game-limits.ts';
+import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 import { searchOf } from '../../support/lobby-queue.ts';
 import { freeSeats, fullest, hasRoom, suits } from '../../support/matchmaking-rules.ts';
 
@@ -75,7 +75,7 @@ const request: fc.Arbitrary<(player_id: string) => SeatRequest> = fc.oneof(
   ),
 );
 
-const BASE = { game_id: 'game', namespace_id: 'namespace', address: '', client: ANYBODY };
+const BASE = { game_id: 'game', namespace_id: 'namespace', address: '', client: UNLIMITED_CLIENT };
 
 const requests = fc
   .array(request, { maxLength: 20 })

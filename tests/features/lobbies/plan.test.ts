@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
 import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { FindRequest, JoinRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
-import { ANYBODY } from '../../support/game-limits.ts';
+import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 
 const NAMESPACE = 'namespace';
 
@@ -32,7 +32,7 @@ function find(player_id: string, search: Partial<FindRequest['search']> = {}): F
     namespace_id: NAMESPACE,
     version_id: 'new',
     address: '',
-    client: ANYBODY,
+    client: UNLIMITED_CLIENT,
     search: {
       game_modes: ['default'],
       regions: ['here'],
@@ -51,7 +51,7 @@ function find(player_id: string, search: Partial<FindRequest['search']> = {}): F
 }
 
 function join(player_id: string, lobby_id: string): JoinRequest {
-  const place = { game_id: 'game', namespace_id: NAMESPACE, address: '', client: ANYBODY };
+  const place = { game_id: 'game', namespace_id: NAMESPACE, address: '', client: UNLIMITED_CLIENT };
   return { kind: 'join', player_id, ...place, lobby_id };
 }
 

@@ -3,12 +3,12 @@ import { LobbyIndex, type OpenLobby } from '../../../src/features/lobbies/matchm
 import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
 import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
-import { ANYBODY } from '../../support/game-limits.ts';
+import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 
 const MAXIMA = { max_players_normal: 4, max_players_direct: 4, max_players_party: 4 };
 const NEW = { game_mode: 'red', region: 'here', tags: {}, ...MAXIMA, publicity: null, lobby_config: undefined };
 const SEARCH = { game_modes: ['red'], regions: ['here'], tags: {} };
-const BASE = { game_id: 'game', namespace_id: 'namespace', address: '', client: ANYBODY };
+const BASE = { game_id: 'game', namespace_id: 'namespace', address: '', client: UNLIMITED_CLIENT };
 
 function lobby(lobby_id: string, player_count: number, more: Partial<OpenLobby> = {}): OpenLobby {
   const place = { version_id: 'new', game_mode: 'red', region: 'here', tags: {} };

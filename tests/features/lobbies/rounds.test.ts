@@ -7,7 +7,7 @@ import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
-import { ANYBODY } from '../../support/game-limits.ts';
+import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 import { connectGameServer, find, makeControlledGame, onlyLobby, seatOf } from '../../support/game-server.ts';
 import { copyLobbies } from '../../support/lobby-copies.ts';
 import { countQueries, openQuietRounds, requestSeat, watchQueries } from '../../support/quiet-rounds.ts';
@@ -32,7 +32,7 @@ function proposeSeats(kind: ProposedSeat['kind'], count: number, place: { lobby_
     lobby_id,
     namespace_id,
     kind,
-    ...{ address: '', client: ANYBODY.name, players_max: ANYBODY.players_max, party, ticket: null },
+    ...{ address: '', client: UNLIMITED_CLIENT.name, players_max: UNLIMITED_CLIENT.players_max, party, ticket: null },
   }));
 }
 

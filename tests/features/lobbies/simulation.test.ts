@@ -18,22 +18,22 @@ const OUTCOMES = [
 ];
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
-test(`simulation: in ${SEEDS} worlds of ${STEPS} steps, two machines with caches break no rule`, () => {
+test(`simulation: in ${SEEDS} runs of ${STEPS} steps, two machines with caches break no rule`, () => {
   console.log(`seeds from ${seed} (MUSTER_TEST_SEED)`);
-  const noted = new Map<string, number>();
-  for (let world = 0; world < SEEDS; world += 1) {
+  const counts = new Map<string, number>();
+  for (let run = 0; run < SEEDS; run += 1) {
     const trace: string[] = [];
-    const faults = simulate(openChance(seed + world, 0), STEPS, trace);
+    const faults = simulate(openChance(seed + run, 0), STEPS, trace);
     if (faults.length > 0) {
-      throw new Error(`MUSTER_TEST_SEED=${seed + world}: ${faults.join('\n')}\n${trace.slice(-20).join('\n')}`);
+      throw new Error(`MUSTER_TEST_SEED=${seed + run}: ${faults.join('\n')}\n${trace.slice(-20).join('\n')}`);
     }
     for (const line of trace) {
       const what = line.replace(/[\d+]+ ?/g, '');
-      noted.set(what, (noted.get(what) ?? 0) + 1);
+      counts.set(what, (counts.get(what) ?? 0) + 1);
     }
   }
-  if (IS_LONG) console.log([...noted].map(([what, count]) => `${count} ${what}`).join('; '));
-  for (const what of OUTCOMES) expect(noted.get(what)).toBeGreaterThan(SEEDS);
+  if (IS_LONG) console.log([...counts].map(([what, count]) => `${count} ${what}`).join('; '));
+  for (const what of OUTCOMES) expect(counts.get(what)).toBeGreaterThan(SEEDS);
 }, 90_000);
 
 test('simulation: a seed determines the trace, and another seed gives another', () => {

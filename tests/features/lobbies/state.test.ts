@@ -81,7 +81,7 @@ describe('the state of a lobby', () => {
     expect(outcomeOf(await host.getState('x'))).toBe('404 API_NOT_FOUND');
   });
 
-  test('is its own for each of several lobbies that set one concurrently, without effect on their other changes', async () => {
+  test('belongs to one lobby each when several set theirs concurrently, without effect on their other changes', async () => {
     const many = await makeControlledGame(muster, { game_modes: { default: { max_players: 1 } } });
     const seats = await Promise.all(Array.from({ length: 6 }, () => seatOf(find(muster, many))));
     const hosts = await Promise.all(seats.map(({ lobby_id }) => connectGameServer(muster, many, lobby_id)));
@@ -98,7 +98,7 @@ describe('the state of a lobby', () => {
     }
   });
 
-  test('is the last of several that a lobby sets at once, and independent of opening and closing', async () => {
+  test('is the one that a lobby set last, and independent of opening and closing', async () => {
     await using database = openDatabase(muster.database_address, 1);
     const { lobby_id } = host;
     const unknown_id = crypto.randomUUID();

@@ -71,7 +71,7 @@ describe('a find that waits for its lobby', () => {
     expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
   });
 
-  test('and is the only one leaves no lobby and no server behind if the client disconnects', async () => {
+  test('that is the only one leaves no lobby and no server behind if the client disconnects', async () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const going = new AbortController();
     const gone = find(muster, game, {}, going.signal);

@@ -17,8 +17,8 @@ export const TIMES = { seat_timeout_ms: 60_000, ready_timeout_ms: 180_000, playe
 /** Empty lobbies that a game mode keeps in a region. */
 export const IDLE_MAX = 2;
 
-/** What the database is to the matchmaker: claims are conditional, and each change has a number. */
-export class LobbyWorld extends MatchmakingState {
+/** The database as the matchmaker sees it: commits are conditional, and each change has a number. */
+export class SimulatedNamespace extends MatchmakingState {
   readonly faults: string[] = [];
   readonly queue = new SimulatedQueue();
   override version = 'one';
@@ -50,7 +50,7 @@ export class LobbyWorld extends MatchmakingState {
     this.now_ms += milliseconds;
   }
 
-  /** Claims seats as the statement does: a lobby takes all players proposed for it whose client may have them, or none. */
+  /** Takes seats as the statement does: a lobby takes all players proposed for it that are within their client's limit, or none. */
   takeSeats(seats: Plan['seats']): { accepting: Set<string>; over_limit: OverLimit } {
     const requests = seats.map(({ request }) => request);
     const admitted = new Set(this.#admit(requests));
@@ -66,7 +66,7 @@ export class LobbyWorld extends MatchmakingState {
       const here = of_lobby.filter((request) => leaving.has(request));
       if (!isReserved(lobby, this.queue.before(last_place, here))) accepted.push([lobby, proposed]);
     }
-    // One statement: each find that gets a seat by it was still waiting for all of it.
+    // One statement: the finds that it seats count as waiting until its end.
     for (const [lobby, seated] of accepted) {
       for (const request of seated) {
         this.#seat(lobby, request);
@@ -121,7 +121,7 @@ export class LobbyWorld extends MatchmakingState {
     this.seat(lobby, player_ids, request.client.name);
   }
 
-  /** The requests whose clients may have their players, counted in order. */
+  /** Returns the requests within the limits of their clients, counted in order. */
   #admit<Request extends FirstPlayers>(requests: Request[]): Request[] {
     const counts = new Map<string, number>();
     return requests.filter((request) => {
@@ -132,7 +132,7 @@ export class LobbyWorld extends MatchmakingState {
     });
   }
 
-  /** The requests whose clients would have too many players whatever becomes of the others. */
+  /** Returns the requests over the limit of their client even if all other requests of the round fail. */
   #overInAnyCase<Request extends FirstPlayers>(requests: Request[], admitted: FirstPlayers[]): Request[] {
     return requests.filter((request) => {
       const { name, players_max } = request.client;
