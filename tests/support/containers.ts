@@ -85,9 +85,12 @@ export async function packImage(script: string, image_tag: string): Promise<Buff
 }
 
 /** Opens the runtime of containers over a directory. */
-export async function openContainers(directory: string, { host, api_url }: { host: string; api_url: string }) {
+export async function openContainers(
+  directory: string,
+  { has_read_only_root = false, ...options }: { host: string; api_url: string; has_read_only_root?: boolean },
+) {
   if (typeof programs === 'string') throw new Error(programs);
   const folder = join(directory, 'containers');
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  return openContainerRuntime({ programs, directory: folder, host, api_url, has_read_only_root: false });
+  return openContainerRuntime({ ...options, programs, directory: folder, has_read_only_root });
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Runtime } from '../../../../src/features/servers/runtimes/runtime.ts';
+import type { Runtime, ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { forEachAtOnce } from '../../../../src/platform/pacing.ts';
 import { listProcesses, readStat, signalProcess } from '../../../../src/platform/processes.ts';
 import { makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
@@ -14,6 +14,14 @@ const STARTS = IS_LONG ? 200 : 24;
 const AT_ONCE = 4;
 /** Times at which a service that starts a container is killed, from the beginning of its start. */
 const KILLED_AFTER_MS = [0, 10, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200];
+
+/** The programs of a container, by the names that the kernel shows. */
+const PROGRAMS: Record<string, RegExp> = {
+  shim: /^sh$/m,
+  pasta: /^(pasta|passt)/,
+  runc: /^(runc|crun)$/m,
+  init: /^init$/m,
+};
 
 describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
   let opened: TestRuntime;
@@ -51,16 +59,23 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('of containers', () => {
     expect(countZombies()).toBe(0);
   }, 180_000);
 
-  const PARTS = ['muster-container', 'pasta', 'runc', 'init'];
-  test.each(PARTS)('nothing is left after this program of one was killed: %s', async (name) => {
+  test.each(Object.keys(PROGRAMS))('nothing is left after this program of one was killed: %s', async (name) => {
     const server = await opened.run('sleep 600 & exec sleep 600');
-    const pid = listProcesses().find((one) => isPart(one, { name, server_id: server.server_id }));
-    if (pid === undefined) throw new Error(`the container has no ${name}`);
+    const pid = await findPart(server, name);
     signalProcess(pid, 'SIGKILL');
     await waitFor(() => readStat(pid)?.is_dead !== false, 'it to be killed');
     await opened.remove(server);
     expect(tracesOf(server.server_id)).toEqual([]);
     expect(await opened.runtime.list()).toEqual([]);
+  });
+
+  test('one whose network ended is ended, and says why', async () => {
+    const server = await opened.run('exec sleep 600');
+    const pid = await findPart(server, 'pasta');
+    signalProcess(pid, 'SIGKILL');
+    expect(await opened.endOf(server)).toMatchObject({ reason: 'the network of its container ended unexpectedly' });
+    await opened.remove(server);
+    expect(tracesOf(server.server_id)).toEqual([]);
   });
 
   test('each can be adopted or removed after the service was killed at any point of its start', async () => {
@@ -98,6 +113,10 @@ function tracesOf(server_id: string): string[] {
   return [...findProcessesOf(server_id).map((pid) => `process ${pid}`), ...cgroups.map((name) => `group ${name}`)];
 }
 
+/** Returns a program of a container. */
+const findPart = ({ server_id }: ServerHandle, name: string): Promise<number> =>
+  waitFor(() => listProcesses().find((pid) => isPart(pid, { name, server_id })), `the container's ${name}`);
+
 /** Whether a process is a part of a container: one of the programs around it, or its first process. */
 function isPart(pid: number, { name, server_id }: { name: string; server_id: string }): boolean {
   const read = (file: string) => {
@@ -107,9 +126,10 @@ function isPart(pid: number, { name, server_id }: { name: string; server_id: str
       return '';
     }
   };
-  const command = read('cmdline');
-  const is_named = command.split('\0').some((word) => word === name || word.endsWith(`/${name}`));
-  return is_named && (name === 'init' ? read('cgroup').includes(server_id) : read('environ').includes(server_id));
+  return (
+    PROGRAMS[name]?.test(read('comm')) === true &&
+    (name === 'init' ? read('cgroup').includes(server_id) : read('environ').includes(server_id))
+  );
 }
 
 function list(directory: string): string[] {

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StartOrder } from '../../../../src/features/servers/runtimes/runtime.ts';
-import { IMAGE_USER, makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
+import { IMAGE_USER, makeImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
 import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 if (WITHOUT_CONTAINERS !== undefined) console.log(`Not tried, because ${WITHOUT_CONTAINERS}: containers.`);
@@ -113,6 +115,40 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     // A tenth of the time, and a half of that for the periods at both ends.
     expect(used).toBeLessThan((performance.now() - began) * 0.15 + 200);
     await opened.remove(server);
+  });
+
+  test('writes to memory only if containers are read-only', async () => {
+    const options = { host: 'localhost', api_url: 'http://127.0.0.1:8080', has_read_only_root: true };
+    await using closed = await openTestRuntime({
+      ...CONTAINER_RUNTIME,
+      open: (directory) => openContainers(directory, options),
+    });
+    const script = 'echo a > /game/file; echo b > /tmp/file; cat /tmp/file';
+    const build = await makeImage(closed.directory, script, { user: { uid: 0, gid: 0 } });
+    const server = await closed.run('', { build });
+    await closed.endOf(server);
+    expect(await closed.output(server)).toBe('b\n');
+    expect(await closed.output(server, 'std_err')).toContain('Read-only file system');
+  });
+
+  test('has a copy of the files of its build where an overlay cannot be mounted: over another overlay', async () => {
+    const lower = await makeDataDirectory();
+    const layers = ['upper', 'work', 'merged'].map((name) => join(lower, name));
+    await Promise.all(layers.map((layer) => mkdir(layer)));
+    const [upper, work, merged = ''] = layers;
+    const overlay = `lowerdir=${opened.directory},upperdir=${upper},workdir=${work}`;
+    // An upper directory on an overlay is not possible.
+    await Bun.$`mount -t overlay overlay -o ${overlay} ${merged}`;
+    try {
+      await using above = await openTestRuntime({ ...CONTAINER_RUNTIME, open: () => CONTAINER_RUNTIME.open(merged) });
+      const server = await above.run('cat /proc/mounts | head -n 1; echo mine > /tmp/file; cat /tmp/file');
+      await above.endOf(server);
+      expect(await above.output(server)).not.toContain('upperdir=upper');
+      expect(await above.output(server)).toEndWith('mine\n');
+    } finally {
+      await Bun.$`umount ${merged}`;
+      await rm(lower, { recursive: true });
+    }
   });
 
   test('cannot start in a directory of the kernel', async () => {

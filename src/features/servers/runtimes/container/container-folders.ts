@@ -7,6 +7,8 @@ export interface ContainerFolders extends ServerFolders {
   init(server_id: string): string;
   /** How many megabytes of memory the container may have. */
   memory(server_id: string): string;
+  /** Exists if the network of the container ended before the container. */
+  networkEnded(server_id: string): string;
   /** What the programs that set up the container wrote. */
   setupLog(server_id: string): string;
 }
@@ -17,6 +19,7 @@ export function openContainerFolders(directory: string): ContainerFolders {
     ...folders,
     init: (server_id) => join(folders.of(server_id), 'init.pid'),
     memory: (server_id) => join(folders.of(server_id), 'memory'),
+    networkEnded: (server_id) => join(folders.of(server_id), 'network.ended'),
     setupLog: (server_id) => join(folders.of(server_id), 'setup.log'),
   };
 }

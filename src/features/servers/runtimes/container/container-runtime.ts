@@ -38,6 +38,7 @@ import { readImage, rootOf } from './image.ts';
 const START_TIMEOUT_MS = 5_000;
 const START_POLL_MS = 5;
 const SETTING_UP = 'its container is being set up';
+const NETWORK_ENDED = 'the network of its container ended unexpectedly';
 /** Killed processes are listed until the kernel has finished their end. */
 const SWEEPS_MAX = 40;
 const SWEEP_PAUSE_MS = 25;
@@ -75,7 +76,9 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     const status = readExitStatus(folders.exit(server_id));
     // The kernel kills one process. If that is not the server itself, the server decides what it means.
     const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
-    if (!was_killed || !exceededMemory(server_id)) return { is: 'ended', ...status };
+    if (!was_killed) return { is: 'ended', ...status };
+    if (existsSync(folders.networkEnded(server_id))) return { is: 'ended', ...status, reason: NETWORK_ENDED };
+    if (!exceededMemory(server_id)) return { is: 'ended', ...status };
     const memory = readFileSync(folders.memory(server_id), 'utf8');
     return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory} MB` };
   };

@@ -5,6 +5,8 @@ import type { EnginePrograms } from './engine-programs.ts';
  * so the mounts and the network of the container end with its processes, however they end. `--keep`: the control group tells
  * later whether the container exceeded its memory.
  *
+ * A container whose network ends is killed, because its server could not be reached any more. Then `network.ended` exists.
+ *
  * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in `setup.log`.
  */
 const SHIM = `
@@ -16,13 +18,17 @@ set -e
 mount -t overlay overlay -o "lowerdir=$root,upperdir=upper,workdir=overlay" rootfs || cp -a -- "$root/." rootfs/
 "$unshare" --net=netns true
 "$nsenter" --net=netns "$nft" -f network.nft
-"$pasta" "$@" --pid pasta.pid --netns "$PWD/netns" 3>&- 4>&- 5>&- &
+{
+  "$pasta" "$@" --pid pasta.pid --netns "$PWD/netns" || true
+  if [ ! -e ended ]; then : >network.ended; "$oci_runtime" --root state kill "$id" KILL; fi
+} 3>&- 4>&- 5>&- &
 network=$!
 until [ -s pasta.pid ]; do kill -0 "$network"; sleep 0.01; done
 set +e
 "$oci_runtime" --root state --log runtime.log run --keep --bundle . --pid-file init.pid "$id" >&4 2>&5 3>&- 4>&- 5>&-
 status=$?
-kill "$network"
+: >ended
+kill "$(cat pasta.pid)"
 echo "$status" >&3
 `;
 
