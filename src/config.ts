@@ -4,7 +4,7 @@ import { Value } from '@sinclair/typebox/value';
 import { canBeEnteredByOthers } from './platform/data-directory.ts';
 import { StartError } from './platform/errors.ts';
 import { allowingMoreFetches, transfersMaxOf } from './platform/fetches.ts';
-import { assertProxiesTold, readTrustedProxies } from './platform/http/addresses.ts';
+import { assertProxySecret, readTrustedProxies } from './platform/http/addresses.ts';
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import type { Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
@@ -137,7 +137,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     );
   }
   const trusted_proxies = readTrustedProxies(settings.MUSTER_TRUSTED_PROXIES);
-  if (settings.MUSTER_PROXY_SECRET === undefined) assertProxiesTold(trusted_proxies);
+  if (settings.MUSTER_PROXY_SECRET === undefined) assertProxySecret(trusted_proxies);
   const s3 = readS3Settings(settings, environment);
   const public_url = (settings.MUSTER_PUBLIC_URL ?? local_url).replace(/\/$/, '');
   if (!URL.canParse(public_url)) {

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import fc from 'fast-check';
 import { StartError } from '../../src/platform/errors.ts';
-import { assertProxiesTold, createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
+import { assertProxySecret, createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { route } from '../../src/platform/http/route.ts';
 import { networkOf } from '../../src/platform/networks.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
@@ -45,10 +45,10 @@ describe('a proxy with a secret', () => {
 
   test('is required where a trusted proxy has an address of this machine', () => {
     for (const text of ['127.0.0.1', '127.0.0.0/8', '::1', '10.0.0.1,::1/128']) {
-      const { message } = refusalOf(StartError, () => assertProxiesTold(readTrustedProxies(text)));
+      const { message } = refusalOf(StartError, () => assertProxySecret(readTrustedProxies(text)));
       expect(message).toContain('set MUSTER_PROXY_SECRET');
     }
-    assertProxiesTold(readTrustedProxies('192.0.2.7, 2001:db8::/32'));
+    assertProxySecret(readTrustedProxies('192.0.2.7, 2001:db8::/32'));
   });
 });
 

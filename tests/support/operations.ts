@@ -2,14 +2,14 @@ import type { CallerKind } from '../../src/platform/tokens/caller.ts';
 import type { Api } from './api.ts';
 import { CALLER_KINDS } from './callers.ts';
 
-/** Something the service does, as its own API document says. */
+/** An operation of the service, from its API document. */
 export interface Operation {
   method: string;
   /** With names in braces: /games/{game_id}. */
   path: string;
   /** The names in its path. */
   names: string[];
-  /** The kinds of token it takes; undefined where anyone may. */
+  /** The kinds of token that it takes; undefined if it needs none. */
   kinds: CallerKind[] | undefined;
 }
 

@@ -8,7 +8,7 @@ export interface Person {
   token: string;
 }
 
-/** A guest of a game, as its client makes one. */
+/** Creates a guest of a game, as the game's client does. */
 export async function makeGuest(api: Api, { public_token }: Pick<TestGame, 'public_token'>): Promise<Person> {
   const { identity, identity_token } = await api.ok('POST', '/identity/identities', { token: public_token });
   return { identity_id: identity.identity_id, token: identity_token };

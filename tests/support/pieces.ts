@@ -1,11 +1,11 @@
-/** Content in pieces, as a request brings it, and how many of them were asked for. */
+/** Content in pieces, like the body of a request, and the number of requested pieces. */
 export interface Pieces extends AsyncIterable<Uint8Array> {
   taken: number;
   /** Whether no more pieces will be requested. */
   is_closed: boolean;
 }
 
-/** The pieces one after the other; an error among them is thrown. */
+/** Returns the pieces in order. An error among them is thrown. */
 export function piecesOf(...pieces: (string | Error)[]): Pieces {
   const content = {
     taken: 0,

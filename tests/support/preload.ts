@@ -2,10 +2,10 @@ import { afterAll, setDefaultTimeout } from 'bun:test';
 import { stopTestServer } from './database.ts';
 import { startKeeper } from './keeper.ts';
 
-// Longer than any wait for a condition, so that it is said what was waited for.
+// Longer than any wait for a condition, so that its error names the condition.
 setDefaultTimeout(90_000);
 
 startKeeper();
 
-// Once for the whole run: what the tests share is closed when the last one has ended.
+// Once for the whole run: closes what the tests share after the last one.
 afterAll(stopTestServer, 90_000);

@@ -8,7 +8,7 @@ export function findProcessesOf(directory: string): number[] {
     .filter((pid) => pid !== process.pid && !isDead(pid) && belongsTo(pid, directory));
 }
 
-/** The number of the embedded PostgreSQL's first process, by its own note. */
+/** Returns the process id of the embedded PostgreSQL's postmaster, from postmaster.pid. */
 export function postgresOf(data_directory: string): number {
   return Number(readFileSync(`${data_directory}/postgres/cluster/postmaster.pid`, 'utf8').split('\n')[0]);
 }
@@ -29,7 +29,7 @@ function isDead(pid: number): boolean {
 
 const readFile = (pid: number, name: string): string => read(() => readFileSync(`/proc/${pid}/${name}`, 'utf8'));
 
-/** A process may end while we look at it. */
+/** A process may end while it is read. */
 function read(look: () => string): string {
   try {
     return look();

@@ -18,7 +18,7 @@ export function commandOf(kind: 'source' | 'executable'): string[] {
   return kind === 'source' ? [process.execPath, join(ROOT, 'src/main.ts')] : [resolve(EXECUTABLE ?? 'dist/muster')];
 }
 
-/** What a suite that runs once tries: the executable when there is one. */
+/** The program that a suite runs once: the executable if there is one. */
 const COMMAND = commandOf(EXECUTABLE === undefined ? 'source' : 'executable');
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGKILL';
@@ -57,10 +57,10 @@ interface HomeOptions {
   groups?: string[];
 }
 
-/** A directory and a port, on which a program can be started again and again. Nothing is left of it when disposed of. */
+/** A directory and a port, on which a program can be started again and again. Disposing of it removes everything. */
 export interface Home extends AsyncDisposable {
   data_directory: string;
-  /** Where its programs answer. */
+  /** The address at which its programs answer. */
   url: string;
   /** What a program needs in its environment to be one of this home. With the tests' own PATH and HOME, for `npx`. */
   environment: Record<string, string>;
@@ -194,7 +194,7 @@ function endProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }
 

@@ -1,4 +1,4 @@
-/** A request that a game's own server was asked with. */
+/** A verification request that a game's own server received. */
 export interface ProviderRequest {
   method: string;
   path: string;
@@ -11,11 +11,11 @@ export interface ProviderRequest {
 /** A game's own server, which verifies players. */
 export interface Provider extends AsyncDisposable {
   url: string;
-  /** Where the service must be let, for it is not on the Internet. */
+  /** The entry for MUSTER_OUTBOUND_ALLOW, because the server is not on the Internet. */
   allow: string;
-  /** What it was asked, in order. */
+  /** The received requests, in order. */
   requests: ProviderRequest[];
-  /** Its answer: yes, until a test changes it. */
+  /** Its answer: accepts, until a test changes it. */
   answer: (request: ProviderRequest) => Response | Promise<Response>;
 }
 

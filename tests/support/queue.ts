@@ -20,7 +20,7 @@ export interface Waiter {
   outcome: string | undefined;
 }
 
-/** Begins to wait, and is known to wait when it resolves. */
+/** Sends a find that waits. Resolves once it is in the queue. */
 export async function queueUp(asked: { api: Api }, game: TestGame, body: object = {}): Promise<Waiter> {
   const ticket = crypto.randomUUID();
   const leaving = new AbortController();

@@ -6,7 +6,7 @@ import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';
 import { UNLIMITED_CLIENT } from './game-limits.ts';
 
-/** The rounds of a process that gets no notification: it knows only its own commits and what it reads. */
+/** Opens the rounds of a process without notifications, which knows only its own commits and reads. */
 export function openQuietRounds({ database, clock }: { database: Database; clock: Clock }) {
   const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
   const cache = createLobbyCache({ database, feed });
@@ -16,7 +16,7 @@ export function openQuietRounds({ database, clock }: { database: Database; clock
   return createSeatRounds({ database, clock, cache, createLobbies, seat_timeout_ms: 60_000 });
 }
 
-/** A find of one player in one game mode, as the rounds get it. */
+/** Returns a find of one player in one game mode, as the rounds get it. */
 export function requestSeat(
   { game_id, namespace_id, version_id }: TestGame & { version_id: string },
   { may_create = false, game_mode = 'default' } = {},
@@ -29,7 +29,7 @@ export function requestSeat(
   return { kind: 'find', player_id, game_id, namespace_id, version_id, address: '', client: UNLIMITED_CLIENT, search };
 }
 
-/** The same database; `onQuery` is called before each query, and may throw. */
+/** Returns the database with `onQuery` called before each query. It may throw. */
 export function watchQueries(database: Database, onQuery: () => void): Database {
   const watch = <Target extends object>(queries: Target) =>
     new Proxy(queries, {
@@ -47,7 +47,7 @@ export function watchQueries(database: Database, onQuery: () => void): Database 
   };
 }
 
-/** The same database, and how many queries it has answered. */
+/** Returns the database with a counter of its queries. */
 export function countQueries(database: Database): { database: Database; counted: () => number } {
   let count = 0;
   const counting = watchQueries(database, () => {

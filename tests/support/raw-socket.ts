@@ -4,13 +4,13 @@ import { connect } from 'node:net';
 export interface RawSocket extends Disposable {
   /** Texts that were read so far. */
   texts: string[];
-  /** The code that it was closed with, once that was read. */
+  /** The close code, once it was read. */
   closed: Promise<number>;
   send(frame: object): void;
-  /** Reads nothing until it is resumed: what is sent to it stays with the sender. */
+  /** Stops reading until it is resumed, so that frames stay with the sender. */
   pause(): void;
   resume(): void;
-  /** Is gone without a word. */
+  /** Destroys the connection without a close frame. */
   cut(): void;
 }
 
@@ -82,7 +82,7 @@ export async function openRawSocket(
   };
 }
 
-/** The first frame, when it has come whole. A server's frames have no mask. */
+/** Returns the first frame once it is complete. A server's frames have no mask. */
 function readFrame(bytes: Buffer): { kind: number; payload: Buffer; end: number } | undefined {
   if (bytes.length < 2) return undefined;
   const short = bytes.readUInt8(1) & 0x7f;

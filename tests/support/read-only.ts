@@ -6,14 +6,14 @@ import { toServiceError } from '../../src/platform/database/failures.ts';
 /** Ways to make new connections read-only; a connection keeps what it was opened with. */
 export type ReadOnlySetting = 'database' | 'role in database';
 
-/** An operator of a database, whose own connection can always write. */
+/** An operator of a database, with a connection that can always write. */
 export interface Operator extends AsyncDisposable {
   database: Database;
-  /** Makes new connections read-only; those there are stay as they are. */
+  /** Makes new connections read-only. Existing ones stay as they are. */
   setReadOnly(setting: ReadOnlySetting): Promise<void>;
-  /** Makes new connections read-only and ends those there are. */
+  /** Makes new connections read-only, and ends the existing ones. */
   forbidWrites(setting: ReadOnlySetting): Promise<void>;
-  /** Lets new connections write; those there are stay as they are. */
+  /** Lets new connections write. Existing ones stay as they are. */
   allowWrites(setting: ReadOnlySetting): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export async function openOperator(address: DatabaseAddress): Promise<Operator> 
   };
 }
 
-/** What becomes of a statement: 'written', or the code of its failure. */
+/** Returns 'written', or the code of the failure of a statement. */
 export async function outcomeOfWrite(queries: DedicatedConnection): Promise<string> {
   return await queries.execute(sql`insert into notes values ('written')`).then(
     () => 'written',

@@ -2,7 +2,7 @@ import { RedisClient } from 'bun';
 
 const LOCAL = 'redis://127.0.0.1:6379';
 
-/** Where a Redis is: as CI says, or on this machine; undefined where there is none. */
+/** The address of a Redis: from CI, or on this machine; undefined if there is none. */
 export const TEST_REDIS = process.env.MUSTER_TEST_REDIS ?? ((await isThere(LOCAL)) ? LOCAL : undefined);
 
 async function isThere(url: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 type Class<Refusal extends Error> = abstract new (...args: never[]) => Refusal;
 
-/** What a call throws; fails when it throws nothing, or something of another class. */
+/** Returns the error that a call throws. Fails if it throws none, or one of another class. */
 export function refusalOf<Refusal extends Error>(wanted: Class<Refusal>, call: () => unknown): Refusal {
   try {
     call();
@@ -10,7 +10,7 @@ export function refusalOf<Refusal extends Error>(wanted: Class<Refusal>, call: (
   throw new Error('it was not refused');
 }
 
-/** The same for what it is rejected with. */
+/** Returns the error with which a promise is rejected. Fails like the function above. */
 export async function rejectionOf<Refusal extends Error>(
   wanted: Class<Refusal>,
   work: PromiseLike<unknown>,

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { deploy, makeGame, type TestGame, uploadScript } from './game.ts';
 import type { TestService } from './service.ts';
 
-/** The room of the examples: what a first game server looks like. */
+/** The source of the example room. */
 export const ROOM_SOURCE = await Bun.file(join(import.meta.dir, '../../examples/room.ts')).text();
 
 /** A room in which a player who sends "close" closes the lobby, and gets a reply once it is closed. */
@@ -24,7 +24,7 @@ while (!(await call())) await Bun.sleep(50);
 setInterval(() => {}, 1e9);
 `;
 
-/** A game whose namespace prod has one game mode, "default", on servers of this source. */
+/** Makes a game whose namespace prod has one game mode, "default", on servers with this source. */
 export async function makeRoomGame(
   { api, administrator_token }: Pick<TestService, 'api' | 'administrator_token'>,
   { source = ROOM_SOURCE, max_players = 10, mode = {} }: { source?: string; max_players?: number; mode?: object } = {},
@@ -43,7 +43,7 @@ export async function makeRoomGame(
 export interface RoomPlayer {
   socket: WebSocket;
   lobby_id: string;
-  /** Where the room is. */
+  /** The address of the room. */
   host: string;
   token: string;
   /** The positions of all players, from the room's last message. */
@@ -54,7 +54,7 @@ export interface RoomPlayer {
   closed: Promise<void>;
 }
 
-/** Connects with the answer of find or join, as a game's client does. Fails when the room does not take the player. */
+/** Connects with the answer of find or join, as a game's client does. Fails if the room refuses the player. */
 export async function enterRoom(answer: {
   lobby: { lobby_id: string };
   ports: { game: { host: string } };

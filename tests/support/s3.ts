@@ -8,7 +8,7 @@ const BUCKET = `muster-tests-${crypto.randomUUID()}`;
 
 let is_made: Promise<void> | undefined;
 
-/** The settings of a folder of my own, in a bucket that a run makes once. */
+/** Returns the settings of a new folder, in a bucket that a run creates once. */
 export async function openTestBucket(): Promise<{ settings: Record<string, string>; parsed: S3Settings }> {
   is_made ??= makeBucket();
   await is_made;
@@ -18,7 +18,7 @@ export async function openTestBucket(): Promise<{ settings: Record<string, strin
   return { settings, parsed };
 }
 
-/** All that lies in the folder, by their names below it. */
+/** Returns the names of all objects in the folder. */
 export async function listBucket(settings: S3Settings): Promise<string[]> {
   const { endpoint, bucket, region, prefix } = settings;
   const credentials = { accessKeyId: settings.access_key_id, secretAccessKey: settings.secret_access_key };

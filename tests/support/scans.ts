@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Queries } from '../../src/platform/database/database.ts';
 
-/** How often a table was read from its first row to its last. One connection must ask, and have done the reading. */
+/** Returns how often a table was scanned as a whole by this connection. */
 export async function countScans(queries: Queries, table: string): Promise<number> {
   // The figures of the statements before are part of the next snapshot.
   await queries.execute(sql`select pg_stat_force_next_flush()`);

@@ -16,7 +16,7 @@ export function readerOf(file: string): ReadOutput {
   return (query) => files.read(file, query);
 }
 
-/** A game's servers that say nothing, and a directory for what the tests of a file write as their output. */
+/** Opens servers of a game without output, and a directory for the output that tests write. */
 export function shareServerLogs(muster: SharedService) {
   let directory: string;
   let game: TestGame;
@@ -29,7 +29,7 @@ export function shareServerLogs(muster: SharedService) {
   return {
     fileOf: (name: string): string => join(directory, name),
     servers: () => serversOf(muster, game),
-    /** Runs a server that ends without a word. Returns its logs, and files with this content to collect them from, with their readers. */
+    /** Runs a server that ends without output. Returns its logs, and files with this content and their readers to collect. */
     async makeLogs(content: string) {
       const server_id = await serversOf(muster, game).run('exit 0');
       await endOf(muster, server_id);

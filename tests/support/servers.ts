@@ -8,7 +8,7 @@ import { packTar } from './tar.ts';
 import { waitFor } from './wait.ts';
 
 type Stream = 'std_out' | 'std_err';
-/** What is different about a server that is created. */
+/** Changes to the body that creates a server. */
 type Changes = { runtime?: object; network?: object; tags?: object; resources?: object; lifecycle?: object };
 
 /** Uploads a shell script as an archive, which starts at once, and returns the build's id. */
@@ -17,7 +17,7 @@ export async function uploadShell(api: Api, game: TestGame, script: string): Pro
   return await uploadBuild(api, game, { kind: 'archive', path: 'server.tar', content, command: ['/bin/sh', 'run.sh'] });
 }
 
-/** A game's servers in prod, as its developer commands them. */
+/** Returns the calls by which a developer manages the servers of prod. */
 export function serversOf({ api }: Pick<TestService, 'api'>, game: TestGame) {
   const { game_id, namespace_id, cloud_token: token } = game;
   const path = `/games/${game_id}/environments/${namespace_id}/servers`;

@@ -3,7 +3,7 @@ import { loadKey } from '../../src/platform/tokens/keys.ts';
 import { createTokens, type Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { TestService } from './service.ts';
 
-/** Tokens of any kind that a service takes for its own: they are signed with its key. */
+/** Issues tokens of any kind with a service's own key. */
 export async function openServiceTokens({
   database_address,
   clock,

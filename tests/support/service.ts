@@ -9,14 +9,14 @@ import { type Api, createApi } from './api.ts';
 import { createMovedClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
 
-/** Longer than any test: a lost notification stays lost. */
+/** Longer than any test, so that nothing hides a lost notification. */
 const FEED_RECHECK_MS = 3_600_000;
 
-/** A whole service of my own: its database, its data directory, its port, its clock. */
+/** A whole service with its own database, data directory, port and clock. */
 export interface TestService extends AsyncDisposable {
   service: Service;
   config: Config;
-  /** Where its database is. */
+  /** The address of its database. */
   database_address: DatabaseAddress;
   api: Api;
   administrator_token: string;
@@ -41,11 +41,11 @@ export async function openTestService(
     MUSTER_DATA: data_directory,
     MUSTER_PORT: String(findFreePort()),
     MUSTER_DEMO: 'off',
-    // Whatever the machine can run.
+    // The same kinds of builds on every machine.
     MUSTER_CONTAINERS: 'off',
     // Several at a time share a server with 100 connections.
     MUSTER_DATABASE_POOL: '5',
-    // Tests of anything else prove no domains.
+    // Only the tests of domains prove them.
     MUSTER_DOMAINS_ALLOW: '*',
     // All tests come from one address.
     MUSTER_LIMITS_SCALE: '1000000',

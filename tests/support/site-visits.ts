@@ -4,12 +4,12 @@ import { PROXY_SECRET } from './proxy.ts';
 import type { TestService } from './service.ts';
 import { type SiteFiles, showSite, uploadSite } from './site.ts';
 
-/** A game whose namespace prod shows a site. */
+/** A game whose namespace prod has a site. */
 export interface ShownSite extends TestGame {
   host: string;
   /** The path of its namespace prod in the API. */
   namespace: string;
-  /** Asks for a file as a browser at an address would, which a trusted proxy names. */
+  /** Requests a file as a browser whose address a trusted proxy sends. */
   visit(path: string, options?: { address?: string; headers?: Record<string, string> }): Promise<Response>;
 }
 

@@ -1,18 +1,18 @@
 import type { Observation, Runtime, ServerHandle, StartOrder } from '../../src/features/servers/runtimes/runtime.ts';
 
-/** A runtime that answers like an engine on another machine, over one that does the work. */
+/** A runtime that answers late, like an engine on another machine, and delegates to another runtime. */
 export interface SlowRuntime extends Runtime {
-  /** Cuts off the place of a server from a moment on. Its processes run on. */
+  /** Makes a server unreachable from a moment on. Its processes continue. */
   cutOff(server_id: string, since: Date): void;
-  /** Restores the place of a server. */
+  /** Makes a server reachable again. */
   find(server_id: string): void;
-  /** Whether servers stay pending, however often they are looked at. */
+  /** Whether servers stay pending, however often they are observed. */
   is_stuck: boolean;
-  /** How many servers it was asked about so far. */
+  /** The number of observed servers so far. */
   readonly looks: number;
 }
 
-/** How often a server is seen to be pending before it is started. */
+/** Observations for which a server is pending before it starts. */
 const PENDING_LOOKS = 2;
 const REASONS = ['the image is being fetched', 'the image is being unpacked'];
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 export interface SmallS3 extends AsyncDisposable {
   /** Settings of a program that keeps its objects there. */
   settings: Record<string, string>;
-  /** Requests whose answers have not been taken in full. */
+  /** Requests whose answers are not read completely yet. */
   readonly under_way: number;
   /** Holds up reads of objects until the returned function is called. */
   holdReads(): () => void;

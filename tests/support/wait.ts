@@ -2,16 +2,16 @@
 const WAIT_MS = 75_000;
 
 /**
- * For what a test's name says happens at once: less than whatever else would bring it about (a loop's minute, a request's
- * time), and more than a busy machine takes.
+ * The limit for an effect that must come at once: shorter than any other cause of it (a loop's minute, the time of a
+ * request), and longer than a busy machine takes.
  */
 export const AT_ONCE_MS = 20_000;
 
-/** Looks take processor time from what is waited for, so the pauses between them grow with the wait. */
+/** Checks take processor time from the awaited work, so the pauses between them grow with the wait. */
 const PAUSE_MS = { min: 10, max: 50 };
 const PAUSE_PART_OF_WAIT = 0.05;
 
-/** Waits for a condition, not for a time. Fails with what was waited for. */
+/** Waits for a condition. Fails with its name. */
 export async function waitFor<Seen>(
   look: () => Promise<Seen | undefined | false> | Seen | undefined | false,
   what: string,

@@ -60,7 +60,10 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
   };
 }
 
-/** Parses `10.0.0.0/8, fd00::1`: addresses and networks; undefined is none. Throws {@link StartError} for other texts, and for a network of all addresses. */
+/**
+ * Parses `10.0.0.0/8, fd00::1`: addresses and networks; undefined is none. Throws {@link StartError} for other texts, and
+ * for a network of all addresses.
+ */
 export function readTrustedProxies(text: string | undefined): Network[] {
   if (text === undefined) return [];
   return text.split(',').map((part) => {
@@ -79,10 +82,10 @@ export function readTrustedProxies(text: string | undefined): Network[] {
 }
 
 /**
- * Throws {@link StartError} if a trusted network has an address of this machine: its game servers connect from there too, and
- * could claim any address.
+ * Throws {@link StartError} if a trusted network has an address of this machine. It then needs a secret: game servers of the
+ * machine connect from there too, and could claim any address.
  */
-export function assertProxiesTold(trusted: readonly Network[]): void {
+export function assertProxySecret(trusted: readonly Network[]): void {
   const own = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
   for (const text of ['127.0.0.1', '::1', ...own]) {
     const address = parseAddress(text);

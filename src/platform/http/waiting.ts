@@ -14,7 +14,10 @@ interface WaitingOptions {
   absence(): Absence;
 }
 
-/** Creates the function that answers every request while the service waits for its database or storage: it lives, and is not ready. */
+/**
+ * Creates the function that answers every request while the service waits for its database or storage: `/health/live`
+ * succeeds, and all other paths are unavailable.
+ */
 export function createWaitingAnswers({ cors, public_url, absence }: WaitingOptions) {
   function answer({ method }: Request, origin: string | null, path: string): Response {
     if (path === '/health/live') return toResponse({ status: 'ok' });

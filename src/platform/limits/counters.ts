@@ -14,7 +14,7 @@ export interface Verdict {
 /** Counts requests in fixed windows, in the memory of this process. */
 export interface Counters {
   /** Counts one more request under a key. */
-  count(limit: Limit, who: string): Verdict;
+  count(limit: Limit, caller_key: string): Verdict;
   /** The number of counts in memory. */
   readonly size: number;
 }
@@ -35,8 +35,8 @@ export function createCounters(now: () => number): Counters {
   const counts = new LRUCache<string, Count>({ max: COUNTS_MAX });
 
   return {
-    count({ name, requests, window_ms }, who) {
-      const key = `${name} ${who}`;
+    count({ name, requests, window_ms }, caller_key) {
+      const key = `${name} ${caller_key}`;
       const moment = now();
       const reset_at = (Math.floor(moment / window_ms) + 1) * window_ms;
       let count = counts.get(key);

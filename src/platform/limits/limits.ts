@@ -27,7 +27,7 @@ export interface Limits extends Disposable {
    * Counts one more request under a key. Returns undefined if limits are off, and no promise if this process counts for
    * itself. Throws LIMITS_UNAVAILABLE if the store is unavailable and the limit refuses requests then.
    */
-  count(limit: Limit, who: string): MaybePromise<Verdict> | undefined;
+  count(limit: Limit, caller_key: string): MaybePromise<Verdict> | undefined;
 }
 
 const ANSWER_WITHIN_MS = 300;
@@ -60,18 +60,20 @@ export async function openLimits(options: LimitsOptions): Promise<Limits> {
     return wanted;
   }
 
-  async function countTogether(limit: Limit, who: string): Promise<Verdict> {
-    const verdict = await shared?.count(limit, who);
+  async function countTogether(limit: Limit, caller_key: string): Promise<Verdict> {
+    const verdict = await shared?.count(limit, caller_key);
     if (verdict) return verdict;
     if (limit.when_store_is_lost === 'refuse') throw new ServiceError('LIMITS_UNAVAILABLE', {});
-    return here.count(limit, who);
+    return here.count(limit, caller_key);
   }
 
   return {
-    count(unscaled, who) {
+    count(unscaled, caller_key) {
       if (!is_on) return undefined;
       const limit = toScale(unscaled);
-      return shared && limit.counted === 'everywhere' ? countTogether(limit, who) : here.count(limit, who);
+      return shared && limit.counted === 'everywhere'
+        ? countTogether(limit, caller_key)
+        : here.count(limit, caller_key);
     },
     [Symbol.dispose]: () => shared?.[Symbol.dispose](),
   };

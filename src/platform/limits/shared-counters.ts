@@ -12,7 +12,7 @@ const ASK_AGAIN_AFTER_MS = 1_000;
 /** Counts requests of several processes together, in a store. */
 export interface SharedCounters extends Disposable {
   /** Counts one more request under a key; undefined if the store is unavailable. */
-  count(limit: Limit, who: string): Promise<Verdict | undefined>;
+  count(limit: Limit, caller_key: string): Promise<Verdict | undefined>;
 }
 
 export interface SharedCountersOptions {
@@ -74,13 +74,13 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
   }
 
   return {
-    async count(limit, who) {
-      const key = `${limit.name} ${who}`;
+    async count(limit, caller_key) {
+      const key = `${limit.name} ${caller_key}`;
       const refused_until = refused.get(key) ?? 0;
       if (Date.now() < refused_until) return verdictOf(limit, false, 0, refused_until);
       if (!mayAsk()) return undefined;
       try {
-        const { success, remaining, reset, reason } = await limiterOf(limit).limit(who);
+        const { success, remaining, reset, reason } = await limiterOf(limit).limit(caller_key);
         // The library allows requests while the store is silent.
         if (reason === 'timeout') throw new Error(`the store has not answered within ${answer_within_ms} ms`);
         find();
