@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, rm, rmdir, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../platform/clock.ts';
 import type { Queries } from '../../platform/database/database.ts';
@@ -97,6 +97,8 @@ export function openUnpackedBuilds({
       // Game servers enter the folder but must not list it, whatever the umask. An existing one may have running servers.
       const is_new = (await mkdir(folder, { recursive: true })) !== undefined;
       if (is_new) await chmod(folder, 0o711);
+      // Counts as used before it can be found, so that it is not removed as an old one.
+      await utimes(unfinished, clock.now(), clock.now());
       await rename(unfinished, content_directory);
       await syncPath(folder);
       await syncPath(directory);

@@ -196,6 +196,20 @@ describe('unused builds: on a disk without space', () => {
     expect(await remove(DAY_MS)).toEqual(builds.slice(1));
   });
 
+  test('a build that has just been unpacked stays, also while unused ones are removed all the time', async () => {
+    const { unpack, remove } = await openMachine({ ...UNLIMITED_SPACE, isLow: async () => true });
+    const builds = await Promise.all(Array.from({ length: 30 }, script));
+    // The time on disk is the real one, which is long before that of the service.
+    muster.clock.advance(DAY_MS);
+    let is_done = false;
+    const removing = (async () => {
+      while (!is_done) await remove(DAY_MS);
+    })();
+    for (const build_id of builds) expect(readdirSync(await unpack(build_id))).toEqual(['main.ts']);
+    is_done = true;
+    await removing;
+  });
+
   test('all go if a build could not be unpacked, and the next attempt has space', async () => {
     let is_full = false;
     const takeRoom = async () => {
