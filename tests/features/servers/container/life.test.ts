@@ -23,6 +23,8 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('an image as a Rivet-era clien
     program = await home.start();
   }, 90_000);
   afterAll(async () => {
+    // Ends the servers as well.
+    await program.stop('SIGINT');
     await opened.disposeAsync();
   }, 90_000);
 
