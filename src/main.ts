@@ -1,11 +1,3 @@
-const command = process.argv.slice(2);
-if (command[0] === 'launch') {
-  // Imports nothing else, because the start of every game server waits for it.
-  const { launchOrdered } = await import('./commands/launch.ts');
-  process.exit(launchOrdered());
-}
-const { runCommand } = await import('./commands/commands.ts');
-process.exit(await runCommand(command));
+import { runCommand } from './commands/commands.ts';
 
-// A module without imports of its own.
-export {};
+process.exit(await runCommand(process.argv.slice(2)));

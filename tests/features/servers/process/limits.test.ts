@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openServerFolders } from '../../../../src/features/servers/runtimes/process/server-folders.ts';
+import { openServerGroups } from '../../../../src/features/servers/runtimes/process/server-groups.ts';
 import type { ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { openCgroups } from '../../../../src/platform/cgroups.ts';
 import { openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
+import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const { controllers } = openCgroups();
@@ -68,3 +71,17 @@ describe.skipIf(controllers.length < 3).each(PROCESS_RUNTIMES)(
     });
   },
 );
+
+test.skipIf(controllers.length < 3)('limits: a group is removed once its last process has ended', async () => {
+  const directory = await makeDataDirectory();
+  const folders = openServerFolders(directory);
+  const groups = openServerGroups(folders, openCgroups());
+  const server_id = crypto.randomUUID();
+  mkdirSync(folders.of(server_id));
+  const group = groups.create(server_id, resources);
+  const last = Bun.spawn(['sleep', '0.2']);
+  for (const one of group) writeFileSync(join(one, 'cgroup.procs'), String(last.pid));
+  await groups.remove(server_id);
+  expect(group.filter((one) => existsSync(one))).toEqual([]);
+  rmSync(directory, { recursive: true });
+});

@@ -1,5 +1,4 @@
 import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Allowed } from '../../../../platform/containment/landlock.ts';
 import type { LaunchOrder } from '../../../../platform/containment/launcher.ts';
 import type { ServerPort } from '../../tables.ts';
@@ -12,8 +11,6 @@ import { DEVICES, systemFilesExcept } from './system-files.ts';
 
 /** Open files of a process of a server. */
 const OPEN_FILES_MAX = 8_192;
-/** The program of a service that runs from source. */
-const MAIN = join(import.meta.dir, '../../../../main.ts');
 
 interface LaunchingOptions {
   folders: ServerFolders;
@@ -21,6 +18,8 @@ interface LaunchingOptions {
   isolation: Isolation;
   /** Our own executable, as servers may run it. */
   own_program: string;
+  /** The script that becomes a server. */
+  launcher: string;
   /** The directory of which servers may read only their own parts. */
   data_directory: string;
 }
@@ -34,9 +33,9 @@ interface Launch {
 }
 
 /** Creates the function that spawns the first process of a server. */
-export function createLaunching({ folders, groups, isolation, own_program, data_directory }: LaunchingOptions) {
+export function createLaunching(options: LaunchingOptions) {
+  const { folders, groups, isolation, own_program, launcher, data_directory } = options;
   const system_files = systemFilesExcept(data_directory);
-  const launcher = Bun.isStandaloneExecutable ? [own_program] : [process.execPath, MAIN];
 
   function spawn({ order, environment, user_id, onExit }: Launch): Bun.Subprocess {
     const { server_id, build } = order;
@@ -58,8 +57,12 @@ export function createLaunching({ folders, groups, isolation, own_program, data_
       }
       using input = openOrder(folders.order(server_id), makeOrder({ order, environment, user_id }, command));
       // With our user, so it has nothing of the server's that could change what it does: neither variables nor directory.
-      const place = { cwd: '/', env: { [MARK]: server_id } };
-      return Bun.spawn([...launcher, 'launch'], { ...common, ...place, stdio: [input.file, ...output] });
+      const place = { cwd: '/', env: { BUN_BE_BUN: '1', [MARK]: server_id } };
+      return Bun.spawn([own_program, 'run', '--no-install', '--no-env-file', launcher], {
+        ...common,
+        ...place,
+        stdio: [input.file, ...output],
+      });
     } finally {
       for (const file of output) closeSync(file);
     }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
-import { copyFile, link, rename, stat } from 'node:fs/promises';
+import { copyFile, link, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { findAsset } from '../../../../platform/assets.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 
 /**
@@ -18,5 +19,19 @@ export async function findOwnProgram(directory: string, { is_separate }: { is_se
     await copyFile(process.execPath, `${file}.unfinished`);
     await rename(`${file}.unfinished`, file);
   });
+  return file;
+}
+
+/** The launcher's source, for a service that runs from source. */
+const LAUNCHER_SOURCE = join(import.meta.dir, '../../../../launch.ts');
+
+/** Returns the path of the script that launches servers. The executable carries it, and writes it to the directory. */
+export async function findLauncher(directory: string): Promise<string> {
+  if (!Bun.isStandaloneExecutable) return LAUNCHER_SOURCE;
+  const script = await readFile(findAsset('dist/launch.js'));
+  const file = join(directory, `launch-${Bun.hash(script).toString(16)}.js`);
+  // As root, servers cannot write to the directory, but a start may have been killed while it wrote.
+  await writeFile(`${file}.unfinished`, script);
+  await rename(`${file}.unfinished`, file);
   return file;
 }

@@ -20,7 +20,7 @@ import { assertIsolated, type IsolationSetting, readIsolation } from './isolatio
 import { killServers } from './killing.ts';
 import { createLaunching } from './launching.ts';
 import { createOutputFiles } from './output-files.ts';
-import { findOwnProgram } from './own-program.ts';
+import { findLauncher, findOwnProgram } from './own-program.ts';
 import { createProcessTrees, type ProcessServer } from './process-trees.ts';
 import { createUsage } from './process-usage.ts';
 import { openServerFolders } from './server-folders.ts';
@@ -49,6 +49,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const { host, data_directory } = options;
   const is_separate = options.has_separate_users;
   const own_program = await findOwnProgram(options.programs_directory, { is_separate });
+  const launcher = await findLauncher(options.programs_directory);
   const folders = openServerFolders(options.directory);
   const users = openServerUsers(folders, { is_separate });
   const readTrees = createProcessTrees();
@@ -57,7 +58,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const cgroups = openCgroups();
   const groups = openServerGroups(folders, cgroups);
   const isolation = readIsolation(options.isolation, cgroups);
-  const spawn = createLaunching({ folders, groups, isolation, own_program, data_directory });
+  const spawn = createLaunching({ folders, groups, isolation, own_program, launcher, data_directory });
   let notify = () => {};
 
   const locate = ({ server_id, identity }: ServerHandle): ProcessServer => ({
@@ -146,7 +147,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       return holders;
     },
     async remove(server_id) {
-      groups.remove(server_id);
+      await groups.remove(server_id);
       await rm(folders.of(server_id), { recursive: true, force: true });
       users.release(server_id);
       for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));

@@ -1,11 +1,14 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type Cgroups, countOutOfMemoryKills, type GroupLimits, removeGroup } from '../../../../platform/cgroups.ts';
+import { isErrno } from '../../../../platform/processes.ts';
 import type { ServerResources } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';
 
 /** Processes and threads of a server. */
 export const PROCESSES_MAX = 512;
 const MIB = 1_024 ** 2;
+const REMOVALS_MAX = 20;
+const REMOVAL_PAUSE_MS = 25;
 
 /** The control group of a server, as recorded in its folder: another start of the service may create groups elsewhere. */
 interface ServerGroup {
@@ -21,7 +24,7 @@ export interface ServerGroups {
   /** Returns why the kernel ended processes of a server; undefined if it did not. */
   reasonOf(server_id: string): string | undefined;
   /** Removes the group of a server that has ended completely. */
-  remove(server_id: string): void;
+  remove(server_id: string): Promise<void>;
 }
 
 export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): ServerGroups {
@@ -43,8 +46,17 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
       if (!group || countOutOfMemoryKills(group.directories) === 0) return undefined;
       return `it exceeded its memory of ${group.memory} MB`;
     },
-    remove(server_id) {
-      removeGroup(read(server_id)?.directories ?? []);
+    async remove(server_id) {
+      const directories = read(server_id)?.directories ?? [];
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return removeGroup(directories);
+        } catch (error) {
+          // The threads of a killed process may end a moment after the process.
+          if (tries === REMOVALS_MAX || !isErrno(error, 'EBUSY')) throw error;
+        }
+        await Bun.sleep(REMOVAL_PAUSE_MS);
+      }
     },
   };
 }
