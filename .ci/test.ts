@@ -14,8 +14,10 @@ const SLOWEST_LISTED = 10;
 
 /** Seconds that the files with the longest tests take on two processors, so that all parts take about as long. */
 const SECONDS: Record<string, number> = {
-  'tests/faults/isolation.test.ts': 70,
-  'tests/journeys/ctrl-c.test.ts': 60,
+  'tests/journeys/ctrl-c.test.ts': 50,
+  'tests/faults/isolation.test.ts': 35,
+  'tests/features/servers/runtime.test.ts': 30,
+  'tests/features/builds/lz4.test.ts': 25,
   'tests/faults/stop.test.ts': 58,
   'tests/faults/slow-readers.test.ts': 35,
   'tests/contract/limits.test.ts': 25,

@@ -42,7 +42,7 @@ test.skipIf(!canBecomeNameless)(
     expect((await second.api.get('/cloud/games', second.administrator_token)).body.games).toHaveLength(1);
     expect(await second.stop('SIGTERM')).toBe(0);
     const left = [...new Bun.Glob('*').scanSync({ cwd: `${home.data_directory}/postgres`, onlyFiles: false })].sort();
-    expect(left.filter((name) => !/^\d/.test(name))).toEqual(['cluster', 'postgres.log', 'socket']);
+    expect(left.filter((name) => !/^\d/.test(name))).toEqual(['cluster', 'pgpass', 'postgres.log', 'socket']);
   },
   90_000,
 );

@@ -24,8 +24,8 @@ export interface UnpackedBuild {
    */
   sha256: string | undefined;
   /**
-   * Absolute, without symbolic links. For an image or a bundle, a bundle of OCI: `rootfs/`, and `config.json` with what it
-   * runs (`process`: `args`, `env`, `cwd`, and `user` in numbers).
+   * Absolute, without symbolic links. For an image or a bundle, an OCI bundle: `rootfs/`, and `config.json`, whose `process`
+   * has the program to run (`args`, `env`, `cwd`, and `user` in numbers).
    */
   directory: string;
   /**

@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { DiskSpace } from '../../platform/disk-space.ts';
 import { isErrno } from '../../platform/processes.ts';
 
-/** A build that was used so recently stays, also when the disk is full, because what uses it may not be recorded yet. */
+/** A build that was used within this time stays, also on a full disk, because its server may not be recorded yet. */
 const RECENT_MS = 60_000;
 
 interface UnusedBuildsDependencies {
@@ -97,7 +97,7 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
     },
     /**
      * Removes the content that was last used before a moment and that no server uses. If the disk is short of space,
-     * also what was used later, the least recently used first.
+     * also content that was used later, the least recently used first.
      */
     async removeUnused({ before, buildsInUse }: RemoveUnusedOptions): Promise<RemovedBuild[]> {
       const was_short = is_short;

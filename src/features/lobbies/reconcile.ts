@@ -49,7 +49,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const { hintAt } = createHinting(dependencies);
   const createLobbies = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
 
-  /** Ends empty lobbies, except as many as their game mode keeps. */
+  /** Ends empty lobbies beyond the number that their game mode keeps. */
   async function trimIdle(): Promise<number> {
     const by_namespace = Map.groupBy(await store.selectIdle(database.queries), ({ namespace_id }) => namespace_id);
     let stopped = 0;

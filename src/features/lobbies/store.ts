@@ -115,7 +115,7 @@ export async function setReady(
   return row;
 }
 
-/** What a running lobby says of itself: what it does not mention stays as it is, and an empty state is none. */
+/** Changes that a running lobby reports of itself. A property that is missing does not change; an empty state removes it. */
 export interface LobbyNews {
   lobby_id: string;
   is_closed?: boolean;

@@ -72,7 +72,7 @@ export const lobbies = pgTable(
     stop_reason: text({ enum: STOP_REASONS }),
     /** The version of the namespace's list of lobbies with which it last changed. */
     changed: bigint({ mode: 'number' }).notNull(),
-    /** The same in steps, for its index: see {@link CHANGED_STEP}. */
+    /** `changed` divided by {@link CHANGED_STEP}, for the index. */
     changed_step: bigint({ mode: 'number' })
       .notNull()
       .generatedAlwaysAs(sql.raw(`changed / ${CHANGED_STEP}`)),

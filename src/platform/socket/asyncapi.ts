@@ -69,7 +69,7 @@ const FROM_SERVICE: Message[] = [
   },
   {
     name: 'unsubscribed',
-    summary: 'The subscription has ended.',
+    summary: 'The subscription has ended, because the client asked for it.',
     payload: frame('unsubscribed', { id: Id }),
     example: { type: 'unsubscribed', id: 'a' },
   },
@@ -114,8 +114,12 @@ export function describeSocket(public_url: string, version: string): object {
       },
     },
     operations: {
-      listen: { action: 'receive', channel: { $ref: '#/channels/watch' }, messages: FROM_CLIENT.map(referTo) },
-      tell: { action: 'send', channel: { $ref: '#/channels/watch' }, messages: FROM_SERVICE.map(referTo) },
+      receiveFromClient: {
+        action: 'receive',
+        channel: { $ref: '#/channels/watch' },
+        messages: FROM_CLIENT.map(referTo),
+      },
+      sendToClient: { action: 'send', channel: { $ref: '#/channels/watch' }, messages: FROM_SERVICE.map(referTo) },
     },
   };
 }

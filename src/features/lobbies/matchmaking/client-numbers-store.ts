@@ -13,14 +13,14 @@ const NUMBERS = sql`
   where seated.namespace_id = of_client.namespace_id and seated.client = of_client.client and remove_ts is null`;
 
 /**
- * Returns common table expressions, the last of which is `reckoned`: the seats of `proposed` with a free number for each, as
+ * Returns common table expressions, the last of which is `numbered`: the seats of `proposed` with a free number for each, as
  * `client_number`, and with the players of the client, counted in the order of the requests.
  *
  * The position is null for an exact search, which needs the lock of the namespace's list of lobbies. A position from 0 to 1
  * says which part of its numbers is searched if a client may have very many players; all other numbers count as taken. If
  * the count may be too high for this reason, or because the limit was lowered, the client is not `is_counted`.
  */
-export function reckonPlayers(position: SQL): SQL {
+export function numberPlayers(position: SQL): SQL {
   const is_exact = sql`${position}::float8 is null`;
   return sql`
     found as materialized (
@@ -47,7 +47,7 @@ export function reckonPlayers(position: SQL): SQL {
         ) end as free
       from found
     ),
-    reckoned as (
+    numbered as (
       select proposed.*, is_counted, players_before, players_before + count(*) over of_client as players_then,
         coalesce(free[row_number() over of_client], lowest + row_number() over of_client - 1) as client_number
       from proposed join clients using (namespace_id, client)

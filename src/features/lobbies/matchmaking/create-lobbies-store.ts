@@ -5,9 +5,9 @@ import { topics } from '../../topics.ts';
 import { touchLobby } from '../store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
 import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
-import { reckonPlayers } from './client-numbers-store.ts';
+import { numberPlayers } from './client-numbers-store.ts';
 
-/** What of a new lobby decides whether it may be created. */
+/** The properties of a new lobby that decide whether it may be created. */
 export type CountedLobby = Pick<
   LobbyRow,
   | 'lobby_id'
@@ -21,8 +21,8 @@ export type CountedLobby = Pick<
 >;
 
 /**
- * Says, before anything is locked or announced, whether a new lobby is refused because the namespace has as many as it may
- * or because its creator is over its client's limit; and which first players are over theirs.
+ * Checks limits before anything is locked or announced. Returns whether a new lobby is refused, because the namespace has
+ * reached its maximum or its creator is over the limit of their client, and which first players are over theirs.
  */
 export async function precheckLobby(
   tx: Tx,
@@ -87,11 +87,11 @@ export async function countLobby(
         ${column('client')}::text[], ${column('players_max')}::int[], ${column('party')}::int[], ${column('ticket')}::uuid[]
       ) as seat (client, players_max, party, ticket)
     ),
-    ${reckonPlayers(sql`null`)},
-    admitted as (select * from reckoned where players_then <= players_max),
+    ${numberPlayers(sql`null`)},
+    admitted as (select * from numbered where players_then <= players_max),
     -- Finds from the queue that are over their limit whatever becomes of the others.
     passed as (
-      select ticket from reckoned left join (
+      select ticket from numbered left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client
       ) as coming using (namespace_id, client)
       where ticket is not null and players_then > players_max
@@ -126,7 +126,7 @@ export async function countLobby(
     select exists (select from counted_lobby) as is_counted, (
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
         select party, max(players_before + coalesce(counted.players, 0)) + count(*) > max(players_max) as is_over_alone
-        from reckoned left join (
+        from numbered left join (
           select namespace_id, client, count(*) as players from admitted where exists (select from counted_lobby)
           group by namespace_id, client
         ) as counted using (namespace_id, client)
@@ -150,8 +150,8 @@ export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: Claim[
         ${column('players_max')}::int[], ${column('party')}::int[]
       ) as seat (player_id, address, client, players_max, party)
     ),
-    ${reckonPlayers(sql`null`)}
+    ${numberPlayers(sql`null`)}
     insert into ${players} (player_id, lobby_id, namespace_id, address, client, client_number, create_ts)
     select player_id, ${lobby.lobby_id}::uuid, namespace_id, address, client, client_number, ${timestamptz(lobby.create_ts)}
-    from reckoned`);
+    from numbered`);
 }

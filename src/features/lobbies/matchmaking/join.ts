@@ -90,7 +90,7 @@ async function takeSeat(
 
 /** The lobby that a join names. */
 type KnownLobby = Pick<LobbyRow, 'lobby_id' | 'version_id' | 'game_mode'> & {
-  /** Whether it comes from this process's cache. Then it may have stopped, which the round finds out. */
+  /** Whether it comes from this process's cache. Then it may have stopped meanwhile; the round checks that. */
   is_cached: boolean;
 };
 

@@ -26,7 +26,7 @@ interface PendingRequest {
   attempts: number;
   /** Whether its client had too many players before, with those of other requests or by a count that may be too high. */
   was_over_limit: boolean;
-  /** Whether it was to create a lobby before, and the namespace had as many as it may. */
+  /** Whether it should have created a lobby before, but the namespace had reached its maximum. */
   was_too_many: boolean;
   resolve(seat: Seat): void;
   reject(error: unknown): void;
@@ -82,7 +82,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     retry(refused.flatMap(({ pending }) => (pending && isRetryable(pending.request) ? pending : [])));
   }
 
-  /** Plans by what is remembered. A refusal and a new lobby are planned by what the database holds now (I-M7). */
+  /** Plans seats with the cached lobbies. Requests without a seat are planned again with those of the database (I-M7). */
   async function planRound(round: PendingRequest[]): Promise<Plan> {
     const requests = round.map(({ request }) => request);
     const has_lost_race = round.some(({ attempts }) => attempts > 0);

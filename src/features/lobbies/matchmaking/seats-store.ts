@@ -8,7 +8,7 @@ import { isEnding } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
 import { type LobbyRow, lobbies, players, queuedFinds } from '../tables.ts';
 import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
-import { reckonPlayers } from './client-numbers-store.ts';
+import { numberPlayers } from './client-numbers-store.ts';
 
 /** A proposed seat. */
 export interface ProposedSeat extends Claim {
@@ -36,7 +36,7 @@ export type AcceptingLobby = Omit<
 type SeatLists = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
   /** Names of the topics. */
   bumped: string[];
-  /** See {@link reckonPlayers}. */
+  /** See {@link numberPlayers}. */
   position: number | null;
   now: string;
   deadline: string;
@@ -75,11 +75,11 @@ const TAKE_SEATS = createStatement<SeatLists>(
         ${value('players_max')}::int[], ${value('party')}::int[], ${value('ticket')}::uuid[]
       ) as seat (player_id, lobby_id, namespace_id, kind, address, client, players_max, party, ticket)
     ),
-    ${reckonPlayers(value('position'))},
-    admitted as (select * from reckoned where players_then <= players_max),
-    -- Finds from the queue that are over their limit whatever becomes of the others.
-    passed as (
-      select lobby_id, ticket from reckoned left join (
+    ${numberPlayers(value('position'))},
+    admitted as (select * from numbered where players_then <= players_max),
+    -- Finds from the queue that are over their limit even if no other request of their client gets a seat.
+    hopeless as (
+      select lobby_id, ticket from numbered left join (
         select namespace_id, client, count(*) as players from admitted group by namespace_id, client
       ) as coming using (namespace_id, client)
       where ticket is not null and is_counted and players_then > players_max
@@ -103,11 +103,11 @@ const TAKE_SEATS = createStatement<SeatLists>(
             and waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
             -- A find whose turn it is, and that is over its limit, keeps no other waiting.
             and not exists (
-              select from passed where passed.ticket = waiting.ticket and passed.lobby_id = wanted.lobby_id
+              select from hopeless where hopeless.ticket = waiting.ticket and hopeless.lobby_id = wanted.lobby_id
             )
         )
     ),
-    -- A request that gets no seat wakes no watcher, however often it is repeated.
+    -- A round in which no lobby accepts players bumps nothing, so it wakes no watcher.
     ${bumpSelected(
       sql`
         select name from unnest(${value('bumped')}::text[]) as name where name in (
@@ -144,7 +144,7 @@ const TAKE_SEATS = createStatement<SeatLists>(
       select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
         select party,
           bool_and(is_counted) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
-        from reckoned left join (
+        from numbered left join (
           select namespace_id, client, count(*) as players from seated group by namespace_id, client
         ) as counted using (namespace_id, client)
         where players_then > players_max group by party order by party

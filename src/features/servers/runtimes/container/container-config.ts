@@ -89,7 +89,7 @@ function resourcesOf({ cpu, memory }: ServerResources, { has_swap_limit }: { has
   const bytes = memory * MIB;
   const quota = Math.max(CPU_QUOTA_MIN_US, Math.round((cpu * CPU_PERIOD_US) / 1_000));
   return {
-    // The runtime adds those that each container needs, such as /dev/null.
+    // The OCI runtime adds the devices that each container needs, such as /dev/null.
     devices: [{ allow: false, access: 'rwm' }],
     // With swap a server would take twice its memory.
     memory: { limit: bytes, ...(has_swap_limit && { swap: bytes }) },

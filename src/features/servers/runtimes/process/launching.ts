@@ -56,7 +56,7 @@ export function createLaunching(options: LaunchingOptions) {
         return Bun.spawn(command, { ...common, ...user, cwd: build.directory, env, stdio: ['ignore', ...output] });
       }
       using input = openOrder(folders.order(server_id), makeOrder({ order, environment, user_id }, command));
-      // With our user, so it has nothing of the server's that could change what it does: neither variables nor directory.
+      // It runs as our user, so it gets neither variables nor the directory of the server, which could change what it does.
       const place = { cwd: '/', env: { BUN_BE_BUN: '1', [MARK]: server_id } };
       return Bun.spawn([own_program, 'run', '--no-install', '--no-env-file', launcher], {
         ...common,
