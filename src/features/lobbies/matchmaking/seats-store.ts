@@ -110,10 +110,11 @@ const TAKE_SEATS = createStatement<SeatLists>(
     -- A round in which no lobby accepts players bumps nothing, so it wakes no watcher.
     ${bumpSelected(
       sql`
-        select name from unnest(${value('bumped')}::text[]) as name where name in (
+        select name from unnest(${value('bumped')}::text[]) with ordinality as given (name, rank) where name in (
           select unnest(array[${topics.lobbiesOf('')}::text || namespace_id, ${topics.queueOf('')}::text || namespace_id])
           from (select distinct namespace_id from acceptable) as accepted
-        )`,
+        )
+        order by rank`,
       'bumped',
     )},
     accepting as (
