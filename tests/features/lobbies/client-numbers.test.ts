@@ -142,7 +142,9 @@ test('client numbers: a statement that began before another seated the client co
   const release = await ledger.holdSeats(lobby.namespace_id);
   const waiting = [lobby.seat(8), lobby.seat(8)].map((one) => one.catch((error: unknown) => error));
   await waitFor(async () => {
-    const rows = await database.queries.execute(sql`select from pg_locks where not granted`);
+    const rows = await database.queries.execute(
+      sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
     return rows.length >= 2;
   }, 'both statements to wait');
   await release();

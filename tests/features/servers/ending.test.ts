@@ -103,7 +103,10 @@ test('ending: servers that take long to end delay no start', async () => {
     `update servers set destroyed_at = now(), kill_at = now() where server_id in (${ids.map((id) => `'${id}'`)})`,
   );
   await waitFor(async () => {
-    const waiting = await run(`select from pg_locks where locktype = 'advisory' and not granted`);
+    const waiting = await run(
+      `select from pg_locks join pg_database on pg_database.oid = database
+        where datname = current_database() and locktype = 'advisory' and not granted`,
+    );
     return waiting.length > 0;
   }, 'a round of ends to wait for the lock');
   await other.started((await other.create(other_body)).body.server.id);
