@@ -28,8 +28,10 @@ export function openLobbies(database: Database, namespace_id: string, first: str
         const how = { reason: 'disconnected', now: new Date() } as const;
         await removePlayers(tx, namespace_id, sql`true`, how);
         await addLobbies(tx, first, added);
-        await stopLobbies(tx, surplus);
-        await refreshLobbies(tx, namespace_id, seats);
+        const list = topics.lobbiesOf(namespace_id);
+        const version = (await touch(tx, [list])).get(list) ?? 0;
+        await stopLobbies(tx, surplus, version);
+        await refreshLobbies(tx, namespace_id, { seats, version });
       });
       ids.push(...added);
       for (const table of ['lobbies', 'players']) await database.queries.execute(sql.raw(`vacuum analyze ${table}`));
@@ -72,19 +74,22 @@ async function addLobbies(tx: Tx, like: string, ids: string[]): Promise<void> {
   await tx.execute(copyLobbies(sql`lobbies as lobby, ${made} where lobby.lobby_id = ${like}`, changes));
 }
 
-async function stopLobbies(tx: Tx, ids: string[]): Promise<void> {
+async function stopLobbies(tx: Tx, ids: string[], version: number): Promise<void> {
   await tx.execute(sql`
-    update lobbies set stop_ts = now(), stop_reason = 'removed' where lobby_id = any(${sql.param(ids)}::uuid[])`);
+    update lobbies set stop_ts = now(), stop_reason = 'removed', changed = ${version}
+    where lobby_id = any(${sql.param(ids)}::uuid[])`);
 }
 
 /** Lets the service read all lobbies of a namespace again, as open ones that no loop ends. */
-async function refreshLobbies(tx: Tx, namespace_id: string, seats: number): Promise<void> {
-  const list = topics.lobbiesOf(namespace_id);
-  const version = (await touch(tx, [list])).get(list) ?? 0;
+async function refreshLobbies(
+  tx: Tx,
+  namespace_id: string,
+  { seats, version }: { seats: number; version: number },
+): Promise<void> {
   await tx.execute(sql`
     update lobbies set changed = ${version}, idle_ts = null,
       max_players_normal = ${seats}, max_players_direct = ${seats}, max_players_party = ${seats}
-    where namespace_id = ${namespace_id} and (stop_ts is null or stop_ts = now())`);
+    where namespace_id = ${namespace_id} and stop_ts is null`);
   await tx.execute(sql`
     update lobby_counts set lobby_count = (
       select count(*) from lobbies where namespace_id = ${namespace_id} and stop_ts is null

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { selectIdentities } from '../../src/features/identities/store.ts';
+import { selectLobbies } from '../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
 import { selectStandings } from '../../src/features/lobbies/matchmaking/queue-store.ts';
 import { insertReceipts } from '../../src/features/lobbies/matchmaking/receipts-store.ts';
-import { selectAlive } from '../../src/features/lobbies/store.ts';
 import { selectUsage } from '../../src/features/servers/usage-store.ts';
 import { type Database, openDatabase, type Queries } from '../../src/platform/database/database.ts';
 import { readVersions, touch } from '../../src/platform/watch/versions.ts';
@@ -16,7 +16,7 @@ const WINDOW = { start: NOW, end: NOW };
 /** Queries with a list, each run with as many values as asked. */
 const QUERIES: { name: string; run(queries: Queries, count: number): Promise<unknown> }[] = [
   { name: 'identities by their ids', run: (queries, count) => selectIdentities(queries, uuids(count)) },
-  { name: 'running lobbies', run: (queries, count) => selectAlive(queries, uuids(count)) },
+  { name: 'lobbies by their ids', run: (queries, count) => selectLobbies(queries, uuids(count)) },
   { name: 'usage of games', run: (queries, count) => selectUsage(queries, uuids(count), WINDOW) },
   {
     name: 'queue positions',

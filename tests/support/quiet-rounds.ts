@@ -1,4 +1,4 @@
-import { createLobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
+import { createLobbyCache, type LobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
 import { createSeatRounds } from '../../src/features/lobbies/matchmaking/rounds.ts';
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import type { Clock } from '../../src/platform/clock.ts';
@@ -6,14 +6,22 @@ import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';
 import { UNLIMITED_CLIENT } from './game-limits.ts';
 
+interface QuietRoundsOptions {
+  database: Database;
+  clock: Clock;
+  /** Changes parts of the cache. */
+  change?: (cache: LobbyCache) => Partial<LobbyCache>;
+}
+
 /** Opens the rounds of a process without notifications, which knows only its own commits and reads. */
-export function openQuietRounds({ database, clock }: { database: Database; clock: Clock }) {
+export function openQuietRounds({ database, clock, change }: QuietRoundsOptions) {
   const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
   const cache = createLobbyCache({ database, feed });
   const createLobbies = async () => {
     throw new Error('a lobby was created');
   };
-  return createSeatRounds({ database, clock, cache, createLobbies, seat_timeout_ms: 60_000 });
+  const changed = { ...cache, ...change?.(cache) };
+  return createSeatRounds({ database, clock, cache: changed, createLobbies, seat_timeout_ms: 60_000 });
 }
 
 /** Returns a find of one player in one game mode, as the rounds get it. */

@@ -1,12 +1,11 @@
-import { and, asc, eq, gt, gte, isNotNull, isNull, lt, not, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
-import { isAnyOf } from '../../platform/database/lists.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { bumpMany, lockTopics, touch } from '../../platform/watch/versions.ts';
 import { isEnding } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
-import { CHANGED_STEP, type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
+import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
 const LOBBIES_MAX = 100_000;
 const DUE_MAX = 1_000;
@@ -40,53 +39,6 @@ export async function selectLobbyByCode(
 ): Promise<LobbyRow | undefined> {
   const [row] = await BY_CODE(queries, { namespace_id, code });
   return row;
-}
-
-/** Those of the lobbies that run, on a server that is not going. */
-export async function selectAlive(queries: Queries, lobby_ids: string[]): Promise<LobbyRow[]> {
-  return await queries
-    .select()
-    .from(lobbies)
-    .where(and(isAnyOf(lobbies.lobby_id, lobby_ids), isNull(lobbies.stop_ts), not(isEnding(lobbies.server_id))))
-    .orderBy(asc(lobbies.lobby_id))
-    .limit(LOBBIES_MAX);
-}
-
-/** Returns the ids of a namespace's running lobbies whose servers are going or gone. */
-export async function selectIdsOnEndingServers(queries: Queries, namespace_id: string): Promise<string[]> {
-  const rows = await queries
-    .select({ lobby_id: lobbies.lobby_id })
-    .from(lobbies)
-    .where(and(eq(lobbies.namespace_id, namespace_id), isNull(lobbies.stop_ts), isEnding(lobbies.server_id)))
-    .orderBy(asc(lobbies.lobby_id))
-    .limit(LOBBIES_MAX);
-  return rows.map(({ lobby_id }) => lobby_id);
-}
-
-/** The running lobbies of a namespace. */
-export async function selectRunning(queries: Queries, namespace_id: string): Promise<LobbyRow[]> {
-  return await queries
-    .select()
-    .from(lobbies)
-    .where(and(eq(lobbies.namespace_id, namespace_id), isNull(lobbies.stop_ts)))
-    .orderBy(asc(lobbies.create_ts), asc(lobbies.lobby_id))
-    .limit(LOBBIES_MAX);
-}
-
-/** The lobbies of a namespace that changed after a version of its list, stopped ones too. */
-export async function selectChanged(queries: Queries, namespace_id: string, version: number): Promise<LobbyRow[]> {
-  return await queries
-    .select()
-    .from(lobbies)
-    .where(
-      and(
-        eq(lobbies.namespace_id, namespace_id),
-        gte(lobbies.changed_step, Math.floor(version / CHANGED_STEP)),
-        gt(lobbies.changed, version),
-      ),
-    )
-    .orderBy(asc(lobbies.changed))
-    .limit(LOBBIES_MAX);
 }
 
 /** Keeps others from changing which lobbies a namespace has until the transaction ends. */

@@ -81,7 +81,7 @@ export const lobbies = pgTable(
     index('lobbies_changed').on(table.namespace_id, table.changed_step),
     index('lobbies_by_age').on(table.namespace_id, table.create_ts),
     index('lobbies_of_game').on(table.game_id, table.create_ts, table.lobby_id),
-    index('lobbies_running').on(table.namespace_id).where(sql`stop_ts is null`),
+    index('lobbies_running_by_id').on(table.namespace_id, table.lobby_id).where(sql`stop_ts is null`),
     index('lobbies_not_ready').on(table.create_ts).where(sql`ready_ts is null and stop_ts is null`),
     uniqueIndex('lobbies_code').on(table.namespace_id, table.code).where(sql`stop_ts is null`),
     index('lobbies_of_server').on(table.server_id),

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
-import { selectAlive, selectChanged, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
+import { selectLobby, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
 import { CHANGED_STEP } from '../../../src/features/lobbies/tables.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
@@ -88,7 +89,7 @@ test('setReady: a lobby becomes ready once, and not after it has stopped', async
   const game = await makeControlledGame(muster, { is_ready: false });
   const finding = find(muster, game);
   const lobby_id = await onlyLobby(muster, game);
-  const [lobby] = await selectAlive(database.queries, [lobby_id]);
+  const lobby = await selectLobby(database.queries, lobby_id);
   if (!lobby) throw new Error('the lobby runs');
   const { now, deadline } = NOW();
   const ready = async (tx: Tx) => (await setReady(tx, lobby, { now, deadline, ports: {} }))?.lobby_id;
@@ -114,12 +115,13 @@ describe('the changed lobbies of a namespace', () => {
     const [first, last] = [CHANGED_STEP - 4, 3 * CHANGED_STEP + 4];
     const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
     await tryOut(async (tx) => {
-      const from = sql`lobbies as lobby cross join unnest(${sql.param(numbers)}::int[]) as number where lobby_id = ${lobby_id}`;
-      const changes = sql`jsonb_build_object('lobby_id', gen_random_uuid(), 'code', null, 'changed', number)`;
-      await tx.execute(copyLobbies(from, changes));
+      const ids = new Map(numbers.map((number) => [number, Bun.randomUUIDv7()]));
+      const made = sql`unnest(${sql.param([...ids.values()])}::uuid[], ${sql.param(numbers)}::int[]) as made (id, number)`;
+      const changes = sql`jsonb_build_object('lobby_id', made.id, 'code', null, 'changed', made.number)`;
+      await tx.execute(copyLobbies(sql`lobbies as lobby cross join ${made} where lobby_id = ${lobby_id}`, changes));
       for (const version of numbers) {
-        const changed = (await selectChanged(tx, namespace_id, version)).map((row) => row.changed);
-        expect(changed).toEqual(numbers.filter((number) => number > version));
+        const changed = (await selectChanged(tx, namespace_id, version))?.map((row) => row.lobby_id);
+        expect(changed).toEqual(numbers.filter((number) => number > version).map((number) => ids.get(number) ?? ''));
       }
     });
   });

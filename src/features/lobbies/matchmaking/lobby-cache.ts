@@ -3,8 +3,7 @@ import type { Database } from '../../../platform/database/database.ts';
 import { type Feed, subscribeAll } from '../../../platform/watch/feed.ts';
 import { readVersions } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
-import * as store from '../store.ts';
-import type { LobbyRow } from '../tables.ts';
+import * as store from './lobby-cache-store.ts';
 import { LobbyIndex, type OpenLobby } from './lobby-index.ts';
 import { selectQueue } from './queue-store.ts';
 
@@ -21,7 +20,7 @@ interface Entry {
 /** A topic of an entry, with the version that the entry has and the latest one. */
 interface WatchedTopic {
   topic: string;
-  /** The version that the entry has; undefined before the first read. */
+  /** The version that the entry has; undefined until it is loaded. */
   cached: number | undefined;
   /** The latest version in a notification; 'unknown' after a notification without a version. */
   latest: number | 'unknown';
@@ -29,9 +28,11 @@ interface WatchedTopic {
 
 export type LobbyCache = ReturnType<typeof createLobbyCache>;
 
-/** Creates the cache of lobbies and queues by namespace. It reads only what has changed. */
+/** Creates the cache of lobbies and queues by namespace. Once a namespace is loaded, it reads only what has changed. */
 export function createLobbyCache({ database, feed }: { database: Database; feed: Feed }) {
+  const { queries } = database;
   const entries = new LRUCache<string, Entry>({ max: NAMESPACES_MAX, dispose: (entry) => entry.unsubscribe() });
+  const loads = new Map<string, Promise<void>>();
 
   function openEntry(namespace_id: string): Entry {
     const lobbies: WatchedTopic = { topic: topics.lobbiesOf(namespace_id), cached: undefined, latest: 0 };
@@ -45,38 +46,76 @@ export function createLobbyCache({ database, feed }: { database: Database; feed:
     return entry;
   }
 
-  /** Reads the versions of an entry's topics, and the content of those that have changed. */
-  async function refresh({ index, lobbies, queue }: Entry, namespace_id: string): Promise<void> {
-    const versions = await readVersions(database.queries, [lobbies.topic, queue.topic]);
-    const isCurrent = ({ topic, cached }: WatchedTopic) => versions.get(topic) === cached;
-    await Promise.all([
-      isCurrent(lobbies) ? undefined : readLobbies(index, namespace_id, lobbies.cached),
-      isCurrent(queue) ? undefined : readQueue(index, namespace_id),
-    ]);
-    for (const watched of [lobbies, queue]) {
-      watched.cached = versions.get(watched.topic) ?? 0;
-      if (watched.latest === 'unknown') watched.latest = watched.cached;
+  /** Reads all running lobbies of a namespace, and its queue, into a new entry. */
+  async function loadEntry(namespace_id: string): Promise<void> {
+    const entry = openEntry(namespace_id);
+    try {
+      const versions = await readVersions(queries, [entry.lobbies.topic, entry.queue.topic]);
+      await Promise.all([readPages(entry.index, namespace_id), readQueue(entry, namespace_id, versions)]);
+      adoptVersions(entry, versions);
+    } catch (error) {
+      if (entries.peek(namespace_id) === entry) entries.delete(namespace_id);
+      throw error;
     }
   }
 
-  async function readLobbies(index: LobbyIndex, namespace_id: string, cached: number | undefined): Promise<void> {
-    const rows =
-      cached === undefined
-        ? await store.selectRunning(database.queries, namespace_id)
-        : await store.selectChanged(database.queries, namespace_id, cached);
-    setAll(index, rows);
+  async function readPages(index: LobbyIndex, namespace_id: string): Promise<void> {
+    let page = await store.selectRunning(queries, namespace_id);
+    setAll(index, page);
+    while (page.length === store.PAGE_MAX) {
+      page = await store.selectRunning(queries, namespace_id, page.at(-1)?.lobby_id);
+      setAll(index, page);
+    }
   }
 
-  async function readQueue(index: LobbyIndex, namespace_id: string): Promise<void> {
-    index.queue = await selectQueue(database.queries, namespace_id);
+  /**
+   * Reads what has changed since an entry's versions. Returns whether the entry is up to date. It must be loaded again if too
+   * much has changed, or if the database was restored, so that its versions fell.
+   */
+  async function refresh(entry: Entry, namespace_id: string): Promise<boolean> {
+    const { index, lobbies, queue } = entry;
+    const { cached = 0 } = lobbies;
+    const versions = await readVersions(queries, [lobbies.topic, queue.topic]);
+    const version = versions.get(lobbies.topic) ?? 0;
+    if (version < cached) return false;
+    const [changed] = await Promise.all([
+      version === cached ? [] : store.selectChanged(queries, namespace_id, cached),
+      readQueue(entry, namespace_id, versions),
+    ]);
+    if (!changed) return false;
+    setAll(index, changed);
+    adoptVersions(entry, versions);
+    return true;
+  }
+
+  async function readQueue(
+    { index, queue }: Entry,
+    namespace_id: string,
+    versions: Map<string, number>,
+  ): Promise<void> {
+    if (versions.get(queue.topic) !== queue.cached) index.queue = await selectQueue(queries, namespace_id);
   }
 
   return {
-    /** Returns a namespace's lobbies as of the latest notification. With `is_fresh`, as they are in the database. */
-    async read(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<LobbyIndex> {
-      const entry = entries.get(namespace_id) ?? openEntry(namespace_id);
-      if (is_fresh || isBehind(entry.lobbies) || isBehind(entry.queue)) await refresh(entry, namespace_id);
-      return entry.index;
+    /** Returns whether a namespace is in memory. */
+    isLoaded: (namespace_id: string) => entries.peek(namespace_id)?.lobbies.cached !== undefined,
+    /** Reads a namespace into memory. All callers share one load, which takes a while if the namespace has many lobbies. */
+    load(namespace_id: string): Promise<void> {
+      const loading = loads.get(namespace_id) ?? loadEntry(namespace_id).finally(() => loads.delete(namespace_id));
+      loads.set(namespace_id, loading);
+      return loading;
+    },
+    /**
+     * Returns a namespace's lobbies as of the latest notification. With `is_fresh`, as they are in the database. Undefined if
+     * the namespace must be loaded first, because it is not in memory or too much of it has changed.
+     */
+    async read(namespace_id: string, { is_fresh }: { is_fresh: boolean }): Promise<LobbyIndex | undefined> {
+      const entry = entries.get(namespace_id);
+      if (entry?.lobbies.cached === undefined) return undefined;
+      const is_behind = is_fresh || isBehind(entry.lobbies) || isBehind(entry.queue);
+      if (!is_behind || (await refresh(entry, namespace_id))) return entry.index;
+      if (entries.peek(namespace_id) === entry) entries.delete(namespace_id);
+      return undefined;
     },
     /** Returns a cached lobby, which may have changed or stopped. */
     peek: (namespace_id: string, lobby_id: string): OpenLobby | undefined =>
@@ -92,17 +131,20 @@ export function createLobbyCache({ database, feed }: { database: Database; feed:
     },
     /**
      * Reads lobbies again that did not take the players planned for them, because the index counts these as seated. If one of
-     * the lobbies has ended or is ending, removes all lobbies of the namespace whose servers are ending.
+     * the lobbies is on a server that is ending, removes all lobbies of the namespace that are on such servers.
      */
     async reload(namespace_id: string, lobby_ids: string[]): Promise<void> {
       const entry = entries.get(namespace_id);
       if (!entry) return;
-      const rows = await store.selectAlive(database.queries, lobby_ids);
+      const rows = await store.selectLobbies(queries, lobby_ids);
       for (const lobby_id of lobby_ids) entry.index.delete(lobby_id);
-      setAll(entry.index, rows);
-      if (rows.length === lobby_ids.length) return;
+      setAll(
+        entry.index,
+        rows.filter(({ is_ending }) => !is_ending),
+      );
+      if (!rows.some(({ is_stopped, is_ending }) => is_ending && !is_stopped)) return;
       // Servers often end together. Without this, each attempt of a request would find only one more of their lobbies.
-      const ending = await store.selectIdsOnEndingServers(database.queries, namespace_id);
+      const ending = await store.selectIdsOnEndingServers(queries, namespace_id);
       for (const lobby_id of ending) entry.index.delete(lobby_id);
     },
     /** Drops the entry of a namespace, because it may be wrong. It is read again when it is needed. */
@@ -119,9 +161,16 @@ function setLatest(watched: WatchedTopic, version: number | undefined): void {
   else if (watched.latest !== 'unknown') watched.latest = Math.max(watched.latest, version);
 }
 
-function setAll(index: LobbyIndex, rows: LobbyRow[]): void {
+function adoptVersions({ lobbies, queue }: Entry, versions: Map<string, number>): void {
+  for (const watched of [lobbies, queue]) {
+    watched.cached = versions.get(watched.topic) ?? 0;
+    if (watched.latest === 'unknown') watched.latest = watched.cached;
+  }
+}
+
+function setAll(index: LobbyIndex, rows: store.CachedLobby[]): void {
   for (const row of rows) {
-    if (row.stop_ts) index.delete(row.lobby_id);
+    if (row.is_stopped) index.delete(row.lobby_id);
     else index.set(row);
   }
 }

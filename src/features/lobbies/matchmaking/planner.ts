@@ -29,7 +29,7 @@ export interface Plan {
   seats: { request: SeatRequest; lobby_id: string }[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
-  /** Requests to decide again after this round's commit, because the seat of an earlier waiter may be free then. */
+  /** Requests to decide again after this round's commit, for example because the seat of an earlier waiter may be free then. */
   postponed: SeatRequest[];
   /** The candidates of each explained request, in order. */
   candidates: Map<SeatRequest, Considered[]>;

@@ -14,7 +14,7 @@ import { type Seat, toSeat } from './seat.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import * as store from './seats-store.ts';
 
-/** Requests decided together, and requests that may wait for their round. */
+/** Requests decided together, and requests that may wait for their round, or for their namespace to be loaded. */
 const ROUND_MAX = 512;
 const WAITING_MAX = 10_000;
 /** How often a request is decided again after a lost race. */
@@ -52,6 +52,7 @@ export type Rounds = ReturnType<typeof createSeatRounds>;
 export function createSeatRounds({ database, clock, cache, createLobbies, seat_timeout_ms }: RoundsDependencies) {
   const connection = database.openDedicatedConnection();
   let waiting: PendingRequest[] = [];
+  let loading_count = 0;
 
   const run = coalesceRuns(async () => {
     let last = 0;
@@ -59,9 +60,40 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       const round = waiting.slice(0, sizeOfRound(waiting.length, last, ROUND_MAX));
       waiting = waiting.slice(round.length);
       last = round.length;
-      await decide(round).catch((error: unknown) => giveUp(round, error));
+      const loaded = setAsideUnloaded(round);
+      if (loaded.length > 0) await decide(loaded).catch((error: unknown) => giveUp(loaded, error));
     }
   });
+
+  /**
+   * Returns the requests whose namespace is in memory. The others come back once theirs is loaded: that takes a while if it
+   * has many lobbies, and no other namespace waits for it.
+   */
+  function setAsideUnloaded(round: PendingRequest[]): PendingRequest[] {
+    const isLoaded = ({ request }: PendingRequest) => cache.isLoaded(request.namespace_id);
+    if (round.every(isLoaded)) return round;
+    const unloaded = Map.groupBy(
+      round.filter((one) => !isLoaded(one)),
+      ({ request }) => request.namespace_id,
+    );
+    // Never rejects: a failure rejects the requests.
+    for (const [namespace_id, pending] of unloaded) void waitUntilLoaded(namespace_id, pending);
+    return round.filter(isLoaded);
+  }
+
+  async function waitUntilLoaded(namespace_id: string, pending: PendingRequest[]): Promise<void> {
+    loading_count += pending.length;
+    try {
+      if (loading_count > WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
+      await cache.load(namespace_id);
+      waiting = [...pending, ...waiting];
+      void run();
+    } catch (error) {
+      for (const { reject } of pending) reject(error);
+    } finally {
+      loading_count -= pending.length;
+    }
+  }
 
   async function decide(round: PendingRequest[]): Promise<void> {
     for (const { draft } of round) draft?.reach('decided');
@@ -86,13 +118,24 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   async function planRound(round: PendingRequest[]): Promise<Plan> {
     const requests = round.map(({ request }) => request);
     const has_lost_race = round.some(({ attempts }) => attempts > 0);
-    const remembered = planSeats(requests, await readLobbies(requests, has_lost_race));
+    const remembered = await plan(requests, { is_fresh: has_lost_race });
     const seated = new Set(remembered.seats.map(({ request }) => request));
     const others = requests.filter((request) => !seated.has(request));
     if (others.length === 0) return remembered;
-    const fresh = planSeats(others, await readLobbies(others, true));
+    const fresh = await plan(others, { is_fresh: true });
     const candidates = new Map([...remembered.candidates, ...fresh.candidates]);
     return { ...fresh, seats: [...remembered.seats, ...fresh.seats], candidates };
+  }
+
+  /** Plans requests with the lobbies of their namespaces. Postpones those whose namespace must be loaded first. */
+  async function plan(requests: SeatRequest[], { is_fresh }: { is_fresh: boolean }): Promise<Plan> {
+    const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
+    const read = await Promise.all(namespace_ids.map((namespace_id) => cache.read(namespace_id, { is_fresh })));
+    const indexes = new Map(namespace_ids.flatMap((namespace_id, at) => (read[at] ? [[namespace_id, read[at]]] : [])));
+    const isRead = ({ namespace_id }: SeatRequest) => indexes.has(namespace_id);
+    const planned = planSeats(requests.filter(isRead), (namespace_id) => indexes.get(namespace_id) ?? new LobbyIndex());
+    const unread = requests.filter((request) => !isRead(request));
+    return { ...planned, postponed: [...planned.postponed, ...unread] };
   }
 
   /** Takes the planned seats in running lobbies. Returns the requests that are not placed because of their client. */
@@ -188,7 +231,9 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   /** Puts requests that lost a race before all that came later. */
   function retry(lost: PendingRequest[]): void {
     for (const one of lost) one.attempts += 1;
-    for (const { reject } of lost.filter(({ attempts }) => attempts >= ATTEMPTS_MAX)) {
+    for (const { request, reject } of lost.filter(({ attempts }) => attempts >= ATTEMPTS_MAX)) {
+      // The entry may be wrong, because few requests lose as many races as this.
+      cache.forget(request.namespace_id);
       reject(new ServiceError('DATABASE_BUSY', {}));
     }
     waiting = [...lost.filter(({ attempts }) => attempts < ATTEMPTS_MAX), ...waiting];
@@ -201,16 +246,6 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       cache.forget(request.namespace_id);
       reject(error);
     }
-  }
-
-  async function readLobbies(
-    requests: SeatRequest[],
-    is_fresh: boolean,
-  ): Promise<(namespace_id: string) => LobbyIndex> {
-    const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
-    const read = await Promise.all(namespace_ids.map((namespace_id) => cache.read(namespace_id, { is_fresh })));
-    const by_namespace = new Map(namespace_ids.map((namespace_id, at) => [namespace_id, read[at]]));
-    return (namespace_id) => by_namespace.get(namespace_id) ?? new LobbyIndex();
   }
 
   return {

@@ -134,7 +134,9 @@ async function previewLobby(
   const others = Array.from({ length: (body.players ?? 1) - 1 }, () => '');
   const request = { version_id, search, player_id: '', others };
   for (const is_fresh of [false, true]) {
-    const open = findLobby(request, await cache.read(namespace_id, { is_fresh }));
+    if (!cache.isLoaded(namespace_id)) await cache.load(namespace_id);
+    const index = await cache.read(namespace_id, { is_fresh });
+    const open = index && findLobby(request, index);
     const lobby = open && (await store.selectLobby(database.queries, open.lobby_id));
     if (lobby && !lobby.stop_ts && !lobby.is_closed) return lobby;
   }
