@@ -124,12 +124,16 @@ export const players = pgTable(
     remove_reason: text({ enum: REMOVE_REASONS }),
   },
   // No index on what changes when a player connects: the row then stays on its page, and needs no new entry in any index.
+  //
+  // PostgreSQL keeps the plans of prepared statements, perhaps from a moment at which no player was seated. Then it may choose
+  // to read the whole of any index whose condition the statement meets. So each of these has a condition that only statements
+  // with its columns meet.
   (table) => [
-    index('players_seated').on(table.lobby_id).where(sql`remove_ts is null`),
+    index('players_seated').on(table.lobby_id).where(sql`remove_ts is null and lobby_id is not null`),
     // The final guard of the limit (I-M11): two processes that give the same number cannot both commit (docs/decisions/0025).
     uniqueIndex('players_of_client')
       .on(table.namespace_id, table.client, table.client_number)
-      .where(sql`remove_ts is null`),
+      .where(sql`remove_ts is null and client_number > 0`),
   ],
 );
 

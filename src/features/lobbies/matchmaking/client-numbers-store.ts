@@ -7,10 +7,13 @@ import { players } from '../tables.ts';
 const SEARCHED = { numbers: sql.raw('1000'), numbers_each: sql.raw('4') };
 const HIGHEST = sql.raw('2147483647');
 
+/** A condition: the player is seated, and so has a number. It is that of the index `players_of_client`. */
+export const HAS_NUMBER = sql`remove_ts is null and client_number > 0`;
+
 /** The numbers of a client's seated players. */
 const NUMBERS = sql`
   select client_number from ${players} as seated
-  where seated.namespace_id = of_client.namespace_id and seated.client = of_client.client and remove_ts is null`;
+  where seated.namespace_id = of_client.namespace_id and seated.client = of_client.client and ${HAS_NUMBER}`;
 
 /**
  * Returns common table expressions, the last of which is `numbered`: the seats of `proposed` with a free number for each, as

@@ -5,7 +5,7 @@ import { topics } from '../../topics.ts';
 import { touchLobby } from '../store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../tables.ts';
 import { type Claim, LAST_PLACE, leaveQueue, type OverLimit, waitsFor } from './admission-store.ts';
-import { numberPlayers } from './client-numbers-store.ts';
+import { HAS_NUMBER, numberPlayers } from './client-numbers-store.ts';
 
 /** The properties of a new lobby that decide whether it may be created. */
 export type CountedLobby = Pick<
@@ -52,7 +52,7 @@ async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): P
     ) as own
     where players_max < players + (
       select count(*) from ${players} as seated
-      where seated.namespace_id = ${namespace_id}::uuid and seated.client = own.client and remove_ts is null
+      where seated.namespace_id = ${namespace_id}::uuid and seated.client = own.client and ${HAS_NUMBER}
     )
     order by party`);
   return rows.map(({ party }) => ({ party, is_over_alone: true }));

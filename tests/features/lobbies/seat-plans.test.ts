@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { type SQL, sql } from 'drizzle-orm';
+import { PgDialect } from 'drizzle-orm/pg-core';
+import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+import { isAmong, isIn, removePlayers } from '../../../src/features/lobbies/players-store.ts';
+import { selectDue } from '../../../src/features/lobbies/seat-checks-store.ts';
+import { selectSeen } from '../../../src/features/lobbies/views-store.ts';
+import { type Database, openDatabase, type Queries } from '../../../src/platform/database/database.ts';
+import { openTestDatabase } from '../../support/database.ts';
+
+const NOW = new Date();
+const ID = crypto.randomUUID();
+const SEAT = { player_id: ID, lobby_id: ID, namespace_id: ID, kind: 'find', address: '', ticket: null } as const;
+const HOW = { reason: 'timed_out', now: NOW } as const;
+
+/** Statements that read seated players, of a client or of a lobby. */
+const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = [
+  {
+    name: 'seats of a round',
+    run: (queries) =>
+      takeSeats(queries, [{ ...SEAT, client: '', players_max: 8, party: 0 }], { now: NOW, deadline: NOW }),
+  },
+  { name: 'connected players of lobbies', run: (queries) => selectSeen(queries, [ID]) },
+  { name: 'seats that are overdue', run: (queries) => selectDue(queries, { now: NOW, came_before: NOW }) },
+  { name: 'players who leave', run: (queries) => removePlayers(queries, ID, isAmong([ID]), HOW) },
+  { name: 'players who leave lobbies', run: (queries) => removePlayers(queries, ID, isIn([ID], sql`true`), HOW) },
+];
+
+describe('the plan of a statement that was made while no player was seated', () => {
+  let opened: Awaited<ReturnType<typeof openTestDatabase>>;
+  let database: Database;
+  beforeAll(async () => {
+    opened = await openTestDatabase();
+    // With one connection, for which settings and prepared statements last.
+    database = openDatabase(opened.address, 1);
+    await database.queries.execute(sql`
+      insert into players (player_id, lobby_id, namespace_id, address, client, create_ts, remove_ts)
+      select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), number, number, now(), now()
+      from generate_series(1, 10000) as number`);
+    await database.queries.execute(sql`vacuum analyze players`);
+    await database.queries.execute(sql`set plan_cache_mode = force_generic_plan`);
+  });
+  afterAll(async () => {
+    await database[Symbol.asyncDispose]();
+    await opened[Symbol.asyncDispose]();
+  });
+
+  test.each(STATEMENTS)('$name: reads no more seated players than it needs', async ({ run }) => {
+    const [text = ''] = await textsOf(run);
+    const count = Math.max(...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
+    await database.queries.execute(sql.raw(`prepare planned as ${text}`));
+    const nulls = Array(count).fill('null').join();
+    const rows = await database.queries.execute<{ 'QUERY PLAN': string }>(
+      sql.raw(`explain execute planned (${nulls})`),
+    );
+    await database.queries.execute(sql.raw('deallocate planned'));
+    const lines = rows.map((row) => row['QUERY PLAN']);
+    const scans = lines.flatMap((line, at) => (/Scan.* on players/.test(line) ? [`${line} ${lines[at + 1]}`] : []));
+    expect(scans.length).toBeGreaterThan(0);
+    expect(scans.filter((scan) => !/Cond: .*(client_number|lobby_id|player_id)/.test(scan))).toEqual([]);
+  });
+});
+
+/** Returns the texts of the statements that work runs. */
+async function textsOf(work: (queries: Queries) => Promise<unknown>): Promise<string[]> {
+  const texts: string[] = [];
+  const execute = async (statement: SQL) => {
+    texts.push(new PgDialect().sqlToQuery(statement).sql);
+    return [];
+  };
+  await work({ execute } as unknown as Queries);
+  return texts;
+}
