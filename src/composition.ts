@@ -5,6 +5,7 @@ import { openBootstrap } from './features/bootstrap/feature.ts';
 import { openBuilds } from './features/builds/feature.ts';
 import { openCaptcha } from './features/captcha/feature.ts';
 import { openCdn } from './features/cdn/cdn.ts';
+import { openCertificates } from './features/certificates/feature.ts';
 import { openDatacenters } from './features/datacenters/feature.ts';
 import { openDevices } from './features/devices/feature.ts';
 import { openExports } from './features/exports/feature.ts';
@@ -133,6 +134,7 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
       ...{ own_region: datacenter.slug, request_timeout_ms: config.request_timeout_ms, ...config.lobbies },
     }),
   );
+  const certificates = add(await openCertificates({ ...base, data, ...config.tls.certificates }));
   add(openExports({ lobbies, servers, links }));
   add(openRetention({ ...base, lobbies, servers, history_days: config.history_days }));
 
@@ -141,6 +143,7 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
     features,
     tenants: games.tenants,
     cdn,
+    certificates,
     servers,
     node,
     bootstrap,

@@ -19,6 +19,7 @@ import {
   splitList,
 } from './setting-texts.ts';
 import { Settings } from './settings.ts';
+import { readTlsSettings, type TlsSettings } from './tls-settings.ts';
 
 /** Default share of a machine's servers for the games of one developer group. */
 const GROUP_SHARE_DEFAULT = 0.75;
@@ -53,6 +54,7 @@ export interface Config {
   public_url: string;
   /** The address at which processes on this machine reach the service. */
   local_url: string;
+  tls: Omit<TlsSettings, 'public_url'>;
   database_url: string | undefined;
   database_pool: number;
   /** Maximum number of concurrent downloads and uploads. */
@@ -139,7 +141,8 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   const trusted_proxies = readTrustedProxies(settings.MUSTER_TRUSTED_PROXIES);
   if (settings.MUSTER_PROXY_SECRET === undefined) assertProxySecret(trusted_proxies);
   const s3 = readS3Settings(settings, environment);
-  const public_url = (settings.MUSTER_PUBLIC_URL ?? local_url).replace(/\/$/, '');
+  const tls = readTlsSettings(settings);
+  const public_url = (settings.MUSTER_PUBLIC_URL ?? tls.public_url ?? local_url).replace(/\/$/, '');
   if (!URL.canParse(public_url)) {
     throw new StartError(`MUSTER_PUBLIC_URL is "${public_url}": expected an address like https://play.example.com.`);
   }
@@ -150,6 +153,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     disk_reserve_bytes: settings.MUSTER_DISK_RESERVE_MB * 1024 ** 2,
     public_url,
     local_url,
+    tls,
     database_url: settings.DATABASE_URL,
     database_pool: settings.MUSTER_DATABASE_POOL,
     transfers_max: transfersMaxOf(environment, { is_s3: s3 !== undefined }),

@@ -13,6 +13,7 @@ import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/connection-limits.ts';
 import { whenAvailable } from './platform/waiting.ts';
 import { readEpoch } from './platform/watch/versions.ts';
+import { openPublicPorts } from './public-ports.ts';
 
 export interface Service extends AsyncDisposable {
   bootstrap_result: BootstrapResult;
@@ -64,7 +65,7 @@ async function openAll(
   const { base, storage } = opened.use(await openBase(config, { ...options, clock, events, data }));
   const { database, watch } = base;
   const composed = opened.use(await openFeatures(config, { base, storage, machine }));
-  const { features, servers, node, bootstrap } = composed;
+  const { features, servers, node, bootstrap, certificates } = composed;
   const administrator_token_file = data.writeSecret('administrator-token', `${bootstrap.administrator_token}\n`);
   const front = opened.use(
     await openFront(config, {
@@ -88,24 +89,28 @@ async function openAll(
     // Game servers that keep running must not get the port.
     if (!(await servers.isAnyOn(node.node_id).catch(() => true))) machine.releasePort();
   });
+  const { fetch, websocket } = front;
   await machine.answerBy({
-    fetch: front.fetch,
-    websocket: front.websocket,
+    fetch,
+    websocket,
     evict: (port) => evictFromPort({ events, runtime, records: { database, clock, node } }, port),
   });
+  let public_ports: AsyncDisposable | undefined;
   opened.defer(async () => {
     front.stop();
     watch.release();
-    await machine.stopAnswering();
+    await Promise.all([machine.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
   });
+  public_ports = await openPublicPorts(config, { certificates, answering: { fetch, websocket }, events });
 
   // Starts after the port is open, so that work that has piled up does not delay the first requests.
   const { signal } = working;
-  const { port, trusted_proxies, connections_per_address_max } = config;
+  const { port, tls, trusted_proxies, connections_per_address_max } = config;
+  const ports = [port, tls.https_port, tls.http_port].filter((one) => one !== undefined);
   for (const { startWork } of features) work.push(...(startWork?.(signal) ?? []));
   work.push(
     storage.space.startWatching(signal),
-    startLimitingConnections({ port, trusted_proxies, connections_per_address_max, events, signal }),
+    startLimitingConnections({ ports, trusted_proxies, connections_per_address_max, events, signal }),
   );
   if (ip_database) work.push(ip_database.startReading({ signal, events }));
 

@@ -4,6 +4,7 @@ import { S3_SHAPES } from './platform/objects/s3-settings.ts';
 
 const PORT_MAX = 65_535;
 const HOST_NAME = '[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?';
+const PUBLIC_HOST_NAME = '([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const ALLOWED_DOMAIN = `([*]|([*][.])?${HOST_NAME})(=[0-9A-Fa-f-]{36})?`;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
@@ -32,6 +33,59 @@ export const Settings = Type.Object({
     Type.String({
       pattern: '^https?://[^/?#@]+/?$',
       description: 'Address that clients use, if not http://HOST:PORT (for example behind a proxy).',
+    }),
+  ),
+  MUSTER_TLS_CERTIFICATE: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'Files with certificates in PEM, each with its chain, separated by commas. Read again when they change. https is served with them.',
+    }),
+  ),
+  MUSTER_TLS_KEY: Type.Optional(
+    Type.String({ minLength: 1, description: 'Files with the private keys of MUSTER_TLS_CERTIFICATE, in its order.' }),
+  ),
+  MUSTER_ACME_HOSTS: Type.Optional(
+    Type.String({
+      pattern: `^${PUBLIC_HOST_NAME}(, ?${PUBLIC_HOST_NAME})*$`,
+      description:
+        "Host names to get certificates for from an ACME authority (Let's Encrypt), separated by commas. You accept its terms of service.",
+    }),
+  ),
+  MUSTER_ACME_DIRECTORY: Type.String({
+    default: 'https://acme-v02.api.letsencrypt.org/directory',
+    pattern: '^https://[^/?#@]+/[^?#@]*$',
+    description: 'Address of the ACME authority.',
+  }),
+  MUSTER_ACME_EMAIL: Type.Optional(
+    Type.String({ pattern: '^[^@ ]+@[^@ ]+$', description: 'Address for messages of the ACME authority.' }),
+  ),
+  MUSTER_ACME_CA: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'File with the certificate that MUSTER_ACME_DIRECTORY is trusted by, if the system does not trust it.',
+    }),
+  ),
+  MUSTER_TLS_LOCAL: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'off',
+    description:
+      'Whether https is served with a certificate for localhost, for development, by an authority that this machine creates: on or off.',
+  }),
+  MUSTER_HTTPS_PORT: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: PORT_MAX,
+      description:
+        'Port for https. Default: 443 if there is a certificate (MUSTER_TLS_CERTIFICATE, MUSTER_ACME_HOSTS or MUSTER_TLS_LOCAL).',
+    }),
+  ),
+  MUSTER_HTTP_PORT: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: PORT_MAX,
+      description:
+        'Port that redirects to https, and where the ACME authority proves hosts. Default: 80 with MUSTER_ACME_HOSTS, otherwise none.',
     }),
   ),
   DATABASE_URL: Type.Optional(

@@ -1,5 +1,7 @@
 /** Topics of everything that can be watched. */
 export const topics = {
+  /** The certificates that an ACME authority has issued. */
+  certificates: () => 'certificates',
   datacenters: () => 'datacenters',
   deviceLink: (device_link_id: string) => `device-link:${device_link_id}`,
   identity: (identity_id: string) => `identity:${identity_id}`,

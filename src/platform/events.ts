@@ -28,6 +28,12 @@ export type ServiceEvent =
   | { event: 'limits_store_lost'; store: string; cause: unknown }
   | { event: 'limits_store_found'; store: string }
   | { event: 'proxy_not_trusted'; address: string }
+  | { event: 'https_opened' | 'https_renewed'; port: number; names: string[] }
+  | { event: 'https_not_renewed'; port: number; cause: unknown }
+  | { event: 'local_authority_used'; file: string; advice: string }
+  | { event: 'certificate_not_read'; reason: string }
+  | { event: 'certificate_issued'; host: string; expires_at: string; renewal_at: string }
+  | { event: 'certificate_not_issued'; host: string; reason: string; failures: number; retry_in_ms: number }
   | {
       event: 'connections_closed';
       above_limit: number;
@@ -101,6 +107,13 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   limits_store_lost: 'error',
   limits_store_found: 'warn',
   proxy_not_trusted: 'warn',
+  https_opened: 'info',
+  https_renewed: 'info',
+  https_not_renewed: 'error',
+  local_authority_used: 'info',
+  certificate_not_read: 'error',
+  certificate_issued: 'info',
+  certificate_not_issued: 'error',
   connections_closed: 'warn',
   request_served: 'debug',
   socket_closed: 'debug',

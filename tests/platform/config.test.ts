@@ -30,6 +30,13 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_DATABASE_POOL', '1', 'expected a whole number from 2 to 100'],
   ['MUSTER_DATABASE_POOL', '101', 'expected a whole number from 2 to 100'],
   ['MUSTER_TRUSTED_PROXIES', 'proxy.example.com', 'expected the form ^[0-9A-Fa-f.:/, ]+$'],
+  ['MUSTER_ACME_HOSTS', '*.example.com', `expected the form ${Settings.properties.MUSTER_ACME_HOSTS.pattern}`],
+  ['MUSTER_ACME_HOSTS', '192.0.2.1', `expected the form ${Settings.properties.MUSTER_ACME_HOSTS.pattern}`],
+  ['MUSTER_ACME_DIRECTORY', 'http://ca.example.com/dir', 'expected the form ^https://[^/?#@]+/[^?#@]*$'],
+  ['MUSTER_ACME_EMAIL', 'nobody', 'expected the form ^[^@ ]+@[^@ ]+$'],
+  ['MUSTER_TLS_LOCAL', 'yes', 'expected one of on, off'],
+  ['MUSTER_HTTPS_PORT', '0', 'expected a whole number from 1 to 65535'],
+  ['MUSTER_HTTP_PORT', '65536', 'expected a whole number from 1 to 65535'],
   ['MUSTER_LIMITS', 'true', 'expected one of on, off'],
   ['MUSTER_LIMITS_SCALE', '0', 'expected a whole number from 1 to 1000000'],
   ['MUSTER_LIMITS_SCALE', '1.5', 'expected a whole number from 1 to 1000000'],
@@ -97,6 +104,7 @@ describe('config: an invalid setting is refused with its name, its value and wha
     // Secrets are below; files are in the tests of their readers.
     expect(others.toSorted()).toEqual(
       [
+        'MUSTER_ACME_CA',
         'MUSTER_DATA',
         'MUSTER_ADDRESS_CLASSES',
         'MUSTER_IP_DATABASE',
@@ -108,6 +116,8 @@ describe('config: an invalid setting is refused with its name, its value and wha
         'UPSTASH_REDIS_REST_URL',
         'UPSTASH_REDIS_REST_TOKEN',
         'MUSTER_HCAPTCHA_SECRET_KEY',
+        'MUSTER_TLS_CERTIFICATE',
+        'MUSTER_TLS_KEY',
         'MUSTER_TURNSTILE_SECRET_KEY',
       ].toSorted(),
     );

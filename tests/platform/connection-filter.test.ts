@@ -21,7 +21,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, HAS_IPV6 ? '::' : '0.0.0.0', resolve));
   const address = server.address();
   port = typeof address === 'object' && address ? address.port : 0;
-  using table = openDescriptorTable(port);
+  using table = openDescriptorTable(new Set([port]));
   const { listeners } = await table.read();
   expect(listeners).toHaveLength(1);
   listener = listeners[0] ?? -1;

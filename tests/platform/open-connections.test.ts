@@ -24,7 +24,7 @@ async function open(host: string, localAddress: string): Promise<Socket> {
 }
 
 test("open connections: clients' connections to the port are found with their address, also IPv4 inside IPv6; the service's own are not", async () => {
-  using table = openDescriptorTable(port);
+  using table = openDescriptorTable(new Set([port]));
   const before = (await table.read()).count;
   const sockets = [await open('127.0.0.1', '127.0.0.7')];
   if (HAS_IPV6) sockets.push(await open('::1', '::1'));
@@ -45,7 +45,7 @@ test("open connections: clients' connections to the port are found with their ad
 });
 
 test('open connections: descriptors are counted without reading them, where the kernel tells', async () => {
-  using table = openDescriptorTable(port);
+  using table = openDescriptorTable(new Set([port]));
   const before = table.count();
   const sockets = [await open('127.0.0.1', '127.0.0.7'), await open('127.0.0.1', '127.0.0.7')];
   await waitFor(async () => (await table.read()).connections.length === 2, 'the connections to be accepted');
@@ -54,7 +54,7 @@ test('open connections: descriptors are counted without reading them, where the 
 });
 
 test('open connections: one that is shut is closed on both sides; another that has its descriptor now is left alone', async () => {
-  using table = openDescriptorTable(port);
+  using table = openDescriptorTable(new Set([port]));
   await waitFor(async () => (await table.read()).connections.length === 0, 'other connections to end');
   const socket = await open('127.0.0.1', '127.0.0.7');
   const accepted = await waitFor(async () => (await table.read()).connections[0], 'the connection');

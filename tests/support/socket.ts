@@ -19,13 +19,17 @@ export interface TestSocket extends Disposable {
   body(key: string): Promise<Frame>;
 }
 
+interface SocketOptions {
+  token?: string;
+  protocols?: string[];
+  headers?: Record<string, string>;
+  tls?: { rejectUnauthorized: boolean };
+}
+
 /** Opens a WebSocket as a client does that knows only the protocol. */
-export function openSocket(
-  base_url: string,
-  { token, protocols, headers }: { token?: string; protocols?: string[]; headers?: Record<string, string> } = {},
-): TestSocket {
+export function openSocket(base_url: string, { token, protocols, headers, tls }: SocketOptions = {}): TestSocket {
   const offered = protocols ?? ['muster.watch.v1', ...(token === undefined ? [] : [`bearer.${token}`])];
-  const options = { protocols: offered, headers: headers ?? {} };
+  const options = { protocols: offered, headers: headers ?? {}, ...(tls && { tls }) };
   const socket = new WebSocket(`${base_url.replace(/^http/, 'ws')}/watch`, options as unknown as string[]);
   const frames: Frame[] = [];
   let taken = 0;

@@ -32,12 +32,27 @@ interface Matched {
 
 /** Creates the API: the route table on Elysia's router. */
 export function createApi(options: ApiOptions, parts: ApiParts) {
+  const router = createRouter(options, parts, 'http');
+  // Compiled when it is needed: most services are reached by http, if only from a proxy.
+  let tls_router: typeof router | undefined;
+  return {
+    /** Elysia's app, from which the API document is made. */
+    router,
+    fetch(request: Request): Response | Promise<Response> {
+      if (!request.url.startsWith('https:')) return router.fetch(request);
+      tls_router ??= createRouter(options, parts, 'https');
+      return tls_router.fetch(request);
+    },
+  };
+}
+
+function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'https') {
   const { routes, sockets } = options;
   const { answer, cors, listeners } = parts;
   assertDenyByDefault(routes);
   assertNamedOnce(routes);
-  // A host may have one letter; without this option Elysia expects four before the path.
-  const api = new Elysia({ strictPath: true, handler: { standardHostname: false } });
+  // Elysia looks for the path after 7 characters of the URL, or after 11. A host of http may have one letter.
+  const api = new Elysia({ strictPath: true, handler: { standardHostname: scheme === 'https' } });
 
   for (const route of routes) {
     const { method, path } = route;

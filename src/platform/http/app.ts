@@ -54,7 +54,7 @@ export function createApp(options: AppOptions) {
 
   return {
     /** Elysia's app, from which the API document is made. */
-    api,
+    api: api.router,
     fetch(request: Request, server: UpgradingServer): Response | Promise<Response> {
       listeners.note(request, server);
       switch (readHost(request)) {

@@ -29,7 +29,8 @@ const TELL_EVERY_MS = 10_000;
 const TOLD_NETWORKS_MAX = 8;
 
 interface ConnectionLimitsOptions {
-  port: number;
+  /** The ports of the service. */
+  ports: readonly number[];
   /** By default {@link PER_ADDRESS_DEFAULT}, or half of all descriptors if that is less. */
   connections_per_address_max: number | undefined;
   /** These may open any number. */
@@ -44,8 +45,8 @@ interface ConnectionLimitsOptions {
  * one leaves.
  */
 export function startLimitingConnections(options: ConnectionLimitsOptions): Loop {
-  const { port, trusted_proxies, events, signal } = options;
-  const table = openDescriptorTable(port);
+  const { ports, trusted_proxies, events, signal } = options;
+  const table = openDescriptorTable(new Set(ports));
   const descriptors_max = readDescriptorsMax();
   const reserve = Math.min(RESERVE_MAX, Math.floor(descriptors_max * RESERVE_SHARE));
   const {

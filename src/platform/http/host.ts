@@ -3,8 +3,9 @@ export type RequestedHost = 'own' | 'other' | 'invalid';
 
 /** Creates the function that reads the host of a request. `own_urls`: the addresses of the service itself. */
 export function createHostReader(own_urls: string[]): (request: Request) => RequestedHost {
+  const hosts = new Set(own_urls.map((url) => new URL(url).host));
   // A proxy in front of the service speaks HTTP to it, whatever its own clients speak.
-  const own_origins = [...new Set(own_urls.map((url) => `http://${new URL(url).host}/`))];
+  const own_origins = [...hosts].flatMap((host) => [`http://${host}/`, `https://${host}/`]);
   return (request) => {
     const { url } = request;
     if (hasSeveralHosts(request)) return 'invalid';

@@ -61,11 +61,7 @@ export function createPort(options: PortOptions): Port {
       if (opened) for (const server of opened.servers) server.reload(handlersOf(answering));
       else opened = await open(options, answering);
     },
-    async stop() {
-      const servers = opened?.servers ?? [];
-      await Promise.race([Promise.all(servers.map((server) => server.stop(false))), Bun.sleep(DRAIN_MS)]);
-      await Promise.all(servers.map((server) => server.stop(true)));
-    },
+    stop: () => stopAll(opened?.servers ?? []),
     release: () => opened?.hold?.release(),
   };
 }
@@ -114,24 +110,43 @@ function openAll({ host, port, request_timeout_ms, hold_file }: PortOptions, ans
     hold = holdPort({ addresses, port, file: hold_file });
     if (!hold) throw Object.assign(new Error('the port is taken'), { code: 'EADDRINUSE' });
   }
-  const limits = serverLimits(request_timeout_ms);
-  const servers: Server<unknown>[] = [];
+  const options = {
+    port,
+    reusePort: hold !== undefined,
+    ...serverLimits(request_timeout_ms),
+    ...handlersOf(answering),
+  };
   try {
-    for (const [index, hostname] of addresses.entries()) {
-      const place = { hostname, port, reusePort: hold !== undefined };
-      const serve = { ...limits, ...place, ...handlersOf(answering) } as Serve.Options<unknown>;
-      const server = index === 0 ? Bun.serve(serve) : serveBeside(serve);
-      if (server) servers.push(server);
-    }
+    return { servers: serveAll(addresses, options), hold };
   } catch (error) {
-    for (const server of servers) void server.stop(true);
     hold?.release();
     throw error;
   }
-  return { servers, hold };
 }
 
-function handlersOf({ fetch, websocket }: Answering): Serve.Options<unknown> {
+/** Listens at all addresses of the machine that are given, which the first must be. Throws the error of the first that fails. */
+export function serveAll(addresses: readonly string[], options: object): Server<unknown>[] {
+  const servers: Server<unknown>[] = [];
+  try {
+    for (const [index, hostname] of addresses.entries()) {
+      const serve = { ...options, hostname } as Serve.Options<unknown>;
+      const server = index === 0 ? Bun.serve(serve) : serveBeside(serve);
+      if (server) servers.push(server);
+    }
+    return servers;
+  } catch (error) {
+    for (const server of servers) void server.stop(true);
+    throw error;
+  }
+}
+
+/** Accepts no more connections, and ends the requests in progress within a time limit. */
+export async function stopAll(servers: readonly Server<unknown>[]): Promise<void> {
+  await Promise.race([Promise.all(servers.map((server) => server.stop(false))), Bun.sleep(DRAIN_MS)]);
+  await Promise.all(servers.map((server) => server.stop(true)));
+}
+
+export function handlersOf({ fetch, websocket }: Pick<Answering, 'fetch' | 'websocket'>): Serve.Options<unknown> {
   return { fetch, ...(websocket && { websocket }) } as Serve.Options<unknown>;
 }
 

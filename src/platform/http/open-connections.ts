@@ -3,7 +3,7 @@ import { assert } from '../errors.ts';
 import { libc } from '../libc.ts';
 import { createPacer } from '../pacing.ts';
 
-/** A connection that a client opened to the service's port. */
+/** A connection that a client opened to a port of the service. */
 export interface Connection {
   descriptor: number;
   address: string;
@@ -18,7 +18,7 @@ export interface OpenDescriptors {
   /** The number of all descriptors, of connections and of everything else. */
   count: number;
   connections: Connection[];
-  /** Descriptors of the sockets that listen at the port. */
+  /** Descriptors of the sockets that listen at the ports. */
   listeners: number[];
 }
 
@@ -49,8 +49,8 @@ export function readDescriptorsMax(): number {
   return Number(max);
 }
 
-/** Opens the table of this process's descriptors, with the connections to a port. */
-export function openDescriptorTable(port: number): DescriptorTable {
+/** Opens the table of this process's descriptors, with the connections to its ports. */
+export function openDescriptorTable(ports: ReadonlySet<number>): DescriptorTable {
   const status = openSync('/proc/self/status', 'r');
   const text = Buffer.alloc(STATUS_BYTES_MAX);
 
@@ -74,11 +74,11 @@ export function openDescriptorTable(port: number): DescriptorTable {
         const client = readName(libc.getpeername, descriptor) ? describePeer() : undefined;
         if (client) {
           count += 1;
-          const is_ours = readName(libc.getsockname, descriptor) && readPort() === port;
+          const is_ours = readName(libc.getsockname, descriptor) && ports.has(readPort());
           if (is_ours && client.address !== '') connections.push({ descriptor, ...client });
         } else if (libc.fcntl(descriptor, F_GETFD) >= 0) {
           count += 1;
-          if (readName(libc.getsockname, descriptor) && readPort() === port) listeners.push(descriptor);
+          if (readName(libc.getsockname, descriptor) && ports.has(readPort())) listeners.push(descriptor);
         }
       }
       return { count, connections, listeners };

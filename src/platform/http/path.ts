@@ -3,12 +3,9 @@ import { isStorable } from './json.ts';
 import type { Route } from './route.ts';
 import { isUuid } from './shapes.ts';
 
-/** The length of the shortest URL before its path. */
-const ORIGIN_LENGTH_MIN = 'http://'.length;
-
 /** Returns the path of a request's URL. */
 export function pathOf(url: string): string {
-  const path = url.slice(url.indexOf('/', ORIGIN_LENGTH_MIN));
+  const path = url.slice(url.indexOf('/', url.indexOf('//') + 2));
   const end = path.search(/[?#]/);
   return end < 0 ? path : path.slice(0, end);
 }

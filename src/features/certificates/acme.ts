@@ -1,0 +1,156 @@
+import { readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
+import acme from 'acme-client';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { StartError } from '../../platform/errors.ts';
+import type { Events } from '../../platform/events.ts';
+import { parseCertificate } from './certificate.ts';
+import { renewalOf, retryAfter } from './rules.ts';
+import * as store from './store.ts';
+
+/** How long an order may take. Another process may try again after that. */
+const ORDER_MS = 180_000;
+const REQUEST_MS = 30_000;
+
+export interface AcmeOptions {
+  /** The hosts to get certificates for. Each gets one of its own. */
+  hosts: string[];
+  /** The address of the authority's directory. */
+  directory: string;
+  /** Where the authority sends warnings, if it does. */
+  email: string | undefined;
+  /** A file with the certificate that signed the authority's own address, if the system does not trust it. */
+  ca_file: string | undefined;
+}
+
+interface Dependencies extends AcmeOptions {
+  database: Database;
+  clock: Clock;
+  events: Events;
+}
+
+export type Acme = ReturnType<typeof createAcme>;
+
+/**
+ * Creates the client of an ACME authority (RFC 8555). Processes on one database share the account and the certificates,
+ * and one of them at a time orders the certificate of a host. The authority proves a host by HTTP-01: any of the processes
+ * answers.
+ */
+export function createAcme({ database, clock, events, hosts, directory, email, ca_file }: Dependencies) {
+  const { queries } = database;
+  trust(ca_file);
+
+  /** Returns a client that uses the account with the authority, which it creates if there is none. */
+  async function openAccount(): Promise<acme.Client> {
+    const makeKey = async () => String(await acme.crypto.createPrivateEcdsaKey());
+    const { key, url } = await store.findOrInsertAccount(queries, directory, makeKey);
+    const shared = { directoryUrl: directory, accountKey: key };
+    if (url !== null) return new acme.Client({ ...shared, accountUrl: url });
+    const client = new acme.Client(shared);
+    const contact = email === undefined ? {} : { contact: [`mailto:${email}`] };
+    await client.createAccount({ termsOfServiceAgreed: true, ...contact }).catch((cause: unknown) => {
+      // If the account exists, the library learns its address, then updates it, which an authority may refuse.
+      if (!hasAccountUrl(client)) throw cause;
+    });
+    await store.updateAccount(queries, directory, client.getAccountUrl());
+    return client;
+  }
+
+  /** Orders the certificate of a claimed host. Returns it with its key in PEM. */
+  async function order(host: string): Promise<{ certificate: string; key: string }> {
+    const client = await openAccount();
+    const [key, csr] = await acme.crypto.createCsr({ altNames: [host] }, await acme.crypto.createPrivateEcdsaKey());
+    const certificate = await client.auto({
+      csr,
+      challengePriority: ['http-01'],
+      // The authority checks the host from outside, which this machine may not be able to.
+      skipChallengeVerification: true,
+      challengeCreateFn: async (_authorization, { token }, answer) => {
+        const expire_ts = new Date(clock.now().getTime() + ORDER_MS);
+        await store.insertChallenge(queries, { token, host, answer, expire_ts });
+      },
+      challengeRemoveFn: async (_authorization, { token }) => store.deleteChallenge(queries, token, clock.now()),
+    });
+    return { certificate, key: String(key) };
+  }
+
+  return {
+    /** Returns the certificates that have been issued. */
+    async read() {
+      return (await store.selectIssued(queries, directory, hosts)).map(parseCertificate);
+    },
+
+    /** Makes the hosts due that are new. */
+    register: () => store.insertHosts(queries, directory, hosts, clock.now()),
+
+    /** Orders the certificates that are due and that no other process orders. Returns how many were issued. */
+    async renew(signal: AbortSignal): Promise<number> {
+      let issued = 0;
+      while (!signal.aborted) {
+        const now = clock.now();
+        const claim = await store.claimDue(queries, {
+          directory,
+          hosts,
+          now,
+          until: new Date(now.getTime() + ORDER_MS),
+        });
+        if (!claim) break;
+        const { host } = claim;
+        try {
+          const pair = await withDeadline(order(host), signal);
+          const parsed = parseCertificate(pair);
+          const due_ts = renewalOf(parsed);
+          await database.transact((tx) => store.saveIssued(tx, claim, { ...pair, due_ts }));
+          const expires_at = parsed.expires_at.toISOString();
+          events.emit({ event: 'certificate_issued', host, expires_at, renewal_at: due_ts.toISOString() });
+          issued += 1;
+        } catch (cause) {
+          const retry_in_ms = signal.aborted ? 0 : retryAfter(claim.failures + 1);
+          await store.saveFailure(queries, claim, new Date(clock.now().getTime() + retry_in_ms));
+          if (signal.aborted) break;
+          const reason = cause instanceof Error ? cause.message : String(cause);
+          events.emit({ event: 'certificate_not_issued', host, reason, failures: claim.failures + 1, retry_in_ms });
+        }
+      }
+      return issued;
+    },
+
+    /** Returns what the authority expects to read at a host, if an order is in progress. */
+    async answerOf({ host, token }: { host: string; token: string }): Promise<string | undefined> {
+      return await store.selectAnswer(queries, { token, host, now: clock.now() });
+    },
+  };
+}
+
+function hasAccountUrl(client: acme.Client): boolean {
+  try {
+    return client.getAccountUrl() !== '';
+  } catch {
+    return false;
+  }
+}
+
+/** Sets how all requests of the library are made. Throws StartError if the file cannot be read. */
+function trust(ca_file: string | undefined): void {
+  acme.axios.defaults.timeout = REQUEST_MS;
+  if (ca_file === undefined) return;
+  try {
+    acme.axios.defaults.httpsAgent = new Agent({ ca: readFileSync(ca_file) });
+  } catch (cause) {
+    throw new StartError(`The file ${ca_file} cannot be read (${cause}): check MUSTER_ACME_CA.`, { cause });
+  }
+}
+
+/** Awaits work for as long as an order may take, or until the signal. */
+async function withDeadline<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(ORDER_MS)]);
+  const { promise, reject } = Promise.withResolvers<never>();
+  const end = () => reject(new Error(signal.aborted ? 'the service stops' : `no answer within ${ORDER_MS / 1_000} s`));
+  ended.addEventListener('abort', end, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    ended.removeEventListener('abort', end);
+  }
+}

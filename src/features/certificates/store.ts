@@ -1,0 +1,155 @@
+import { and, asc, eq, inArray, isNull, lt, lte, or, sql } from 'drizzle-orm';
+import type { Queries, Tx } from '../../platform/database/database.ts';
+import { assert } from '../../platform/errors.ts';
+import { touch } from '../../platform/watch/versions.ts';
+import { topics } from '../topics.ts';
+import { acmeAccounts, acmeChallenges, certificates } from './tables.ts';
+
+/** A host whose certificate this process orders, until `claimed_until_ts`. */
+export interface Claim {
+  host: string;
+  directory: string;
+  claimed_until_ts: Date;
+  failures: number;
+}
+
+/** Adds hosts that have no row yet; they are due at once. */
+export async function insertHosts(queries: Queries, directory: string, hosts: string[], now: Date): Promise<void> {
+  if (hosts.length === 0) return;
+  const rows = hosts.map((host) => ({ host, directory, due_ts: now }));
+  await queries.insert(certificates).values(rows).onConflictDoNothing();
+}
+
+/** Returns the pairs of certificate and key that an authority has issued for hosts. */
+export async function selectIssued(
+  queries: Queries,
+  directory: string,
+  hosts: string[],
+): Promise<{ host: string; certificate: string; key: string }[]> {
+  const rows = await queries
+    .select({ host: certificates.host, certificate: certificates.certificate, key: certificates.key })
+    .from(certificates)
+    .where(and(eq(certificates.directory, directory), inArray(certificates.host, hosts)))
+    .orderBy(asc(certificates.host))
+    .limit(hosts.length);
+  return rows.flatMap(({ host, certificate, key }) =>
+    certificate === null || key === null ? [] : [{ host, certificate, key }],
+  );
+}
+
+/** Claims a host that is due and that no other process has claimed. */
+export async function claimDue(
+  queries: Queries,
+  { directory, hosts, now, until }: { directory: string; hosts: string[]; now: Date; until: Date },
+): Promise<Claim | undefined> {
+  const is_free = or(isNull(certificates.claimed_until_ts), lt(certificates.claimed_until_ts, now));
+  const [due] = await queries
+    .select({ host: certificates.host })
+    .from(certificates)
+    .where(
+      and(
+        eq(certificates.directory, directory),
+        inArray(certificates.host, hosts),
+        lte(certificates.due_ts, now),
+        is_free,
+      ),
+    )
+    .orderBy(asc(certificates.due_ts))
+    .limit(1);
+  if (!due) return undefined;
+  const [claimed] = await queries
+    .update(certificates)
+    .set({ claimed_until_ts: until })
+    .where(
+      and(
+        eq(certificates.directory, directory),
+        eq(certificates.host, due.host),
+        lte(certificates.due_ts, now),
+        is_free,
+      ),
+    )
+    .returning({ failures: certificates.failures });
+  return claimed && { host: due.host, directory, claimed_until_ts: until, failures: claimed.failures };
+}
+
+/** Stores the certificate of a claim. Returns false if another process has claimed the host since. */
+export async function saveIssued(
+  tx: Tx,
+  claim: Claim,
+  issued: { certificate: string; key: string; due_ts: Date },
+): Promise<boolean> {
+  await touch(tx, [topics.certificates()]);
+  return await updateClaimed(tx, claim, { ...issued, failures: 0 });
+}
+
+/** Records that a claim's order failed, and when to try again. */
+export async function saveFailure(queries: Queries, claim: Claim, due_ts: Date): Promise<void> {
+  await updateClaimed(queries, claim, { due_ts, failures: claim.failures + 1 });
+}
+
+async function updateClaimed(
+  queries: Queries,
+  { directory, host, claimed_until_ts }: Claim,
+  values: Partial<typeof certificates.$inferInsert>,
+): Promise<boolean> {
+  const rows = await queries
+    .update(certificates)
+    .set({ ...values, claimed_until_ts: null })
+    .where(
+      and(
+        eq(certificates.directory, directory),
+        eq(certificates.host, host),
+        eq(certificates.claimed_until_ts, claimed_until_ts),
+      ),
+    )
+    .returning({ host: certificates.host });
+  return rows.length > 0;
+}
+
+/** Returns the account with an authority. Inserts it with the key if there is none; the first process's key wins. */
+export async function findOrInsertAccount(
+  queries: Queries,
+  directory: string,
+  makeKey: () => Promise<string>,
+): Promise<{ key: string; url: string | null }> {
+  const read = () => queries.select().from(acmeAccounts).where(eq(acmeAccounts.directory, directory));
+  const [existing] = await read();
+  if (existing) return existing;
+  await queries
+    .insert(acmeAccounts)
+    .values({ directory, key: await makeKey() })
+    .onConflictDoNothing();
+  const [winner] = await read();
+  assert(winner, 'an inserted account can be read');
+  return winner;
+}
+
+export async function updateAccount(queries: Queries, directory: string, url: string): Promise<void> {
+  await queries.update(acmeAccounts).set({ url }).where(eq(acmeAccounts.directory, directory));
+}
+
+export async function insertChallenge(queries: Queries, row: typeof acmeChallenges.$inferInsert): Promise<void> {
+  await queries.insert(acmeChallenges).values(row).onConflictDoNothing();
+}
+
+export async function deleteChallenge(queries: Queries, token: string, now: Date): Promise<void> {
+  await queries.delete(acmeChallenges).where(or(eq(acmeChallenges.token, token), lt(acmeChallenges.expire_ts, now)));
+}
+
+/** Returns the answer to the challenge of a host. */
+export async function selectAnswer(
+  queries: Queries,
+  { token, host, now }: { token: string; host: string; now: Date },
+): Promise<string | undefined> {
+  const [row] = await queries
+    .select({ answer: acmeChallenges.answer })
+    .from(acmeChallenges)
+    .where(
+      and(
+        eq(acmeChallenges.token, token),
+        eq(acmeChallenges.host, host),
+        sql`${acmeChallenges.expire_ts} > ${now.toISOString()}::timestamptz`,
+      ),
+    );
+  return row?.answer;
+}

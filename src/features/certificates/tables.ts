@@ -1,0 +1,44 @@
+import { index, integer, pgTable, primaryKey, text, timestamp } from 'drizzle-orm/pg-core';
+
+const instant = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+
+/** The account of this database with an ACME authority. */
+export const acmeAccounts = pgTable('acme_accounts', {
+  /** The address of the authority's directory. */
+  directory: text().primaryKey(),
+  /** PEM. */
+  key: text().notNull(),
+  /** Null until the authority has accepted the account. */
+  url: text(),
+});
+
+/** What an authority expects to find at a host, as long as it may look. */
+export const acmeChallenges = pgTable(
+  'acme_challenges',
+  {
+    token: text().primaryKey(),
+    host: text().notNull(),
+    answer: text().notNull(),
+    expire_ts: instant().notNull(),
+  },
+  (table) => [index('acme_challenges_by_expiry').on(table.expire_ts)],
+);
+
+/** The certificate that an authority issues for a host, or the attempts to get one. */
+export const certificates = pgTable(
+  'certificates',
+  {
+    host: text().notNull(),
+    directory: text().notNull(),
+    /** PEM. Both null until the first is issued. */
+    certificate: text(),
+    key: text(),
+    /** When to order the next one. */
+    due_ts: instant().notNull(),
+    /** A process orders one, until then at the latest. It identifies the attempt too. */
+    claimed_until_ts: instant(),
+    /** Failed attempts in a row. */
+    failures: integer().notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.directory, table.host] })],
+);

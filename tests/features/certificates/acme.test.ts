@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { X509Certificate } from 'node:crypto';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { openPebble, type Pebble, WITHOUT_PEBBLE } from '../../support/pebble.ts';
+import { findFreePort, openTestService, type TestService } from '../../support/service.ts';
+import { openTls } from '../../support/tls.ts';
+import { waitFor } from '../../support/wait.ts';
+
+if (WITHOUT_PEBBLE !== undefined) console.log(`Not tried, because ${WITHOUT_PEBBLE}: certificates by ACME.`);
+
+test('ACME: the authority is there where CI requires it', () => {
+  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(WITHOUT_PEBBLE).toBeUndefined();
+});
+
+const [PLAY, SITE] = ['play.example.com', 'site.example.com'];
+const YEAR_MS = 365 * 24 * 3_600_000;
+
+describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
+  let pebble: Pebble;
+  beforeAll(async () => {
+    pebble = await openPebble();
+  });
+  afterAll(async () => await pebble[Symbol.asyncDispose]());
+
+  /** Opens a service that gets certificates from the authority. Only one process can have the port of the proof. */
+  async function open(hosts: string[], { http_port = pebble.http_port, beside }: OpenOptions = {}) {
+    const https_port = findFreePort();
+    const port = findFreePort();
+    const settings = {
+      MUSTER_PORT: String(port),
+      MUSTER_PUBLIC_URL: `http://127.0.0.1:${port}`,
+      MUSTER_ACME_HOSTS: hosts.join(','),
+      MUSTER_ACME_DIRECTORY: pebble.directory,
+      MUSTER_ACME_CA: pebble.ca_file,
+      MUSTER_HTTPS_PORT: String(https_port),
+      MUSTER_HTTP_PORT: String(http_port),
+    };
+    return Object.assign(await openTestService(settings, beside && { beside }), { https_port });
+  }
+
+  async function certificateAt(port: number, host: string): Promise<X509Certificate | undefined> {
+    const socket = await openTls(port, host).catch(() => undefined);
+    const raw = socket?.getPeerCertificate().raw;
+    socket?.destroy();
+    return raw && new X509Certificate(raw);
+  }
+
+  const named = <Name extends ServiceEvent['event']>({ events }: TestService, name: Name) =>
+    events.filter((event): event is Extract<ServiceEvent, { event: Name }> => event.event === name);
+
+  test('each host gets a certificate of its own, and https opens with it', async () => {
+    await using muster = await open([PLAY, SITE]);
+    const names = await waitFor(async () => {
+      const all = await Promise.all([PLAY, SITE].map((host) => certificateAt(muster.https_port, host)));
+      const found = all.map((one) => one?.subjectAltName);
+      return found[1] === `DNS:${SITE}` && found;
+    }, 'both certificates');
+    expect(names).toEqual([`DNS:${PLAY}`, `DNS:${SITE}`]);
+    expect(
+      named(muster, 'certificate_issued')
+        .map(({ host }) => host)
+        .sort(),
+    ).toEqual([PLAY, SITE]);
+    expect(named(muster, 'certificate_not_issued')).toEqual([]);
+  }, 60_000);
+
+  test('of two processes one orders, both serve, either proves, and the next start orders nothing', async () => {
+    // The first process has no port at which the authority looks.
+    await using first = await open([PLAY], { http_port: findFreePort() });
+    await waitFor(() => named(first, 'certificate_not_issued')[0], 'the refusal of the authority');
+    first.clock.advance(5 * 60_000);
+    await using second = await open([PLAY], { beside: first });
+    const of_both = await waitFor(async () => {
+      const all = await Promise.all([first, second].map(({ https_port }) => certificateAt(https_port, PLAY)));
+      return all[0] && all[1] && all;
+    }, 'both to serve');
+    expect(of_both[0]?.fingerprint256).toBe(of_both[1]?.fingerprint256);
+    expect([...named(first, 'certificate_issued'), ...named(second, 'certificate_issued')]).toHaveLength(1);
+    await using third = await open([PLAY], { beside: first, http_port: findFreePort() });
+    expect((await certificateAt(third.https_port, PLAY))?.fingerprint256).toBe(of_both[0]?.fingerprint256);
+    expect(named(third, 'certificate_issued')).toEqual([]);
+  }, 90_000);
+
+  test('a certificate is renewed after two thirds of its lifetime', async () => {
+    await using muster = await open([PLAY]);
+    const first = await waitFor(() => certificateAt(muster.https_port, PLAY), 'the certificate');
+    muster.clock.advance(4 * YEAR_MS);
+    // The loop looks every minute.
+    await using beside = await open([PLAY], { beside: muster, http_port: findFreePort() });
+    await waitFor(
+      () => named(beside, 'certificate_issued')[0] ?? named(muster, 'certificate_issued')[1],
+      'the renewal',
+    );
+    const renewed = await waitFor(async () => {
+      const now = await certificateAt(muster.https_port, PLAY);
+      return now && now.fingerprint256 !== first.fingerprint256 && now;
+    }, 'the new certificate');
+    expect(renewed.subjectAltName).toBe(`DNS:${PLAY}`);
+  }, 90_000);
+
+  test('a host that the authority cannot reach is logged, and others get their certificates', async () => {
+    const away = 'away.example.com';
+    await pebble.setMissing(away, true);
+    await using muster = await open([away, PLAY]);
+    const [refused] = await waitFor(() => {
+      const found = named(muster, 'certificate_not_issued');
+      return found.length > 0 && named(muster, 'certificate_issued').length > 0 && found;
+    }, 'both outcomes');
+    expect(refused).toMatchObject({ host: away, failures: 1, retry_in_ms: 300_000 });
+    expect(refused?.reason).toContain(away);
+    await waitFor(() => certificateAt(muster.https_port, PLAY), 'https to open');
+  }, 60_000);
+
+  test('a challenge that is not in progress is not found, and is no redirect', async () => {
+    await using muster = await open([PLAY]);
+    await waitFor(() => named(muster, 'certificate_issued')[0], 'the certificate');
+    const ask = async (token: string) => {
+      const url = `http://127.0.0.1:${pebble.http_port}/.well-known/acme-challenge/${token}`;
+      const answer = await fetch(url, { headers: { host: PLAY }, redirect: 'manual' });
+      return answer.status;
+    };
+    expect([await ask('A'.repeat(43)), await ask('..'), await ask("'")]).toEqual([404, 308, 308]);
+  }, 60_000);
+});
+
+interface OpenOptions {
+  http_port?: number;
+  beside?: TestService;
+}

@@ -1,0 +1,63 @@
+import { expect, test } from 'bun:test';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LocalAuthority } from '../../../src/features/certificates/local-authority.ts';
+import { openDataDirectory } from '../../../src/platform/data-directory.ts';
+import { createStillClock } from '../../support/clock.ts';
+import { makeDataDirectory } from '../../support/service.ts';
+import { openTls } from '../../support/tls.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const NAMES = ['localhost', '127.0.0.1', '::1', 'sites.localhost', '*.sites.localhost'];
+
+async function openAuthority(names = NAMES) {
+  const data = openDataDirectory(await makeDataDirectory());
+  const clock = createStillClock(new Date());
+  return { data, clock, open: (others = names) => LocalAuthority.open({ data, clock, names: others }) };
+}
+
+test('local authority: a client that trusts it connects to its names, and to no others', async () => {
+  const { open } = await openAuthority();
+  const { certificate, file } = await open();
+  const { key, certificate: cert } = certificate;
+  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => new Response() });
+  const ca = await readFile(file, 'utf8');
+  for (const host of ['localhost', 'game.sites.localhost']) {
+    (await openTls(server.port ?? 0, host, { ca })).destroy();
+  }
+  expect(openTls(server.port ?? 0, 'example.com', { ca })).rejects.toThrow();
+  await server.stop(true);
+});
+
+test('local authority: only its user can read its key', async () => {
+  const { data, open } = await openAuthority();
+  await open();
+  expect((await stat(join(data.path, 'local-ca-key.pem'))).mode & 0o777).toBe(0o600);
+});
+
+test('local authority: the next start keeps the authority and signs a new certificate', async () => {
+  const { open } = await openAuthority();
+  const first = await open();
+  const before = await readFile(first.file, 'utf8');
+  const second = await open();
+  expect(await readFile(second.file, 'utf8')).toBe(before);
+  expect(second.certificate.certificate).not.toBe(first.certificate.certificate);
+});
+
+test('local authority: one that may not sign a name is replaced', async () => {
+  const { open } = await openAuthority();
+  const before = await readFile((await open()).file, 'utf8');
+  const { file } = await open([...NAMES, 'play.test']);
+  expect(await readFile(file, 'utf8')).not.toBe(before);
+});
+
+test('local authority: a certificate is signed anew after two thirds of its lifetime', async () => {
+  const { open, clock } = await openAuthority();
+  const local = await open();
+  const first = local.certificate;
+  clock.advance(59 * DAY_MS);
+  expect([await local.renew(), local.certificate]).toEqual([false, first]);
+  clock.advance(2 * DAY_MS);
+  expect(await local.renew()).toBe(true);
+  expect(local.certificate.expires_at.getTime()).toBeGreaterThan(first.expires_at.getTime());
+});
