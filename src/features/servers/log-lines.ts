@@ -5,6 +5,8 @@ export interface TakenLines {
   line_count: number;
   /** Bytes of the output that they cover. */
   consumed_bytes: number;
+  /** The number of lines that end at or before each of the marks. */
+  lines_until: number[];
 }
 
 const NEWLINE = 0x0a;
@@ -12,28 +14,39 @@ const ONE_NEWLINE = Uint8Array.of(NEWLINE);
 
 /**
  * Takes complete lines. Splits lines over the limit; once the process has ended, the rest without a newline is a line
- * too. Reads each byte once and copies output only to add a newline.
+ * too. Reads each byte once and copies output only to add a newline. `marks`: positions in the output, ascending.
  */
-export function takeLines(output: Uint8Array, line_bytes_max: number, has_ended: boolean): TakenLines {
+export function takeLines(
+  output: Uint8Array,
+  line_bytes_max: number,
+  has_ended: boolean,
+  marks: readonly number[] = [],
+): TakenLines {
   const pieces: Uint8Array[] = [];
   let line_count = 0;
   let line_start = 0;
   let piece_start = 0;
+  const lines_until: number[] = [];
+  const startLineAt = (start: number) => {
+    while (start > (marks[lines_until.length] ?? Number.POSITIVE_INFINITY)) lines_until.push(line_count);
+    line_count += 1;
+    line_start = start;
+  };
   const endLineAt = (end: number) => {
     pieces.push(output.subarray(piece_start, end), ONE_NEWLINE);
-    line_count += 1;
-    line_start = piece_start = end;
+    startLineAt(end);
+    piece_start = end;
   };
   for (let index = 0; index < output.length; index += 1) {
-    if (output[index] === NEWLINE) {
-      line_count += 1;
-      line_start = index + 1;
-    } else if (index - line_start === line_bytes_max) endLineAt(index);
+    if (output[index] === NEWLINE) startLineAt(index + 1);
+    else if (index - line_start === line_bytes_max) endLineAt(index);
   }
   if (has_ended && line_start < output.length) endLineAt(output.length);
   if (piece_start < line_start) pieces.push(output.subarray(piece_start, line_start));
+  while (lines_until.length < marks.length) lines_until.push(line_count);
   const [only = new Uint8Array()] = pieces;
-  return { content: pieces.length > 1 ? Buffer.concat(pieces) : only, line_count, consumed_bytes: line_start };
+  const content = pieces.length > 1 ? Buffer.concat(pieces) : only;
+  return { content, line_count, consumed_bytes: line_start, lines_until };
 }
 
 /** Returns lines of a piece without their newlines: at most `count`, after the first `skipped`. */

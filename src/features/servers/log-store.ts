@@ -26,10 +26,12 @@ export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<vo
   await queries.execute(sql`
     with ${bump([topics.log(chunk.server_id, chunk.stream)])},
     added as (
-      insert into ${serverLogChunks} (server_id, stream, first_line, line_count, ts, resume_point, total_bytes, content)
+      insert into ${serverLogChunks} (
+        server_id, stream, first_line, line_count, ts, earlier_lines, resume_point, total_bytes, content
+      )
       values (
         ${chunk.server_id}::uuid, ${chunk.stream}, ${chunk.first_line}, ${chunk.line_count},
-        ${timestamptz(chunk.ts)}, ${chunk.resume_point}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
+        ${timestamptz(chunk.ts)}, ${sql.param(chunk.earlier_lines)}::integer[], ${chunk.resume_point}, ${chunk.total_bytes}, ${Buffer.from(chunk.content)}::bytea
       )
       on conflict do nothing
     )
@@ -134,7 +136,7 @@ export async function forgetChunksBefore(queries: Queries, moment: Date, limit: 
       order by ts limit ${limit} for update of piece skip locked
     ),
     emptied as (
-      update ${serverLogChunks} set content = '',
+      update ${serverLogChunks} set content = '', earlier_lines = null,
         ts = case when ctid = any(array(select row_id from old where has_ended)) then ${timestamptz(LATEST)} else ts end
       where ctid = any(array(select row_id from old where is_last)) returning 1
     ),

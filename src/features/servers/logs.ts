@@ -4,7 +4,9 @@ import type { Database } from '../../platform/database/database.ts';
 import { selectLines, takeLines } from './log-lines.ts';
 import type { LogName } from './log-store.ts';
 import * as store from './log-store.ts';
+import { packTimes, type TimedLines, timeLines, timesOf } from './log-times.ts';
 import type { OutputPiece, OutputQuery, ResumePoint } from './runtimes/runtime.ts';
+import type { LogChunkRow } from './tables.ts';
 
 /** Maximum bytes of a piece. It bounds the work between two turns of the event loop. */
 export const PIECE_BYTES_MAX = 256 * 1024;
@@ -26,12 +28,16 @@ interface Cursor {
   resume_point: ResumePoint | null;
   next_line: number;
   total_bytes: number;
+  /** When the last line was written. */
+  ts?: Date;
 }
 
 /** Lines to add to a log. Lines of the service have no resume point. */
 interface Addition {
   content: Uint8Array;
   line_count: number;
+  /** When the lines were written; by default all of them now. */
+  timed?: TimedLines[];
   resume_point?: ResumePoint | null;
 }
 
@@ -94,27 +100,28 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
   async function readCursor(name: LogName): Promise<Cursor> {
     const last = await store.selectLastChunk(database.queries, name);
     return last
-      ? { ...last, next_line: last.first_line + last.line_count }
+      ? { ...last, next_line: last.first_line + last.line_count, ts: last.ts }
       : { resume_point: null, next_line: 0, total_bytes: 0 };
   }
 
   async function add(
     name: LogName,
     cursor: Cursor,
-    { content, line_count, resume_point = cursor.resume_point }: Addition,
+    { content, line_count, timed = [{ line_count, ts: clock.now() }], resume_point = cursor.resume_point }: Addition,
   ): Promise<void> {
     const total_bytes = cursor.total_bytes + content.length;
+    const times = packTimes(timed);
     const chunk = {
       ...name,
       first_line: cursor.next_line,
       line_count,
-      ts: clock.now(),
+      ...times,
       resume_point,
       total_bytes,
       content,
     };
     await store.insertChunk(database.queries, chunk);
-    Object.assign(cursor, { resume_point, next_line: cursor.next_line + line_count, total_bytes });
+    Object.assign(cursor, { resume_point, next_line: cursor.next_line + line_count, total_bytes, ts: times.ts });
     if (total_bytes > LOG_BYTES_MAX) await deleteBeyondLimit(name, total_bytes - LOG_BYTES_MAX);
   }
 
@@ -130,17 +137,24 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
       bytes_max: is_space_low ? 0 : PIECE_BYTES_MAX,
       backlog_bytes_max: is_space_low ? PIECE_BYTES_MAX : BACKLOG_BYTES_MAX,
     });
+    const parts = piece.written ?? [];
+    const times = { now: clock.now(), not_before: cursor.ts };
     if (piece.skipped_bytes > 0) {
       const why = is_space_low
         ? "the service's disk is nearly full"
         : 'the server writes faster than its log can be kept';
       const line = `[muster] at least ${piece.skipped_bytes} bytes dropped: ${why}\n`;
-      await add(name, cursor, { content: Buffer.from(line), line_count: 1, resume_point: piece.resumeAfter(0) });
+      const timed = timeLines({ line_count: 1, lines_until: [1] }, parts, times);
+      const resume_point = piece.resumeAfter(0);
+      await add(name, cursor, { content: Buffer.from(line), line_count: 1, timed, resume_point });
     }
     const is_last = has_ended && !piece.has_more;
-    const { content, line_count, consumed_bytes } = takeLines(piece.bytes, LINE_BYTES_MAX, is_last);
+    const marks = parts.map(({ until }) => until);
+    const taken = takeLines(piece.bytes, LINE_BYTES_MAX, is_last, marks);
+    const { content, line_count, consumed_bytes } = taken;
+    const timed = timeLines(taken, parts, times);
     const resume_point = piece.resumeAfter(consumed_bytes);
-    if (line_count > 0) await add(name, cursor, { content, line_count, resume_point });
+    if (line_count > 0) await add(name, cursor, { content, line_count, timed, resume_point });
     return { bytes: consumed_bytes, has_more: line_count > 0 && piece.has_more };
   }
 
@@ -167,11 +181,12 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
       });
       const lines: LogLines['lines'] = [];
       let next_line = line;
-      for (const { first_line, line_count, content, ts } of chunks) {
+      for (const chunk of chunks) {
         if (lines.length === LINES_PER_ANSWER_MAX) break;
+        const { first_line, line_count } = chunk;
         const skipped = Math.max(line - first_line, 0);
-        const fitting = selectLines(content, { skipped, count: LINES_PER_ANSWER_MAX - lines.length });
-        for (const bytes of fitting) lines.push({ bytes, ts });
+        const fitting = linesOf(chunk, { skipped, count: LINES_PER_ANSWER_MAX - lines.length });
+        lines.push(...fitting);
         // After a gap, continues with the first line that is kept.
         next_line = first_line + (fitting.length > 0 ? skipped + fitting.length : line_count);
       }
@@ -180,9 +195,9 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     /** Returns the last lines. */
     async lastLines(name: LogName): Promise<LogLines> {
       const chunks = await store.selectLastChunks(database.queries, name, LINES_PER_ANSWER_MAX);
-      const lines = chunks.flatMap(({ content, line_count, ts }) => {
-        const skipped = Math.max(line_count - LINES_PER_ANSWER_MAX, 0);
-        return selectLines(content, { skipped, count: LINES_PER_ANSWER_MAX }).map((bytes) => ({ bytes, ts }));
+      const lines = chunks.flatMap((chunk) => {
+        const skipped = Math.max(chunk.line_count - LINES_PER_ANSWER_MAX, 0);
+        return linesOf(chunk, { skipped, count: LINES_PER_ANSWER_MAX });
       });
       const last = chunks.at(-1);
       return { lines: lines.slice(-LINES_PER_ANSWER_MAX), next_line: last ? last.first_line + last.line_count : 0 };
@@ -191,4 +206,10 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     forgetOld: () =>
       store.forgetChunksBefore(database.queries, after(clock.now(), -LOGS_KEPT_FOR_MS), FORGOTTEN_AT_ONCE_MAX),
   };
+}
+
+/** Returns `count` lines of a stored piece with their times, after the first `skipped`. */
+function linesOf(chunk: LogChunkRow, range: { skipped: number; count: number }): LogLines['lines'] {
+  const times = timesOf(chunk, range);
+  return selectLines(chunk.content, range).map((bytes, index) => ({ bytes, ts: times[index] ?? chunk.ts }));
 }

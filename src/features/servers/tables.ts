@@ -117,7 +117,7 @@ export const serverPorts = pgTable(
 export const LOG_STREAMS = ['std_out', 'std_err'] as const;
 export type LogStream = (typeof LOG_STREAMS)[number];
 
-/** The output of servers, in pieces of whole lines. `ts`: when a piece was read. */
+/** The output of servers, in pieces of whole lines. `ts`: when the last line was written, as near as it is known. */
 export const serverLogChunks = pgTable(
   'server_log_chunks',
   {
@@ -129,6 +129,8 @@ export const serverLogChunks = pgTable(
     first_line: bigint({ mode: 'number' }).notNull(),
     line_count: integer().notNull(),
     ts: moment().notNull(),
+    /** Lines that were written before `ts`: how many, and how many ms before, in pairs, oldest first. Null if all were at `ts`. */
+    earlier_lines: integer().array(),
     /** Where to continue reading the server's output, or null for its beginning. Only the runtime interprets it. */
     resume_point: text(),
     /** The resume point of a piece that an earlier release inserted: an offset in a file. That release may still be running. */

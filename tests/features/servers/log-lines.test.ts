@@ -4,7 +4,7 @@ import { selectLines, takeLines } from '../../../src/features/servers/log-lines.
 
 const MAX = 8;
 const take = (text: string, has_ended = false) => {
-  const { content, ...counts } = takeLines(Buffer.from(text), MAX, has_ended);
+  const { content, lines_until: _, ...counts } = takeLines(Buffer.from(text), MAX, has_ended);
   return { content: Buffer.from(content).toString(), ...counts };
 };
 

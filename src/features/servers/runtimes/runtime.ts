@@ -58,6 +58,14 @@ export interface OutputQuery {
   backlog_bytes_max: number;
 }
 
+/** When a part of a piece was written. */
+export interface WrittenPart {
+  /** The part ends after this many bytes of the piece, and begins where the one before ends. */
+  until: number;
+  /** How long ago its last byte was written. */
+  age_ms: number;
+}
+
 /** A piece of a server's output, not necessarily of whole lines. */
 export interface OutputPiece {
   bytes: Uint8Array;
@@ -65,6 +73,8 @@ export interface OutputPiece {
   skipped_bytes: number;
   /** Whether there is more to read now. */
   has_more: boolean;
+  /** When the parts of this piece were written, in order, as near as the runtime knows. The rest was written just now. */
+  written?: readonly WrittenPart[];
   /** Returns the resume point after the given number of bytes of this piece. */
   resumeAfter(bytes: number): ResumePoint;
 }

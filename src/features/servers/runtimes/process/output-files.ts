@@ -3,6 +3,7 @@ import { open, truncate } from 'node:fs/promises';
 import { punchHole } from '../../../../platform/libc.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 import type { OutputPiece, OutputQuery } from '../runtime.ts';
+import { createWriteTimes } from './write-times.ts';
 
 const BLOCK_BYTES = 4_096;
 /** Space is freed once at least this much before the resume point is allocated. */
@@ -24,6 +25,7 @@ export interface OutputFiles {
 export function createOutputFiles(): OutputFiles {
   /** Files whose last piece skipped output: they hold more than can be freed exactly without delaying others. */
   const flooded = new Set<string>();
+  const write_times = createWriteTimes();
 
   async function read(file: string, { from: recorded = '0', ...limits }: OutputQuery): Promise<OutputPiece> {
     const stats = statSync(file, { throwIfNoEntry: false });
@@ -31,6 +33,7 @@ export function createOutputFiles(): OutputFiles {
     const { size, blocks } = stats;
     // A server may truncate its file, for example with `> /dev/stdout` in a script.
     const from = size < Number(recorded) ? 0 : Number(recorded);
+    write_times.note(file, from, stats);
     if (flooded.delete(file)) {
       await discard(file, from);
       return pieceAt(from, { skipped_bytes: size - from });
@@ -41,10 +44,17 @@ export function createOutputFiles(): OutputFiles {
     if (is_flooded) flooded.add(file);
     const start = is_flooded ? size - limits.bytes_max : from;
     const bytes = await readBytes(file, start, Math.min(size - start, limits.bytes_max));
-    return pieceAt(start, { bytes, skipped_bytes: start - from, has_more: start + bytes.length < size });
+    const written = write_times.partsOf(file, { start, length: bytes.length });
+    return pieceAt(start, { bytes, skipped_bytes: start - from, has_more: start + bytes.length < size, written });
   }
 
-  return { read, forget: (file) => void flooded.delete(file) };
+  return {
+    read,
+    forget(file) {
+      flooded.delete(file);
+      write_times.forget(file);
+    },
+  };
 }
 
 function pieceAt(start: number, piece: Partial<OutputPiece> = {}): OutputPiece {

@@ -1,0 +1,1 @@
+ALTER TABLE "server_log_chunks" ADD COLUMN "earlier_lines" integer[];

@@ -1,0 +1,100 @@
+import { type Stats, statSync } from 'node:fs';
+import type { WrittenPart } from '../runtime.ts';
+
+/** Interval at which files that grow are observed. Times of lines are exact to this, or to one reading after a pause. */
+const OBSERVE_EVERY_MS = 25;
+/** Files to observe at a time; others take turns. */
+const FILES_AT_ONCE_MAX = 64;
+/** A file without growth or without a reading for this long is not observed between readings. */
+const QUIET_AFTER_MS = 1_000;
+/** Sizes to keep of a file. Beyond that, the newest replaces the one before. */
+const SIZES_MAX = 256;
+
+type FileState = Pick<Stats, 'size' | 'mtimeMs'>;
+
+interface Growth {
+  /** The sizes that the file had, ascending, and when it reached them. */
+  sizes: { size: number; at_ms: number }[];
+  grew_at: number;
+  read_at: number;
+}
+
+/** The times at which files of output were written, as near as their sizes and times of change tell. */
+export interface WriteTimes {
+  /** Records the state of a file that is being read from a position. */
+  note(file: string, from: number, state: FileState): void;
+  /** Returns when the parts of a piece were written: `length` bytes from `start`. */
+  partsOf(file: string, piece: { start: number; length: number }): WrittenPart[];
+  forget(file: string): void;
+}
+
+/** Creates the times of files. While a file grows, it is observed between readings too. */
+export function createWriteTimes(): WriteTimes {
+  const files = new Map<string, Growth>();
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  function observeGrowing(): void {
+    const now = performance.now();
+    let observed = 0;
+    let growing = 0;
+    for (const [file, growth] of [...files]) {
+      if (now - growth.grew_at > QUIET_AFTER_MS || now - growth.read_at > QUIET_AFTER_MS) continue;
+      growing += 1;
+      if (observed >= FILES_AT_ONCE_MAX) continue;
+      observed += 1;
+      const state = readState(file);
+      if (state) recordSize(growth, state);
+      // Behind the others, which are observed first the next time.
+      files.delete(file);
+      files.set(file, growth);
+    }
+    if (growing > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    note(file, from, state) {
+      const growth = files.get(file) ?? { sizes: [], grew_at: Number.NEGATIVE_INFINITY, read_at: 0 };
+      files.set(file, growth);
+      growth.read_at = performance.now();
+      if (recordSize(growth, state) && !timer) timer = setInterval(observeGrowing, OBSERVE_EVERY_MS).unref();
+      const first_unread = growth.sizes.findIndex(({ size }) => size > from);
+      growth.sizes.splice(0, first_unread < 0 ? growth.sizes.length - 1 : first_unread);
+    },
+    partsOf(file, { start, length }) {
+      const now = Date.now();
+      const parts: WrittenPart[] = [];
+      for (const { size, at_ms } of files.get(file)?.sizes ?? []) {
+        if (size <= start) continue;
+        parts.push({ until: Math.min(size - start, length), age_ms: Math.max(now - at_ms, 0) });
+        if (size - start >= length) break;
+      }
+      return parts;
+    },
+    forget: (file) => void files.delete(file),
+  };
+}
+
+/** Records the size of a file. Returns whether the file has grown. */
+function recordSize(growth: Growth, { size, mtimeMs }: FileState): boolean {
+  const last = growth.sizes.at(-1);
+  if (size === last?.size) return false;
+  // The server truncated the file.
+  if (last && size < last.size) growth.sizes.length = 0;
+  // A server can change the time of its file, so the time is not trusted to lie between two observations.
+  const at_ms = Math.min(Math.max(mtimeMs, last?.at_ms ?? 0), Date.now());
+  if (growth.sizes.length === SIZES_MAX) growth.sizes.pop();
+  growth.sizes.push({ size, at_ms });
+  growth.grew_at = performance.now();
+  return true;
+}
+
+function readState(file: string): FileState | undefined {
+  try {
+    return statSync(file, { throwIfNoEntry: false });
+  } catch {
+    // The next reading reports it.
+    return undefined;
+  }
+}
