@@ -123,6 +123,25 @@ describe('the house is tidy', () => {
     expect(unclear).toEqual([]);
   });
 
+  test('every file that docs/architecture.md names exists', () => {
+    const paths = [...files, ...listFiles('docs/**/*.md')].map((path) => `/${path}`);
+    const named = read('docs/architecture.md').matchAll(/`([\w./-]+\.ts)`/g);
+    const missing = [...named]
+      .map(([, name]) => name)
+      .filter((name) => !paths.some((path) => path.endsWith(`/${name}`)));
+    expect(missing).toEqual([]);
+  });
+
+  test('docs/architecture.md names every folder of src/features and src/platform, and every loop', () => {
+    const page = read('docs/architecture.md');
+    const folders = sources.flatMap((path) => path.match(/^src\/(?:features|platform)\/([^/]+\/)/)?.[1] ?? []);
+    const loops = sources
+      .flatMap((path) => [...read(path).matchAll(/\bstart(?:Loop|Forgetting)\(\{[^}]*?\bname: '([^']+)'/g)])
+      .map(([, name]) => name);
+    expect(loops.length).toBeGreaterThan(15);
+    expect([...new Set([...folders, ...loops])].filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+  });
+
   test('every decision page has a number of its own', () => {
     const pages = listFiles('docs/decisions/*.md').map((path) => basename(path));
     expect(pages.length).toBeGreaterThan(0);
