@@ -19,10 +19,14 @@ const EXCLUSIVE_TIMEOUT = '15min';
 type ClientOptions = postgres.Options<Record<string, never>>;
 
 /**
- * postgres.js would renew the connection after half an hour or more, and a statement would wait for that. The plan of a
- * statement is made once, perhaps while its tables are still empty: it must not scan them when they are not any more.
+ * postgres.js would renew the connection after half an hour or more, and a statement would wait for that. PostgreSQL plans a
+ * statement once for any number of values, because planning takes longer than a round of a few. That may happen while its
+ * tables are still empty: it must not scan them when they are not any more.
  */
-const DEDICATED: ClientOptions = { max_lifetime: null, connection: { enable_seqscan: 'off' } };
+const DEDICATED: ClientOptions = {
+  max_lifetime: null,
+  connection: { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' },
+};
 
 const SEVERAL_HOSTS = /^\w+:\/\/[^/?]*,/;
 

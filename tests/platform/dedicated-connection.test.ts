@@ -1,0 +1,21 @@
+import { expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { takeSeats } from '../../src/features/lobbies/matchmaking/seats-store.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { openTestDatabase } from '../support/database.ts';
+
+test('dedicated connection: PostgreSQL plans a statement once, however few values it gets', async () => {
+  await using opened = await openTestDatabase();
+  await using database = openDatabase(opened.address, 1);
+  const connection = database.openDedicatedConnection();
+  const ID = crypto.randomUUID();
+  const seat = { player_id: ID, lobby_id: ID, namespace_id: ID, kind: 'find', ticket: null } as const;
+  const moments = { now: new Date(), deadline: new Date() };
+  for (let round = 0; round < 10; round += 1) {
+    await takeSeats(connection, [{ ...seat, address: '', client: '', players_max: 8, party: 0 }], moments);
+  }
+  const plans = await connection.execute(sql`
+    select generic_plans::int, custom_plans::int from pg_prepared_statements where statement like '%proposed%'
+      and statement not like '%pg_prepared_statements%'`);
+  expect([...plans]).toEqual([{ generic_plans: 10, custom_plans: 0 }]);
+});
