@@ -1,11 +1,11 @@
-// Runs all suites: builds the executable, then runs `bun test` in two parts more than there are processors, since much of it
+// Runs all suites: builds the executable, then runs `bun test` in three parts more than there are processors, since much of it
 // waits; each part has a PostgreSQL of its own. Long tests are shortened, unless MUSTER_TEST_LONG is set. Prints the output of
 // each part that failed; then the files that took longest, the failures by file and name, and the sum as `bun test` gives it.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const PARTS_BEYOND_PROCESSORS = 2;
+const PARTS_BEYOND_PROCESSORS = 3;
 const PARTS_MAX = 6;
 const COUNTS = ['pass', 'skip', 'fail'] as const;
 /** Enough to read what failed, also in a flood of errors. */

@@ -57,6 +57,8 @@ export type ServiceEvent =
       exit_code: number | null;
       exit_signal: string | null;
       failure: string | null;
+      /** How it ended, if it should not have. */
+      crash?: string;
     }
   | { event: 'server_took_port'; server_id: string; port: number }
   | { event: 'server_leftover_removed'; server_id: string }

@@ -3,6 +3,7 @@ import { type Database, openDatabase } from '../../src/platform/database/databas
 import { buildsOf, SCRIPT } from '../support/builds.ts';
 import { seatOf } from '../support/game-server.ts';
 import { makeGuest } from '../support/people.ts';
+import { findProcessesOf } from '../support/processes.ts';
 import { openOtherProcess } from '../support/queue.ts';
 import { serversOf } from '../support/servers.ts';
 import type { TestService } from '../support/service.ts';
@@ -130,6 +131,15 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       const { body } = await servers.create(await servers.bodyOf(build_id));
       await servers.settled(body.server.id);
       return { path: `${servers.path}/${body.server.id}`, token: cloud, change: () => servers.destroy(body.server.id) };
+    },
+    '/games/{game_id}/environments/{environment_id}/servers/{server_id}/end': async () => {
+      const { body } = await servers.create(await servers.bodyOf(build_id));
+      const { id } = body.server;
+      await servers.settled(id);
+      const kill = async () => {
+        for (const pid of findProcessesOf(id)) process.kill(pid, 'SIGKILL');
+      };
+      return { path: `${servers.path}/${id}/end`, token: cloud, change: kill };
     },
     '/games/{game_id}/environments/{environment_id}/servers/{server_id}/logs': () => ({
       path: `${servers.path}/${server_id}/logs?stream=std_err`,

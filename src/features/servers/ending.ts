@@ -3,6 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
+import { describeEnding, hasCrashed } from './end-description.ts';
 import type { LogSource } from './log-collector.ts';
 import type { Logs } from './logs.ts';
 import { handleOf, nextStep } from './rules.ts';
@@ -61,9 +62,13 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
     });
   }
 
-  async function keepOutput({ server_id, identity, failure }: store.ServerEnd): Promise<void> {
-    while (await collect({ server_id, identity }));
-    if (failure !== null) await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${failure}`);
+  /** Collects the rest of a server's output. After a crash, the last line says how the server ended. */
+  async function keepOutput(end: store.ServerEnd): Promise<void> {
+    const { server_id, failure } = end;
+    while (await collect(end));
+    if (!hasCrashed(end)) return;
+    const text = failure ?? `the server ${describeEnding(end)}`;
+    await logs.addLastLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }
 
   /** Records the ends in one statement. If it fails, records each end alone, so that one does not hold up the others. */
@@ -80,9 +85,11 @@ export function createEnding({ database, clock, events, runtime, logs }: EndingD
 
   /** Removes the files of servers that have ended. A later step removes what remains as a leftover. */
   async function removeFiles(ends: store.ServerEnd[]): Promise<void> {
-    await forEachAtOnce(ends, AT_ONCE_MAX, async ({ server_id, exit_code, exit_signal, failure }) => {
+    await forEachAtOnce(ends, AT_ONCE_MAX, async (end) => {
+      const { server_id, exit_code, exit_signal, failure } = end;
       await removeFilesOf(server_id);
-      events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure });
+      const crash = hasCrashed(end) ? { crash: `it ${describeEnding(end)}` } : {};
+      events.emit({ event: 'server_ended', server_id, exit_code, exit_signal, failure, ...crash });
     });
   }
 

@@ -114,6 +114,20 @@ export function serverRoutes(servers: Servers) {
       },
     ),
     watched(
+      `${SERVERS}/:server_id/end`,
+      {
+        operation: 'getServerEnd',
+        summary: 'Returns how a server ended, in words, with the last lines of its log.',
+        allow: ['identity', 'cloud'],
+        access: 'read',
+        limit: LIMITS.reading,
+        response: wire.ServerEndAnswer,
+        errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
+      },
+      ({ params: { server_id, ...environment } }) =>
+        watchState(servers.ended, { ...scopeOf(environment), server_id }, wire.toServerEnd),
+    ),
+    watched(
       `${SERVERS}/:server_id/logs`,
       {
         operation: 'getServerLogs',

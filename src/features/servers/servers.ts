@@ -6,6 +6,7 @@ import type { Watch } from '../../platform/watch/watch.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import { topics } from '../topics.ts';
+import { describeEnding } from './end-description.ts';
 import type { LogName } from './log-store.ts';
 import { LOGS_KEPT_FOR_MS, type LogLines, type Logs } from './logs.ts';
 import { removeEnded } from './retention.ts';
@@ -16,7 +17,7 @@ import { LOG_STREAMS, type ServerRow } from './tables.ts';
 import { describeWait } from './turns.ts';
 import { selectUsage } from './usage-store.ts';
 import { selectWaitReason } from './waiting-store.ts';
-import type { CreateServer } from './wire.ts';
+import { type CreateServer, type EndedServer, LAST_LINES } from './wire.ts';
 
 export { isEnding } from './store.ts';
 export type { LogStream, ServerPort } from './tables.ts';
@@ -98,9 +99,24 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       store.selectServers(database.queries, { game_id, namespace_id }, filter),
   };
 
+  /** A server, with the last lines of its log if it has ended. Watchable. */
+  const ended: Watchable<store.ServerScope & { server_id: string }, EndedServer> = {
+    topics: ({ server_id }) => [topics.server(server_id)],
+    async read({ server_id, ...scope }) {
+      const row = await get(scope, server_id);
+      if (row.ended_at === null) return { row, lines: [] };
+      const of_streams = LOG_STREAMS.map(async (stream) => {
+        const { lines } = await logs.lastLines({ server_id, stream });
+        return lines.slice(-LAST_LINES).map((line) => ({ stream, ...line }));
+      });
+      return { row, lines: (await Promise.all(of_streams)).flat() };
+    },
+  };
+
   return {
     get,
     one,
+    ended,
     many,
     /** Creates a server in another feature's transaction. The caller has checked everything. */
     createWith: insert,
@@ -168,7 +184,12 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Returns when servers started and how they ended, by id. */
     async outcomesOf(server_ids: string[]): Promise<Map<string, Outcome>> {
       const outcomes = await store.selectOutcomes(database.queries, server_ids);
-      return new Map(outcomes.map((outcome) => [outcome.server_id, outcome]));
+      return new Map(
+        outcomes.map((outcome) => {
+          const has_exited = outcome.exit_code !== null || outcome.exit_signal !== null;
+          return [outcome.server_id, { ...outcome, ...(has_exited && { exit: describeEnding(outcome) }) }];
+        }),
+      );
     },
     /** Returns why no machine has taken a server, in words for its developer; undefined if one has or soon will. */
     async whyWaiting(server_id: string): Promise<string | undefined> {
@@ -199,6 +220,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
   };
 }
 
-export type Outcome = Pick<ServerRow, 'started_at' | 'exit_code' | 'exit_signal' | 'failure'>;
+export interface Outcome extends Pick<ServerRow, 'started_at' | 'exit_code' | 'exit_signal' | 'failure'> {
+  /** How the program ended, in words; undefined if that is unknown. */
+  exit?: string;
+}
 
 const toPage = ({ lines, next_line }: LogLines) => ({ content: lines, next: next_line });

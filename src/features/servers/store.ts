@@ -203,7 +203,7 @@ export async function setFailed(tx: Tx, { server_id, namespace_id }: Named, fail
 }
 
 /** A server and how it ended. */
-export type ServerEnd = Named & Pick<ServerRow, 'identity' | 'exit_code' | 'exit_signal' | 'failure'>;
+export type ServerEnd = Named & Pick<ServerRow, 'identity' | 'kill_at' | 'exit_code' | 'exit_signal' | 'failure'>;
 
 /**
  * Records the ends of servers and releases their ports. Uses one statement, because every request that creates or destroys

@@ -2,12 +2,16 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import { NetworkMode, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
+import { describeEnding, hasCrashed } from './end-description.ts';
 import type { LogLines } from './logs.ts';
-import { LOG_STREAMS, type ServerPort, type ServerRow } from './tables.ts';
+import { LOG_STREAMS, type LogStream as LogStreamName, type ServerPort, type ServerRow } from './tables.ts';
 
 const PORTS_MAX = 8;
 const ARGUMENTS_MAX = 64;
 const VARIABLES_MAX = 64;
+/** Lines that the answer about a server's end has, and the characters of each. */
+export const LAST_LINES = 20;
+const LAST_LINE_MAX = 1_000;
 
 const Routing = Type.Object({ game_guard: Type.Optional(Empty), host: Type.Optional(Empty) }, { title: 'PortRouting' });
 const PORT_LIMITS = { minimum: 1, maximum: 65_535 };
@@ -129,9 +133,27 @@ export const ListServersQuery = Type.Object({
   cursor: Type.Optional(Type.String({ format: 'uuid', description: 'The last id of the previous page.' })),
 });
 
+export const LogStream = oneOf('LogStream', LOG_STREAMS);
+export const ServerEndAnswer = Type.Object({
+  end: Type.Optional(
+    Type.Object(
+      {
+        has_crashed: Type.Boolean({ description: 'Whether it ended badly, and its end was not requested.' }),
+        summary: Type.String({ description: 'How it ended, in words.' }),
+        exit_code: Type.Optional(Type.Integer()),
+        exit_signal: Type.Optional(Type.String()),
+        last_lines: Type.Array(
+          Type.Object({ stream: LogStream, ts: Timestamp, text: Type.String() }, { title: 'LastLine' }),
+          { description: `The last ${LAST_LINES} lines of its log, by time.` },
+        ),
+      },
+      { title: 'ServerEnd', description: 'Absent until the server has ended.' },
+    ),
+  ),
+});
+
 export const DestroyServerQuery = Type.Object({ override_kill_timeout: Type.Optional(KillTimeout) });
 
-export const LogStream = oneOf('LogStream', LOG_STREAMS);
 export const LogsQuery = Type.Object({ stream: LogStream });
 export const LogsAnswer = Type.Object({
   lines: Type.Array(Type.String({ description: 'The bytes of a line, in base64.' })),
@@ -154,6 +176,30 @@ export function toLog(lines: LogLines['lines']): Static<typeof LogsAnswer> {
 /** Returns lines as text for people. */
 export function toLogText(lines: LogLines['lines']): Static<typeof LogTextAnswer> {
   return { lines: lines.map(({ bytes, ts }) => ({ ts: ts.toISOString(), text: Buffer.from(bytes).toString() })) };
+}
+
+/** Returns how a server ended, with the last lines of its streams. */
+export function toServerEnd({ row, lines }: EndedServer): Static<typeof ServerEndAnswer> {
+  if (row.ended_at === null) return {};
+  const last = lines.toSorted((one, other) => one.ts.getTime() - other.ts.getTime()).slice(-LAST_LINES);
+  return {
+    end: {
+      has_crashed: hasCrashed(row),
+      summary: `The server ${describeEnding(row)}.`,
+      ...(row.exit_code === null ? {} : { exit_code: row.exit_code }),
+      ...(row.exit_signal === null ? {} : { exit_signal: row.exit_signal }),
+      last_lines: last.map(({ stream, bytes, ts }) => ({
+        ...{ stream, ts: ts.toISOString() },
+        text: Buffer.from(bytes).toString().slice(0, LAST_LINE_MAX),
+      })),
+    },
+  };
+}
+
+/** A server, and the last lines of its log if it has ended. */
+export interface EndedServer {
+  row: ServerRow;
+  lines: { stream: LogStreamName; bytes: Uint8Array; ts: Date }[];
 }
 
 export function toServer(row: ServerRow): Static<typeof Server> {

@@ -79,7 +79,7 @@ const ENDS: [string, string, object][] = [
   ['process.exit(0);', 'its server ended with exit code 0 before it called', { exit_code: 0 }],
   [
     "process.kill(process.pid, 'SIGKILL');",
-    'its server was ended by SIGKILL before it called',
+    'its server ended by the signal SIGKILL (it was killed) before it called',
     { exit_signal: 'SIGKILL' },
   ],
 ];

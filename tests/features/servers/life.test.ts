@@ -150,8 +150,11 @@ describe('destroying a server', () => {
 describe('a server that ends by itself', () => {
   const ENDS = [
     ['exit 0', { exit_code: 0, exit_signal: null }],
-    ['exit 42', { exit_code: 42, exit_signal: null }],
-    ['kill -ABRT $$', { exit_code: null, exit_signal: 'SIGABRT' }],
+    ['exit 42', { exit_code: 42, exit_signal: null, crash: 'it ended with exit code 42' }],
+    [
+      'kill -ABRT $$',
+      { exit_code: null, exit_signal: 'SIGABRT', crash: 'it ended by the signal SIGABRT (it aborted itself)' },
+    ],
   ] as const;
   test.each(ENDS)('by "%s" is destroyed, with its exit code or signal in the log', async (last, end) => {
     const server_id = await servers.run(`echo last words; (setsid sleep 600 &); ${last}`);

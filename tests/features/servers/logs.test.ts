@@ -59,7 +59,7 @@ describe('the log of a server', () => {
     expect(times).toEqual(body.timestamps);
     expect(times.toSorted()).toEqual(times);
     expect(Math.abs(Date.parse(times[0]) - Date.now())).toBeLessThan(60_000);
-    expect(await servers.linesOf(server_id, 'std_err')).toEqual(['oops']);
+    expect(await servers.linesOf(server_id, 'std_err')).toEqual(['oops', '[muster] the server ended with exit code 1']);
   });
 
   test('has arbitrary bytes unchanged', async () => {

@@ -85,8 +85,6 @@ async function outcomeOf(servers: Servers, { server_id }: LobbyRow): Promise<Out
 function describeEnd({ stop_reason }: LobbyRow, outcome: Outcome | undefined): string {
   if (stop_reason === 'not_ready_in_time') return `its server did not call ${READY_CALL} in time`;
   if (outcome?.failure) return 'its server could not be started, or was lost';
-  const exit_code = outcome?.exit_code ?? null;
-  if (exit_code !== null) return `its server ended with exit code ${exit_code} before it called ${READY_CALL}`;
-  if (outcome?.exit_signal) return `its server was ended by ${outcome.exit_signal} before it called ${READY_CALL}`;
+  if (outcome?.exit !== undefined) return `its server ${outcome.exit} before it called ${READY_CALL}`;
   return `it was ended before its server called ${READY_CALL}`;
 }

@@ -1,0 +1,44 @@
+import type { ServerRow } from './tables.ts';
+
+/** What the usual signals mean to the developer of a server. */
+const SIGNALS: Record<string, string> = {
+  SIGABRT: 'it aborted itself',
+  SIGBUS: 'a memory access that the machine cannot do',
+  SIGFPE: 'an arithmetic error, such as a division by zero',
+  SIGILL: 'an illegal instruction',
+  SIGINT: 'it was interrupted',
+  SIGKILL: 'it was killed',
+  SIGPIPE: 'it wrote to a connection that was closed',
+  SIGSEGV: 'a segmentation fault',
+  SIGSYS: 'a system call that its isolation forbids',
+  SIGTERM: 'it was asked to end',
+  SIGTRAP: 'a trap',
+  SIGXCPU: 'it exceeded its processor time',
+  SIGXFSZ: 'it exceeded the size of a file',
+};
+/** What a shell reports for a command that it could not run. */
+const SHELL_CODES: Record<number, string> = {
+  126: 'its program cannot be executed',
+  127: 'its program was not found',
+};
+
+/** How a server ended. */
+export type ServerEnding = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' | 'kill_at'>;
+
+/** Returns whether a server ended although its end was not requested, and not well. */
+export function hasCrashed({ exit_code, exit_signal, failure, kill_at }: ServerEnding): boolean {
+  if (failure !== null) return true;
+  return kill_at === null && (exit_signal !== null || (exit_code ?? 0) !== 0);
+}
+
+/** Returns how a server ended, in words for its developer, as the rest of a sentence that begins with the server. */
+export function describeEnding({ exit_code, exit_signal, failure }: Omit<ServerEnding, 'kill_at'>): string {
+  if (failure !== null) return `failed: ${failure}`;
+  if (exit_signal !== null) {
+    const meaning = SIGNALS[exit_signal];
+    return `ended by the signal ${exit_signal}${meaning === undefined ? '' : ` (${meaning})`}`;
+  }
+  if (exit_code === null) return 'ended before it had run';
+  const meaning = SHELL_CODES[exit_code];
+  return `ended with exit code ${exit_code}${meaning === undefined ? '' : ` (${meaning})`}`;
+}
