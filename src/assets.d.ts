@@ -11,7 +11,7 @@ declare module 'swagger-ui-dist/swagger-ui-bundle.js' {
 declare module 'negotiator' {
   export default class Negotiator {
     constructor(request: { headers: Record<string, string> });
-    /** Returns the accepted ones of the available encodings, best first. `preferred` orders equals. */
+    /** Returns the available encodings that the client accepts, best first. `preferred` breaks ties. */
     encodings(available: string[], options: { preferred: string[] }): string[];
   }
 }

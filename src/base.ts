@@ -45,7 +45,7 @@ export async function openBase(config: Config, options: BaseOptions) {
   await using opened = new AsyncDisposableStack();
 
   const space = createDiskSpace({ directory: data.path, reserve_bytes: disk_reserve_bytes, events });
-  // Before the database, which would be opened in vain while the bucket is away.
+  // Before the database: without the bucket, opening the database would be useless.
   const objects = s3 ? await openS3Objects(s3) : createDiskObjects(data.folder('objects'), space);
 
   const connecting = { address: database_address, signal };
@@ -66,7 +66,7 @@ export async function openBase(config: Config, options: BaseOptions) {
     objects,
     presigner: createPresigner(upload_key, clock, public_url),
     links: createSignedLinks(upload_key, clock, public_url),
-    /** A warning for operators if this process has other files than the other processes of the database. */
+    /** A warning for operators if this process does not share its files with the other processes of the database. */
     warning: await compareStorage({ queries, objects, place, events }),
   };
 

@@ -24,7 +24,7 @@ export interface Machine extends AsyncDisposable {
   address_classes: AddressClasses;
   /** Starts to answer on the service's port. Throws StartError if it cannot listen there. */
   answerBy(answering: Answering): Promise<void>;
-  /** Answers all requests, until `answerBy` is called, that the service is not ready and why. */
+  /** Answers all requests with the reason why the service is not ready, until `answerBy` is called. */
   answerWaiting(absence: Absence): Promise<void>;
   /** Accepts no more connections, and ends the open ones within a time limit. */
   stopAnswering(): Promise<void>;

@@ -5,7 +5,7 @@ import type { Settings } from './settings.ts';
 
 const [HTTPS_DEFAULT, HTTP_DEFAULT] = [443, 80];
 
-/** What the service listens on besides MUSTER_PORT, and with which certificates. */
+/** The ports besides MUSTER_PORT, and their certificates. */
 export interface TlsSettings {
   certificates: {
     /** Absolute paths. */
@@ -18,7 +18,7 @@ export interface TlsSettings {
   https_port: number | undefined;
   /** Undefined if no port redirects to https. */
   http_port: number | undefined;
-  /** The address of the API if MUSTER_PUBLIC_URL has none; undefined if it follows from nothing. */
+  /** The address of the API without MUSTER_PUBLIC_URL; undefined if no setting implies one. */
   public_url: string | undefined;
 }
 

@@ -160,7 +160,7 @@ export class Client {
     this.#arrange();
   }
 
-  /** Polls once for what the stream has not seen; `#arrange` decides what follows. */
+  /** Polls once for changes that the stream has not seen; `#arrange` decides what follows. */
   async #poll(stream: Stream): Promise<void> {
     const polling = new AbortController();
     stream.polling = polling;

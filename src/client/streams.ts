@@ -103,7 +103,7 @@ export function deliver(stream: Stream, body: Watched): void {
   notify(stream, ({ onBody }) => onBody(body));
 }
 
-/** Calls each listener. What a callback throws becomes an uncaught error, and the other listeners are still called. */
+/** Calls each listener. An error of a callback becomes an uncaught error, and the other listeners are still called. */
 export function notify({ listeners }: Pick<Stream, 'listeners'>, call: (listener: Listener) => void): void {
   for (const listener of [...listeners]) {
     // An earlier callback may have ended this listener.

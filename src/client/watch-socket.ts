@@ -15,9 +15,9 @@ export interface SocketEvents {
 export interface SocketEnd {
   code: number;
   was_open: boolean;
-  /** Whether it received any frame but errors. */
+  /** Whether it has received a frame other than an error. */
   was_useful: boolean;
-  /** For how long the service asked for no further attempt. */
+  /** How long the service asked the client to wait before another attempt. */
   retry_after_ms: number;
 }
 

@@ -4,7 +4,7 @@ import { type LaunchOrder, launch } from '../platform/containment/launcher.ts';
 const STDIN = 0;
 /** Where the shim, or the launcher in its place, writes how the server ended. */
 const EXIT_FILE = 3;
-/** What a shell reports for a program that it found but could not execute. */
+/** The exit code that a shell reports for a program that it found but could not execute. */
 const NOT_EXECUTED = 126;
 
 /** Becomes the program of the order on standard input. Returns the exit code if that is impossible. */

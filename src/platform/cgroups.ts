@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { readAttribute } from './libc.ts';
 import { isErrno } from './processes.ts';
 
-/** What a group of processes can be limited in. */
+/** The limits that a group of processes can have. */
 export const CONTROLLERS = ['memory', 'cpu', 'pids'] as const;
 export type Controller = (typeof CONTROLLERS)[number];
 
@@ -17,7 +17,7 @@ export interface GroupLimits {
 
 /** Control groups of this machine. A group has one directory for each hierarchy (version 1), or one in all (version 2). */
 export interface Cgroups {
-  /** What groups are limited in here. */
+  /** The limits that this machine can enforce. */
   readonly controllers: readonly Controller[];
   /** Returns the directories of a group, which may not exist. The id is unique on this machine. */
   directoriesOf(id: string): string[];
@@ -31,12 +31,12 @@ const CPU_PERIOD_US = 100_000;
 const CPU_QUOTA_MIN_US = 1_000;
 const GROUP_NAME = /^muster-[0-9a-f-]{36}$/;
 const nameOf = (id: string) => `muster-${id}`;
-/** Our own group, beside those that it creates: version 2 wants processes in the leaves of its tree. */
+/** The group of this process, beside those that it creates: version 2 allows processes only in leaves of the tree. */
 const OWN_LEAF = 'muster-service';
 
 interface Hierarchy {
   version: 1 | 2;
-  /** The directory that groups are created in: that of our own group. */
+  /** The directory of our own group, in which groups are created. */
   directory: string;
   /** Whether our group is the root of the machine or, in a container, of its namespace. */
   is_root: boolean;
@@ -81,10 +81,10 @@ export function countOutOfMemoryKills(directories: readonly string[]): number {
   return Math.max(0, ...counts);
 }
 
-/** How long a group of which nothing is known stays. Another service may just have created it. */
+/** How long an unknown group is kept, because another service may just have created it. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
-/** Removes old groups without processes: their services were removed with their records of them. */
+/** Removes old groups without processes, which belonged to services that no longer exist. */
 function removeAbandoned({ directory }: Hierarchy): void {
   for (const name of readdirSync(directory).filter((one) => GROUP_NAME.test(one))) {
     const group = join(directory, name);
@@ -93,7 +93,7 @@ function removeAbandoned({ directory }: Hierarchy): void {
     try {
       rmdirSync(group);
     } catch {
-      // It has processes, or has been removed.
+      // The group has processes, or was removed meanwhile.
     }
   }
 }
@@ -170,7 +170,7 @@ export function findHierarchies(mountinfo: string, own_groups: string): Hierarch
       version === 2 ? type === 'cgroup2' : type === 'cgroup' && wanted.every((one) => options.includes(one)),
     );
     const below = mount && relative(mount.root, path);
-    // A group outside of what is mounted here, for example of a container without a namespace of its own.
+    // The mounted tree lacks this group, for example in a container without a cgroup namespace of its own.
     if (!mount || below === undefined || below.startsWith('..')) continue;
     found.push({ version, directory: join(mount.mount_point, below), is_root: path === '/', controllers: wanted });
   }
@@ -227,7 +227,7 @@ function prepareUnified({ directory: own, is_root }: Hierarchy): Hierarchy | und
   return enableBelow(directory, controllers) ? { version: 2, directory, is_root, controllers } : undefined;
 }
 
-/** Returns whether a group was given to us to be divided: systemd marks it (Delegate=), and others change its owner. */
+/** Returns whether a group is delegated to us: systemd marks it (Delegate=), and others change its owner. */
 function isDelegated(directory: string): boolean {
   const owner = statSync(join(directory, 'cgroup.procs'), { throwIfNoEntry: false })?.uid;
   if (owner !== undefined && owner !== 0 && owner === process.getuid?.()) return true;

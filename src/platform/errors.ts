@@ -20,7 +20,7 @@ export class ServiceError<Code extends ErrorCode = ErrorCode> extends Error {
 
   constructor(code: Code, parameters: ErrorParameters<Code>, details: ErrorDetails = {}) {
     const entry = CATALOGUE[code];
-    // A stack costs more than the refusal itself; the cause has a stack of its own.
+    // Creating a stack costs more than the refusal itself; the cause has its own stack.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(fillIn(entry.message, parameters), { cause: details.cause });

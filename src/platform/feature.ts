@@ -9,7 +9,7 @@ export interface Feature<Api = unknown> {
   startWork?(signal: AbortSignal): Work[];
 }
 
-/** Background work that has been started. */
+/** Background work in progress. */
 export interface Work {
   /** Resolves when its last step has ended. */
   stopped: Promise<void>;

@@ -1,4 +1,4 @@
-/** Long enough to make progress, and short enough for other requests not to notice. */
+/** Long enough to make progress, and too short to delay other requests noticeably. */
 const SLICE_MS = 5;
 
 /** Returns a function that long work awaits between its steps. It yields to the event loop after every 5 ms of work. */

@@ -96,7 +96,7 @@ export interface ProcessStat {
 export function readStat(pid: number): ProcessStat | undefined {
   const text = readText(`/proc/${pid}/stat`);
   if (text === '') return undefined;
-  // The program's name is in brackets and may itself contain blanks and brackets, so count from the last bracket.
+  // The program's name is in brackets and may contain blanks and brackets itself, so it counts from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const at = (index: number) => Number(fields[index]);
   return {

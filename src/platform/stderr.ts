@@ -2,7 +2,7 @@ import pino from 'pino';
 
 /** Maximum bytes of lines that wait to be written. Further lines are dropped. */
 const UNWRITTEN_BYTES_MAX = 1024 ** 2;
-/** The end of the process does not wait for a reader that has taken nothing for this long. */
+/** How long the end of the process waits for a reader that takes nothing. */
 const READ_WITHIN_MS = 1_000;
 
 interface StderrOptions {

@@ -1,8 +1,8 @@
-/** Watches over work that takes too long. All of it has one timeout, so one timer serves it in the order of arrival. */
+/** Limits the time of pieces of work. All have the same timeout, so one timer serves them in the order of arrival. */
 export class Timeouts<Work> {
   readonly #timeout_ms: number;
   readonly #onTimeout: (work: Work) => void;
-  /** When each is over, in milliseconds of `performance.now()`. */
+  /** When each piece of work times out, in milliseconds of `performance.now()`. */
   readonly #deadlines = new Map<Work, number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -20,7 +20,7 @@ export class Timeouts<Work> {
     this.#deadlines.delete(work);
   }
 
-  /** Lets all of it time out now. */
+  /** Lets all work time out now. */
   finish(): void {
     clearTimeout(this.#timer);
     for (const work of this.#deadlines.keys()) this.#onTimeout(work);

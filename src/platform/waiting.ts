@@ -10,7 +10,7 @@ const REPORT_EVERY_MS = 10 * 60_000;
 
 /** What a start waits for. */
 export interface Absence {
-  /** What requests are refused with meanwhile. */
+  /** The error that requests get meanwhile. */
   code: 'DATABASE_UNAVAILABLE' | 'OBJECTS_UNAVAILABLE';
   /** For operators, in words. */
   reason: string;

@@ -20,7 +20,7 @@ const RULE_NET_PORT = 2;
 const NET_BIND_TCP = 1;
 const SCOPE_ABSTRACT_UNIX_SOCKET = 1;
 const SCOPE_SIGNAL = 2;
-/** Only names a file, which need not be readable. */
+/** Opens a file only to name it, so it need not be readable. */
 const O_PATH = 0o10000000;
 
 const EXECUTE = 1 << 0;

@@ -14,12 +14,12 @@ export interface LaunchOrder {
   directory: string;
   /** The directories of the control group to enter; none if it is not limited by one. */
   groups: string[];
-  /** The user, and the group with the same number; undefined to stay ours. */
+  /** The user, and the group with the same number; undefined to keep the service's user. */
   user_id: number | undefined;
   open_files_max: number;
   /** Processes and threads of the user; undefined if other programs run as the same user. */
   processes_max: number | undefined;
-  /** Undefined to leave files and ports as they are. */
+  /** Undefined to allow all files and ports. */
   allowed: Allowed | undefined;
   /** Whether to refuse system calls that no game server needs. */
   filters_calls: boolean;

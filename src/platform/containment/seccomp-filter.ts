@@ -50,15 +50,15 @@ const DENIED: Record<string, Numbers> = {
   syslog: [103, 116, 103],
   iopl: [172, undefined, 110],
   ioperm: [173, undefined, 101],
-  // Keys of the kernel, which know no servers.
+  // Keys of the kernel, which servers would share.
   keyctl: [250, 219, 288],
   add_key: [248, 217, 286],
   request_key: [249, 218, 287],
 };
 
 /**
- * The system calls by which a process changes others of its user, with the first arguments that stand for the caller itself.
- * Landlock does not know them.
+ * The system calls by which a process changes other processes of its user, with the first arguments that mean the
+ * caller itself. Landlock does not restrict these calls.
  */
 const SELF_ONLY: Record<string, { numbers: Numbers; arguments: [first: number, second?: number] }> = {
   prlimit64: { numbers: [302, 261, 340], arguments: [0] },
@@ -73,7 +73,7 @@ const SELF_ONLY: Record<string, { numbers: Numbers; arguments: [first: number, s
 interface Machine {
   /** The kernel's name of the instruction set (AUDIT_ARCH). */
   arch: number;
-  /** The place of its numbers in a row of the table. */
+  /** The column of its numbers in the table. */
   column: 0 | 1 | 2;
   clone: number;
   clone3: number;
@@ -118,7 +118,7 @@ const fail = (errno: number): Instruction => ({ code: RETURN, value: FAIL_WITH |
 const allow: Instruction = { code: RETURN, value: ALLOW };
 const load = (offset: number): Instruction => ({ code: LOAD, value: offset });
 
-/** Runs the instructions if the loaded value compares as given. */
+/** Runs the instructions if the comparison holds for the loaded value. */
 function when(code: number, value: number, then: Instruction[]): Instruction[] {
   return [{ code, value, if_true: 0, if_false: then.length }, ...then];
 }

@@ -29,7 +29,7 @@ export function openSocket({ host: [host = 'localhost'], port: [port = 5432], pa
     });
   }
   socket.on('close', (had_error) => {
-    // Not for a socket that the driver gave up, and not for a request to cancel, which PostgreSQL answers by closing.
+    // A socket that the driver gave up is no failure, nor is a request to cancel, which PostgreSQL answers by closing.
     const is_awaited = socket.listenerCount('error') > 0 && socket.bytesWritten !== CANCEL_REQUEST_BYTES;
     if (!had_error && is_awaited && socket.bytesRead === 0)
       socket.emit('error', new ClosedError('the server closed the connection'));

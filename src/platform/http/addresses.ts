@@ -17,10 +17,10 @@ export interface PeerServer {
 export interface Addresses {
   /**
    * Returns the client's address: that of the connection or, behind trusted proxies, the last address in X-Forwarded-For that
-   * is no trusted proxy. Empty without a connection.
+   * is not a trusted proxy. Empty without a connection.
    */
   of(request: Request, server: PeerServer | null): string;
-  /** Returns whether a request seems to come from a proxy that is not trusted. All clients of that have one address. */
+  /** Returns whether a request seems to come from an untrusted proxy, whose clients all have its address. */
   isOfUnknownProxy(request: Request, server: PeerServer | null): boolean;
 }
 
@@ -61,8 +61,8 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
 }
 
 /**
- * Parses `10.0.0.0/8, fd00::1`: addresses and networks; undefined is none. Throws {@link StartError} for other texts, and
- * for a network of all addresses.
+ * Parses addresses and networks like `10.0.0.0/8, fd00::1`; undefined gives an empty list. Throws {@link StartError}
+ * for other texts, and for a network of all addresses.
  */
 export function readTrustedProxies(text: string | undefined): Network[] {
   if (text === undefined) return [];

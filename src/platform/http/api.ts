@@ -33,7 +33,7 @@ interface Matched {
 /** Creates the API: the route table on Elysia's router. */
 export function createApi(options: ApiOptions, parts: ApiParts) {
   const router = createRouter(options, parts, 'http');
-  // Compiled when it is needed: most services are reached by http, if only from a proxy.
+  // Compiled when needed: most services are reached by http, even if a proxy serves https.
   let tls_router: typeof router | undefined;
   return {
     /** Elysia's app, from which the API document is made. */
@@ -57,7 +57,7 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
   for (const route of routes) {
     const { method, path } = route;
     const pipeline = createPipeline(route, options, parts);
-    // Elysia reads the text of this function to see what it uses, so it takes these two by name.
+    // Elysia reads the text of this function to see what it uses, so it must name these two.
     const handle = ({ request, params }: Matched) =>
       answer(request, path, (exchange) => pipeline(exchange, params ?? NO_PARAMS));
     api.route(method, path, handle, { detail: route.is_page ? { hide: true } : describeRoute(route) });

@@ -58,7 +58,7 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
       const topics = caller ? await tenants.topicsOf(caller) : [];
       if (!caller || topics.length === 0) return undefined;
       const check = async () => {
-        // A change reaches the caches before this reads them.
+        // The caches are invalidated before they are read here.
         await Promise.resolve();
         await requireAccess(caller, params);
       };
@@ -72,7 +72,7 @@ const NO_QUERY = {};
 function requireKind(caller: Caller | undefined, allowed: readonly CallerKind[], path: string): void {
   if (!caller) throw new ServiceError('API_UNAUTHORIZED', {});
   if (!allowed.includes(caller.kind)) {
-    // As Rivet: a service token is known on the paths of an environment, and not enough for all of them.
+    // Like Rivet: a service token is valid on the paths of an environment, but may not use all of them.
     if (caller.kind === 'service' && namesEnvironment(path)) {
       throw new ServiceError('API_FORBIDDEN', {
         reason: `it does not accept a service token; use one of: ${allowed.join(', ')}`,

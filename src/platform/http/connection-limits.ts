@@ -17,13 +17,13 @@ const PER_ADDRESS_DEFAULT = 2_048;
 /** The share of all descriptors that stays free for files, processes and new clients; at most `RESERVE_MAX`. */
 const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
-/** Counting takes time for each connection: at most a hundredth of all time, or a tenth while there is something to close. */
+/** The share of time to spend on counting: a hundredth, or a tenth while there are connections to close. */
 const LOOK_EVERY_MS = 500;
 const LOOK_EVERY_MS_WHILE_REFUSING = 100;
 const LOOK_SHARE = 1 / 100;
 const AGAIN_AFTER_MS = 10;
 const AGAIN_SHARE = 1 / 10;
-/** How long a network whose connections were closed can open no new ones: otherwise it could open them faster than they are closed. */
+/** How long a network whose connections were closed may open none: it could open them faster than they are closed. */
 const REFUSED_MS = 2_000;
 const TELL_EVERY_MS = 10_000;
 const TOLD_NETWORKS_MAX = 8;
@@ -132,7 +132,7 @@ function takeFromLargest(of_networks: Connection[][], count: number, rankOf: Ran
   return takeLeastUsed(above, count, rankOf);
 }
 
-/** Returns `count` connections: those of the lowest rank, and among equals those that nothing was sent on for longest. */
+/** Returns the `count` connections of lowest rank; among equals, those that have been silent for longest. */
 function takeLeastUsed(connections: Connection[], count: number, rankOf: Ranking): Connection[] {
   if (count <= 0) return [];
   if (count >= connections.length) return connections;
@@ -144,7 +144,7 @@ function takeLeastUsed(connections: Connection[], count: number, rankOf: Ranking
   return ranked.slice(0, count).map(({ connection }) => connection);
 }
 
-/** Returns how useful a connection is. */
+/** Returns the rank of a connection: the higher, the more useful. */
 type Ranking = (connection: Connection, activity: Activity | undefined) => number;
 
 /** Ranks connections by their present use: closed ones, silent ones, idle ones, then requests and WebSockets. */
@@ -170,7 +170,7 @@ function createRefusals() {
       for (const network of networks) refused_until.set(network, performance.now() + REFUSED_MS);
       if (refused_until.size > before) apply(listeners);
     },
-    /** Admits networks again whose time is over. */
+    /** Admits the networks whose time is over. */
     expire(listeners: number[]): void {
       const before = refused_until.size;
       for (const [network, until] of refused_until) if (performance.now() >= until) refused_until.delete(network);

@@ -10,7 +10,7 @@ interface Connected {
   requestIP(request: Request): Peer | null;
 }
 
-/** Belongs to the process, like its descriptors. A connection is looked up only when one must be closed, because that takes time. */
+/** Module state, because descriptors belong to the process. Looked up only when a connection must be closed. */
 const requests = new Map<Request, Connected | null>();
 const sockets = new Map<object, string>();
 
@@ -30,7 +30,7 @@ export function noteEnd(user: object): void {
   else sockets.delete(user);
 }
 
-/** Returns a function that tells whether a request or a WebSocket uses a connection now. */
+/** Returns a function that checks whether a request or a WebSocket uses a connection now. */
 export function readConnectionsInUse(): (peer: Peer) => boolean {
   const names = new Set(sockets.values());
   for (const [request, server] of requests) {

@@ -107,7 +107,7 @@ export class Exchange {
     const { request, ray_id } = this;
     const { events, public_url } = this.#services;
     const error = toCallersError(failure);
-    // A body that its client cut is not a fault of the service.
+    // A body that its client cut off is not a fault of the service.
     const is_cut = request.signal.aborted && failure instanceof DOMException && failure.name === 'AbortError';
     if (!is_cut && (error.code === 'ERROR' || (error.status >= 500 && error.cause !== undefined))) {
       const { method } = request;
@@ -117,7 +117,7 @@ export class Exchange {
   }
 }
 
-/** Otherwise a client could hold the connection as long as it likes, with the rest of a body that was not read. */
+/** Otherwise a client could hold the connection as long as it likes by sending an unread body slowly. */
 async function closeIfBodyIsLeft(request: Request, response: Response): Promise<Response> {
   if (await isBodyLeft(request)) response.headers.set('connection', 'close');
   return response;

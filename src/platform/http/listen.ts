@@ -86,7 +86,7 @@ async function open(options: PortOptions, answering: Answering) {
   }
 }
 
-/** Returns the addresses of a host: with one loopback address also the other one, which no other program may have. */
+/** Returns the addresses of a host. One loopback address includes the other, which no other program may have. */
 export function listenAddresses(host: string): string[] {
   if (host === 'localhost') return ['127.0.0.1', '::1'];
   if (host === '127.0.0.1' || host === '0.0.0.0') return [host, '::1'];
@@ -124,7 +124,7 @@ function openAll({ host, port, request_timeout_ms, hold_file }: PortOptions, ans
   }
 }
 
-/** Listens at all addresses of the machine that are given, which the first must be. Throws the error of the first that fails. */
+/** Listens at the addresses that this machine has; it must have the first. Throws the error of the first that fails. */
 export function serveAll(addresses: readonly string[], options: object): Server<unknown>[] {
   const servers: Server<unknown>[] = [];
   try {

@@ -24,7 +24,7 @@ export interface OpenDescriptors {
 
 /** The table of this process's descriptors. It can be read even if no descriptor is free. */
 export interface DescriptorTable extends Disposable {
-  /** Returns the number of all descriptors without reading them; undefined before Linux 6.2, which does not tell. */
+  /** Returns the number of all descriptors without reading them; undefined before Linux 6.2. */
   count(): number | undefined;
   /** Reads all of them, in about a microsecond each. Requests are served meanwhile, so a connection may be gone afterwards. */
   read(): Promise<OpenDescriptors>;
@@ -45,7 +45,7 @@ export interface Activity {
 /** Returns how many descriptors this process may have. Bun raises the soft limit to the hard one when it starts. */
 export function readDescriptorsMax(): number {
   const [, max] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-  assert(max !== undefined, 'the kernel tells how many files may be open');
+  assert(max !== undefined, 'the kernel reports the limit of open files');
   return Number(max);
 }
 
@@ -58,7 +58,7 @@ export function openDescriptorTable(ports: ReadonlySet<number>): DescriptorTable
   function readTableSize(): number {
     const bytes = readSync(status, text, 0, text.length, 0);
     const [, size] = /^FDSize:\t(\d+)/m.exec(text.toString('latin1', 0, bytes)) ?? [];
-    assert(size !== undefined, 'the kernel tells the size of the table');
+    assert(size !== undefined, 'the kernel reports the size of the table');
     return Number(size);
   }
 
@@ -138,7 +138,7 @@ function readPort(): number {
   return name_view.getUint16(2);
 }
 
-/** Returns the client in the name that was read last; without an address if that is no IP address. IPv4 in IPv6 is IPv4. */
+/** Returns the client of the name that was read last, IPv4 inside IPv6 as IPv4; without an address if it has no IP. */
 function describePeer(): Omit<Connection, 'descriptor'> {
   const family = name_view.getUint16(0, true);
   if (family === AF_INET) return describeIpv4(4);

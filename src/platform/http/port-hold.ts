@@ -72,7 +72,7 @@ function readHeld(file: string): Held | undefined {
   }
 }
 
-/** Returns the holders of a file, also one that it does not name: the service was killed before, or the disk was full. */
+/** Returns the holders of a file, even one that the file does not name after a kill or on a full disk. */
 function findHolders(file: string): ProcessIdentity[] {
   const own_id = process.getuid?.();
   return listProcesses()
@@ -87,9 +87,9 @@ function endHolder(holder: ProcessIdentity): void {
 }
 
 const ENDING_LOOKS_MAX = 1_000;
-/** The variable that marks a holder, for the service and for operators who look which process has the port. */
+/** The variable that marks a holder, for the service and for operators who look for the process that has the port. */
 const HOLD_MARK = 'MUSTER_PORT_HOLD';
-/** The longest sleep there is: 68 years. */
+/** The longest possible sleep: 68 years. */
 const SLEEP = 'exec sleep 2147483647';
 
 /** Starts a process that inherits the sockets and does nothing. */
@@ -139,7 +139,7 @@ const IPV6_NAME_BYTES = 28;
 /** Returns an address as bind(2) takes it: struct sockaddr_in or sockaddr_in6. */
 function nameOf(address: string, port: number): Uint8Array {
   const parsed = parseAddress(address);
-  assert(parsed !== undefined, 'what is held is an address');
+  assert(parsed !== undefined, 'only addresses are held');
   const is_ipv4 = parsed.kind() === 'ipv4';
   const name = new Uint8Array(is_ipv4 ? IPV4_NAME_BYTES : IPV6_NAME_BYTES);
   const view = new DataView(name.buffer);

@@ -9,8 +9,8 @@ import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
 
 /**
- * Polls with an index. Each change answers all of them, and they come again: a separate limit that suits all players behind
- * one address. An answer is read once for all polls.
+ * The limit of polls with an index, for all players behind one address. It is high, because each change answers all
+ * polls at once and they come again, and because an answer is read once for all of them.
  */
 const POLLS = perMinute('polls', 12_000, { window_ms: 10_000, counted: 'here' });
 /** Requests with an invalid or expired token. A game that was released with one may have many players. */

@@ -14,7 +14,7 @@ interface RedirectPortOptions {
   certificates: Pick<ServedCertificates, 'current'>;
   /** Answers requests for hosts without a certificate. */
   answering: Pick<Answering, 'fetch' | 'websocket'>;
-  /** Answers an authority that proves a host; undefined for all other requests. */
+  /** Answers an authority that checks a host; undefined for all other requests. */
   answerChallenge(request: Request): Promise<Response> | undefined;
 }
 

@@ -96,13 +96,13 @@ export function route<
 
 interface WatchedOptions<Kinds extends CallerKind, Query extends TObject, Shape extends TObject>
   extends Omit<RouteOptions<Kinds, Query, TSchema, Shape>, 'body' | 'body_kind' | 'is_page' | 'response'> {
-  /** Of the answer without its `watch`. */
+  /** The shape of the answer without its `watch`. */
   response: Shape;
 }
 
 /**
  * Describes a GET whose answer can be read at once, by long polls (`watch_index`) and over the WebSocket. `toView` returns
- * the view, or throws if there is none. The answer has the shape, and `watch` besides.
+ * the view, or throws if there is none. The answer has the shape of `response` and a `watch`.
  */
 export function watched<
   const Path extends string,

@@ -19,7 +19,7 @@ export interface Site {
 export class Visit {
   readonly request: Request;
   readonly server: PeerServer | null;
-  /** Those of rate limits, which are not sent: all headers of a site are its own. */
+  /** The headers of rate limits, which are not sent: all headers of a site are its own. */
   readonly headers = {};
   readonly #exchange: Exchange;
   readonly #rate_limiter: RateLimiter;

@@ -40,13 +40,13 @@ export interface TlsPort {
 
 /**
  * Opens the port for https as soon as there is a certificate. After every change of certificates, new connections get the
- * new ones, and open connections stay as they are; one that is being opened at that moment may be refused. A client that
- * names a host without a certificate gets the first. Throws StartError if it cannot listen.
+ * new ones, and open connections stay as they are; a connection that is opened at that moment may be refused. A client
+ * that names a host without a certificate gets the first certificate. Throws StartError if the port cannot be opened.
  */
 export function openTlsPort(options: TlsPortOptions): TlsPort {
   const { port, can_share, certificates, events } = options;
   let servers = listen(options);
-  /** They accept nothing more, but still have connections. */
+  /** Closed listeners that still have connections. */
   const replaced = new Set<Server<unknown>>();
   const report = (event: 'https_opened' | 'https_renewed') =>
     events.emit({ event, port, names: [...certificates.current().keys()] });

@@ -5,7 +5,7 @@ export const WATCH_PATH = '/watch';
 
 /** The WebSocket channel. */
 export interface Upgrades {
-  /** Makes a WebSocket of a request. Throws what the request is refused with. */
+  /** Upgrades a request to a WebSocket. Throws the error that a refused request is answered with. */
   upgrade(exchange: Exchange, server: UpgradingServer): Promise<void>;
 }
 

@@ -82,7 +82,7 @@ export async function openLimits(options: LimitsOptions): Promise<Limits> {
 /** Throws API_RATE_LIMIT for a caller over its limit; its metadata says when the window ends, in Unix milliseconds. */
 export function assertWithin({ is_within, limit, reset_at, reset_in_ms }: Verdict): void {
   if (is_within) return;
-  // Retry-After: 0 would ask for no pause.
+  // At least 1, because Retry-After: 0 would ask for no pause.
   const retry_after_ms = Math.max(1, reset_in_ms);
   const retry_after_s = Math.ceil(retry_after_ms / 1_000);
   throw new ServiceError(

@@ -37,7 +37,7 @@ export function checkedKey(key: string): string {
 
 /**
  * Yields the content. Throws UPLOAD_LENGTH_MISMATCH unless it has exactly `length_bytes` bytes. Holds each chunk back
- * until the next one or the end has come, so that the last chunk is yielded only if the length is right.
+ * until the next one or the end arrives, so that the last chunk is yielded only if the length is right.
  */
 export async function* exactly(
   content: AsyncIterable<Uint8Array>,

@@ -13,7 +13,7 @@ const ADDRESS_LIFETIME_S = 300;
 interface S3Request extends Pick<RequestInit, 'headers' | 'body'> {
   /** The statuses that are not a failure. */
   wanted: number[];
-  /** Limits the wait for the answer. The caller may use it further, for the body. */
+  /** Limits the wait for the answer. The caller may go on using it for the body. */
   idle: IdleTimeout;
 }
 

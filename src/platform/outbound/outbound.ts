@@ -17,7 +17,7 @@ export type { Destination } from './bulkheads.ts';
 export type { OutboundAnswer } from './exchange.ts';
 export { type FailureKind, OutboundFailure } from './failure.ts';
 
-/** If the turn of a request comes after this share of its time, a timeout is not the target's fault. */
+/** If a request's turn comes after this share of its time, a timeout is not the target's fault. */
 const LATE_TURN = 0.5;
 
 export interface OutboundOptions {

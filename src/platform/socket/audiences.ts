@@ -6,14 +6,14 @@ import { Followers } from './followers.ts';
 import { frames } from './frames.ts';
 
 const RETRY_AFTER_MS = 1_000;
-/** Bytes sent to each member between two checks whether it reads: a check costs a good part of what sending does. */
+/** Bytes sent to each member between two checks of whether it reads: a check costs nearly as much as sending. */
 const UNCHECKED_BYTES_MAX = 64 * 1_024;
 
 /** A subscription of a socket, as a member of its view's audience. */
 export interface Member {
-  /** What it has seen; undefined has seen nothing. */
+  /** The number of the latest snapshot that it has seen; undefined if it has seen none. */
   number: number | undefined;
-  /** Whether it has not read everything that was sent to it, or must not be sent anything at the moment. */
+  /** Whether it still has frames to read, or must not be sent anything at the moment. */
   isBusy(): boolean;
   send(frame: string): void;
   /** Starts or stops receiving what is published on the topic. */
@@ -27,9 +27,9 @@ export interface Audiences {
 }
 
 interface Membership {
-  /** Marks the bodies of the subscription. */
+  /** The key under which the bodies of the subscription come. */
   key: string;
-  /** Sends what the member has not seen. To be called when it is no longer busy. */
+  /** Sends what the member has not seen. Call it when the member is no longer busy. */
   catchUp(): void;
   /** Sends nothing more until the member catches up. */
   pause(): void;
@@ -77,12 +77,12 @@ class Audience {
   readonly #channel: Channel;
   readonly #leaveChannel: () => void;
   readonly #publish: AudiencesDependencies['publish'];
-  /** What the followers have seen. */
+  /** The number of the latest snapshot that the followers have seen. */
   #number: number | undefined;
   readonly #followers: Followers<Member>;
-  /** Members that have seen something else, and what sends each of them what it has not seen. */
+  /** Members that have seen something else, each with the function that brings it up to date. */
   readonly #behind = new Map<Member, () => Promise<void>>();
-  /** While some shards of followers have been sent the newest frame and others have not. */
+  /** Whether some shards of followers have been sent the newest frame and others have not. */
   #is_publishing = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
   readonly #advance = coalesceRuns(() => this.#publishChanges());
@@ -120,7 +120,7 @@ class Audience {
     void this.#behind.get(member)?.();
   }
 
-  /** Sends a member that is behind what it has not seen, until it follows. */
+  /** Sends a member what it has not seen, until it follows. */
   async #sendChanges(member: Member): Promise<void> {
     let times_nothing = 0;
     try {
@@ -128,7 +128,7 @@ class Audience {
         const { number } = member;
         const snapshot =
           number === undefined ? await this.#channel.present(undefined) : await this.#channel.since(number);
-        // A member that became busy meanwhile is sent the newest snapshot once it is not.
+        // A member that became busy meanwhile gets the newest snapshot later.
         if (!this.#behind.has(member) || member.isBusy()) return;
         if (snapshot) {
           member.send(frames.body(this.key, snapshot.text));
@@ -136,8 +136,8 @@ class Audience {
           continue;
         }
         times_nothing += 1;
-        // The followers may have been sent more during the read: then there is something by now. If there is not, or if the
-        // member has seen more than they, it follows after the next change.
+        // The followers may have been sent more during the read, so it reads once more. If there is still nothing new,
+        // or if the member has seen more than the followers, it follows after the next change.
         if (this.#tryFollow(member) || times_nothing > 1) return;
       }
     } catch (error) {
@@ -145,7 +145,7 @@ class Audience {
     }
   }
 
-  /** Makes a member follow if it has seen what the followers have. */
+  /** Makes a member follow if it has seen the same snapshot as the followers. */
   #tryFollow(member: Member): boolean {
     if (this.#is_publishing) return false;
     if (this.#followers.size === 0) this.#number = member.number;
@@ -171,7 +171,7 @@ class Audience {
     if (number === undefined) return false;
     const known = this.#channel.peek(number);
     const snapshot = known === undefined ? await this.#channel.since(number) : known;
-    // The followers from before the read have left, and the present ones have seen something else.
+    // All followers left during the read, and the new ones have seen another snapshot.
     if (this.#number !== number) return true;
     if (!snapshot) return false;
     await this.#publishSnapshot(snapshot);
@@ -199,7 +199,7 @@ class Audience {
     this.#is_publishing = false;
   }
 
-  /** Makes a follower stay behind, at what it has seen. */
+  /** Makes a follower stay behind, at the snapshot that it has seen. */
   pause(member: Member): void {
     const followed = this.#unfollow(member);
     if (!followed) return;

@@ -1,13 +1,13 @@
-/** Members of a shard. Publishing to as many takes about 2 ms; then the event loop serves others. */
+/** Maximum number of members of a shard. Publishing to them takes about 2 ms; then the event loop serves others. */
 const SHARD_MAX = 500;
 
 interface Shard<Member> {
   /** The topic that its frames are published to. */
   topic: string;
   members: Set<Member>;
-  /** What all of its members have been sent. */
+  /** The number of the snapshot that all its members have been sent. */
   number: number | undefined;
-  /** Bytes sent to each member since the last check whether they read. */
+  /** Bytes sent to each member since the last check of whether they read. */
   unchecked_bytes: number;
 }
 
@@ -28,7 +28,7 @@ export class Followers<Member> {
     return this.#shard_by_member.size;
   }
 
-  /** Adds a member that has seen as much as the others. Returns the topic that it has to follow. */
+  /** Adds a member that has seen the same snapshot as the others. Returns the topic that it has to follow. */
   add(member: Member, number: number | undefined): string {
     const shard = this.shards.find(({ members }) => members.size < SHARD_MAX) ?? this.#open();
     shard.number = number;

@@ -61,7 +61,7 @@ export class Session {
   readonly #subscriptions = new Map<string, Subscription>();
   #socket: Socket | undefined;
   #bearer: Bearer | undefined;
-  /** While a token is being verified. */
+  /** Whether a token is being verified. */
   #authenticating: Promise<void> | undefined;
   #freeSlot: () => void;
   #opened_at = 0;

@@ -15,7 +15,7 @@ import { Session } from './session.ts';
 import { createSubscriptionAuthorizer, type SubscriptionAuthorizerDependencies } from './subscription-authorizer.ts';
 
 const CHECK_EVERY_MS = 1_000;
-/** A socket that sent nothing for so long, not even an answer to a ping, is closed. */
+/** Seconds without a frame, or even an answer to a ping, after which a socket is closed. */
 const IDLE_TIMEOUT_S = 120;
 /** Larger than any body, because a client that does not read skips whole frames and never gets half of one. */
 const UNSENT_BYTES_MAX = 32 * 1024 ** 2;

@@ -29,7 +29,7 @@ export interface SubscriptionRequest {
 
 export interface AuthorizedSubscription {
   view: View;
-  /** What the caller has seen; undefined has seen nothing. */
+  /** The number of the latest answer that the caller has seen; undefined if it has seen none. */
   number: number | undefined;
   /** Whether a change may have revoked the authorization: nothing may be sent until that is known. */
   isSuspended(): boolean;
@@ -37,12 +37,12 @@ export interface AuthorizedSubscription {
   leave(): void;
 }
 
-/** Is notified of what becomes of an authorization. */
+/** Callbacks for later changes of an authorization. */
 interface AuthorizationListener {
-  /** A change may have revoked it. */
+  /** A change may have revoked the authorization. */
   onSuspended(): void;
   onRevoked(error: unknown): void;
-  /** It was checked again, and still holds. */
+  /** The authorization was checked again and still holds. */
   onConfirmed(): void;
 }
 
@@ -119,7 +119,7 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
   return {
     /** Returns a token's caller and when the token expires. Throws TOKEN_INVALID or CLAIMS_ENTITLEMENT_EXPIRED. */
     read: tokens.read,
-    /** Authorizes a subscription, and again after each change until it leaves. Throws what the GET would be refused with. */
+    /** Authorizes a subscription, and again after each change until it leaves. Throws what the GET would throw. */
     async authorize(request: SubscriptionRequest, listener: AuthorizationListener): Promise<AuthorizedSubscription> {
       const { caller: bearer, origin, address, path, watch_index } = request;
       const url = URL.parse(path, 'http://muster');

@@ -79,7 +79,7 @@ export class MessageFields {
     return [...this.#fields.keys()];
   }
 
-  /** Returns the last value of a field, because in protobuf the last of several counts. */
+  /** Returns the last value of a field, because protobuf ignores the earlier ones. */
   #last(number: number): number | Uint8Array | undefined {
     return this.#fields.get(number)?.at(-1);
   }

@@ -55,7 +55,7 @@ export interface IssueOptions {
   /** Part of the label, such as the namespace's name id. */
   suffix?: string;
   lifetime_ms?: number;
-  /** The id and time of a token that was authorized earlier, or that must be the same each time it is issued. */
+  /** The id and time of the token, if it was authorized earlier or must be the same each time it is issued. */
   made?: { token_id: string; at: Date };
 }
 

@@ -23,11 +23,11 @@ export interface Snapshot {
 
 /** A view that is read once for all its watchers. */
 export interface Channel {
-  /** Returns the result of `since` if it is known without reading: null if nothing is new. Undefined if it is not known. */
+  /** Returns the result of `since` if it is known without a read (null if nothing is new); undefined otherwise. */
   peek(number: number): Snapshot | null | undefined;
   /** Returns the changes after `number`: the current state, or the next entries of a log. Undefined if there are none. */
   since(number: number): Promise<Snapshot | undefined>;
-  /** Returns the answer to a watcher that has seen `number`, even if nothing is new. Undefined: it has seen nothing. */
+  /** Returns the answer to a watcher that has seen `number` (undefined: nothing yet), even if nothing is new. */
   present(number: number | undefined): Promise<Snapshot>;
 }
 

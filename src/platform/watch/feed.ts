@@ -65,7 +65,7 @@ export async function openFeed(database: Database, events: Events, recheck_every
       for (const [topic, version] of await readVersions(database.queries, batch)) {
         const known = subscriptions.get(topic)?.known_version;
         if (known === version) continue;
-        // A topic without a known version may have changed just before it was subscribed, so this counts as no lost one.
+        // Without a known version, the topic may have changed before it was subscribed, so no notification was lost.
         if (known !== undefined) missed += 1;
         notify(topic, version);
       }

@@ -55,7 +55,7 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
       const last = await readLast();
       // Other reads may have moved the end further meanwhile.
       if (end === undefined || last.number > end) moveEnd(last.number);
-      // The number is from before the database was restored, or invented.
+      // The number is invented, or from before the database was restored.
       if (end !== undefined && number > end) return last;
     }
     const snapshot = await (number === end ? readOnFromEnd(number) : readOn(number));

@@ -3,7 +3,7 @@ import { type SQL, sql } from 'drizzle-orm';
 /** PostgreSQL's channel for changed topics. A payload has a line for each topic: `<version> <topic>`. */
 export const CHANGES_CHANNEL = 'muster_changes';
 
-/** PostgreSQL refuses payloads of 8,000 bytes. One of many lines exceeds this by less than a line. */
+/** PostgreSQL refuses payloads of 8,000 bytes. A payload may exceed this size by less than one line. */
 const PAYLOAD_BYTES = sql.raw('7000');
 /** The bytes of a line besides its topic: the version, a blank and the line break. */
 const LINE_BYTES = sql.raw('21');

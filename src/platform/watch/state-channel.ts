@@ -9,7 +9,7 @@ export function createStateChannel(
 ): SharedChannel {
   /** The known versions of the topics. Notifications keep them up to date. */
   let versions: Map<string, number> | undefined;
-  /** The changes during each read of versions that is under way, because the read may miss them. */
+  /** The changes during each read of versions in progress, because the read may miss them. */
   const version_reads = new Set<Map<string, number>>();
   let newest: Snapshot | undefined;
   let reads_begun = 0;
@@ -31,8 +31,8 @@ export function createStateChannel(
   const knownNumber = (): MaybePromise<number> => (versions ? sum(versions) : readNumber());
 
   /**
-   * Reads the number before the state. A state that is newer than its number costs one more read; one that is older would
-   * hide a change.
+   * Reads the number before the state. A state newer than its number costs one more read; a state older than its number
+   * would hide a change.
    */
   async function read(): Promise<Snapshot> {
     reads_begun += 1;

@@ -28,7 +28,7 @@ export async function lockTopics(tx: Tx, names: string[]): Promise<void> {
 
 /**
  * Returns the common table expression `bumped (topic, version)`, for a statement that bumps topics and does other work. The
- * statement must read all of it; otherwise watchers are not notified.
+ * statement must read all its rows; otherwise watchers are not notified.
  */
 export function bump(names: string[]): SQL {
   const distinct = inOrder(names);

@@ -1,8 +1,8 @@
 import { Timeouts } from '../timeouts.ts';
 
 /**
- * Waits for changes until its timeout, or until its signal is aborted. It is one object that listens to both, because ten
- * thousand may exist at a time.
+ * Waits for changes until its timeout, or until its signal is aborted. One object listens to both, because ten thousand
+ * waiters may exist at a time.
  */
 export class Waiter implements EventListenerObject {
   is_over: boolean;

@@ -23,7 +23,7 @@ interface Waiting {
   caller_key: CallerKey;
 }
 
-/** Checks whether a caller may still see the view that it watches. */
+/** Checks whether a caller may still see the view that it is watching. */
 export interface Authorization {
   /** The topics of changes that may revoke the authorization. */
   topics: readonly string[];
