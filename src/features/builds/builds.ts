@@ -29,8 +29,8 @@ export interface UnpackedBuild {
    */
   directory: string;
   /**
-   * For an archive, the program and its first arguments. For a script, its file name. For an image or a bundle, what
-   * replaces its own arguments; empty if the build has no command.
+   * For an archive, the program and its first arguments. For a script, its file name. For an image or a bundle, the
+   * arguments that replace its own; empty if the build has no command.
    */
   command: string[];
 }

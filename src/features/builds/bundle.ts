@@ -19,10 +19,10 @@ const Process = Type.Object({
     additionalGids: Type.Optional(Type.Array(Id, { maxItems: 1_000 })),
   }),
 });
-/** What a container runs, as the specification of OCI runtimes names it. */
+/** The program of a container, in the terms of the OCI runtime specification. */
 export type Process = Static<typeof Process>;
 
-/** The part of a bundle's `config.json` that is taken from an upload. Everything else is the runtime's to decide. */
+/** The part of a bundle's `config.json` that is taken from an upload. The runtime decides everything else. */
 export const BundleConfig = Type.Object({
   process: Type.Object({
     args: Type.Optional(Process.properties.args),
@@ -32,7 +32,7 @@ export const BundleConfig = Type.Object({
   }),
 });
 
-/** Returns what an image runs. Throws BUILDS_BUILD_INVALID if that is nothing, or its user does not exist. */
+/** Returns the program of an image. Throws BUILDS_BUILD_INVALID if it has none, or if its user does not exist. */
 export async function processOfImage({ config }: ImageConfig, rootfs: Rootfs): Promise<Process> {
   const wanted = config?.User ?? '';
   const user = resolveUser(wanted, {
@@ -49,7 +49,7 @@ export async function processOfImage({ config }: ImageConfig, rootfs: Rootfs): P
   });
 }
 
-/** Returns what an uploaded bundle runs. */
+/** Returns the program of an uploaded bundle. */
 export function processOfBundle({ process: program }: Static<typeof BundleConfig>): Process {
   const { uid = 0, gid = 0, additionalGids = [] } = program.user ?? {};
   return checkedProcess({

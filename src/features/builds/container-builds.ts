@@ -18,7 +18,7 @@ import {
   type UnpackLimits,
 } from './tar-reader.ts';
 
-/** How images name the processors that Node names otherwise. */
+/** Names of processors in images, where they differ from those in Node. */
 const ARCHITECTURES: Record<string, string> = { x64: 'amd64', ia32: '386' };
 
 export interface UnpackContainerOptions {
@@ -35,9 +35,9 @@ interface UnpackImageOptions extends UnpackContainerOptions {
 }
 
 /**
- * Unpacks what `docker save` wrote to a new directory, as a bundle of OCI: `rootfs/` and `config.json`. Both of its
- * layouts are read, also those of other programs, and the digests they contain are verified. The content may be hostile:
- * see `Rootfs`. Throws BUILDS_BUILD_INVALID; then the caller removes the directory.
+ * Unpacks the output of `docker save` to a new directory, as an OCI bundle: `rootfs/` and `config.json`. Reads both
+ * layouts, also when other programs wrote them, and verifies the digests. The content may be hostile: see `Rootfs`.
+ * Throws BUILDS_BUILD_INVALID; then the caller removes the directory.
  */
 export async function unpackImage(
   archive: ReadableStream<Uint8Array>,
@@ -97,7 +97,7 @@ async function openRootfs(directory: string, reading: Reading): Promise<Rootfs> 
 
 /** Applies the layers of an image in order. They share the limits of one archive. */
 async function applyLayers(files: TarFiles, image: Image, rootfs: Rootfs, reading: Reading): Promise<void> {
-  // What was stored is removed at the end, so it does not count as unpacked.
+  // The stored files are removed at the end, so they do not count as unpacked.
   reading.count.unpacked = 0;
   for (const [index, name] of image.layers.entries()) {
     const hasher = new Bun.CryptoHasher('sha256');

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { TarFiles } from './tar-files.ts';
 import { invalid, quote } from './tar-reader.ts';
 
-/** The lists that a tar of images may have. */
+/** The names of the lists that a tar of images may have. */
 const IMAGES_MAX = 100;
 const LAYERS_MAX = 500;
 const INDEX_DEPTH_MAX = 4;
@@ -11,7 +11,7 @@ const NAMED_MAX = 10;
 
 const DOCKER_MANIFEST = 'manifest.json';
 const OCI_INDEX = 'index.json';
-/** Where the OCI layout keeps the name of an image; the first is of containerd and Docker. */
+/** Annotations with the name of an image in the OCI layout; the first is that of containerd and Docker. */
 const NAME_ANNOTATIONS = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'];
 /** Registries that names leave out. */
 const IMPLIED_REGISTRY = /^(docker\.io\/library|docker\.io|localhost)\//;
@@ -66,10 +66,10 @@ export interface Image extends ListedImage {
   settings: ImageConfig;
 }
 
-/** What an image must have to be chosen. */
+/** The requirements for the image to choose. */
 export interface WantedImage {
   image_tag: string | null;
-  /** In the words of images, like `amd64`. */
+  /** As images name it, like `amd64`. */
   architecture: string;
 }
 
@@ -107,7 +107,7 @@ async function listOciImages(files: TarFiles): Promise<ListedImage[]> {
     throw invalid(`it has neither ${DOCKER_MANIFEST} nor ${OCI_INDEX}, so it was not made by "docker save"`);
   }
   const images: ListedImage[] = [];
-  /** Limits the work for lists that name each other. */
+  /** Limits the work for lists that refer to each other. */
   let visited = 0;
 
   async function addAll(name: string, tags: string[], depth: number): Promise<void> {
@@ -119,7 +119,7 @@ async function listOciImages(files: TarFiles): Promise<ListedImage[]> {
       return;
     }
     for (const manifest of entry.manifests) {
-      // Notes about how an image was built are listed like images, of an unknown platform.
+      // Attestations of a build are listed like images of an unknown platform.
       if (manifest.platform?.os === 'unknown') continue;
       const own_tags = NAME_ANNOTATIONS.flatMap((key) => manifest.annotations?.[key] ?? []);
       await addAll(blobOf(manifest), own_tags.length > 0 ? own_tags : tags, depth + 1);

@@ -2,7 +2,7 @@
 export interface ContainerUser {
   uid: number;
   gid: number;
-  /** Further groups. */
+  /** The other groups of the user. */
   additionalGids: number[];
   /** The home directory; undefined if the user has no entry. */
   home: string | undefined;

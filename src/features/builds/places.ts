@@ -19,7 +19,7 @@ interface PlacesOptions {
 
 /**
  * Finds places inside a container that is a directory of this machine. A link may lead anywhere inside the container, but
- * this machine never follows one: each component of a path is looked at without following it, and the target of a link is
+ * the kernel never follows one: each component of a path is checked without following it, and the target of a link is
  * resolved from the container's root.
  */
 export class Places {

@@ -13,7 +13,7 @@ const TEXT_BYTES_MAX = 1024 ** 2;
 /** Names by which a layer removes what layers below it have: one entry, or all entries of a folder. */
 const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
-/** Notes of the file system that named whiteouts first. */
+/** Files that AUFS, which introduced whiteouts, kept for itself. */
 const WHITEOUT_NOTE = '.wh..wh.';
 
 interface RootfsOptions {

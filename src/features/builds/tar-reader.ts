@@ -82,8 +82,8 @@ export async function readTar(
     },
   });
   const bytes = pipeline([Readable.from(all), createDecompressor(first_bytes), brake, tar]);
-  // Waits for both ends before the caller uses what was unpacked. If one end refuses the archive, the other one only
-  // reports a broken stream, so the refusal is thrown.
+  // Waits for both ends of the pipeline. If one refuses the archive, the other only reports a broken stream, so the
+  // refusal is thrown.
   const ends = await Promise.allSettled([takeEntries(), bytes]);
   const failures = ends.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
   const refused = failures.find((failure) => failure instanceof ServiceError || isDiskTrouble(failure));

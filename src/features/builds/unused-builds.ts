@@ -49,7 +49,7 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
 
   /** Records a use of a build's content. Returns false if it is not on this machine. */
   async function use(path: string): Promise<boolean> {
-    // A removal that has begun goes first. Afterwards nothing is awaited until the use is recorded.
+    // Waits for a removal that has begun. After that, nothing is awaited until the use is recorded.
     while (removals.has(path)) await removals.get(path);
     if (!existsSync(path)) return false;
     const now = clock.now();

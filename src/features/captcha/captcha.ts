@@ -46,7 +46,7 @@ interface NamespaceVersion {
   version_id: string;
 }
 
-/** A request for seats, as far as the check of its captcha needs it. */
+/** The parts of a request for seats that the check of its captcha needs. */
 export interface SeatRequest {
   /** The address of the client. */
   address: string;
@@ -105,7 +105,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   }
 
   /**
-   * Decides about a request without a captcha: it passes for a while after a captcha was solved from the same address.
+   * Decides about a request without a captcha. It passes if a captcha was solved from the same address shortly before.
    */
   async function decideWithout(
     config: CaptchaConfig,

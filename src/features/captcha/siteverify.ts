@@ -31,7 +31,7 @@ interface Asked {
   signal: AbortSignal;
 }
 
-/** The answer of a provider. `is_spent`: the provider may know the captcha now and not accept it again. */
+/** The answer of a provider. `is_spent`: the provider may have used up the captcha and not accept it again. */
 export type Outcome = Verdict & { is_spent: boolean; cause?: unknown };
 
 /**

@@ -73,7 +73,7 @@ export const Challenge = Type.Object(
 );
 export type Challenge = Static<typeof Challenge>;
 
-/** A decoded response of a client: the unchanged challenge and its solution. */
+/** The decoded response of a client: the challenge as it was issued, and its solution. */
 export const SolvedChallenge = Type.Object({
   challenge: Challenge,
   solution: Type.Object({ counter: Type.Integer({ minimum: 0 }), derivedKey: Type.String() }),

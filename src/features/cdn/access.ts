@@ -6,16 +6,13 @@ import { networkOf } from '../../platform/networks.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { createTurns } from './turns.ts';
 
-/**
- * bcrypt uses only this many bytes. Tools differ in what they do with a longer password (some truncate it, some hash it
- * first), so longer ones are refused.
- */
+/** bcrypt uses only this many bytes. Longer passwords are refused, because some tools truncate and others hash them. */
 const PASSWORD_BYTES_MAX = 72;
 const REMEMBERED_MAX = 10_000;
 const REMEMBERED_FOR_MS = 10 * 60_000;
 /**
- * A comparison occupies a thread for a quarter of a second or more. Half of the processors stay free, because the same
- * threads read files.
+ * Maximum number of concurrent comparisons: half of the processors. Each takes a thread for a quarter of a second or
+ * more, and the same threads read files.
  */
 const TURNS = { at_once: Math.max(1, Math.floor(availableParallelism() / 2)), waiting_max: 64, wait_ms: 10_000 };
 /** Limits comparisons per site and address. A page needs one, however many files it has. */
@@ -78,8 +75,8 @@ function readCredentials(authorization: string | null): SiteUser | undefined {
 }
 
 /**
- * Returns the user whose hash is compared in place of an unknown user's, so that the duration of an answer does not
- * reveal which users exist. A name always gets the same one, because hashes differ in cost.
+ * Returns the user whose hash is compared if the site has no user of this name, so that the duration of an answer does
+ * not reveal which users exist. It is always the same user for a name, because hashes differ in cost.
  */
 function chooseDecoy(user: string, users: SiteUser[]): SiteUser | undefined {
   return users[Number(Bun.hash(user) % BigInt(Math.max(1, users.length)))];

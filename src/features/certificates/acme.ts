@@ -50,7 +50,7 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
     const client = new acme.Client(shared);
     const contact = email === undefined ? {} : { contact: [`mailto:${email}`] };
     await client.createAccount({ termsOfServiceAgreed: true, ...contact }).catch((cause: unknown) => {
-      // If the account exists, the library learns its address, then updates it, which an authority may refuse.
+      // If the account exists, the library finds it and then updates it, which an authority may refuse.
       if (!hasAccountUrl(client)) throw cause;
     });
     await store.updateAccount(queries, directory, client.getAccountUrl());
@@ -81,10 +81,10 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
       return (await store.selectIssued(queries, directory, hosts)).map(parseCertificate);
     },
 
-    /** Makes the hosts due that are new. */
+    /** Adds new hosts, whose certificates are due at once. */
     register: () => store.insertHosts(queries, directory, hosts, clock.now()),
 
-    /** Orders the certificates that are due and that no other process orders. Returns how many were issued. */
+    /** Orders the certificates that are due, except those that other processes order. Returns how many were issued. */
     async renew(signal: AbortSignal): Promise<number> {
       let issued = 0;
       while (!signal.aborted) {

@@ -35,8 +35,8 @@ export class CertificateFiles {
   }
 
   /**
-   * Reads the files again if they have changed. Returns whether there are other certificates now. If one cannot be used,
-   * all stay as they were: a program may be replacing them at this moment.
+   * Reads the files again if they have changed. Returns whether the certificates have changed. If one cannot be used,
+   * keeps all as they were, because a program may be replacing them at this moment.
    */
   async reload(): Promise<boolean> {
     try {

@@ -14,7 +14,7 @@ import { selectCertificates } from './rules.ts';
 
 const FILES_EVERY_MS = 2_000;
 const DUE_EVERY_MS = 60_000;
-/** Anyone may ask for a challenge, and each lookup asks the database. */
+/** Limits lookups of challenges, because anyone may request one and each reads the database. */
 const LOOKUPS_MAX = 8;
 const LOCAL_ADVICE = 'import this file as a certificate authority into the browsers that shall trust this machine';
 const CHALLENGE_PATH = '/.well-known/acme-challenge/';

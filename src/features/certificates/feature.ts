@@ -1,7 +1,7 @@
 import type { Feature } from '../../platform/feature.ts';
 import { type Certificates, type CertificatesDependencies, createCertificates } from './certificates.ts';
 
-/** Opens certificates: what https is served with. Throws StartError for files that cannot be used. */
+/** Opens the certificates for https. Throws StartError for files that cannot be used. */
 export async function openCertificates(dependencies: CertificatesDependencies): Promise<Feature<Certificates>> {
   const certificates = await createCertificates(dependencies);
   return { api: certificates, startWork: certificates.startWork };

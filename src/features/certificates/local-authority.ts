@@ -29,7 +29,7 @@ import { renewalOf } from './rules.ts';
 const DAY_MS = 24 * 3_600_000;
 const AUTHORITY_DAYS = 3_650;
 const CERTIFICATE_DAYS = 90;
-/** Clocks of browsers may be slow. */
+/** How long before its creation a certificate is valid, because clocks of browsers may be slow. */
 const BACKDATED_MS = 3_600_000;
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const CERTIFICATE_FILE = 'local-ca.pem';
@@ -68,7 +68,7 @@ export class LocalAuthority {
     return new LocalAuthority(authority, await sign(authority, options.names, now), options);
   }
 
-  /** Signs the next certificate if it is due. Returns whether it was. */
+  /** Signs the next certificate if it is due. Returns whether it did. */
   async renew(): Promise<boolean> {
     const now = this.#clock.now();
     if (now < renewalOf(this.certificate)) return false;

@@ -12,7 +12,7 @@ export const acmeAccounts = pgTable('acme_accounts', {
   url: text(),
 });
 
-/** What an authority expects to find at a host, as long as it may look. */
+/** The answers that an authority expects to find at hosts while it checks them. */
 export const acmeChallenges = pgTable(
   'acme_challenges',
   {
@@ -35,7 +35,7 @@ export const certificates = pgTable(
     key: text(),
     /** When to order the next one. */
     due_ts: instant().notNull(),
-    /** A process orders one, until then at the latest. It identifies the attempt too. */
+    /** Until when a process may take for its order. Identifies the attempt too. */
     claimed_until_ts: instant(),
     /** Failed attempts in a row. */
     failures: integer().notNull().default(0),

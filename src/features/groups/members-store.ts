@@ -53,8 +53,8 @@ export async function isListed(
 }
 
 /**
- * Bumps the versions of a group, of the profiles of `people` and of the lists of games of `members`. Concurrent changes
- * of the group run one after another.
+ * Bumps a group, the profiles of `people` and the lists of games of `members`. Concurrent changes of the group run one
+ * after another.
  */
 export async function touchGroup(
   tx: Tx,

@@ -18,7 +18,7 @@ export type Ending = ReturnType<typeof createEnding>;
 
 /** Creates the functions that end lobbies, with their players and servers. */
 export function createEnding({ database, clock, events, servers }: EndingDependencies) {
-  /** Ends a lobby. Returns false if it has ended already, or was to end as idle and has players again. */
+  /** Ends a lobby. Returns false if it has already ended, or should end as idle but has players again. */
   async function stop(lobby: LobbyRow, reason: StopReason): Promise<boolean> {
     const { lobby_id, server_id } = lobby;
     const how = { reason, now: clock.now(), only_if_empty: reason === 'idle' };

@@ -47,8 +47,8 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
 );
 
 /**
- * Notes that players have connected: each once, to its own lobby, in time, while it has its seat (I-M3). Returns the lobbies
- * of those that have, by player id.
+ * Records that players have connected: each once, to the right lobby, in time, and while it has its seat (I-M3).
+ * Returns the lobbies of the connected players, by player id.
  */
 export async function setConnected(
   connection: DedicatedConnection,
@@ -62,7 +62,7 @@ export async function setConnected(
   return new Map(rows.map(({ player_id, lobby_id }) => [player_id, lobby_id]));
 }
 
-/** Keeps the seat of a player who was connected until a moment: until then the player may connect again. */
+/** Keeps the seat of a player who has disconnected until a moment, so that the player may connect again. */
 export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<void> {
   const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];
   await queries.execute(sql`
@@ -78,8 +78,8 @@ export async function keepSeat(queries: Queries, player: PlayerRow, until: Date)
 }
 
 /**
- * Removes the players of a namespace that a condition names and gives their seats back, each once (I-M2): a player is
- * removed by one statement only. Returns how many were removed, and how many lobbies are empty now.
+ * Removes the players of a namespace that meet a condition, and frees their seats, each once (I-M2): only one statement
+ * removes a player. Returns how many were removed, and how many lobbies are empty now.
  */
 export async function removePlayers(
   queries: Queries,

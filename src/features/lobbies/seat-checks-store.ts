@@ -5,7 +5,7 @@ import { lobbies, players } from './tables.ts';
 
 const CHECKED_MAX = 1_000;
 
-/** What decides whether a seat has outlived its time. */
+/** The times that decide whether a seat is overdue. */
 export interface SeatTimes {
   now: Date;
   /** Seats of players that came before this moment end: their lobby must have missed that the player left. */
@@ -19,7 +19,7 @@ export const isAwaitedInVain = ({ now }: SeatTimes): SQL =>
 /** A condition: the player came too long ago. */
 export const isOverdue = ({ came_before }: SeatTimes): SQL => sql`create_ts <= ${timestamptz(came_before)}`;
 
-/** A lobby whose seats are to be checked, and whether any of them has outlived its time. */
+/** A lobby whose seats are to be checked, and whether any of them is overdue. */
 export interface DueLobby extends Record<string, unknown> {
   lobby_id: string;
   namespace_id: string;
@@ -39,7 +39,7 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
 }
 
 /**
- * Sets when lobbies are checked next: when the first of their seats may have outlived its time, at the latest at `latest`.
+ * Sets when lobbies are checked next: when the first of their seats may be overdue, at the latest at `latest`.
  * Lobbies that are being changed at this moment stay due.
  */
 export async function setNextCheck(

@@ -15,9 +15,9 @@ interface SeatCheckDependencies {
 }
 
 /**
- * Removes the seats that have outlived their time, in the lobbies whose check is due (I-M6). A check comes within the time
- * that a new seat has, so that a seat taken after it cannot end before the next one: taking a seat need not plan a check.
- * Returns how many seats it removed.
+ * Removes the overdue seats of the lobbies whose check is due (I-M6). Checks of a lobby are never further apart than
+ * the time that a new seat has, so a seat taken after a check cannot be overdue before the next one, and taking a seat
+ * need not schedule a check. Returns how many seats it removed.
  */
 export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
   const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;

@@ -31,7 +31,7 @@ const BY_CODE = createQuery<{ namespace_id: string; code: string }, LobbyRow[]>(
     ),
 );
 
-/** The running lobby of a namespace that a code leads to. */
+/** Returns the running lobby of a namespace with a code. */
 export async function selectLobbyByCode(
   queries: Queries,
   namespace_id: string,
@@ -41,12 +41,12 @@ export async function selectLobbyByCode(
   return row;
 }
 
-/** Keeps others from changing which lobbies a namespace has until the transaction ends. */
+/** Locks the list of lobbies of a namespace until the transaction ends. */
 export async function lockList(tx: Tx, namespace_id: string): Promise<void> {
   await lockTopics(tx, [topics.lobbiesOf(namespace_id)]);
 }
 
-/** Notes that a lobby is ready and starts the time its players have. Gives it; undefined when it was, or has stopped. */
+/** Records that a lobby is ready, and starts the deadlines of its players. Undefined if it was ready or has stopped. */
 export async function setReady(
   tx: Tx,
   lobby: LobbyRow,
@@ -67,7 +67,7 @@ export async function setReady(
   return row;
 }
 
-/** Changes that a running lobby reports of itself. A property that is missing does not change; an empty state removes it. */
+/** Changes that a running lobby reports. A missing property stays as it is; an empty state removes the state. */
 export interface LobbyNews {
   lobby_id: string;
   is_closed?: boolean;
@@ -98,7 +98,7 @@ const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)
     returning ${lobbies.lobby_id}`,
 );
 
-/** Changes what running lobbies say of themselves; of one that says several things, the last. Gives the ids of those that run. */
+/** Applies the changes that lobbies report; of several by one lobby, the last. Returns the ids of the running ones. */
 export async function updateLobbies(connection: DedicatedConnection, news: LobbyNews[]): Promise<Set<string>> {
   const merged = new Map<string, LobbyNews>();
   for (const one of news) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
@@ -112,7 +112,7 @@ export async function updateLobbies(connection: DedicatedConnection, news: Lobby
   return new Set(rows.map(({ lobby_id }) => lobby_id));
 }
 
-/** Ends a running lobby and its players' visits. Returns undefined when it has stopped, or is not empty but should be. */
+/** Ends a running lobby and removes its players. Returns undefined if it has stopped, or must be empty and is not. */
 export async function stopLobby(
   tx: Tx,
   lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
@@ -142,7 +142,7 @@ export async function stopLobby(
   return row;
 }
 
-/** Whether any lobby runs, of any namespace. */
+/** Returns whether any lobby runs, in any namespace. */
 export async function hasRunning(queries: Queries): Promise<boolean> {
   const rows = await queries
     .select({ lobby_id: lobbies.lobby_id })
@@ -152,7 +152,7 @@ export async function hasRunning(queries: Queries): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Running lobbies whose server is going or gone. */
+/** Returns the running lobbies whose server is ending or has ended. */
 export async function selectAbandoned(queries: Queries): Promise<LobbyRow[]> {
   return await queries
     .select()
@@ -162,7 +162,7 @@ export async function selectAbandoned(queries: Queries): Promise<LobbyRow[]> {
     .limit(DUE_MAX);
 }
 
-/** Running lobbies that were made before a moment and are not ready yet. */
+/** Returns the running lobbies that were created before a moment and are not ready. */
 export async function selectLate(queries: Queries, created_before: Date): Promise<LobbyRow[]> {
   return await queries
     .select()
@@ -172,7 +172,7 @@ export async function selectLate(queries: Queries, created_before: Date): Promis
     .limit(DUE_MAX);
 }
 
-/** Returns all empty running lobbies, longest empty first: those that are kept come before those that are not. */
+/** Returns all empty running lobbies, longest empty first. */
 export async function selectIdle(queries: Queries): Promise<LobbyRow[]> {
   return await queries
     .select()
@@ -182,7 +182,7 @@ export async function selectIdle(queries: Queries): Promise<LobbyRow[]> {
     .limit(LOBBIES_MAX);
 }
 
-/** Tells of a change of a lobby, and of what changes with it; gives the version of its namespace's list. */
+/** Bumps a lobby and the topics that change with it. Returns the version of its namespace's list. */
 export async function touchLobby(
   tx: Tx,
   { lobby_id, namespace_id }: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
@@ -193,7 +193,7 @@ export async function touchLobby(
   return versions.get(list) ?? 0;
 }
 
-/** How many players have a seat, by game; games without any are missing. */
+/** Returns how many players have a seat, by game; games without any are missing. */
 export async function selectPlayersByGame(queries: Queries): Promise<Map<string, number>> {
   const rows = await queries
     .select({ game_id: lobbies.game_id, player_count: sql<number>`sum(${lobbies.player_count})::int` })

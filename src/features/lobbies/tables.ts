@@ -24,9 +24,9 @@ export const STOP_REASONS = ['server_ended', 'not_ready_in_time', 'idle', 'remov
 export type StopReason = (typeof STOP_REASONS)[number];
 
 /**
- * Each seat changes its lobby, and PostgreSQL writes a changed row to all indexes unless no indexed column has changed. So
- * the index of changes is on a column that changes once in this many versions (docs/decisions/0022). Another number needs
- * another column, because two releases use the table during an upgrade.
+ * Each seat changes its lobby, and if an indexed column changes, PostgreSQL writes the row to all indexes. So the index
+ * of changes is on a column that changes once in this many versions (docs/decisions/0022). Another number needs another
+ * column, because two releases use the table during an upgrade.
  */
 export const CHANGED_STEP = 16;
 
@@ -50,7 +50,7 @@ export const lobbies = pgTable(
     max_players_normal: integer().notNull(),
     max_players_direct: integer().notNull(),
     max_players_party: integer().notNull(),
-    /** Seats that are taken: the players of the lobby that were not removed. */
+    /** The number of taken seats: players of the lobby who were not removed. */
     player_count: integer().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
     /** Players who know this code can join; unique among the running lobbies of a namespace. */
@@ -60,13 +60,13 @@ export const lobbies = pgTable(
     is_closed: boolean().notNull(),
     /** The lobby's own state: JSON as text, which the service never reads. */
     state: text(),
-    /** How players reach it; known when it is ready. */
+    /** The addresses at which players reach it; known once it is ready. */
     ports: jsonb().$type<Record<string, ServerPort>>(),
     create_ts: moment().notNull(),
     ready_ts: moment(),
-    /** Since when it has been empty. */
+    /** When it became empty; null while it has players. */
     idle_ts: moment(),
-    /** When its seats are checked next, no later than the first of them ends: see `checkSeats`. */
+    /** When its seats are checked next, at the latest when the first of them ends: see `checkSeats`. */
     seats_check_ts: moment().notNull().defaultNow(),
     stop_ts: moment(),
     stop_reason: text({ enum: STOP_REASONS }),
@@ -117,17 +117,16 @@ export const players = pgTable(
      */
     client_number: integer().default(sql`1000000000 + (random() * 1000000000)::integer`),
     create_ts: moment().notNull(),
-    /** By when the player must have connected. Null as long as the lobby is not ready. */
+    /** The moment by which the player must have connected. Null while the lobby is not ready. */
     seat_deadline_ts: moment(),
     connect_ts: moment(),
     remove_ts: moment(),
     remove_reason: text({ enum: REMOVE_REASONS }),
   },
-  // No index on what changes when a player connects: the row then stays on its page, and needs no new entry in any index.
+  // A connect changes no indexed column, so the row stays on its page and needs no new index entry.
   //
-  // PostgreSQL keeps the plans of prepared statements, perhaps from a moment at which no player was seated. Then it may choose
-  // to read the whole of any index whose condition the statement meets. So each of these has a condition that only statements
-  // with its columns meet.
+  // A prepared statement may keep a plan from a moment at which no player was seated. Such a plan reads the whole of
+  // any index whose condition the statement meets, so only statements with an index's columns meet its condition.
   (table) => [
     index('players_seated').on(table.lobby_id).where(sql`remove_ts is null and lobby_id is not null`),
     // The final guard of the limit (I-M11): two processes that give the same number cannot both commit (docs/decisions/0025).
@@ -161,7 +160,7 @@ export const clientCounts = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.namespace_id, table.client] }),
-    // A count may be below zero: it falls when a player leaves whom a process of this release has seated.
+    // A count may be below zero: it falls when a player leaves who was seated by a process of this release.
     check('client_counts_max', sql`player_count <= player_max`),
   ],
 );
@@ -175,7 +174,7 @@ export const queuedFinds = pgTable(
     ticket: uuid().notNull(),
     /** The order of the queue: the lowest is first. */
     place: bigint({ mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
-    /** The process that has the request. Its finds leave the queue when it does not renew `lease_ts` in time. */
+    /** The process that has the request. Its finds leave the queue unless it renews `lease_ts` in time. */
     owner: uuid().notNull(),
     lease_ts: moment().notNull(),
     client: text().notNull(),
@@ -195,7 +194,7 @@ export const queuedFinds = pgTable(
 
 export type QueuedFindRow = typeof queuedFinds.$inferSelect;
 
-/** A find that waits, as far as others have to know. */
+/** The parts of a waiting find that matter to other finds. */
 export type QueuedFind = Pick<
   QueuedFindRow,
   'ticket' | 'place' | 'seats' | 'version_id' | 'game_modes' | 'regions' | 'tags'
@@ -204,7 +203,7 @@ export type QueuedFind = Pick<
 export type LobbyRow = Omit<typeof lobbies.$inferSelect, 'changed_step'>;
 export type PlayerRow = typeof players.$inferSelect;
 
-/** Why a request for seats came out as it did. */
+/** Explanations of the outcomes of requests for seats. */
 export const receipts = pgTable(
   'receipts',
   {

@@ -64,7 +64,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const { takeWaiting } = createPlacement(dependencies);
 
   async function step(): Promise<number> {
-    // A step that is under way now may end before the decision below. Then the row of its server is out of date.
+    // A step in progress may end before the decision below, which makes the row of its server out of date.
     const busy = new Set(in_flight.keys());
     const had_servers = known.length > 0;
     known = await store.selectOfNode(database.queries, node.node_id);

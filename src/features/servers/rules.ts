@@ -8,16 +8,16 @@ export function handleOf({ server_id, identity }: Pick<ServerRow, 'server_id' | 
   return { server_id, identity: identity ?? undefined };
 }
 
-/** Time until a server is given up whose place does not answer. */
+/** How long the machine of a server may be silent before the server is given up. */
 const UNREACHABLE_MAX_MS = 60_000;
 
 /** The next step for a server of this machine. */
 export type Step =
   | { do: 'start' }
   | { do: 'wait' }
-  /** It is pending or runs without a record: it was pending before, or the service was killed after starting it. */
+  /** The server is pending or runs, but has no record: it was pending, or the service was killed after starting it. */
   | { do: 'adopt'; started: Started }
-  /** It is pending, for a reason that its log does not have yet. */
+  /** The server is pending for a reason that is not yet in its log. */
   | { do: 'report'; reason: string }
   | { do: 'stop' }
   | { do: 'kill' }
@@ -27,7 +27,7 @@ export type Step =
 export interface Memory {
   /** Whether the server was asked to stop. */
   was_asked: boolean;
-  /** The last reason reported for which it is pending. */
+  /** The last reported reason why it is pending. */
   reported: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export function nextStep(
   { now, was_asked, reported }: Memory & { now: Date },
 ): Step {
   const { identity, started_at, destroyed_at, kill_at, failure } = server;
-  // A failed server gets no time for its end.
+  // A failed server is ended without a timeout.
   const is_overdue = destroyed_at !== null && (!kill_at || kill_at <= now);
   switch (observed.is) {
     case 'absent': {
@@ -48,7 +48,7 @@ export function nextStep(
       return { do: 'finish', exit_code: null, exit_signal: null, failure: failure ?? (was_lost ? LOST : null) };
     }
     case 'pending':
-      // It has nothing to lose yet.
+      // A server that has not started has nothing to save.
       if (destroyed_at) return { do: 'kill' };
       if (!identity) return { do: 'adopt', started: observed };
       return reported === observed.reason ? { do: 'wait' } : { do: 'report', reason: observed.reason };

@@ -35,7 +35,7 @@ export interface ServerPort {
 /** Identifies a server to its runtime. Only the runtime interprets it. */
 export type Identity = Readonly<Record<string, unknown>>;
 
-/** Why no machine takes a server: its group has reached its quota on each, or each is full. */
+/** Why no machine takes a server: its group has used up its quota on each machine, or all machines are full. */
 export const WAIT_REASONS = ['group_quota', 'machine_full'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 

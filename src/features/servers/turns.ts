@@ -62,8 +62,8 @@ export function shareRoom(waiting: WaitingNamespace[], machine: Machine): Turns 
 }
 
 /**
- * Chooses the servers to start now, in turns of their namespaces. A namespace gets a place only while it has fewer starts
- * under way than places are free, so slow starts of some always leave places to the others.
+ * Chooses the servers to start now, in turns of their namespaces. A namespace may start another server only while it
+ * has fewer starts in progress than places are free, so slow starts of one namespace leave places to the others.
  */
 export function shareStarts<Server extends { namespace_id: string }>(
   waiting: Server[],

@@ -35,7 +35,7 @@ const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** What the feature that uses a kind of upload does when one is completed or removed. */
+/** Callbacks of the feature that uses a kind of upload, for when one is completed or removed. */
 export interface UploadPurpose {
   /** Inspects the files before the upload counts as complete. Throws to refuse it. May run twice. */
   inspect(upload_id: string): Promise<void>;

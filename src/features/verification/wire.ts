@@ -1,7 +1,7 @@
 import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import type { Coordinates } from '../coordinates.ts';
 
-/** A lobby as the verification server sees it. */
+/** A lobby in a verification request. */
 export interface SeenLobby {
   lobby_id: string;
   /** Id of the datacenter, as in `SERVICE_REGION_ID` and exports. */
@@ -14,7 +14,7 @@ export interface SeenLobby {
   state: string | null;
 }
 
-/** A request for seats as the verification server sees it. */
+/** A request for seats in a verification request. */
 export interface AskedSeats {
   kind: 'find' | 'join' | 'create';
   namespace_id: string;

@@ -16,7 +16,7 @@ import { portProblems } from './ports.ts';
 import { resolveGameMode, verificationOf } from './settings.ts';
 import { TIERS } from './tiers.ts';
 
-/** The facts outside a configuration that its rules depend on. */
+/** The facts that the rules need besides the configuration. */
 export interface VersionContext {
   /** Slugs of all datacenters. */
   region_slugs: readonly string[];

@@ -60,7 +60,7 @@ export async function isNameTaken(queries: Queries, game_id: string, display_nam
   return rows.length > 0;
 }
 
-/** Returns the greatest number after a prefix in the names of a game's versions, or 0. */
+/** Returns the greatest number that follows a prefix in the names of a game's versions; 0 if there is none. */
 export async function selectGreatestNumber(queries: Queries, game_id: string, prefix: string): Promise<number> {
   const rest = sql`substring(${versions.display_name} from ${prefix.length + 1}::int)`;
   const [row] = await queries
@@ -76,7 +76,7 @@ export async function selectGreatestNumber(queries: Queries, game_id: string, pr
   return row?.greatest ?? 0;
 }
 
-/** Reserves the next number of a day, greater than all reserved ones and those in names of versions. */
+/** Reserves the next number of a day: greater than all reserved numbers and all numbers in names of versions. */
 export async function takeNumber(tx: Tx, game_id: string, day: string): Promise<number> {
   const next = (await selectGreatestNumber(tx, game_id, `${day}-`)) + 1;
   const [row] = await tx

@@ -3,7 +3,7 @@ import { queuedFinds } from '../tables.ts';
 
 // Parts that the statements for seats in running and in new lobbies share.
 
-/** A seat that is wanted. */
+/** A requested seat. */
 export interface Claim {
   player_id: string;
   address: string;
@@ -19,11 +19,11 @@ export interface Claim {
 /** A request that got no seats because its client would be over its limit. */
 export interface OverLimit {
   party: number;
-  /** Whether it would be by this request alone; else together with others of the round. */
+  /** Whether this request alone exceeds the limit; otherwise it does together with others of the round. */
   is_over_alone: boolean;
 }
 
-/** After all places in the queue. */
+/** The place after all others in the queue. */
 export const LAST_PLACE = sql`9223372036854775807::bigint`;
 
 /**

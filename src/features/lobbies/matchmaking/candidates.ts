@@ -6,7 +6,7 @@ import type { FindRequest } from './seat-requests.ts';
 /** Maximum number of lobbies in a receipt. */
 const CANDIDATES_MAX = 16;
 
-/** Returns the lobbies of a find's pools: the chosen one first, the others with the reason why they were passed over. */
+/** Returns the lobbies of a find's pools: the chosen one first, then the others with why they were not chosen. */
 export function listCandidates(
   request: FindRequest,
   index: LobbyIndex,

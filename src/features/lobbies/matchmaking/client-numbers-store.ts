@@ -20,8 +20,8 @@ const NUMBERS = sql`
  * `client_number`, and with the players of the client, counted in the order of the requests.
  *
  * The position is null for an exact search, which needs the lock of the namespace's list of lobbies. A position from 0 to 1
- * says which part of its numbers is searched if a client may have very many players; all other numbers count as taken. If
- * the count may be too high for this reason, or because the limit was lowered, the client is not `is_counted`.
+ * selects the part of the numbers to search if a client may have very many players; all other numbers count as taken.
+ * If the count may be too high for this reason, or because the limit was lowered, `is_counted` is false.
  */
 export function numberPlayers(position: SQL): SQL {
   const is_exact = sql`${position}::float8 is null`;

@@ -21,8 +21,8 @@ export type CountedLobby = Pick<
 >;
 
 /**
- * Checks limits before anything is locked or announced. Returns whether a new lobby is refused, because the namespace has
- * reached its maximum or its creator is over the limit of their client, and which first players are over theirs.
+ * Checks limits before anything is locked or bumped. Returns whether a new lobby is refused (the namespace has its
+ * maximum of lobbies, or the creator's client is over its limit), and which first players' clients are over theirs.
  */
 export async function precheckLobby(
   tx: Tx,
@@ -39,7 +39,7 @@ export async function precheckLobby(
   return { is_refused: is_full || over_limit.some(({ party }) => party === 0), over_limit };
 }
 
-/** Returns the requests that are over their client's limit alone. */
+/** Returns the requests that exceed their client's limit by themselves. */
 async function selectOverLimit(tx: Tx, namespace_id: string, claims: Claim[]): Promise<OverLimit[]> {
   if (claims.length === 0) return [];
   const column = (key: keyof Claim) => sql.param(claims.map((claim) => claim[key]));

@@ -39,7 +39,7 @@ export interface CreateLobbiesDependencies {
   servers: Servers;
 }
 
-/** The result for a planned lobby: its row or the error, and those first players who are over their client's limit. */
+/** The result of a planned lobby: its row or the error, and the first players who are over their client's limit. */
 export type LobbyOutcome = { planned: PlannedLobby; over_limit: OverLimit[] } & (
   | { lobby: LobbyRow }
   | { error: unknown }
@@ -105,7 +105,7 @@ async function prepare(
   return { planned, runtime: mode.runtime, tier, datacenter, namespace, version_name: version.display_name };
 }
 
-/** Creates lobbies of one namespace in one transaction. If that fails, creates each alone, so that one fails for itself. */
+/** Creates lobbies of one namespace in one transaction. If it fails, creates each lobby alone. */
 async function createAll(dependencies: CreateLobbiesDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
   const [first, ...others] = all;
   if (!first) return [];

@@ -74,7 +74,7 @@ function inQueueOrder(
 ): SeatRequest[] {
   if (requests.every((request) => orderOf(request) === undefined)) return requests;
   const placed = requests.map((request) => ({ request, place: placeOf(request, orderOf(request)) }));
-  // Two requests without a place differ by NaN, which counts as equal.
+  // Infinity minus Infinity is NaN, so two requests without a place count as equal.
   return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
 }
 
@@ -130,7 +130,7 @@ export function findLobby(request: LobbySeeker, index: LobbyIndex): OpenLobby | 
 
 type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
 
-/** The lobby for a find. `has_reassigned`: whether a lobby may be free after the round, when its waiters have other seats. */
+/** The lobby of a find. `has_reassigned`: a lobby may have room after the round, when its waiters sit elsewhere. */
 interface Found<Lobby> {
   lobby: Lobby | undefined;
   has_reassigned: boolean;

@@ -20,8 +20,8 @@ export type Reservation = 'none' | 'reassigned' | 'reserved';
 type PlanKey = string | object;
 
 /**
- * The queue of a namespace while a round is planned. It keeps later requests from getting what an earlier waiter could use: a
- * seat in a suitable lobby, or a new lobby.
+ * The queue of a namespace while a round is planned. It keeps later requests from getting a seat or a new lobby that an
+ * earlier waiting find could use.
  */
 export class QueueOrder {
   readonly #waiting: QueuedFind[];

@@ -17,7 +17,7 @@ import type { Rounds } from './rounds.ts';
 import type { Seat } from './seat.ts';
 import { type FindRequest, playerIdsOf } from './seat-requests.ts';
 
-/** How long the finds of a crashed process keep others waiting. Running processes renew their leases. */
+/** Lifetime of a lease: how long the finds of a crashed process delay others. Running processes renew their leases. */
 const LEASE_MS = 10_000;
 const RENEW_EVERY_MS = 2_500;
 /** Interval while no find of this process waits. */
@@ -36,13 +36,13 @@ export interface QueueDependencies {
 export interface WaitOptions {
   ticket: string;
   wait_ms: number;
-  /** Ends the wait, too. */
+  /** The time limit of the request, which ends the wait too. */
   deadline: RequestDeadline;
 }
 
 interface WaitingFind {
   request: FindRequest & { ticket: string };
-  /** Whether its row was missing at the last renewal. It may be missing once because the find is getting its seat. */
+  /** Whether its row was missing at the last renewal. One miss is normal: the find may be getting its seat. */
   was_missing: boolean;
 }
 

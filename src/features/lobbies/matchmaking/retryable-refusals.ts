@@ -7,9 +7,9 @@ const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 const AFTER_ALL = Number.POSITIVE_INFINITY;
 
 /**
- * Returns a function that says whether a refusal may be wrong, because an earlier request of the round did not get the seats
- * that it was planned to take. Later requests do not count: they took nothing away, and a client that repeats a request in
- * vain must not make all others wait.
+ * Returns a function that decides whether a refusal may be wrong, because an earlier request of the round did not get
+ * its planned seats. Later requests do not count: they took nothing from it, and a client that repeats a refused
+ * request must not delay all others.
  */
 export function retryableAfter(requests: SeatRequest[], not_placed: NotPlaced[]): (request: SeatRequest) => boolean {
   // Finds from the queue are decided first.

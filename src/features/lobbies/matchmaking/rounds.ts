@@ -24,9 +24,9 @@ interface PendingRequest {
   request: SeatRequest;
   draft: Draft | undefined;
   attempts: number;
-  /** Whether its client had too many players before, with those of other requests or by a count that may be too high. */
+  /** Whether its client was over its limit before, together with other requests or by a count that may be too high. */
   was_over_limit: boolean;
-  /** Whether it should have created a lobby before, but the namespace had reached its maximum. */
+  /** Whether an earlier round could not create its lobby, because the namespace had its maximum of lobbies. */
   was_too_many: boolean;
   resolve(seat: Seat): void;
   reject(error: unknown): void;
@@ -209,7 +209,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
       cache.applyCommit(namespace_id, outcome.lobby.changed, outcome.lobby);
       for (const pending of within_limit) pending.resolve(toSeat(outcome.lobby, true));
     } else if (limits.get(CREATOR)?.is_over_alone) {
-      // The creator may not have a seat: the others were not decided yet.
+      // The creator got no seat, so the other first players are not decided yet.
       retry(within_limit);
     } else {
       refuse(within_limit, outcome.error);
@@ -219,7 +219,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     return is_complete ? [] : first_players.map(({ player_id }) => ({ player_id, namespace_id }));
   }
 
-  /** Where there were too many lobbies, another process may just have created one with free seats: each looks once more. */
+  /** Retries requests once if there were too many lobbies: another process may have created one with free seats. */
   function refuse(pending: PendingRequest[], error: unknown): void {
     const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
     const again = is_too_many ? pending.filter(({ was_too_many }) => !was_too_many) : [];
@@ -228,7 +228,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
     for (const one of pending) if (!again.includes(one)) one.reject(toCreateRefusal(one.request, error));
   }
 
-  /** Puts requests that lost a race before all that came later. */
+  /** Puts requests that lost a race in front of all later ones. */
   function retry(lost: PendingRequest[]): void {
     for (const one of lost) one.attempts += 1;
     for (const { request, reject } of lost.filter(({ attempts }) => attempts >= ATTEMPTS_MAX)) {
@@ -249,7 +249,7 @@ export function createSeatRounds({ database, clock, cache, createLobbies, seat_t
   }
 
   return {
-    /** Returns a seat for the request. Throws what the matchmaker refuses it with. */
+    /** Returns a seat for the request. Throws the error of a refused request. */
     seat(request: SeatRequest, draft?: Draft): Promise<Seat> {
       if (waiting.length >= WAITING_MAX) throw new ServiceError('DATABASE_BUSY', {});
       const { promise, resolve, reject } = Promise.withResolvers<Seat>();
@@ -274,7 +274,7 @@ function toProposedSeats({ request, lobby_id }: Plan['seats'][number], party: nu
   return player_ids.map((player_id) => ({ ...shared, player_id }));
 }
 
-/** A find that creates no lobby, and was planned into another's new one, found none. */
+/** The error of a find that must not create a lobby, and whose place in a new lobby of another request was lost. */
 function toCreateRefusal(request: SeatRequest, error: unknown): unknown {
   const creates_none = request.kind === 'find' && !request.search.creates;
   return creates_none && error instanceof ServiceError

@@ -18,7 +18,7 @@ export interface ProposedSeat extends Claim {
   kind: 'find' | 'party' | 'join';
 }
 
-/** What a round reads of a lobby that took players. */
+/** The columns of a lobby that took players. */
 export type AcceptingLobby = Omit<
   LobbyRow,
   | 'game_id'
@@ -32,7 +32,7 @@ export type AcceptingLobby = Omit<
   | 'stop_reason'
 >;
 
-/** The proposed seats: a list for each of their members. */
+/** The proposed seats, as one list for each of their members. */
 type SeatLists = { [Key in keyof ProposedSeat]: ProposedSeat[Key][] } & {
   /** Names of the topics. */
   bumped: string[];
@@ -176,8 +176,8 @@ export async function takeSeats(
 }
 
 /**
- * Like {@link takeSeats}, but first waits for all other transactions that seat players in these namespaces. Then it does not
- * conflict with any, and says of each request over its client's limit whether it is over alone.
+ * Like {@link takeSeats}, but first waits for all other transactions that seat players in these namespaces.
+ * So it has no conflict, and returns for each request over its client's limit whether it exceeds the limit alone.
  */
 export async function takeSeatsExactly(tx: Tx, seats: ProposedSeat[], moments: Moments): Promise<TakenSeats> {
   await lockTopics(tx, bumpedBy(seats));
@@ -201,7 +201,7 @@ async function execute(connection: DedicatedConnection, lists: SeatLists): Promi
 
 interface Moments {
   now: Date;
-  /** By when the players of a ready lobby must have connected. */
+  /** The moment by which the players of a ready lobby must have connected. */
   deadline: Date;
 }
 

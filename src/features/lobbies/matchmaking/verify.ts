@@ -33,8 +33,8 @@ interface VerifiedRequest {
 }
 
 /**
- * Verifies a find if a game mode requires it, and returns what it may search: only the mode of the lobby in which it would
- * get its seat now, or all modes that need no verification if that mode needs none.
+ * Verifies a find if a game mode requires it, and returns its permitted search. If the mode of the lobby in which it
+ * would get its seat now needs verification, the search is for this mode only; otherwise for all modes that need none.
  */
 export async function verifyFind(
   dependencies: VerifyDependencies,
@@ -54,7 +54,7 @@ export async function verifyFind(
     await verify(dependencies, request, mode.find, question);
   }
   const { creates } = search;
-  // The lobby to create has a mode that is no longer searched, so plan one with a mode that is.
+  // The mode of the lobby to create is no longer searched, so it plans one of a searched mode.
   if (creates && !game_modes.includes(creates.game_mode)) return checkFind({ ...body, game_modes }, modes, regions);
   return { ...search, game_modes };
 }

@@ -37,14 +37,14 @@ export type Started =
   /** `host`: the name or address at which players reach its ports. */
   | { is: 'running'; identity: Identity; host: string };
 
-/** The state of a server as the runtime observes it. */
+/** The state of a server, as observed by the runtime. */
 export type Observation =
   /** It was never started, or nothing of it is left. */
   | { is: 'absent' }
   | Started
-  /** It has ended. Both are null if the exit status is unknown. `reason`: why the machine ended it, if it did. */
+  /** It has ended. Code and signal are null if the exit status is unknown. `reason`: why the machine ended it. */
   | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string }
-  /** It may run or not, because the machine where it ran does not answer. */
+  /** Unknown, because its machine does not answer. */
   | { is: 'unreachable'; since: Date };
 
 /** Where to continue reading a server's output: text that only the runtime interprets. */

@@ -5,9 +5,9 @@ import { countOutOfMemoryKills } from '../../../../platform/cgroups.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 
 const MOUNT = '/sys/fs/cgroup';
-/** The group that has those of all containers. */
+/** The group that contains the groups of all containers. */
 const PARENT = 'muster-containers';
-/** The kernel finishes the end of a killed process a moment later. */
+/** Attempts to remove a group, because the kernel finishes the end of a killed process a moment later. */
 const REMOVALS_MAX = 40;
 const REMOVAL_PAUSE_MS = 25;
 

@@ -6,8 +6,8 @@ import type { ServerPort } from '../../tables.ts';
 const NAME_SERVER = '169.254.1.1';
 
 /**
- * The addresses of each container. They differ from the machine's, so that clients of the machine itself reach it. Networks
- * of containers are not connected, so all have the same.
+ * The addresses in a container's network. They differ from the machine's, so that clients on the machine can reach the
+ * container. Networks of containers are not connected, so all use the same addresses.
  */
 const IPV4_ADDRESS = ['--address', '198.18.0.2', '--netmask', '30', '--gateway', '198.18.0.1'];
 const IPV6_ADDRESS = ['--address', 'fd4d:7573:7465:72::2', '--gateway', 'fd4d:7573:7465:72::1'];

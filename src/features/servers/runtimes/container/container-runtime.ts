@@ -39,7 +39,7 @@ const START_TIMEOUT_MS = 5_000;
 const START_POLL_MS = 5;
 const SETTING_UP = 'its container is being set up';
 const NETWORK_ENDED = 'the network of its container ended unexpectedly';
-/** Killed processes are listed until the kernel has finished their end. */
+/** Sweeps for processes to kill. Killed ones are listed until the kernel has finished their end. */
 const SWEEPS_MAX = 40;
 const SWEEP_PAUSE_MS = 25;
 const KILLS_AT_ONCE_MAX = 8;
@@ -74,7 +74,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
-    // The kernel kills one process. If that is not the server itself, the server decides what it means.
+    // The kernel kills one process. If it is not the first process of the server, the server may continue.
     const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
     if (!was_killed) return { is: 'ended', ...status };
     if (existsSync(folders.networkEnded(server_id))) return { is: 'ended', ...status, reason: NETWORK_ENDED };

@@ -13,7 +13,7 @@ export interface ContainersOptions {
   api_url: string;
 }
 
-/** Opens the runtime of containers. If this machine cannot run any, returns why, and what its operator can do. */
+/** Opens the runtime of containers. If this machine cannot run any, returns why, and what to do about it. */
 export function openContainers({ is_on, ...options }: ContainersOptions): Runtime | MissingRuntime {
   if (!is_on) return { missing: 'its operator turned containers off' };
   if (process.getuid?.() !== 0) return { missing: 'containers need a service that runs as root' };

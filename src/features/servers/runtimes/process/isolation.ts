@@ -25,7 +25,7 @@ export function readIsolation(setting: IsolationSetting, { controllers }: Pick<C
   return { level: missing.length === 0 ? 'full' : 'partial', missing };
 }
 
-/** Throws the refusal of a server that would be isolated partially. */
+/** Throws an error if the server would be isolated only partially. */
 export function assertIsolated({ missing }: Isolation): void {
   if (missing.length === 0) return;
   throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {

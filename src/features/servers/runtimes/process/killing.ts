@@ -7,7 +7,7 @@ const SWEEPS_MAX = 20;
 const SWEEP_PAUSE_MS = 25;
 /** Each killer is a process, which takes about a millisecond to start. */
 const KILLERS_AT_ONCE_MAX = 4;
-/** The processes to kill may stop their killer first. */
+/** Time for a killer to end, because the processes to kill may stop it first. */
 const KILLER_TIMEOUT_MS = 1_000;
 
 /** Kills servers and everything that they started. Returns the ids of the servers that have no process left. */

@@ -69,7 +69,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
-    // The kernel kills one process. If that is not the server itself, the server decides what it means.
+    // The kernel kills one process. If it is not the first process of the server, the server may continue.
     const was_killed = status.exit_signal === 'SIGKILL' || status.exit_code === null;
     const reason = was_killed ? groups.reasonOf(server_id) : undefined;
     return { is: 'ended', ...status, ...(reason !== undefined && { reason }) };

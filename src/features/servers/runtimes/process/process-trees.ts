@@ -33,7 +33,7 @@ export interface TreeProcess extends ProcessStat {
   pid: number;
 }
 
-/** The facts that tell which server a process belongs to. They never change, so they are read once if they are certain. */
+/** The facts that show which server a process belongs to. Once they are final, they are not read again. */
 interface Trace {
   start_ticks: number;
   user_ids: number[];

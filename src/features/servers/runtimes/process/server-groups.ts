@@ -36,7 +36,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
   return {
     create(server_id, resources) {
       const group: ServerGroup = { directories: cgroups.directoriesOf(server_id), memory: resources.memory };
-      // Before it exists, so that it is removed even if the service is killed now.
+      // Recorded before it exists, so that it is removed even if the service is killed now.
       writeFileSync(folders.group(server_id), JSON.stringify(group), { mode: 0o600 });
       cgroups.create(server_id, limitsOf(resources));
       return group.directories;
