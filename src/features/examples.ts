@@ -94,6 +94,7 @@ export const EXAMPLES: Record<string, unknown> = {
   byte_offset: 0,
   exclusive_tags: 'current',
   stream: 'std_out',
+  search_text: 'ready',
   lines: 'cmVhZHkK',
   text: 'ready',
   slug: 'frankfurt',

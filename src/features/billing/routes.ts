@@ -1,4 +1,4 @@
-import { ServiceError } from '../../platform/errors.ts';
+import { readMoment } from '../../platform/http/moments.ts';
 import { route } from '../../platform/http/route.ts';
 import type { Billing } from './billing.ts';
 import { Usage, UsageQuery } from './wire.ts';
@@ -23,11 +23,4 @@ export function billingRoutes(billing: Billing) {
         }),
     ),
   ];
-}
-
-function readMoment(parameter: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const milliseconds = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
-  if (Number.isFinite(milliseconds)) return milliseconds;
-  throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter, error: 'expected Unix milliseconds or RFC 3339' });
 }

@@ -1,7 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { Moment } from '../../platform/http/moments.ts';
 import { Uuid } from '../../platform/http/shapes.ts';
-
-const Moment = Type.String({ maxLength: 40, description: 'Unix milliseconds or RFC 3339.' });
 
 export const UsageQuery = Type.Object({
   query_start_ts: Type.Optional(Moment),

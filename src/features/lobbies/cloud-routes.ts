@@ -3,7 +3,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { watchLog, watchState } from '../../platform/watch/views.ts';
 import type { Servers } from '../servers/servers.ts';
-import { LogsAnswer, LogsQuery, toLog } from '../servers/wire.ts';
+import { LogsAnswer, LogsQuery, toLog, toLogQuery } from '../servers/wire.ts';
 import * as wire from './history-wire.ts';
 import type { Lobbies } from './lobbies.ts';
 import { ReceiptAnswer, ReceiptsAnswer } from './matchmaking/receipts-wire.ts';
@@ -106,13 +106,14 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'getLobbyLogs',
         ...reading,
-        summary: "Returns lines of the log of a lobby's server: the last ones, or those after an index.",
+        summary:
+          "Returns lines of the log of a lobby's server: the last ones, those from a time on, or those after an index.",
         query: LogsQuery,
         response: LogsAnswer,
-        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND'],
+        errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND', 'SERVERS_SERVER_NOT_FOUND'],
       },
       async ({ params, query }) =>
-        watchLog(servers.log, { server_id: await lobbies.serverOf(params), stream: query.stream }, toLog),
+        watchLog(servers.log, { server_id: await lobbies.serverOf(params), ...toLogQuery(query) }, toLog),
     ),
   ];
 }

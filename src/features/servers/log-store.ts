@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, lte, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, gte, lt, lte, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz, toMoment } from '../../platform/database/moments.ts';
 import { bump } from '../../platform/watch/versions.ts';
@@ -73,6 +73,68 @@ export async function selectChunksFrom(
     .from(serverLogChunks)
     .where(and(follows, lte(first_line, last)))
     .orderBy(asc(first_line));
+}
+
+/** How much of a log to read at a time. */
+export interface PageLimits {
+  pieces_max: number;
+  bytes_max: number;
+}
+
+/** Returns the pieces from the one that holds a line on, in order. The first exceeds the limit of bytes if it must. */
+export async function selectPageFrom(
+  queries: Queries,
+  name: LogName,
+  line: number,
+  { pieces_max, bytes_max }: PageLimits,
+): Promise<LogChunkRow[]> {
+  const { first_line, content } = serverLogChunks;
+  const start = sql`coalesce((select max(first_line) from ${serverLogChunks} where ${isOf(name)} and first_line <= ${line}), 0)`;
+  const last = sql`(
+    select max(first_line) from (
+      select first_line, sum(octet_length(${content})) over (order by first_line) - octet_length(${content}) as bytes_before
+      from ${serverLogChunks} where ${isOf(name)} and first_line >= ${start} order by first_line limit ${pieces_max}
+    ) as following where bytes_before < ${bytes_max}
+  )`;
+  return await queries
+    .select()
+    .from(serverLogChunks)
+    .where(and(isOf(name), gte(first_line, start), lte(first_line, last)))
+    .orderBy(asc(first_line));
+}
+
+/** Returns the last pieces that begin before a line, the newest first. */
+export async function selectPageBefore(
+  queries: Queries,
+  name: LogName,
+  line: number,
+  { pieces_max, bytes_max }: PageLimits,
+): Promise<LogChunkRow[]> {
+  const { first_line, content } = serverLogChunks;
+  const first = sql`(
+    select min(first_line) from (
+      select first_line,
+        sum(octet_length(${content})) over (order by first_line desc) - octet_length(${content}) as bytes_after
+      from ${serverLogChunks} where ${isOf(name)} and first_line < ${line} order by first_line desc limit ${pieces_max}
+    ) as preceding where bytes_after < ${bytes_max}
+  )`;
+  return await queries
+    .select()
+    .from(serverLogChunks)
+    .where(and(isOf(name), lt(first_line, line), gte(first_line, first)))
+    .orderBy(desc(first_line));
+}
+
+/** Returns the number of the line after the last piece; with a moment, after the last one written before it. */
+export async function selectEnd(queries: Queries, name: LogName, moment?: Date): Promise<number> {
+  const { first_line, line_count, ts } = serverLogChunks;
+  const [row] = await queries
+    .select({ first_line, line_count })
+    .from(serverLogChunks)
+    .where(and(isOf(name), moment && lt(ts, sql`${timestamptz(moment)}`)))
+    .orderBy(desc(first_line))
+    .limit(1);
+  return row ? row.first_line + row.line_count : 0;
 }
 
 /** Returns the last pieces of a log, in order; as many as are needed for `lines_wanted`. */

@@ -15,7 +15,7 @@ const BACKLOG_BYTES_MAX = 8 * 1024 ** 2;
 /** Bytes to keep of each log. */
 const LOG_BYTES_MAX = 16 * 1024 ** 2;
 const LINE_BYTES_MAX = 16 * 1024;
-const LINES_PER_ANSWER_MAX = 256;
+export const LINES_PER_ANSWER_MAX = 256;
 /** Retention of the reference API (field-behaviour 2). */
 export const LOGS_KEPT_FOR_MS = 3 * 24 * 3_600_000;
 const FORGOTTEN_AT_ONCE_MAX = 1_000;

@@ -1,9 +1,10 @@
+import type { Static } from '@sinclair/typebox';
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
 import { perMinute } from '../../platform/limits/limit.ts';
 import { watchLog, watchState } from '../../platform/watch/views.ts';
 import { parseTags } from '../tags.ts';
-import type { LogStream, Servers } from './servers.ts';
+import type { Servers } from './servers.ts';
 import * as wire from './wire.ts';
 
 const NOT_FOUND = ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'] as const;
@@ -31,10 +32,11 @@ export function serverRoutes(servers: Servers) {
 
   async function logOf(
     params: { game_id: string; environment_id: string; server_id: string },
-    { stream }: { stream: LogStream },
+    query: Static<typeof wire.LogsQuery>,
   ) {
+    const wanted = wire.toLogQuery(query);
     const { server_id } = await servers.get(scopeOf(params), params.server_id);
-    return { server_id, stream };
+    return { server_id, ...wanted };
   }
 
   return [
@@ -132,7 +134,8 @@ export function serverRoutes(servers: Servers) {
       {
         operation: 'getServerLogs',
         ...readingLogs,
-        summary: 'Returns lines of a server log in base64: the last ones, or those after an index.',
+        summary:
+          'Returns lines of a server log in base64: the last ones, those from a time on, or those after an index.',
         response: wire.LogsAnswer,
       },
       async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLog),
@@ -142,7 +145,7 @@ export function serverRoutes(servers: Servers) {
       {
         operation: 'getServerLogLines',
         ...readingLogs,
-        summary: 'Returns lines of a server log as text: the last ones, or those after an index.',
+        summary: 'Returns lines of a server log as text: the last ones, those from a time on, or those after an index.',
         response: wire.LogTextAnswer,
       },
       async ({ params, query }) => watchLog(servers.log, await logOf(params, query), wire.toLogText),

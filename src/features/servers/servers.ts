@@ -1,14 +1,14 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { AppendOnlyLog, Watchable } from '../../platform/watch/views.ts';
+import type { Watchable } from '../../platform/watch/views.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import { topics } from '../topics.ts';
 import { describeEnding } from './end-description.ts';
-import type { LogName } from './log-store.ts';
-import { LOGS_KEPT_FOR_MS, type LogLines, type Logs } from './logs.ts';
+import { createLogReading } from './log-reading.ts';
+import { LOGS_KEPT_FOR_MS, type Logs } from './logs.ts';
 import { removeEnded } from './retention.ts';
 import type { InUse } from './retention-store.ts';
 import { checkServer } from './rules.ts';
@@ -61,10 +61,12 @@ export type Servers = ReturnType<typeof createServers>;
 /** Creates the use cases of game servers: create, list, read, destroy. `reconcile.ts` converges machines to them. */
 export function createServers({ database, clock, builds, datacenters, logs, watch }: ServersDependencies) {
   async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
+    const created_at = clock.now();
     const row: ServerRow = {
       ...wanted,
-      server_id: Bun.randomUUIDv7(),
-      created_at: clock.now(),
+      // Its id has the time of its creation, so that a cursor is valid after the server was removed.
+      server_id: Bun.randomUUIDv7('hex', created_at),
+      created_at,
       node_id: null,
       wait_reason: null,
       identity: null,
@@ -212,11 +214,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     addLogLine: (server_id: string, text: string): Promise<void> =>
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`),
     /** One stream of a server's log. Watchable. */
-    log: {
-      topics: ({ server_id, stream }) => [topics.log(server_id, stream)],
-      last: async (name) => toPage(await logs.lastLines(name)),
-      from: async (name, line) => toPage(await logs.linesFrom(name, line)),
-    } satisfies AppendOnlyLog<LogName, LogLines['lines']>,
+    log: createLogReading({ database, logs }),
   };
 }
 
@@ -224,5 +222,3 @@ export interface Outcome extends Pick<ServerRow, 'started_at' | 'exit_code' | 'e
   /** How the program ended, in words; undefined if that is unknown. */
   exit?: string;
 }
-
-const toPage = ({ lines, next_line }: LogLines) => ({ content: lines, next: next_line });

@@ -1,6 +1,6 @@
 import { and, asc, type Column, desc, eq, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
-import { timestamptz } from '../../platform/database/moments.ts';
+import { timestamptz, toMoment } from '../../platform/database/moments.ts';
 import { bump, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type Identity, type ServerRow, serverPorts, servers } from './tables.ts';
@@ -48,12 +48,27 @@ export async function selectServerById(queries: Queries, server_id: string): Pro
   return row;
 }
 
-/** Returns a page of servers, newest first, after the cursor. An unknown cursor returns none. */
+/** Returns whether a server exists, ended or not. */
+export async function hasServer(queries: Queries, server_id: string): Promise<boolean> {
+  const rows = await queries.select({}).from(servers).where(eq(servers.server_id, server_id));
+  return rows.length > 0;
+}
+
+/** Returns when the server with an id was created, from the id alone; undefined for an id that is not of a server. */
+function creationOf(server_id: string): Date | undefined {
+  const [, milliseconds] = /^([0-9a-f]{12})7/i.exec(server_id.replaceAll('-', '')) ?? [];
+  return milliseconds === undefined ? undefined : toMoment(Number.parseInt(milliseconds, 16));
+}
+
+/**
+ * Returns a page of servers, newest first, after the cursor. A cursor may name a server that was removed; one that names no
+ * server returns none.
+ */
 export async function selectServers(queries: Queries, scope: ServerScope, filter: ServerFilter): Promise<ServerRow[]> {
-  const cursor = queries
-    .select({ created_at: servers.created_at, server_id: servers.server_id })
-    .from(servers)
-    .where(and(within(scope), eq(servers.server_id, filter.cursor ?? '')));
+  const { cursor = '' } = filter;
+  const known = sql`select ${servers.created_at} from ${servers} where ${and(within(scope), eq(servers.server_id, cursor))}`;
+  const creation = creationOf(cursor);
+  const created_at = sql`coalesce((${known}), ${creation ? timestamptz(creation) : sql`null::timestamptz`})`;
   return await queries
     .select()
     .from(servers)
@@ -62,7 +77,9 @@ export async function selectServers(queries: Queries, scope: ServerScope, filter
         within(scope),
         sql`${servers.tags} @> ${JSON.stringify(filter.tags)}::jsonb`,
         filter.include_destroyed ? undefined : isNull(servers.destroyed_at),
-        filter.cursor === undefined ? undefined : sql`(${servers.created_at}, ${servers.server_id}) < (${cursor})`,
+        filter.cursor === undefined
+          ? undefined
+          : sql`(${servers.created_at}, ${servers.server_id}) < (${created_at}, ${cursor}::uuid)`,
       ),
     )
     .orderBy(desc(servers.created_at), desc(servers.server_id))

@@ -1,8 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { Moment, readMoment } from '../../platform/http/moments.ts';
 import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
 import { NetworkMode, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
 import { describeEnding, hasCrashed } from './end-description.ts';
+import type { LogQuery } from './log-reading.ts';
 import type { LogLines } from './logs.ts';
 import { LOG_STREAMS, type LogStream as LogStreamName, type ServerPort, type ServerRow } from './tables.ts';
 
@@ -154,7 +156,19 @@ export const ServerEndAnswer = Type.Object({
 
 export const DestroyServerQuery = Type.Object({ override_kill_timeout: Type.Optional(KillTimeout) });
 
-export const LogsQuery = Type.Object({ stream: LogStream });
+export const LogsQuery = Type.Object({
+  stream: LogStream,
+  query_start_ts: Type.Optional(Moment),
+  search_text: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: '^[^\\0\\n]*$',
+      description: 'Only lines that contain this text.',
+    }),
+  ),
+  search_case_sensitive: Type.Optional(Type.Boolean({ description: 'Of `search_text`; by default false.' })),
+});
 export const LogsAnswer = Type.Object({
   lines: Type.Array(Type.String({ description: 'The bytes of a line, in base64.' })),
   timestamps: Type.Array(Timestamp),
@@ -164,6 +178,16 @@ export const LogTextAnswer = Type.Object({
     Type.Object({ ts: Timestamp, text: Type.String({ description: 'Invalid UTF-8 is replaced by U+FFFD.' }) }),
   ),
 });
+
+/** Returns the lines that a request wants. */
+export function toLogQuery(query: Static<typeof LogsQuery>): Pick<LogQuery, 'stream' | 'start_ms' | 'search'> {
+  const { stream, search_text, search_case_sensitive = false } = query;
+  return {
+    stream,
+    start_ms: readMoment('query_start_ts', query.query_start_ts),
+    search: search_text === undefined ? undefined : { text: search_text, is_case_sensitive: search_case_sensitive },
+  };
+}
 
 /** Returns lines in the form of the specification, oldest first. */
 export function toLog(lines: LogLines['lines']): Static<typeof LogsAnswer> {

@@ -19,6 +19,13 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
       return toSnapshot(content, next);
     });
 
+  /** Returns what a watcher gets that has seen nothing. */
+  const readFirst = (): Promise<Snapshot> =>
+    share(`first ${view.name}`, async () => {
+      const { content, next } = (await view.first?.()) ?? (await view.last());
+      return toSnapshot(content, next);
+    });
+
   const readFrom = (number: number): Promise<Snapshot> =>
     share(`${number} ${view.name}`, async () => {
       const { content, next } = await view.from(number);
@@ -52,11 +59,11 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
   async function since(number: number): Promise<Snapshot | undefined> {
     if (newest?.after === number) return newest;
     if (end === undefined || number > end) {
-      const last = await readLast();
+      const last = view.end ? { number: await view.end() } : await readLast();
       // Other reads may have moved the end further meanwhile.
       if (end === undefined || last.number > end) moveEnd(last.number);
       // The number is invented, or from before the database was restored.
-      if (end !== undefined && number > end) return last;
+      if (end !== undefined && number > end) return 'text' in last && !view.first ? last : await readFirst();
     }
     const snapshot = await (number === end ? readOnFromEnd(number) : readOn(number));
     return snapshot.number === number ? undefined : snapshot;
@@ -65,7 +72,7 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
   return {
     since,
     peek: (number) => (newest?.after === number ? newest : undefined),
-    present: async (number) => (number === undefined ? await readLast() : await readFrom(number)),
+    present: async (number) => (number === undefined ? await readFirst() : await readFrom(number)),
     onChange() {
       reading_on = undefined;
     },

@@ -23,6 +23,10 @@ export interface AppendOnlyLog<Key, Content> {
   topics(key: Key): string[];
   /** Reads the latest entries, as many as fit into an answer. */
   last(key: Key): Promise<LogPage<Content>>;
+  /** Reads the entries for a watcher that has seen nothing, if those are not the latest. */
+  first?(key: Key): Promise<LogPage<Content>>;
+  /** Returns the number of the next entry, where that is quicker than reading the latest ones. */
+  end?(key: Key): Promise<number>;
   /** Reads the entries from a number on, as many as fit into an answer. If there are none, `next` is that number. */
   from(key: Key, number: number): Promise<LogPage<Content>>;
 }
@@ -30,7 +34,13 @@ export interface AppendOnlyLog<Key, Content> {
 /** The answer of a GET, which can be read repeatedly. Views with the same name have the same content. */
 export type View<Body extends object = object> = { name: string; topics: string[] } & (
   | { kind: 'state'; read(): Promise<Body> }
-  | { kind: 'log'; last(): Promise<LogPage<Body>>; from(number: number): Promise<LogPage<Body>> }
+  | {
+      kind: 'log';
+      last(): Promise<LogPage<Body>>;
+      first?(): Promise<LogPage<Body>>;
+      end?(): Promise<number>;
+      from(number: number): Promise<LogPage<Body>>;
+    }
 );
 
 const numbers = new WeakMap<object, number>();
@@ -78,11 +88,14 @@ export function watchLog<Key, Content, Body extends object>(
   toBody: (content: Content) => Body,
 ): View<Body> {
   const toBodyPage = ({ content, next }: LogPage<Content>) => ({ content: toBody(content), next });
+  const { first, end } = log;
   return {
     kind: 'log',
     name: nameOf(log, key),
     topics: log.topics(key),
     last: async () => toBodyPage(await log.last(key)),
+    ...(first && { first: async () => toBodyPage(await first(key)) }),
+    ...(end && { end: () => end(key) }),
     from: async (number) => toBodyPage(await log.from(key, number)),
   };
 }

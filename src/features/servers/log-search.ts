@@ -1,0 +1,81 @@
+import type { Database } from '../../platform/database/database.ts';
+import { createPacer } from '../../platform/pacing.ts';
+import { findLines } from './log-lines.ts';
+import type { LogName } from './log-store.ts';
+import * as store from './log-store.ts';
+import { timesOf } from './log-times.ts';
+import { LINES_PER_ANSWER_MAX, type LogLines } from './logs.ts';
+import type { LogChunkRow } from './tables.ts';
+
+/** What a search reads at a time, and how often: all that a log keeps, unless its pieces are very small. */
+const PAGE: store.PageLimits = { pieces_max: 256, bytes_max: 2 * 1024 ** 2 };
+const PAGES_MAX = 64;
+/** A search that found nothing looks through this much again after a change, so that it needs no new index for it. */
+const AGAIN: store.PageLimits = { pieces_max: 256, bytes_max: 256 * 1024 };
+
+/** The lines to find: those that contain a text. */
+export interface LogSearch {
+  text: string;
+  is_case_sensitive: boolean;
+}
+
+/** Creates the search in the logs of servers. It looks through pieces one by one and lets other work run between them. */
+export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
+  return {
+    /** Returns the matching lines from a number on, as many as fit into an answer. */
+    async from(name: LogName, line: number, search: LogSearch): Promise<LogLines> {
+      const pace = createPacer();
+      const lines: LogLines['lines'] = [];
+      let next_line = line;
+      const passed = { pieces: 0, bytes: 0 };
+      for (let page = 0; page < PAGES_MAX; page += 1) {
+        const pieces = await store.selectPageFrom(queries, name, next_line, PAGE);
+        const is_end = !pieces.some(({ first_line, line_count }) => first_line + line_count > next_line);
+        if (is_end) break;
+        for (const piece of pieces) {
+          const skipped = Math.max(next_line - piece.first_line, 0);
+          for (const [index, match] of findMatches(piece, search)) {
+            if (index < skipped) continue;
+            if (lines.length === LINES_PER_ANSWER_MAX) return { lines, next_line };
+            lines.push(match);
+            next_line = piece.first_line + index + 1;
+          }
+          next_line = Math.max(next_line, piece.first_line + piece.line_count);
+          passed.pieces += 1;
+          passed.bytes += piece.content.length;
+          await pace();
+        }
+      }
+      const is_new = lines.length > 0 || passed.pieces > AGAIN.pieces_max || passed.bytes > AGAIN.bytes_max;
+      return { lines, next_line: is_new ? next_line : line };
+    },
+    /** Returns the last matching lines. */
+    async last(name: LogName, search: LogSearch): Promise<LogLines> {
+      const pace = createPacer();
+      const next_line = await store.selectEnd(queries, name);
+      const newest_first: LogLines['lines'] = [];
+      let before = next_line;
+      for (let page = 0; page < PAGES_MAX && newest_first.length < LINES_PER_ANSWER_MAX; page += 1) {
+        const pieces = await store.selectPageBefore(queries, name, before, PAGE);
+        if (pieces.length === 0) break;
+        for (const piece of pieces) {
+          newest_first.push(...[...findMatches(piece, search).values()].reverse().slice(0, LINES_PER_ANSWER_MAX));
+          before = piece.first_line;
+          await pace();
+        }
+      }
+      return { lines: newest_first.slice(0, LINES_PER_ANSWER_MAX).reverse(), next_line };
+    },
+  };
+}
+
+/** Returns the matching lines of a piece, by their place in it. */
+function findMatches(
+  piece: LogChunkRow,
+  { text, is_case_sensitive }: LogSearch,
+): Map<number, LogLines['lines'][number]> {
+  const found = findLines(piece.content, text, is_case_sensitive);
+  if (found.size === 0) return new Map();
+  const times = timesOf(piece, { skipped: 0, count: piece.line_count });
+  return new Map([...found].map(([index, bytes]) => [index, { bytes, ts: times[index] ?? piece.ts }]));
+}
