@@ -56,11 +56,11 @@ describe('1. lobbies.join', () => {
   });
 
   test('accepts a development namespace token for mock responses', async () => {
-    const before = await muster.ledger.measure();
+    const before = await muster.inspector.measure();
     const mocked = await join(muster, { ...game, public_token: await makeDevelopmentToken() }, lobby_id);
     expect(mocked.status).toBe(200);
     expect(mocked.body.lobby).toMatchObject({ lobby_id: NO_LOBBY, region: { region_id: 'dev-lcl' } });
-    expect(await muster.ledger.measure()).toEqual(before);
+    expect(await muster.inspector.measure()).toEqual(before);
   });
 
   test('accepts a public namespace token for general authentication', async () => {
@@ -88,10 +88,10 @@ describe('2. lobbies.setClosed', () => {
   });
 
   test('or a development namespace token for mock responses', async () => {
-    const before = await muster.ledger.measure();
+    const before = await muster.inspector.measure();
     const closed = await createGameServerClient(muster, await makeDevelopmentToken()).setClosed(true);
     expect(closed).toMatchObject({ status: 200, body: {} });
-    expect(await muster.ledger.measure()).toEqual(before);
+    expect(await muster.inspector.measure()).toEqual(before);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
-import { openLedger } from '../support/ledger.ts';
+import { openInspector } from '../support/inspector.ts';
 import { IS_LONG } from '../support/length.ts';
 import { fillPath } from '../support/operations.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -25,8 +25,8 @@ beforeAll(async () => {
   snapshots = openSnapshots(opened);
   good = await makeGoodRequests(opened);
   operations = await listOperations(opened.api);
-  await using ledger = openLedger(opened);
-  await ledger.untilPlayersAreCounted();
+  await using inspector = openInspector(opened);
+  await inspector.untilPlayersAreCounted();
 }, 90_000);
 afterAll(async () => {
   await snapshots?.[Symbol.asyncDispose]();

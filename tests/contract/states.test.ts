@@ -51,7 +51,7 @@ describe('lobbies.setClosed with is_closed = true turns an open lobby into a clo
   test('the lobby is not shut down', async () => {
     const server = await serversOf(muster, game).get(host.server_id);
     expect(server).not.toHaveProperty('destroyed_at');
-    expect(await muster.ledger.stopReason(lobby_id)).toBeUndefined();
+    expect(await muster.inspector.stopReason(lobby_id)).toBeUndefined();
     const { public_hostname, public_port } = server.network.ports.game;
     expect((await fetch(`http://${public_hostname}:${public_port}`)).status).toBe(200);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { openLedger } from '../support/ledger.ts';
+import { openInspector } from '../support/inspector.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { makeTenant, type Tenant } from '../support/tenant.ts';
 
@@ -13,8 +13,8 @@ let theirs: Tenant;
 beforeAll(async () => {
   opened = await openTestService();
   [ours, theirs] = await Promise.all([makeTenant(opened), makeTenant(opened)]);
-  await using ledger = openLedger(opened);
-  await ledger.untilPlayersAreCounted();
+  await using inspector = openInspector(opened);
+  await inspector.untilPlayersAreCounted();
 }, 90_000);
 afterAll(() => opened[Symbol.asyncDispose]());
 

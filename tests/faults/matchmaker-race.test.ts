@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { openChance } from '../support/chance.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { makeControlledGame } from '../support/game-server.ts';
-import { openLedger } from '../support/ledger.ts';
+import { openInspector } from '../support/inspector.ts';
 import { IS_LONG } from '../support/length.ts';
 import { makeHome } from '../support/program.ts';
 import { NOWHERE, openRace, play, reportReady } from '../support/race.ts';
@@ -31,7 +31,7 @@ test(
     const program = await near.start();
     await using far = await makeHome({ ...settings, MUSTER_DATACENTER: 'far', MUSTER_PUBLIC_URL: program.url });
     const other = await far.start();
-    await using ledger = openLedger({ database_address: { url: database.url } });
+    await using inspector = openInspector({ database_address: { url: database.url } });
     const game = await makeControlledGame(program, {
       game_modes: { even: EVEN, stepped: STEPPED },
       lobby_count_max: LOBBIES,
@@ -51,8 +51,8 @@ test(
       let looks = 0;
       let most = 0;
       for (; !ending.signal.aborted; looks += 1) {
-        race.faults.push(...(await ledger.faults()));
-        most = Math.max(most, (await ledger.lobbiesOf(game.namespace_id)).length);
+        race.faults.push(...(await inspector.faults()));
+        most = Math.max(most, (await inspector.lobbiesOf(game.namespace_id)).length);
         await Bun.sleep(LOOK_EVERY_MS);
       }
       return { looks, most };
@@ -76,9 +76,9 @@ test(
     console.log(`up to ${most} lobbies, ${looks} checks, back at ${back_at}; ${outcomes.join('; ')}`);
     await waitForEmptyQueue(race);
     race.faults.push(...(await findWithoutRace(race, openChance(seed, CLIENTS + 1), FINDS_AFTERWARDS)));
-    race.faults.push(...(await audit(race)), ...(await ledger.faults()));
+    race.faults.push(...(await audit(race)), ...(await inspector.faults()));
     expect(race.faults.slice(0, 10)).toEqual([]);
-    expect(await ledger.deadlocks()).toBe(0);
+    expect(await inspector.deadlocks()).toBe(0);
     expect(most).toBeLessThanOrEqual(LOBBIES);
     expect(race.outcomes.get('find 400 MATCHMAKER_TOO_MANY_LOBBIES')).toBeGreaterThan(0);
     expect(race.unanswered).toBeGreaterThan(0);

@@ -57,16 +57,16 @@ describe("verification: a game's own server that is hostile", () => {
     const outcome = is_accepted ? '200' : typeof comes_to === 'number' ? FAILED : REQUEST_FAILED;
     test(`${behaviour}: ${outcome}, after one request for each find and create`, async () => {
       const target = targets[Number(game_mode.slice('mode-'.length))];
-      const before = await muster.ledger.measure();
+      const before = await muster.inspector.measure();
       const seats = await Promise.all([
         find(muster, game, { game_modes: [game_mode] }),
         muster.api.post('/matchmaker/lobbies/create', game.public_token, { game_mode }),
       ]);
       expect(seats.map(outcomeOf)).toEqual([outcome, outcome]);
       expect(target?.connections).toBe(2);
-      const { players } = await muster.ledger.measure();
+      const { players } = await muster.inspector.measure();
       expect(Number(players) - Number(before.players)).toBe(is_accepted ? 2 : 0);
-      if (!is_accepted) expect(await muster.ledger.measure()).toEqual(before);
+      if (!is_accepted) expect(await muster.inspector.measure()).toEqual(before);
     });
   }
 
@@ -171,9 +171,9 @@ describe('verification: many requests, with a server that answers at random', ()
       if (['broken', 'reset', 'late'].includes(answer)) expect(outcome).toBe(REQUEST_FAILED);
     }
     const seated = outcomes.filter(({ outcome }) => outcome === '200').length + 1;
-    const lobbies = await stormy.ledger.lobbiesOf(game.namespace_id);
+    const lobbies = await stormy.inspector.lobbiesOf(game.namespace_id);
     expect(lobbies.reduce((sum, { player_count }) => sum + player_count, 0)).toBe(seated);
     expect(seated).toBeGreaterThan(50);
-    expect(await stormy.ledger.faults(game.namespace_id)).toEqual([]);
+    expect(await stormy.inspector.faults(game.namespace_id)).toEqual([]);
   });
 });

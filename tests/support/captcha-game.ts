@@ -5,7 +5,7 @@ import type { Answer } from './api.ts';
 import { type CaptchaProvider, openCaptchaProvider } from './captcha-provider.ts';
 import { deploy } from './game.ts';
 import { makeControlledGame } from './game-server.ts';
-import { type Ledger, openLedger } from './ledger.ts';
+import { type Inspector, openInspector } from './inspector.ts';
 import { openTestService, type TestService } from './service.ts';
 
 export const HCAPTCHA = { site_key: 'h-site', secret_key: 'canary-of-hcaptcha' };
@@ -25,7 +25,8 @@ export type CaptchaGame = Awaited<ReturnType<typeof makeControlledGame>>;
 /** A service whose providers of captchas are on this machine, for all tests of a file. */
 export function shareCaptchaService() {
   const opened = new AsyncDisposableStack();
-  const shared: Partial<{ provider: CaptchaProvider; muster: TestService; beside: TestService; ledger: Ledger }> = {};
+  const shared: Partial<{ provider: CaptchaProvider; muster: TestService; beside: TestService; inspector: Inspector }> =
+    {};
   beforeAll(async () => {
     const provider = opened.use(await openCaptchaProvider());
     const settings = {
@@ -36,7 +37,7 @@ export function shareCaptchaService() {
     };
     const muster = opened.use(await openTestService(settings));
     const beside = opened.use(await openTestService({ ...settings, MUSTER_DATACENTER: 'far' }, { beside: muster }));
-    Object.assign(shared, { provider, muster, beside, ledger: opened.use(openLedger(muster)) });
+    Object.assign(shared, { provider, muster, beside, inspector: opened.use(openInspector(muster)) });
   }, 90_000);
   afterAll(() => opened.disposeAsync(), 90_000);
 
@@ -57,8 +58,8 @@ export function shareCaptchaService() {
     get beside() {
       return get('beside');
     },
-    get ledger() {
-      return get('ledger');
+    get inspector() {
+      return get('inspector');
     },
     /** Makes a game whose version has this captcha configuration. */
     async makeGame(captcha: object): Promise<CaptchaGame> {

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { JoinAnswer } from '../../src/features/lobbies/wire.ts';
-import type { Ledger } from './ledger.ts';
+import type { Inspector } from './inspector.ts';
 import { type Matchmaker, type SentRequest, TIMES, type Wanted } from './matchmaker.ts';
 import type { VersionName } from './matchmaker-modes.ts';
 import type { Expected, Oracle } from './matchmaker-oracle.ts';
@@ -15,7 +15,7 @@ export type Run = Awaited<ReturnType<typeof createRun>>;
 
 interface RunOptions {
   matchmaker: Matchmaker;
-  ledger: Ledger;
+  inspector: Inspector;
   clock: TestService['clock'];
   game: { game_id: string; versions: Record<VersionName, string> };
   name_id: string;
@@ -36,7 +36,7 @@ interface Pending {
 /** The seat of a request, or its refusal. */
 export type Result = { lobby_id: string; player_id: string; answer?: JoinAnswer } | { code: string };
 
-export async function createRun({ matchmaker, ledger, clock, game, name_id, oracle, counts }: RunOptions) {
+export async function createRun({ matchmaker, inspector, clock, game, name_id, oracle, counts }: RunOptions) {
   const { game_id } = game;
   const { queries } = matchmaker.database;
   const versionId = (version: string) => game.versions[version === 'new' ? 'new' : 'old'];
@@ -81,7 +81,7 @@ export async function createRun({ matchmaker, ledger, clock, game, name_id, orac
 
   /** Checks that lobbies and players are exactly those of the oracle. */
   async function check(): Promise<void> {
-    const [rows, lobbies, faults] = await Promise.all([readPlayers(), readLobbies(), ledger.faults(namespace_id)]);
+    const [rows, lobbies, faults] = await Promise.all([readPlayers(), readLobbies(), inspector.faults(namespace_id)]);
     const players = oracle.players.map(({ player_id, lobby, state, remove_reason = null }) => {
       // Only the end counts for a player who has left, also if connected before.
       return { player_id, lobby_id: lobby.lobby_id, state, remove_reason };

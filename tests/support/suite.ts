@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'bun:test';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import type { Answer } from './api.ts';
-import { type Ledger, openLedger } from './ledger.ts';
+import { type Inspector, openInspector } from './inspector.ts';
 import { openTestService, type TestService } from './service.ts';
 
 /** On a busy machine the first file's PostgreSQL takes a while. */
@@ -10,7 +10,7 @@ const CONNECTIONS_MAX = 4;
 
 /** What is opened besides the service. */
 interface Insights {
-  ledger: Ledger;
+  inspector: Inspector;
   /** Connections of the tests' own to its database. */
   database: Database;
 }
@@ -22,10 +22,10 @@ export function shareService(settings: Record<string, string> = {}): SharedServi
   beforeAll(async () => {
     const muster = await openTestService(settings);
     const database = openDatabase(muster.database_address, CONNECTIONS_MAX);
-    opened = Object.assign(muster, { ledger: openLedger(muster), database });
+    opened = Object.assign(muster, { inspector: openInspector(muster), database });
   }, HOOK_TIMEOUT_MS);
   afterAll(async () => {
-    await opened?.ledger[Symbol.asyncDispose]();
+    await opened?.inspector[Symbol.asyncDispose]();
     await opened?.database[Symbol.asyncDispose]();
     await opened?.[Symbol.asyncDispose]();
   }, HOOK_TIMEOUT_MS);
@@ -55,8 +55,8 @@ export function shareService(settings: Record<string, string> = {}): SharedServi
     get events() {
       return get().events;
     },
-    get ledger() {
-      return get().ledger;
+    get inspector() {
+      return get().inspector;
     },
     get service() {
       return get().service;

@@ -14,7 +14,7 @@ describe('without a required captcha', () => {
     const { lobby } = (await at.ask(game, 'find', solved(at.captcha()))).body;
     // Two more requests may pass after it.
     for (const kind of ['find', 'create'] as const) expect(outcomeOf(await at.ask(game, kind))).toBe('200');
-    const before = await at.ledger.lobbiesOf(game.namespace_id);
+    const before = await at.inspector.lobbiesOf(game.namespace_id);
     for (const kind of ['find', 'create', 'join'] as const) {
       const refused = await at.ask(game, kind, kind === 'join' ? { lobby_id: lobby.lobby_id } : {});
       expect(outcomeOf(refused)).toBe('403 CAPTCHA_CAPTCHA_REQUIRED');
@@ -23,7 +23,7 @@ describe('without a required captcha', () => {
       expect(receipt.captcha).toEqual({ decision: 'required' });
       expect(receipt.outcome).toEqual({ code: 'CAPTCHA_CAPTCHA_REQUIRED' });
     }
-    expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual(before);
+    expect(await at.inspector.lobbiesOf(game.namespace_id)).toEqual(before);
     expect(before.reduce((sum, { player_count }) => sum + player_count, 0)).toBe(3);
   });
 
@@ -81,8 +81,8 @@ describe('a request with a captcha', () => {
         expect(has_retry_time).toBe(refused.status === 503);
         expect((await at.receiptOf(game, refused)).captcha).toMatchObject({ provider: 'hcaptcha' });
       }
-      expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
-      expect(await at.ledger.removeReasons(game.namespace_id)).toEqual([]);
+      expect(await at.inspector.lobbiesOf(game.namespace_id)).toEqual([]);
+      expect(await at.inspector.removeReasons(game.namespace_id)).toEqual([]);
     });
   }
 
@@ -116,7 +116,7 @@ describe('a request with a captcha', () => {
     const outcomes = (await Promise.all(asked)).map(outcomeOf);
     expect(outcomes.filter((outcome) => outcome === '200').length).toBe(1);
     expect(outcomes.filter((outcome) => outcome === '400 CAPTCHA_CAPTCHA_FAILED').length).toBe(199);
-    const lobbies = await at.ledger.lobbiesOf(game.namespace_id);
+    const lobbies = await at.inspector.lobbiesOf(game.namespace_id);
     expect(lobbies.map(({ player_count }) => player_count)).toEqual([1]);
     expect(at.provider.asked(once).length).toBe(1);
   });
@@ -133,7 +133,7 @@ describe('a request with a captcha', () => {
     });
     const before = at.provider.asked().length;
     while (at.provider.asked().length < before + 24) await Bun.sleep(1);
-    expect(await at.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+    expect(await at.inspector.lobbiesOf(game.namespace_id)).toEqual([]);
     const other = await makeControlledGame(at.muster, { game_modes: { default: MODE } });
     expect(outcomeOf(await at.ask(other, 'find'))).toBe('200');
     leaving.abort();

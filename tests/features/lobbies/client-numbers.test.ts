@@ -10,7 +10,7 @@ import { isAmong, removePlayers } from '../../../src/features/lobbies/players-st
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { openLedger } from '../../support/ledger.ts';
+import { openInspector } from '../../support/inspector.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -138,8 +138,8 @@ test('client numbers: a limit in the thousands is exact, although a part of the 
 
 test('client numbers: a statement that began before another seated the client conflicts, and an exact one does not', async () => {
   const lobby = await makeLobby();
-  await using ledger = openLedger(muster);
-  const release = await ledger.holdSeats(lobby.namespace_id);
+  await using inspector = openInspector(muster);
+  const release = await inspector.holdSeats(lobby.namespace_id);
   const waiting = [lobby.seat(8), lobby.seat(8)].map((one) => one.catch((error: unknown) => error));
   await waitFor(async () => {
     const rows = await database.queries.execute(

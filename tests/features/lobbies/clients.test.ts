@@ -6,7 +6,7 @@ import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
 import { setLimits } from '../../support/game.ts';
 import { connectGameServer, find, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { type Inspector, openInspector } from '../../support/inspector.ts';
 import { makeDataDirectory, openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -17,7 +17,7 @@ const HERE = { regions: ['local'] };
 let opened: AsyncDisposableStack;
 let near: TestService;
 let far: TestService;
-let ledger: Ledger;
+let inspector: Inspector;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const address_classes = joinPath(await makeDataDirectory(), 'classes');
@@ -25,7 +25,7 @@ beforeAll(async () => {
   near = opened.use(await openTestService());
   const settings = { MUSTER_DATACENTER: 'far', MUSTER_ADDRESS_CLASSES: address_classes };
   far = opened.use(await openTestService(settings, { beside: near }));
-  ledger = opened.use(openLedger(near));
+  inspector = opened.use(openInspector(near));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
@@ -35,7 +35,7 @@ const CUSTOM = { taggable: true, actions: { create: { enabled: true, enable_publ
 const make = (max_players: number, mode: object = CUSTOM) =>
   makeControlledGame(near, { max_players, game_modes: { default: mode } });
 const seated = async ({ namespace_id }: TestGame) =>
-  (await ledger.lobbiesOf(namespace_id)).reduce((sum, { player_count }) => sum + player_count, 0);
+  (await inspector.lobbiesOf(namespace_id)).reduce((sum, { player_count }) => sum + player_count, 0);
 const countOutcomes = (answers: Answer[]) =>
   Object.fromEntries([...Map.groupBy(answers, outcomeOf)].map(([outcome, all]) => [outcome, all.length]));
 
@@ -51,7 +51,7 @@ describe('a client at its limit of players', () => {
     expect(outcomeOf(await create(near, game))).toBe(TOO_MANY);
     // No lobby is created for a refused client.
     expect(outcomeOf(await find(near, game, { tags: { color: 'red' } }))).toBe(TOO_MANY);
-    expect(await ledger.lobbiesOf(game.namespace_id)).toHaveLength(1);
+    expect(await inspector.lobbiesOf(game.namespace_id)).toHaveLength(1);
   });
 
   test('wakes no watcher by its refusals, however many there are', async () => {
@@ -73,7 +73,7 @@ describe('a client at its limit of players', () => {
     const game = await make(1, { max_players: 1 });
     await seatOf(find(near, game));
     expect(outcomeOf(await find(near, game))).toBe(TOO_MANY);
-    expect(await ledger.lobbiesOf(game.namespace_id)).toHaveLength(1);
+    expect(await inspector.lobbiesOf(game.namespace_id)).toHaveLength(1);
   });
 
   test('is refused with all players of a party, or gets seats for all', async () => {
@@ -129,7 +129,7 @@ describe('a client may have another player', () => {
     const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${third.lobby_id}`;
     await near.api.ok('DELETE', path, { token: game.cloud_token });
     await seatOf(find(near, game));
-    expect(await ledger.faults(game.namespace_id)).toEqual([]);
+    expect(await inspector.faults(game.namespace_id)).toEqual([]);
   });
 
   test('once the namespace allows more', async () => {
@@ -162,7 +162,7 @@ describe('64 concurrent requests of one client to two machines', () => {
       const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
       expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(max === 1 ? [TOO_MANY] : ['200', TOO_MANY]);
       expect(await seated(game)).toBe(max);
-      expect(await ledger.faults(game.namespace_id)).toEqual([]);
+      expect(await inspector.faults(game.namespace_id)).toEqual([]);
     }
   }, 90_000);
 
@@ -173,6 +173,6 @@ describe('64 concurrent requests of one client to two machines', () => {
     const answers = await Promise.all(Array.from({ length: 64 }, (_, number) => ask(number)));
     expect(Object.keys(countOutcomes(answers)).toSorted()).toEqual(['200', TOO_MANY]);
     expect(await seated(game)).toBe(11);
-    expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
+    expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
   }, 90_000);
 });

@@ -65,6 +65,6 @@ describe('a closed lobby', () => {
     expect(later).toHaveLength(10);
     for (const { answer } of later) expect((await answer).body.code).toBe('MATCHMAKER_NO_AVAILABLE_LOBBIES');
     await Promise.all(asked.map(({ answer }) => answer));
-    expect(await muster.ledger.faults()).toEqual([]);
+    expect(await muster.inspector.faults()).toEqual([]);
   });
 });

@@ -20,7 +20,7 @@ async function sitDown(game: Game) {
 }
 
 const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
-  (await muster.ledger.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
+  (await muster.inspector.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
 
 describe('a player whose connection was lost', () => {
   test('keeps their seat for as long as the lobby says, and comes back once with the same token', async () => {

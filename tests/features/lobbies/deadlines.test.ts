@@ -14,7 +14,7 @@ const muster = shareService();
 
 const removals = ({ namespace_id }: TestGame, count: number) =>
   waitFor(async () => {
-    const reasons = await muster.ledger.removeReasons(namespace_id);
+    const reasons = await muster.inspector.removeReasons(namespace_id);
     return reasons.length >= count ? reasons : undefined;
   }, `${count} removed players`);
 
@@ -34,11 +34,11 @@ describe('a lobby that does not become ready', () => {
     const lobby_id = await onlyLobby(muster, game);
     const host = await connectGameServer(muster, game, lobby_id);
     await passTime(5 * MINUTE_MS - 10 * SECOND_MS);
-    expect(await muster.ledger.stopReason(lobby_id)).toBeUndefined();
+    expect(await muster.inspector.stopReason(lobby_id)).toBeUndefined();
     muster.clock.advance(10 * SECOND_MS);
     expect((await Promise.all(finding)).map(outcomeOf)).toEqual(Array(2).fill('400 MATCHMAKER_LOBBY_STOPPED'));
-    expect(await muster.ledger.stopReason(lobby_id)).toBe('not_ready_in_time');
-    expect(await muster.ledger.removeReasons(game.namespace_id)).toEqual(['lobby_stopped', 'lobby_stopped']);
+    expect(await muster.inspector.stopReason(lobby_id)).toBe('not_ready_in_time');
+    expect(await muster.inspector.removeReasons(game.namespace_id)).toEqual(['lobby_stopped', 'lobby_stopped']);
     expect(outcomeOf(await host.ready())).toBe('400 MATCHMAKER_LOBBY_STOPPED');
     const has_ended = () =>
       muster.events.some((event) => event.event === 'server_ended' && event.server_id === host.server_id);
@@ -78,7 +78,7 @@ describe('a seat', () => {
     // One seat is free again, and the lobby without players has ended.
     expect((await seatOf(find(muster, game))).lobby_id).toBe(host.lobby_id);
     expect((await seatOf(find(muster, game))).lobby_id).not.toBe(host.lobby_id);
-    expect(await waitFor(() => muster.ledger.stopReason(lobby_id), 'the empty lobby to end')).toBe('idle');
+    expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the empty lobby to end')).toBe('idle');
   });
 
   test('expires eight hours after the player connected; until then the lobby stays', async () => {
@@ -87,11 +87,13 @@ describe('a seat', () => {
     const host = await connectGameServer(muster, game, lobby_id);
     await host.connected(player_token);
     await passTime(8 * HOUR_MS - MINUTE_MS);
-    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([{ lobby_id, player_count: 1, is_ready: true }]);
+    expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([
+      { lobby_id, player_count: 1, is_ready: true },
+    ]);
     muster.clock.advance(MINUTE_MS);
     expect(await removals(game, 1)).toEqual(['timed_out']);
     expect(outcomeOf(await host.connected(player_token))).toBe('400 MATCHMAKER_PLAYER_REMOVED');
     expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
-    expect(await waitFor(() => muster.ledger.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
+    expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
   });
 });

@@ -46,7 +46,7 @@ describe('a development token', () => {
         join: { lobby_id: crypto.randomUUID() },
         create: { game_mode: 'of a version to come' },
       };
-      const before = await muster.ledger.measure();
+      const before = await muster.inspector.measure();
       const body = bodies[action === 'find' || action === 'join' ? action : 'create'];
       const answer = await muster.api.post(`/matchmaker/lobbies/${action}`, token, body);
       const hostname = 'laptop.local';
@@ -63,7 +63,7 @@ describe('a development token', () => {
         200,
         { lobby: { lobby_id: NO_LOBBY, region, ports, player }, ports, player },
       ]);
-      expect(await muster.ledger.measure()).toEqual(before);
+      expect(await muster.inspector.measure()).toEqual(before);
     },
   );
 
@@ -81,7 +81,7 @@ describe('a development token', () => {
 
   test('may make the calls of a lobby, which change nothing', async () => {
     const player_token = await playerToken();
-    const before = await muster.ledger.measure();
+    const before = await muster.inspector.measure();
     const answers = [
       await development.ready(),
       await development.ready(),
@@ -93,7 +93,7 @@ describe('a development token', () => {
       await development.disconnected(player_token),
     ];
     expect(answers.map(({ status, body }) => [status, body])).toEqual(answers.map(() => [200, {}]));
-    expect(await muster.ledger.measure()).toEqual(before);
+    expect(await muster.inspector.measure()).toEqual(before);
   });
 
   test.each([
@@ -120,10 +120,10 @@ describe('a development token', () => {
     const seat = await seatOf(find(muster, game));
     const host = await connectGameServer(muster, game, seat.lobby_id);
     await host.setState({ map: 'real' });
-    const before = await muster.ledger.measure();
+    const before = await muster.inspector.measure();
     expect((await seatOf(join(muster, asDeveloper(), seat.lobby_id))).lobby_id).toBe(NO_LOBBY);
     expect((await development.getState(seat.lobby_id)).body).toEqual({});
-    expect(await muster.ledger.measure()).toEqual(before);
+    expect(await muster.inspector.measure()).toEqual(before);
     expect((await host.getState(seat.lobby_id)).body).toEqual({ map: 'real' });
   });
 

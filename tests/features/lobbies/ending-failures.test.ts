@@ -25,14 +25,14 @@ test('lobbies loop: a lobby that cannot be ended is reported, and the others end
 
   muster.clock.advance(5 * MINUTE_MS + 1);
   await waitFor(
-    async () => (await muster.ledger.stopReason(sound_id)) === 'not_ready_in_time',
+    async () => (await muster.inspector.stopReason(sound_id)) === 'not_ready_in_time',
     'the other lobby to end',
   );
   const reported = muster.events.filter((event) => event.event === 'lobby_not_stopped');
   expect(reported.map(({ lobby_id }) => lobby_id)).toContain(broken_id);
-  expect(await muster.ledger.stopReason(broken_id)).toBeUndefined();
+  expect(await muster.inspector.stopReason(broken_id)).toBeUndefined();
 
   await run('drop trigger refuse_end on lobbies');
-  await waitFor(async () => (await muster.ledger.stopReason(broken_id)) === 'not_ready_in_time', 'the lobby to end');
+  await waitFor(async () => (await muster.inspector.stopReason(broken_id)) === 'not_ready_in_time', 'the lobby to end');
   await Promise.all(finding);
 });

@@ -151,11 +151,11 @@ describe('find is refused', () => {
   });
 
   test.each(REFUSALS)('$promise', async ({ body, outcome, message }) => {
-    const before = await muster.ledger.measure();
+    const before = await muster.inspector.measure();
     const answer = await find(muster, game, body);
     expect(outcomeOf(answer)).toBe(outcome);
     expect(answer.body.message).toContain(message);
-    expect(await muster.ledger.measure()).toEqual(before);
+    expect(await muster.inspector.measure()).toEqual(before);
   });
 
   test('in a namespace whose version has no game modes', async () => {

@@ -13,7 +13,7 @@ describe('find', () => {
     const second = await api.ok('POST', '/v1/lobbies/find', options);
     expect(second.lobby.lobby_id).toBe(first.lobby.lobby_id);
     expect(second.player.token).not.toBe(first.player.token);
-    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([
+    expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([
       { lobby_id: first.lobby.lobby_id, player_count: 2, is_ready: true },
     ]);
   });
@@ -94,6 +94,8 @@ describe('find', () => {
     const codes = answers.filter(({ status }) => status !== 200).map(({ body }) => body.code);
     expect(codes).toEqual([]);
     const lobby_id = await onlyLobby(muster, game);
-    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([{ lobby_id, player_count: 100, is_ready: true }]);
+    expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([
+      { lobby_id, player_count: 100, is_ready: true },
+    ]);
   });
 });

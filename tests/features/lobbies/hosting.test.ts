@@ -50,22 +50,22 @@ describe('the API of a lobby is refused to', () => {
 
 describe('ready', () => {
   test('may be called twice, and the second call changes nothing', async () => {
-    const before = await muster.ledger.measure();
+    const before = await muster.inspector.measure();
     expect(await host.ready()).toMatchObject({ status: 200, body: {} });
-    expect(await muster.ledger.measure()).toEqual(before);
+    expect(await muster.inspector.measure()).toEqual(before);
   });
 
   test('is for the lobby of the token: players waiting for another one keep waiting', async () => {
     const slow = await makeControlledGame(muster, { is_ready: false, game_modes: { default: { max_players: 1 } } });
     const finding = [find(muster, slow), find(muster, slow)].map((answer) => answer.then(({ body }) => body.lobby));
     const lobbies = await waitFor(async () => {
-      const all = await muster.ledger.lobbiesOf(slow.namespace_id);
+      const all = await muster.inspector.lobbiesOf(slow.namespace_id);
       return all.length === 2 ? all : undefined;
     }, 'two lobbies');
     const [first, second] = await Promise.all(lobbies.map(({ lobby_id }) => connectGameServer(muster, slow, lobby_id)));
     await first?.ready();
     expect((await Promise.race(finding)).lobby_id).toBe(first?.lobby_id);
-    expect((await muster.ledger.lobbiesOf(slow.namespace_id)).filter(({ is_ready }) => is_ready)).toHaveLength(1);
+    expect((await muster.inspector.lobbiesOf(slow.namespace_id)).filter(({ is_ready }) => is_ready)).toHaveLength(1);
     await second?.ready();
     const answered = (await Promise.all(finding)).map(({ lobby_id }) => lobby_id);
     expect(answered.toSorted()).toEqual(lobbies.map(({ lobby_id }) => lobby_id).toSorted());
@@ -77,7 +77,7 @@ describe('ready', () => {
     const { lobby_id, player_token } = await seatOf(find(muster, gone));
     const late = await connectGameServer(muster, gone, lobby_id);
     await late.disconnected(player_token);
-    await waitFor(() => muster.ledger.stopReason(lobby_id), 'the lobby to stop');
+    await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to stop');
     const stopped = '400 MATCHMAKER_LOBBY_STOPPED';
     expect(outcomeOf(await late.ready())).toBe(stopped);
     expect(outcomeOf(await late.setClosed(false))).toBe(stopped);

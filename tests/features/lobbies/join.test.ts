@@ -46,7 +46,7 @@ describe('join is refused', () => {
     const { lobby_id } = await seatIn(game, game_mode);
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe(`400 ${code}`);
     expect(
-      (await muster.ledger.lobbiesOf(game.namespace_id)).find((one) => one.lobby_id === lobby_id)?.player_count,
+      (await muster.inspector.lobbiesOf(game.namespace_id)).find((one) => one.lobby_id === lobby_id)?.player_count,
     ).toBe(1);
   });
 
@@ -62,7 +62,7 @@ describe('join is refused', () => {
   test('for a stopped lobby', async () => {
     const { lobby_id, player_token } = await seatIn(game, 'default');
     await (await connectGameServer(muster, game, lobby_id)).disconnected(player_token);
-    await waitFor(() => muster.ledger.stopReason(lobby_id), 'the empty lobby to stop');
+    await waitFor(() => muster.inspector.stopReason(lobby_id), 'the empty lobby to stop');
     expect(outcomeOf(await join(muster, game, lobby_id))).toBe('400 MATCHMAKER_LOBBY_STOPPED');
   });
 });
@@ -100,12 +100,15 @@ describe('join gives a seat', () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const finding = find(muster, game);
     const [lobby] = await waitFor(async () => {
-      const lobbies = await muster.ledger.lobbiesOf(game.namespace_id);
+      const lobbies = await muster.inspector.lobbiesOf(game.namespace_id);
       return lobbies.length > 0 ? lobbies : undefined;
     }, 'the lobby');
     const lobby_id = lobby?.lobby_id ?? '';
     const joining = join(muster, game, lobby_id);
-    await waitFor(async () => (await muster.ledger.lobbiesOf(game.namespace_id))[0]?.player_count === 2, 'both seats');
+    await waitFor(
+      async () => (await muster.inspector.lobbiesOf(game.namespace_id))[0]?.player_count === 2,
+      'both seats',
+    );
     expect((await (await connectGameServer(muster, game, lobby_id)).ready()).status).toBe(200);
     const [found, joined] = await Promise.all([finding, joining]);
     expect([found.body.ports, joined.body.lobby.lobby_id]).toEqual([joined.body.ports, lobby_id]);

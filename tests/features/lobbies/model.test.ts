@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { openTestDatabase } from '../../support/database.ts';
 import { deploy } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { type Inspector, openInspector } from '../../support/inspector.ts';
 import { IS_LONG } from '../../support/length.ts';
 import { type Matchmaker, OWN_REGION, openMatchmaker } from '../../support/matchmaker.ts';
 import { commands } from '../../support/matchmaker-commands.ts';
@@ -21,7 +21,7 @@ const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new U
 
 let opened: AsyncDisposableStack;
 let matchmaker: Matchmaker;
-let ledger: Ledger;
+let inspector: Inspector;
 let game: { game_id: string; versions: Record<VersionName, string> };
 const clock = createStoppedClock();
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const { address: database_address } = opened.use(await openTestDatabase());
   matchmaker = opened.use(await openMatchmaker({ database_address, clock }));
-  ledger = opened.use(openLedger({ database_address }));
+  inspector = opened.use(openInspector({ database_address }));
   await matchmaker.datacenters.register({ slug: OWN_REGION, name: 'Here', coordinates: undefined });
   await matchmaker.datacenters.register({ slug: 'far', name: 'Far', coordinates: undefined });
   // For reads of the test; the service has no such queries.
@@ -51,7 +51,15 @@ test(`model: in ${RUNS} random runs of commands the matchmaker does what its ora
   const property = fc.asyncProperty(commands(COMMANDS_MAX), lobbies_max, players_max, async (all, limit, players) => {
     number += 1;
     const model = new Oracle(limit, clock.now().getTime(), players);
-    const real = await createRun({ matchmaker, ledger, clock, game, name_id: `run-${number}`, oracle: model, counts });
+    const real = await createRun({
+      matchmaker,
+      inspector,
+      clock,
+      game,
+      name_id: `run-${number}`,
+      oracle: model,
+      counts,
+    });
     try {
       await fc.asyncModelRun(() => ({ model, real }), all);
       await real.end();
@@ -63,7 +71,7 @@ test(`model: in ${RUNS} random runs of commands the matchmaker does what its ora
   await fc.assert(property, { numRuns: RUNS, seed, interruptAfterTimeLimit: SEARCH_MS, markInterruptAsFailure: true });
   const tally = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
   if (IS_LONG) console.log(tally.map(([what, count]) => `${count} ${what}`).join('; '));
-  expect(await ledger.faults()).toEqual([]);
+  expect(await inspector.faults()).toEqual([]);
 }, 1_800_000);
 
 /** A clock that only the test advances, so that the oracle knows each moment. */

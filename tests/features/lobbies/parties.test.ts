@@ -16,7 +16,7 @@ async function findFor(game: Game, players: number, body: object = {}) {
 }
 
 const countOf = async ({ namespace_id }: Game, lobby_id: string) =>
-  (await muster.ledger.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
+  (await muster.inspector.lobbiesOf(namespace_id)).find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
 
 describe('a party', () => {
   test('gets seats in one lobby, with a token for each player, valid once', async () => {
@@ -60,7 +60,7 @@ describe('a party', () => {
     const game_modes = { duel: { max_players: 2 }, arena: { max_players: 4 } };
     const game = await makeControlledGame(muster, { game_modes });
     const { lobby_id } = await findFor(game, 3, { game_modes: ['duel', 'arena'] });
-    const [lobby] = await muster.ledger.lobbiesOf(game.namespace_id);
+    const [lobby] = await muster.inspector.lobbiesOf(game.namespace_id);
     expect(lobby).toMatchObject({ lobby_id, player_count: 3 });
     expect((await findFor(game, 1, { game_modes: ['arena'] })).lobby_id).toBe(lobby_id);
   });
@@ -69,7 +69,7 @@ describe('a party', () => {
     const game = await makeControlledGame(muster, { game_modes: { default: { max_players: 4 } } });
     expect(outcomeOf(await find(muster, game, { players: 5 }))).toBe('400 MATCHMAKER_PARTY_TOO_LARGE');
     expect(outcomeOf(await find(muster, game, { players: 0 }))).toBe('400 API_BAD_BODY');
-    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+    expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([]);
   });
 
   test('joins a lobby together or not at all', async () => {
@@ -101,11 +101,11 @@ describe('a party', () => {
     const game = await makeControlledGame(muster, { is_ready: false });
     const leaving = new AbortController();
     const asking = find(muster, game, { players: 3 }, leaving.signal).catch(() => 'gone');
-    const lobby = await waitFor(async () => (await muster.ledger.lobbiesOf(game.namespace_id))[0], 'the lobby');
+    const lobby = await waitFor(async () => (await muster.inspector.lobbiesOf(game.namespace_id))[0], 'the lobby');
     expect(lobby.player_count).toBe(3);
     leaving.abort();
     expect(await asking).toBe('gone');
-    const reasons = () => muster.ledger.removeReasons(game.namespace_id);
+    const reasons = () => muster.inspector.removeReasons(game.namespace_id);
     await waitFor(async () => (await reasons()).length === 3, 'the seats to be given back');
     expect(await reasons()).toEqual(['request_ended', 'request_ended', 'request_ended']);
   });

@@ -23,7 +23,7 @@ beforeAll(async () => {
 const CALLS = ['connected', 'disconnected'] as const;
 
 async function playerCount({ lobby_id }: GameServer): Promise<number | undefined> {
-  const lobbies = await muster.ledger.lobbiesOf(game.namespace_id);
+  const lobbies = await muster.inspector.lobbiesOf(game.namespace_id);
   return lobbies.find((lobby) => lobby.lobby_id === lobby_id)?.player_count;
 }
 
@@ -50,13 +50,13 @@ describe.each(CALLS)('%s is refused', (call) => {
       [game.public_token, 'it is a public token'],
       [await developmentPlayer(), 'it is a development_player token'],
     ];
-    const before = await muster.ledger.measure();
+    const before = await muster.inspector.measure();
     for (const [token, reason] of tokens) {
       const answer = await host[call](token);
       expect(outcomeOf(answer)).toBe('400 TOKEN_ERROR');
       expect(answer.body.message).toContain(reason);
     }
-    expect(await muster.ledger.measure()).toEqual(before);
+    expect(await muster.inspector.measure()).toEqual(before);
   });
 
   test('for the player of another lobby, also of another game, who keeps their seat', async () => {
@@ -127,9 +127,9 @@ describe('a player', () => {
     const server = await connectGameServer(muster, alone, first.lobby_id);
     await server.connected(first.player_token);
     await server.disconnected(first.player_token);
-    expect(await muster.ledger.lobbiesOf(alone.namespace_id)).toMatchObject([{ player_count: 1 }]);
+    expect(await muster.inspector.lobbiesOf(alone.namespace_id)).toMatchObject([{ player_count: 1 }]);
     await server.disconnected(second.player_token);
-    expect(await waitFor(() => muster.ledger.stopReason(first.lobby_id), 'the lobby to end')).toBe('idle');
+    expect(await waitFor(() => muster.inspector.stopReason(first.lobby_id), 'the lobby to end')).toBe('idle');
     await waitFor(
       () => muster.events.some((event) => event.event === 'server_ended' && event.server_id === server.server_id),
       'its server to end',
@@ -145,8 +145,8 @@ describe('a player', () => {
     await (await connectGameServer(muster, keeping, kept.lobby_id)).disconnected(kept.player_token);
     // A lobby that is ended later shows that the earlier one was checked.
     await (await connectGameServer(muster, keeping, other.lobby_id)).disconnected(other.player_token);
-    await waitFor(() => muster.ledger.stopReason(other.lobby_id), 'the other lobby to end');
-    expect(await muster.ledger.stopReason(kept.lobby_id)).toBeUndefined();
+    await waitFor(() => muster.inspector.stopReason(other.lobby_id), 'the other lobby to end');
+    expect(await muster.inspector.stopReason(kept.lobby_id)).toBeUndefined();
     expect((await seatOf(find(muster, keeping))).lobby_id).toBe(kept.lobby_id);
   });
 
@@ -157,12 +157,12 @@ describe('a player', () => {
       game_modes: Object.fromEntries(names.map((name) => [name, keeps])),
     });
     const { lobby_id } = await seatOf(find(muster, keeping, { game_modes: names }));
-    await muster.ledger.copyAsEmpty(lobby_id, names, 32 * 32);
+    await muster.inspector.copyAsEmpty(lobby_id, names, 32 * 32);
     const leaving = await makeControlledGame(muster);
     const last = await seatOf(find(muster, leaving));
     await (await connectGameServer(muster, leaving, last.lobby_id)).disconnected(last.player_token);
-    expect(await waitFor(() => muster.ledger.stopReason(last.lobby_id), 'the lobby to end')).toBe('idle');
-    expect(await muster.ledger.lobbiesOf(keeping.namespace_id)).toHaveLength(1 + 32 * 32);
+    expect(await waitFor(() => muster.inspector.stopReason(last.lobby_id), 'the lobby to end')).toBe('idle');
+    expect(await muster.inspector.lobbiesOf(keeping.namespace_id)).toHaveLength(1 + 32 * 32);
   });
 });
 

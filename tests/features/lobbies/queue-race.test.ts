@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { find, seatOf } from '../../support/game-server.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { type Inspector, openInspector } from '../../support/inspector.ts';
 import { makeFullGame, openOtherProcess, placeOf, queueUp, type Waiter } from '../../support/queue.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
@@ -12,13 +12,13 @@ const TOO_MANY = '400 MATCHMAKER_TOO_MANY_LOBBIES';
 
 let opened: AsyncDisposableStack;
 let machines: [TestService, TestService];
-let ledger: Ledger;
+let inspector: Inspector;
 let other_process: ReturnType<typeof openOtherProcess>;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const first = opened.use(await openTestService());
   machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: first }))];
-  ledger = opened.use(openLedger(first));
+  inspector = opened.use(openInspector(first));
   other_process = opened.use(openOtherProcess(first.database_address));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
@@ -56,10 +56,10 @@ test('queue: two machines seat waiting finds in one order while seats become fre
   await hasty;
   expect([...new Set(refused)]).toEqual([TOO_MANY]);
   expect(gone.map(({ outcome }) => outcome)).toEqual(gone.map(() => 'hung up'));
-  expect((await ledger.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
+  expect((await inspector.lobbiesOf(game.namespace_id)).map(({ player_count }) => player_count)).toEqual([SEATS]);
   for (const waiter of patient.slice(20)) waiter.hangUp();
   await waitFor(async () => (await other_process.count(game)) === 0, 'the queue to be empty');
-  expect([await ledger.faults(game.namespace_id), await ledger.deadlocks()]).toEqual([[], 0]);
+  expect([await inspector.faults(game.namespace_id), await inspector.deadlocks()]).toEqual([[], 0]);
 }, 90_000);
 
 test('queue: parties and singles on two machines: all that fit are seated whole, and none twice', async () => {
@@ -75,7 +75,7 @@ test('queue: parties and singles on two machines: all that fit are seated whole,
   expect(answers.map(({ body }) => (body.players ?? [body.player]).length)).toEqual(sizes);
   expect(new Set(tokens).size).toBe(19);
   for (const token of tokens) expect(outcomeOf(await game.host.connected(token))).toBe('200');
-  expect([await other_process.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
+  expect([await other_process.count(game), await inspector.faults(game.namespace_id)]).toEqual([0, []]);
 }, 90_000);
 
 test('queue: many concurrent finds on two machines all get their turn once lobbies may be created again', async () => {
@@ -90,6 +90,6 @@ test('queue: many concurrent finds on two machines all get their turn once lobbi
   await machines[0].api.ok('POST', path, { token: game.cloud_token, body });
   const seats = await Promise.all(waiters.map(({ answer }) => seatOf(answer)));
   expect(new Set(seats.map(({ player_token }) => player_token)).size).toBe(40);
-  expect([await other_process.count(game), await ledger.faults(game.namespace_id)]).toEqual([0, []]);
-  expect(await ledger.deadlocks()).toBe(0);
+  expect([await other_process.count(game), await inspector.faults(game.namespace_id)]).toEqual([0, []]);
+  expect(await inspector.deadlocks()).toBe(0);
 }, 90_000);

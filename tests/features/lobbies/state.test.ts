@@ -87,7 +87,7 @@ describe('the state of a lobby', () => {
     const hosts = await Promise.all(seats.map(({ lobby_id }) => connectGameServer(muster, many, lobby_id)));
     const [gone, ...running] = hosts;
     await gone?.disconnected(seats[0]?.player_token ?? '');
-    await waitFor(() => muster.ledger.stopReason(gone?.lobby_id ?? ''), 'the lobby to stop');
+    await waitFor(() => muster.inspector.stopReason(gone?.lobby_id ?? ''), 'the lobby to stop');
     const said = hosts.flatMap((one, index) => [one.setState({ number: index }), one.setClosed(index % 2 === 0)]);
     const outcomes = (await Promise.all(said)).map(outcomeOf);
     expect(outcomes.splice(0, 2)).toEqual(['400 MATCHMAKER_LOBBY_STOPPED', '400 MATCHMAKER_LOBBY_STOPPED']);

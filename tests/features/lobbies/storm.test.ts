@@ -9,7 +9,7 @@ import {
   makeControlledGame,
   seatOf,
 } from '../../support/game-server.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { type Inspector, openInspector } from '../../support/inspector.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -24,12 +24,12 @@ const PREVENT = { ...HERE, prevent_auto_create_lobby: true };
 
 let opened: AsyncDisposableStack;
 let machines: [TestService, TestService];
-let ledger: Ledger;
+let inspector: Inspector;
 beforeAll(async () => {
   opened = new AsyncDisposableStack();
   const first = opened.use(await openTestService());
   machines = [first, opened.use(await openTestService({ MUSTER_DATACENTER: 'far' }, { beside: first }))];
-  ledger = opened.use(openLedger(first));
+  inspector = opened.use(openInspector(first));
 }, 90_000);
 afterAll(() => opened.disposeAsync(), 90_000);
 
@@ -41,7 +41,7 @@ function countOutcomes(answers: Answer[]): Record<string, number> {
 }
 
 const playerCounts = async ({ namespace_id }: TestGame) =>
-  (await ledger.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
+  (await inspector.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
 
 describe('two machines on one database', () => {
   test('create as many lobbies as a namespace may have, fill them, and refuse the rest', async () => {
@@ -52,7 +52,7 @@ describe('two machines on one database', () => {
     const answers = await Promise.all(Array.from({ length: 50 }, (_, number) => find(machine(number), game, HERE)));
     expect(countOutcomes(answers)).toEqual({ '200': 15, '400 MATCHMAKER_TOO_MANY_LOBBIES': 35 });
     expect(await playerCounts(game)).toEqual([5, 5, 5]);
-    expect(await ledger.faults()).toEqual([]);
+    expect(await inspector.faults()).toEqual([]);
   });
 
   test('bring two players together in the only lobby of a namespace', async () => {
@@ -88,14 +88,14 @@ describe('two machines on one database', () => {
     );
     let is_over = false;
     const watching = (async () => {
-      while (!is_over) expect(await ledger.faults()).toEqual([]);
+      while (!is_over) expect(await inspector.faults()).toEqual([]);
     })();
     await running.finally(() => {
       is_over = true;
     });
     await watching;
     for (const storm of storms) await storm.settle();
-    expect([await ledger.faults(), await ledger.deadlocks()]).toEqual([[], 0]);
+    expect([await inspector.faults(), await inspector.deadlocks()]).toEqual([[], 0]);
     expect([...new Set(storms.flatMap(({ unexpected }) => unexpected))]).toEqual([]);
   }, 90_000);
 });
@@ -131,10 +131,10 @@ function createStorm(game: TestGame) {
     const known = hosts.get(lobby_id);
     if (known) return known;
     // A lobby that was removed meanwhile has no server to call.
-    if ((await ledger.stopReason(lobby_id)) !== undefined) return undefined;
+    if ((await inspector.stopReason(lobby_id)) !== undefined) return undefined;
     const host = await Promise.race([
       connectGameServer(machines[0], game, lobby_id),
-      waitFor(() => ledger.stopReason(lobby_id), 'the lobby to stop').then(() => undefined),
+      waitFor(() => inspector.stopReason(lobby_id), 'the lobby to stop').then(() => undefined),
     ]).catch(() => undefined);
     if (host) hosts.set(lobby_id, host);
     return host;
@@ -180,7 +180,7 @@ function createStorm(game: TestGame) {
   /** In the end exactly the players who believe to have a seat have one, and both machines know each free seat. */
   async function settle(): Promise<void> {
     const stopped = await Promise.all(
-      [...new Set(seats.values())].map(async (lobby_id) => [lobby_id, await ledger.stopReason(lobby_id)] as const),
+      [...new Set(seats.values())].map(async (lobby_id) => [lobby_id, await inspector.stopReason(lobby_id)] as const),
     );
     const ended = new Set(stopped.filter(([, reason]) => reason !== undefined).map(([lobby_id]) => lobby_id));
     const sitting = [...seats].filter(([, lobby_id]) => !ended.has(lobby_id));

@@ -58,7 +58,7 @@ describe('lobbies of other namespaces', () => {
     const prevent = { prevent_auto_create_lobby: true };
     expect(outcomeOf(await find(muster, staging, prevent))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
     const seat = await seatOf(find(muster, staging));
-    expect(await muster.ledger.lobbiesOf(staging.namespace_id)).toMatchObject([{ lobby_id: seat.lobby_id }]);
+    expect(await muster.inspector.lobbiesOf(staging.namespace_id)).toMatchObject([{ lobby_id: seat.lobby_id }]);
     expect((await seatOf(find(muster, own, prevent))).lobby_id).toBe(own.host.lobby_id);
   });
 
@@ -69,7 +69,7 @@ describe('lobbies of other namespaces', () => {
     await other.host.setClosed(true);
     await other.host.setState('"theirs"');
     expect((await own.host.getState(own.host.lobby_id)).body).toBeNull();
-    const lobbies = await muster.ledger.lobbiesOf(own.namespace_id);
+    const lobbies = await muster.inspector.lobbiesOf(own.namespace_id);
     expect(lobbies).toMatchObject([{ lobby_id: own.host.lobby_id }]);
     expect(outcomeOf(await own.host.connected(own.player_token))).toBe('200');
   });

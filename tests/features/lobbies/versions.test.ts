@@ -7,7 +7,7 @@ import { waitFor } from '../../support/wait.ts';
 const muster = shareService();
 
 const lobbyIds = async ({ namespace_id }: { namespace_id: string }) =>
-  (await muster.ledger.lobbiesOf(namespace_id)).map(({ lobby_id }) => lobby_id);
+  (await muster.inspector.lobbiesOf(namespace_id)).map(({ lobby_id }) => lobby_id);
 
 describe('after a deployment', () => {
   test('the old lobbies go on for their players, get no finds, and end with their last player', async () => {
@@ -35,7 +35,7 @@ describe('after a deployment', () => {
     const host = await connectGameServer(muster, game, old.lobby_id);
     await deploy(muster.api, game, game.matchmaker);
     await host.disconnected(old.player_token);
-    expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the old lobby to end')).toBe('idle');
+    expect(await waitFor(() => muster.inspector.stopReason(old.lobby_id), 'the old lobby to end')).toBe('idle');
   });
 
   test('an idle lobby that was kept ends', async () => {
@@ -44,7 +44,7 @@ describe('after a deployment', () => {
     const old = await seatOf(find(muster, game));
     await (await connectGameServer(muster, game, old.lobby_id)).disconnected(old.player_token);
     await deploy(muster.api, game, game.matchmaker);
-    expect(await waitFor(() => muster.ledger.stopReason(old.lobby_id), 'the kept lobby to end')).toBe('idle');
+    expect(await waitFor(() => muster.inspector.stopReason(old.lobby_id), 'the kept lobby to end')).toBe('idle');
   });
 
   test('a game mode that was removed is not found, but its lobbies can be joined by id', async () => {

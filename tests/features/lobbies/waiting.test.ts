@@ -15,12 +15,12 @@ const impatient = shareService({
 type Muster = typeof muster;
 
 const seatsAre = async (
-  { ledger }: Muster,
+  { inspector }: Muster,
   { namespace_id }: TestGame,
   player_counts: number[],
   within_ms?: number,
 ): Promise<void> => {
-  const are = async () => (await ledger.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
+  const are = async () => (await inspector.lobbiesOf(namespace_id)).map(({ player_count }) => player_count);
   await waitFor(async () => Bun.deepEquals(await are(), player_counts), `the seats to be ${player_counts}`, within_ms);
 };
 
@@ -35,13 +35,13 @@ describe('a find that waits for its lobby', () => {
     for (const answer of answers) {
       expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
     }
-    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
-    expect(new Set(await muster.ledger.removeReasons(game.namespace_id))).toEqual(new Set(['lobby_stopped']));
+    expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([]);
+    expect(new Set(await muster.inspector.removeReasons(game.namespace_id))).toEqual(new Set(['lobby_stopped']));
     const ended = await waitFor(
       async () => (await listServers(muster, game, { include_destroyed: true }))[0],
       'the server that ended',
     );
-    expect(await muster.ledger.stopReason(ended.tags.lobby_id)).toBe('server_ended');
+    expect(await muster.inspector.stopReason(ended.tags.lobby_id)).toBe('server_ended');
   });
 
   test('gets an error if the server is destroyed', async () => {
@@ -52,7 +52,7 @@ describe('a find that waits for its lobby', () => {
     const path = `/games/${game.game_id}/environments/${game.namespace_id}/servers/${server_id}`;
     await muster.api.ok('DELETE', path, { token: game.cloud_token });
     expect(outcomeOf(await finding)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
-    expect(await muster.ledger.lobbiesOf(game.namespace_id)).toEqual([]);
+    expect(await muster.inspector.lobbiesOf(game.namespace_id)).toEqual([]);
   });
 
   test('gives its seat back at once if the client disconnects; the others go on waiting', async () => {
@@ -66,7 +66,7 @@ describe('a find that waits for its lobby', () => {
     going.abort();
     await expect(gone).rejects.toThrow('abort');
     await seatsAre(muster, game, [1], AT_ONCE_MS);
-    expect(await muster.ledger.removeReasons(game.namespace_id)).toEqual(['request_ended']);
+    expect(await muster.inspector.removeReasons(game.namespace_id)).toEqual(['request_ended']);
     await (await connectGameServer(muster, game, lobby_id)).ready();
     expect((await seatOf(staying)).lobby_id).toBe(lobby_id);
   });
@@ -78,7 +78,7 @@ describe('a find that waits for its lobby', () => {
     const lobby_id = await onlyLobby(muster, game);
     going.abort();
     await expect(gone).rejects.toThrow('abort');
-    expect(await waitFor(() => muster.ledger.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
+    expect(await waitFor(() => muster.inspector.stopReason(lobby_id), 'the lobby to end')).toBe('idle');
     await serversEnd(muster, game);
   });
 
@@ -86,7 +86,7 @@ describe('a find that waits for its lobby', () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
     const going = new AbortController();
-    const release = await muster.ledger.holdSeats(game.namespace_id);
+    const release = await muster.inspector.holdSeats(game.namespace_id);
     const gone = find(muster, game, {}, going.signal);
     // The service gets this request before the next one, and notices the disconnect in between.
     await muster.api.ok('GET', '/health/live');
@@ -95,7 +95,7 @@ describe('a find that waits for its lobby', () => {
     await muster.api.ok('GET', '/health/live');
     await release();
     await waitFor(async () => {
-      const reasons = await muster.ledger.removeReasons(game.namespace_id);
+      const reasons = await muster.inspector.removeReasons(game.namespace_id);
       return reasons.length > 0 && Bun.deepEquals(reasons, ['request_ended']);
     }, 'the seat to be given back');
     await seatsAre(muster, game, [1]);
@@ -111,18 +111,18 @@ describe('a request over its time limit', () => {
       expect(answer.headers.get('retry-after')).toBe('1');
     }
     await seatsAre(impatient, game, []);
-    expect(await impatient.ledger.removeReasons(game.namespace_id)).toEqual(['request_ended', 'request_ended']);
+    expect(await impatient.inspector.removeReasons(game.namespace_id)).toEqual(['request_ended', 'request_ended']);
     await serversEnd(impatient, game);
   });
 
   test('because of a slow database has no seat afterwards', async () => {
     const game = await makeControlledGame(impatient);
     await seatOf(find(impatient, game));
-    const release = await impatient.ledger.holdSeats(game.namespace_id);
+    const release = await impatient.inspector.holdSeats(game.namespace_id);
     expect(outcomeOf(await find(impatient, game))).toBe('503 API_REQUEST_TIMEOUT');
     await release();
     await waitFor(
-      async () => (await impatient.ledger.removeReasons(game.namespace_id)).length === 1,
+      async () => (await impatient.inspector.removeReasons(game.namespace_id)).length === 1,
       'the seat to be free',
     );
     await seatsAre(impatient, game, [1]);

@@ -48,7 +48,7 @@ describe('verification: an answer', () => {
     const { body } = await find(muster, game);
     for (const status of [300, 301, 304, 400, 401, 403, 404, 408, 429, 500, 503, 599]) {
       refuse(status);
-      const before = await muster.ledger.measure();
+      const before = await muster.inspector.measure();
       for (const asked of [find(muster, game), join(muster, game, body.lobby.lobby_id), create(game)]) {
         const answer = await asked;
         expect([status, outcomeOf(answer)]).toEqual([status, '400 MATCHMAKER_VERIFICATION_FAILED']);
@@ -57,7 +57,7 @@ describe('verification: an answer', () => {
           outcome: { code: 'MATCHMAKER_VERIFICATION_FAILED' },
         });
       }
-      expect(await muster.ledger.measure()).toEqual(before);
+      expect(await muster.inspector.measure()).toEqual(before);
     }
     expect(provider.requests.length).toBe(1 + 12 * 3);
   });
@@ -194,14 +194,14 @@ test('verification: a player who disconnects during it gets no seat, even if it 
   const leaving = new AbortController();
   const left = find(muster, game, {}, leaving.signal).catch(() => undefined);
   await asked.promise;
-  const before = await muster.ledger.measure();
+  const before = await muster.inspector.measure();
   leaving.abort();
   await left;
   answer.resolve(new Response());
   provider.answer = () => new Response();
   const other = await find(muster, game);
   expect(other.status).toBe(200);
-  const after = await muster.ledger.measure();
+  const after = await muster.inspector.measure();
   expect([Number(after.players) - Number(before.players), Number(after.lobbies) - Number(before.lobbies)]).toEqual([
     1, 1,
   ]);

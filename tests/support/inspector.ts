@@ -4,28 +4,28 @@ import { copyLobbies } from './lobby-copies.ts';
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
-export type Ledger = ReturnType<typeof openLedger>;
+export type Inspector = ReturnType<typeof openInspector>;
 
-/** Reads from a service's database what no answer shows: the seats, and whether all counts agree with them. */
-export function openLedger({ database_address }: Pick<TestService, 'database_address'>) {
+/** Reads facts from a service's database that no answer shows: seats, and whether all counts agree with them. */
+export function openInspector({ database_address }: Pick<TestService, 'database_address'>) {
   const database = openDatabase(database_address, 2);
   const { queries } = database;
 
   return {
-    /** Running lobbies of a namespace, the oldest first. */
+    /** Returns the running lobbies of a namespace, oldest first. */
     async lobbiesOf(namespace_id: string) {
       const rows = await queries.execute<{ lobby_id: string; player_count: number; is_ready: boolean }>(sql`
         select lobby_id, player_count, ready_ts is not null as is_ready from lobbies
         where namespace_id = ${namespace_id} and stop_ts is null order by create_ts, lobby_id`);
       return [...rows];
     },
-    /** Why a lobby stopped; undefined while it runs. */
+    /** Returns why a lobby stopped; undefined while it runs. */
     async stopReason(lobby_id: string): Promise<string | undefined> {
       const rows = await queries.execute<{ stop_reason: string | null }>(sql`
         select stop_reason from lobbies where lobby_id = ${lobby_id}`);
       return rows[0]?.stop_reason ?? undefined;
     },
-    /** Why players of a namespace lost their seats, in the order of their arrival. */
+    /** Returns why players of a namespace lost their seats, in the order of their arrival. */
     async removeReasons(namespace_id: string): Promise<string[]> {
       const rows = await queries.execute<{ remove_reason: string }>(sql`
         select remove_reason from players
@@ -33,8 +33,8 @@ export function openLedger({ database_address }: Pick<TestService, 'database_add
       return rows.map(({ remove_reason }) => remove_reason);
     },
     /**
-     * Lobbies whose number of players is not that of their seats, or above their maximum; and wrong counts of lobbies. Of
-     * one namespace, or of all.
+     * Returns lobbies whose player count differs from their seats or exceeds their maximum, and wrong counts of lobbies;
+     * of one namespace, or of all.
      */
     async faults(namespace_id?: string): Promise<string[]> {
       const within = namespace_id === undefined ? sql`` : sql`and namespace_id = ${namespace_id}`;
