@@ -75,7 +75,7 @@ export interface Config {
   datacenter: { slug: string; name: string; coordinates: { latitude: number; longitude: number } | undefined };
   server_host: string;
   isolation: Settings['MUSTER_ISOLATION'];
-  containers: { is_on: boolean; has_read_only_root: boolean };
+  containers: { is_on: boolean; has_read_only_root: boolean; engine_url: string | undefined };
   sites_domain: string;
   /** Further names by which the API is reached. */
   own_hosts: string[];
@@ -177,6 +177,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     containers: {
       is_on: settings.MUSTER_CONTAINERS === 'on',
       has_read_only_root: settings.MUSTER_CONTAINERS_READ_ONLY === 'on',
+      engine_url: settings.MUSTER_CONTAINER_ENGINE,
     },
     sites_domain: settings.MUSTER_SITES_DOMAIN,
     own_hosts: splitList(settings.MUSTER_OWN_HOSTS),

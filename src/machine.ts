@@ -2,6 +2,7 @@ import type { Config } from './config.ts';
 import { evictFromPort } from './features/servers/eviction.ts';
 import { combineRuntimes } from './features/servers/runtimes/by-kind.ts';
 import { openContainers } from './features/servers/runtimes/container/containers.ts';
+import { openEngine } from './features/servers/runtimes/engine/engine.ts';
 import { openProcessRuntime } from './features/servers/runtimes/process/process-runtime.ts';
 import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';
@@ -54,7 +55,17 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
     host: config.server_host,
     api_url: local_url,
   });
-  const runtime = combineRuntimes([processes, containers]);
+  const engine = await openEngine({
+    ...config.containers,
+    isolation: config.isolation,
+    directory: data.folder('engine'),
+    host: config.server_host,
+    api_url: local_url,
+    machine_id: data.node_id,
+    events,
+  });
+  // A configured engine starts all containers. Those that ran before it was configured continue.
+  const runtime = combineRuntimes([processes, ...(engine ? [engine] : []), containers]);
   const port = createPort({ ...config, hold_file: is_root ? `${data.path}/port-hold` : undefined });
 
   let awaited: Absence | undefined;

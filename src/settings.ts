@@ -212,6 +212,13 @@ export const Settings = Type.Object({
     description:
       'Whether builds of kind docker_image and oci_bundle run: on (if this machine can run containers) or off.',
   }),
+  MUSTER_CONTAINER_ENGINE: Type.Optional(
+    Type.String({
+      pattern: '^unix:///.+$',
+      description:
+        'The socket of Docker or Podman that runs containers, like unix:///run/docker.sock. Default: Muster runs them itself.',
+    }),
+  ),
   MUSTER_CONTAINERS_READ_ONLY: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'off',
     description: 'Whether containers can write only to /tmp and /dev/shm, and not to the files of their image.',

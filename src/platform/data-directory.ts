@@ -25,6 +25,7 @@ const FOLDERS = {
   builds: 0o711,
   servers: 0o711,
   containers: 0o700,
+  engine: 0o700,
   programs: 0o711,
 } as const;
 

@@ -61,6 +61,7 @@ export type ServiceEvent =
       crash?: string;
     }
   | { event: 'server_took_port'; server_id: string; port: number }
+  | { event: 'container_engine_unavailable'; engine: string; reason: string }
   | { event: 'server_leftover_removed'; server_id: string }
   | { event: 'unused_build_removed'; build_id: string; unused_for_ms: number }
   | { event: 'lobby_created'; lobby_id: string; namespace_id: string; game_mode: string; region: string }
@@ -128,6 +129,7 @@ const LEVELS: Record<EventName, Exclude<LogLevel, 'off'>> = {
   server_adopted: 'info',
   server_ended: 'info',
   server_took_port: 'warn',
+  container_engine_unavailable: 'error',
   server_leftover_removed: 'warn',
   unused_build_removed: 'info',
   lobby_created: 'info',

@@ -45,6 +45,7 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_DEMO', 'yes', 'expected one of on, off'],
   ['MUSTER_ISOLATION', 'yes', 'expected one of on, required, off'],
   ['MUSTER_CONTAINERS', 'yes', 'expected one of on, off'],
+  ['MUSTER_CONTAINER_ENGINE', 'tcp://127.0.0.1:2375', 'expected the form ^unix:///.+$'],
   ['MUSTER_CONTAINERS_READ_ONLY', 'yes', 'expected one of on, off'],
   ['MUSTER_DATACENTER', 'Local', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],
   ['MUSTER_DATACENTER', 'a-very-long-name-id', 'expected the form ^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$'],

@@ -28,6 +28,8 @@ export interface RuntimeKind {
   open(directory: string): Promise<Runtime>;
   /** Makes a build that runs a shell script. By default an archive. */
   makeBuild?(directory: string, script: string): Promise<UnpackedBuild>;
+  /** How it reports a program that cannot be run. By default the status of shells, with the name of the program. */
+  missing_program?: { exit_code: number; sentence: RegExp };
 }
 
 const processes = (has_separate_users: boolean) => async (directory: string) => {

@@ -20,11 +20,14 @@ export interface ExitStatus {
   exit_signal: string | null;
 }
 
-/** Reads the exit status that the shim wrote. A shell reports 128 + n for a program that signal n ended. */
+/** Reads the exit status that the shim wrote. */
 export function readExitStatus(file: string): ExitStatus {
   const text = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
-  if (text === '') return { exit_code: null, exit_signal: null };
-  const status = Number(text);
+  return text === '' ? { exit_code: null, exit_signal: null } : exitStatusOf(Number(text));
+}
+
+/** Returns what a status means. Shells and inits report 128 + n for a program that signal n ended. */
+export function exitStatusOf(status: number): ExitStatus {
   const signal = SIGNALS.get(status - 128);
   return signal ? { exit_code: null, exit_signal: signal } : { exit_code: status, exit_signal: null };
 }

@@ -1,0 +1,123 @@
+import type { ServerPort } from '../../tables.ts';
+import { PROCESSES_MAX } from '../container/container-config.ts';
+import type { ImageProcess } from '../container/image.ts';
+import type { StartOrder } from '../runtime.ts';
+
+const MIB = 1_024 ** 2;
+const CPU_PERIOD_US = 100_000;
+const CPU_QUOTA_MIN_US = 1_000;
+const OPEN_FILES_MAX = 65_536;
+/** The engine keeps this much of a server's output, and we copy it at once. */
+const LOG_BYTES_MAX = '16m';
+/** An engine starts a program for each port that it publishes. */
+const PORTS_OF_RANGE_MAX = 100;
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** The labels by which a Muster finds its own containers, images and networks. */
+export const LABELS = {
+  machine: 'muster.machine',
+  server: 'muster.server',
+  build: 'muster.build',
+  directory: 'muster.directory',
+} as const;
+
+export interface EngineContainerPlan {
+  order: StartOrder;
+  image: ImageProcess;
+  image_id: string;
+  network: string;
+  machine_id: string;
+  has_read_only_root: boolean;
+  has_swap_limit: boolean;
+  /** The hard limit of this machine, which an engine may not be allowed to exceed. */
+  open_files_max: number;
+}
+
+/** The name of a server's container. */
+export const nameOf = (server_id: string): string => `muster-${server_id}`;
+
+/** Returns the order for the engine to create a container. Of the image's own configuration only the program counts. */
+export function makeEngineContainer(plan: EngineContainerPlan) {
+  const { order, image, machine_id } = plan;
+  const { build } = order;
+  const command = build.command.length > 0 ? build.command : (image.args ?? []);
+  const environment = new Map([['PATH', PATH], ...(image.env ?? []).map(splitVariable)]);
+  for (const [name, value] of Object.entries(order.environment)) environment.set(name, value);
+  const ports = Object.values(order.ports).flatMap(publish);
+  return {
+    Image: plan.image_id,
+    Entrypoint: [...command, ...order.arguments],
+    Cmd: [],
+    Env: [...environment].map(([name, value]) => `${name}=${value}`),
+    User: `${image.user?.uid ?? 0}:${image.user?.gid ?? 0}`,
+    WorkingDir: image.cwd || '/',
+    Hostname: 'server',
+    Labels: { [LABELS.machine]: machine_id, [LABELS.server]: order.server_id },
+    ExposedPorts: Object.fromEntries(ports.map(({ inside }) => [inside, {}])),
+    HostConfig: hostConfigOf(plan, ports),
+  };
+}
+
+function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
+  const { cpu, memory } = plan.order.resources;
+  const files_max = Math.min(plan.open_files_max, OPEN_FILES_MAX);
+  // Files in /tmp and /dev/shm count as memory of the server.
+  const half_memory = Math.max(1, Math.floor(memory / 2));
+  return {
+    NetworkMode: plan.network,
+    PortBindings: Object.fromEntries(ports.map(({ inside, outside }) => [inside, [{ HostPort: outside }]])),
+    // Without an init a program that handles no signals ignores SIGTERM, and a status cannot tell a signal.
+    Init: true,
+    Privileged: false,
+    CapDrop: ['ALL'],
+    SecurityOpt: ['no-new-privileges'],
+    ReadonlyRootfs: plan.has_read_only_root,
+    Memory: memory * MIB,
+    // With swap a server would take twice its memory.
+    ...(plan.has_swap_limit && { MemorySwap: memory * MIB }),
+    CpuPeriod: CPU_PERIOD_US,
+    CpuQuota: Math.max(CPU_QUOTA_MIN_US, Math.round((cpu * CPU_PERIOD_US) / 1_000)),
+    PidsLimit: PROCESSES_MAX,
+    Ulimits: [
+      { Name: 'nofile', Soft: files_max, Hard: files_max },
+      { Name: 'nproc', Soft: PROCESSES_MAX, Hard: PROCESSES_MAX },
+      { Name: 'core', Soft: 0, Hard: 0 },
+    ],
+    Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${half_memory}m` },
+    ShmSize: half_memory * MIB,
+    // A program that is not root may listen on port 80, since its network is its own.
+    Sysctls: { 'net.ipv4.ip_unprivileged_port_start': '0' },
+    GroupAdd: (plan.image.user?.additionalGids ?? []).map(String),
+    RestartPolicy: { Name: 'no' },
+    LogConfig: { Type: 'json-file', Config: { 'max-size': LOG_BYTES_MAX } },
+  };
+}
+
+function splitVariable(entry: string): [name: string, value: string] {
+  const [name = '', ...value] = entry.split('=');
+  return [name, value.join('=')];
+}
+
+/** A port of a container as the engine names it, and the port of the machine that leads there. */
+interface PublishedPort {
+  inside: string;
+  outside: string;
+}
+
+function publish({ protocol, internal_port, public_port, port_range }: ServerPort): PublishedPort[] {
+  const transport = protocol === 'udp' ? 'udp' : 'tcp';
+  if (port_range) {
+    const { min, max } = port_range;
+    const count = max - min + 1;
+    if (count > PORTS_OF_RANGE_MAX) {
+      throw new Error(
+        `the range ${min}-${max} is too long: containers of this machine have at most ${PORTS_OF_RANGE_MAX} ports`,
+      );
+    }
+    return Array.from({ length: count }, (_, index) => String(min + index)).map((port) => ({
+      ...{ inside: `${port}/${transport}`, outside: port },
+    }));
+  }
+  if (public_port === undefined) return [];
+  return [{ inside: `${internal_port ?? public_port}/${transport}`, outside: String(public_port) }];
+}

@@ -1,0 +1,131 @@
+import { Type } from '@sinclair/typebox';
+import { type EngineClient, EngineRefusal } from './engine-client.ts';
+import { LABELS, type makeEngineContainer, nameOf } from './engine-container.ts';
+
+/** Time for an engine to set up a container: with some storage drivers it copies the files of the image. */
+const START_TIMEOUT_MS = 120_000;
+/** Time for a killed container to end. */
+const END_TIMEOUT_MS = 10_000;
+const NS_PER_MS = 1_000_000;
+/** The init, and the program that it has started. */
+const PROCESSES_MIN = 2;
+
+const Labels = Type.Record(Type.String(), Type.String());
+const Listed = Type.Array(
+  Type.Object({ Labels: Type.Optional(Type.Union([Labels, Type.Null()])), State: Type.String() }),
+);
+const Inspected = Type.Object({
+  Id: Type.String(),
+  Config: Type.Object({ Labels: Type.Optional(Type.Union([Labels, Type.Null()])) }),
+  State: Type.Object({ Running: Type.Boolean(), ExitCode: Type.Integer(), OOMKilled: Type.Boolean() }),
+  HostConfig: Type.Object({ Memory: Type.Integer() }),
+});
+const Processes = Type.Object({ Processes: Type.Array(Type.Unknown()) });
+const Usage = Type.Object({ cpu_stats: Type.Object({ cpu_usage: Type.Object({ total_usage: Type.Number() }) }) });
+
+/** A container as the engine describes it. */
+export interface EngineContainer {
+  is_running: boolean;
+  exit_code: number;
+  was_out_of_memory: boolean;
+  memory_bytes: number;
+}
+
+/** The containers of this machine's Muster. Those of others are never touched, whatever their names are. */
+export class EngineContainers {
+  constructor(
+    private readonly client: EngineClient,
+    private readonly machine_id: string,
+  ) {}
+
+  /** Returns the state of each container by server, in the engine's word. */
+  async list(): Promise<Map<string, string>> {
+    const filters = JSON.stringify({ label: [`${LABELS.machine}=${this.machine_id}`] });
+    const query = { all: 'true', filters };
+    const listed = await this.client.read(Listed, { method: 'GET', path: '/containers/json', query });
+    return new Map(
+      listed.flatMap(({ Labels, State }) => {
+        const server_id = Labels?.[LABELS.server];
+        return server_id === undefined ? [] : [[server_id, State] as const];
+      }),
+    );
+  }
+
+  /** Returns the container of a server; undefined if there is none. Throws if its name belongs to another one. */
+  async find(server_id: string): Promise<EngineContainer | undefined> {
+    const path = `/containers/${nameOf(server_id)}/json`;
+    if ((await this.client.call({ method: 'GET', path, expected: [404] })).status === 404) return undefined;
+    const { Config, State, HostConfig } = await this.client.read(Inspected, { method: 'GET', path });
+    if (Config.Labels?.[LABELS.machine] !== this.machine_id) {
+      throw new Error(`the container ${nameOf(server_id)} of the engine is not of this Muster: rename or remove it`);
+    }
+    return {
+      is_running: State.Running,
+      exit_code: State.ExitCode,
+      was_out_of_memory: State.OOMKilled,
+      memory_bytes: HostConfig.Memory,
+    };
+  }
+
+  /** Creates the container of a server. */
+  async create(server_id: string, body: ReturnType<typeof makeEngineContainer>, signal: AbortSignal): Promise<void> {
+    // It throws if the name is taken, which Docker and Podman answer differently.
+    await this.remove(server_id);
+    const query = { name: nameOf(server_id) };
+    const request = { method: 'POST', path: '/containers/create', timeout_ms: START_TIMEOUT_MS } as const;
+    await this.client.call({ ...request, query, body, signal });
+  }
+
+  /** Starts a created container. One that runs continues. */
+  async start(server_id: string, signal: AbortSignal): Promise<void> {
+    await this.client.call({ ...this.#post(server_id, 'start'), signal, timeout_ms: START_TIMEOUT_MS });
+  }
+
+  /** Returns whether the init of a container has started its program. Before, it ignores signals. */
+  async hasProgram(server_id: string, { is_podman }: { is_podman: boolean }): Promise<boolean> {
+    // Podman runs the image's own `ps` for the options of ps.
+    const query = { ps_args: is_podman ? 'pid' : '-eo pid,comm' };
+    const path = `/containers/${nameOf(server_id)}/top`;
+    const { Processes: processes } = await this.client.read(Processes, { method: 'GET', path, query });
+    return processes.length >= PROCESSES_MIN;
+  }
+
+  async signal(server_id: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    await this.client.call({ ...this.#post(server_id, 'kill'), query: { signal } });
+  }
+
+  async waitForEnd(server_id: string): Promise<void> {
+    const query = { condition: 'not-running' };
+    await this.client.call({ ...this.#post(server_id, 'wait'), query, timeout_ms: END_TIMEOUT_MS, expected: [404] });
+  }
+
+  /** Removes the container of a server and what it wrote. */
+  async remove(server_id: string): Promise<void> {
+    if (!(await this.find(server_id))) return;
+    const query = { force: 'true', v: 'true' };
+    await this.client.call({ method: 'DELETE', path: `/containers/${nameOf(server_id)}`, query, expected: [404] });
+  }
+
+  /** Opens the output of a container from a time on. It ends when the container does. */
+  openLog(server_id: string, since_seconds: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const query = { follow: 'true', stdout: 'true', stderr: 'true', timestamps: 'true', since: String(since_seconds) };
+    return this.client.openStream({ method: 'GET', path: `/containers/${nameOf(server_id)}/logs`, query }, signal);
+  }
+
+  /** Returns the processor time that a container has used, in ms; undefined if it does not run. */
+  async readUsage(server_id: string): Promise<number | undefined> {
+    const query = { stream: 'false', 'one-shot': 'true' };
+    try {
+      const path = `/containers/${nameOf(server_id)}/stats`;
+      const { cpu_stats } = await this.client.read(Usage, { method: 'GET', path, query });
+      return Math.round(cpu_stats.cpu_usage.total_usage / NS_PER_MS);
+    } catch (error) {
+      if (error instanceof EngineRefusal) return undefined;
+      throw error;
+    }
+  }
+
+  #post(server_id: string, verb: string) {
+    return { method: 'POST', path: `/containers/${nameOf(server_id)}/${verb}` } as const;
+  }
+}

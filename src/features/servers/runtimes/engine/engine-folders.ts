@@ -1,0 +1,52 @@
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LOG_STREAMS, type LogStream } from '../../tables.ts';
+
+/** The files of an engine's containers: one folder for each, which exists before its container. */
+export interface EngineFolders {
+  output(server_id: string, stream: LogStream): string;
+  /** How far the output has been copied from the engine. */
+  positions(server_id: string): string;
+  has(server_id: string): boolean;
+  create(server_id: string): void;
+  remove(server_id: string): Promise<void>;
+  list(): string[];
+  /** What became of a server, as far as only we know it. */
+  marks: Marks;
+}
+
+/** created: the engine accepted its container. failed: it could not be started, with the reason. killed: we killed it. */
+type Mark = 'created' | 'failed' | 'killed';
+
+interface Marks {
+  set(server_id: string, mark: Mark, text?: string): void;
+  clear(server_id: string, mark: Mark): Promise<void>;
+  /** Returns the text of a mark; undefined if it is not set. */
+  read(server_id: string, mark: Mark): string | undefined;
+}
+
+export function openEngineFolders(directory: string): EngineFolders {
+  const of = (server_id: string) => join(directory, server_id);
+  const output = (server_id: string, stream: LogStream) => join(of(server_id), stream);
+  const markOf = (server_id: string, mark: Mark) => join(of(server_id), mark);
+  return {
+    output,
+    positions: (server_id) => join(of(server_id), 'positions'),
+    has: (server_id) => existsSync(of(server_id)),
+    create(server_id) {
+      mkdirSync(of(server_id), { mode: 0o700 });
+      for (const stream of LOG_STREAMS) closeSync(openSync(output(server_id, stream), 'w', 0o600));
+    },
+    remove: (server_id) => rm(of(server_id), { recursive: true, force: true }),
+    list: () => readdirSync(directory),
+    marks: {
+      set: (server_id, mark, text = '') => writeFileSync(markOf(server_id, mark), text, { mode: 0o600 }),
+      clear: (server_id, mark) => rm(markOf(server_id, mark), { force: true }),
+      read(server_id, mark) {
+        const file = markOf(server_id, mark);
+        return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+      },
+    },
+  };
+}

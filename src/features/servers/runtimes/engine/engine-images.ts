@@ -1,0 +1,108 @@
+import { existsSync } from 'node:fs';
+import { Type } from '@sinclair/typebox';
+import type { UnpackedBuild } from '../../../builds/builds.ts';
+import { rootOf } from '../container/image.ts';
+import type { EngineClient } from './engine-client.ts';
+import { LABELS } from './engine-container.ts';
+
+/** Time to give an engine the files of a build. */
+const IMPORT_TIMEOUT_MS = 10 * 60_000;
+const KEY_CHARACTERS = 32;
+const DIRECTORIES = '/usr/local/bin:/usr/bin:/bin';
+
+/** Returns the path of the program that packs the files of builds; undefined if this machine lacks it. */
+export const findTar = (): string | undefined => Bun.which('tar', { PATH: DIRECTORIES }) ?? undefined;
+
+const Images = Type.Array(
+  Type.Object({
+    Id: Type.String(),
+    Labels: Type.Optional(Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()])),
+  }),
+);
+const Imported = Type.Object({ status: Type.String() });
+
+export interface EngineImages {
+  /** Returns the id of the image with the files of a build, after giving them to the engine if needed. */
+  ensure(build: UnpackedBuild, signal: AbortSignal): Promise<string>;
+  /** Removes images of builds whose files Muster has removed, unless a container uses them. */
+  removeUnused(): Promise<void>;
+}
+
+/**
+ * Opens the images of an engine that Muster made. Each has the files of a build as Muster unpacked and checked them, and
+ * nothing else: no configuration of an upload reaches the engine, and nothing is pulled.
+ */
+export function openEngineImages(client: EngineClient, machine_id: string): EngineImages {
+  const under_way = new Map<string, Promise<string>>();
+
+  /** Lists the images of this Muster. Podman finds nothing by two labels at once. */
+  async function list() {
+    const filters = JSON.stringify({ label: [`${LABELS.machine}=${machine_id}`] });
+    return await client.read(Images, { method: 'GET', path: '/images/json', query: { filters } });
+  }
+
+  async function findOrImport(build: UnpackedBuild, key: string, signal: AbortSignal): Promise<string> {
+    const image = (await list()).find(({ Labels }) => Labels?.[LABELS.build] === key);
+    return image?.Id ?? (await importFiles(build, key, signal));
+  }
+
+  async function importFiles(build: UnpackedBuild, key: string, signal: AbortSignal): Promise<string> {
+    const root = rootOf(build);
+    const tar = Bun.spawn(
+      [findTar() ?? 'tar', '--create', '--numeric-owner', '--sort=name', ...ownership(), '-C', root, '.'],
+      {
+        ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+        env: { LC_ALL: 'C' },
+      },
+    );
+    try {
+      const errors = new Response(tar.stderr).text();
+      const { status } = await client.read(Imported, {
+        ...{ method: 'POST', path: '/images/create', body: tar.stdout, signal, timeout_ms: IMPORT_TIMEOUT_MS },
+        query: { fromSrc: '-', repo: `localhost/muster-build-${key}`, changes: labelsOf(build, key) },
+      });
+      if ((await tar.exited) === 0) return status;
+      await remove(status);
+      throw new Error(`the files of the build could not be read: ${(await errors).trim()}`);
+    } finally {
+      tar.kill();
+    }
+  }
+
+  const labelsOf = ({ directory }: UnpackedBuild, key: string) => [
+    `LABEL ${LABELS.machine}=${machine_id}`,
+    `LABEL ${LABELS.build}=${key}`,
+    `LABEL ${LABELS.directory}=${encodeURIComponent(directory)}`,
+  ];
+
+  async function remove(image_id: string): Promise<void> {
+    await client.call({ method: 'DELETE', path: `/images/${image_id}`, expected: [404, 409] });
+  }
+
+  return {
+    async ensure(build, signal) {
+      const key = keyOf(build);
+      const importing = under_way.get(key) ?? findOrImport(build, key, signal);
+      under_way.set(key, importing);
+      try {
+        return await importing;
+      } finally {
+        under_way.delete(key);
+      }
+    },
+    async removeUnused() {
+      for (const { Id, Labels } of await list()) {
+        const directory = Labels?.[LABELS.directory];
+        if (directory !== undefined && !existsSync(decodeURIComponent(directory))) await remove(Id);
+      }
+    },
+  };
+}
+
+/** A build's directory is used for one content only. */
+function keyOf({ directory, sha256 = '' }: UnpackedBuild): string {
+  return new Bun.CryptoHasher('sha256').update(`${sha256} ${directory}`).digest('hex').slice(0, KEY_CHARACTERS);
+}
+
+/** Without root, unpacked files have lost their owners, and belong to root inside. */
+const ownership = () => (process.getuid?.() === 0 ? [] : ['--owner=0', '--group=0']);

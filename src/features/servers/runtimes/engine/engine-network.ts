@@ -1,0 +1,137 @@
+import { connect, createServer, type Server } from 'node:net';
+import { Type } from '@sinclair/typebox';
+import { isErrno } from '../../../../platform/processes.ts';
+import type { EngineClient } from './engine-client.ts';
+import { LABELS } from './engine-container.ts';
+
+const LISTEN_POLL_MS = 10;
+const NAME_CHARACTERS = 12;
+
+const Network = Type.Object({
+  IPAM: Type.Object({ Config: Type.Array(Type.Object({ Gateway: Type.Optional(Type.String()) })) }),
+});
+
+/** The network that containers of an engine share. */
+export interface EngineNetwork {
+  name: string;
+  /** The address of this machine inside. */
+  gateway: string | undefined;
+}
+
+/** Podman's own network, because its networks cannot keep containers from each other. */
+const PODMAN_NETWORK = 'bridge';
+
+const networkNameOf = (machine_id: string) => `muster-${machine_id.replaceAll('-', '').slice(0, NAME_CHARACTERS)}`;
+
+interface NetworkOptions {
+  client: EngineClient;
+  machine_id: string;
+}
+
+/** The network of this machine's Muster in an engine. One step at a time, because an engine may create a name twice. */
+export class EngineNetworks {
+  #last_step: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly options: NetworkOptions) {}
+
+  /** Returns the network, after creating it if needed. In Docker's, containers do not reach each other. */
+  async ensure({ is_podman }: { is_podman: boolean }): Promise<EngineNetwork> {
+    return await this.#afterOthers(async () => {
+      const { client, machine_id } = this.options;
+      const name = is_podman ? PODMAN_NETWORK : networkNameOf(machine_id);
+      const path = `/networks/${name}`;
+      if (!is_podman && (await client.call({ method: 'GET', path, expected: [404] })).status === 404) {
+        const own = { Name: name, CheckDuplicate: true, Driver: 'bridge', Labels: { [LABELS.machine]: machine_id } };
+        const body = { ...own, Options: { 'com.docker.network.bridge.enable_icc': 'false' } };
+        await client.call({ method: 'POST', path: '/networks/create', body });
+      }
+      const { IPAM } = await client.read(Network, { method: 'GET', path });
+      return { name, gateway: IPAM.Config.flatMap(({ Gateway }) => Gateway ?? [])[0] };
+    });
+  }
+
+  /** Removes the network if nothing needs it. */
+  async removeUnless(isNeeded: () => boolean): Promise<void> {
+    await this.#afterOthers(async () => {
+      if (isNeeded()) return;
+      const path = `/networks/${networkNameOf(this.options.machine_id)}`;
+      // A container that is not ours may use it.
+      await this.options.client.call({ method: 'DELETE', path, expected: [403, 404, 409] });
+    });
+  }
+
+  async #afterOthers<Result>(step: () => Promise<Result>): Promise<Result> {
+    const result = this.#last_step.then(step);
+    this.#last_step = result.catch(() => {});
+    return await result;
+  }
+}
+
+/** The service's API, for containers. */
+export interface ApiForward {
+  gateway: string | undefined;
+  /** Replaces the API's address in a server's variables by the one at which its container reaches it. */
+  replaceAddress(environment: Record<string, string>): Record<string, string>;
+  /** Resolves once containers reach the API, or the signal is aborted. */
+  ready(signal: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+/**
+ * Passes connections to the gateway of the containers' network on to the API, which may listen at the machine's loopback
+ * address only. The gateway's address may not exist before the first container starts.
+ */
+export function forwardApi(api_url: string, gateway: string | undefined): ApiForward {
+  const { hostname, port } = new URL(api_url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const is_loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  if (!is_loopback || gateway === undefined) {
+    return { gateway, replaceAddress: (environment) => environment, ready: async () => {}, close() {} };
+  }
+  const inside_url = `http://${gateway}:${port}`;
+  let is_listening = false;
+  let listener: Server | undefined;
+
+  async function listen(): Promise<boolean> {
+    // A client that has sent everything may still wait for the answer.
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      const upstream = connect({ port: Number(port), host, allowHalfOpen: true });
+      socket.on('error', () => upstream.destroy());
+      upstream.on('error', () => socket.destroy());
+      socket.pipe(upstream).pipe(socket);
+      socket.on('close', () => upstream.destroy());
+      upstream.on('close', () => socket.destroy());
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    server.once('error', (error) => {
+      if (isErrno(error, 'EADDRNOTAVAIL')) resolve(false);
+      // The API itself listens on all addresses.
+      else if (isErrno(error, 'EADDRINUSE')) resolve(true);
+      else reject(error);
+    });
+    server.listen({ host: gateway, port: Number(port) }, () => {
+      server.unref();
+      listener = server;
+      resolve(true);
+    });
+    return await promise;
+  }
+
+  return {
+    gateway,
+    close: () => void listener?.close(),
+    replaceAddress: (environment) =>
+      Object.fromEntries(
+        Object.entries(environment).map(([name, value]) => [
+          name,
+          value === api_url || value.startsWith(`${api_url}/`) ? inside_url + value.slice(api_url.length) : value,
+        ]),
+      ),
+    async ready(signal) {
+      while (!is_listening && !signal.aborted) {
+        is_listening = await listen();
+        if (!is_listening) await Bun.sleep(LISTEN_POLL_MS);
+      }
+    },
+  };
+}

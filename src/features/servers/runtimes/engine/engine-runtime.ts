@@ -1,0 +1,320 @@
+import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
+import { forEachAtOnce } from '../../../../platform/pacing.ts';
+import { LOG_STREAMS } from '../../tables.ts';
+import { readImage } from '../container/image.ts';
+import { exitStatusOf } from '../process/exit-status.ts';
+import { assertIsolated } from '../process/isolation.ts';
+import { createOutputFiles } from '../process/output-files.ts';
+import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import { type EngineClient, EngineRefusal, EngineUnreachable } from './engine-client.ts';
+import { makeEngineContainer } from './engine-container.ts';
+import { EngineContainers } from './engine-containers.ts';
+import { type EngineFacts, readEngineFacts } from './engine-facts.ts';
+import { openEngineFolders } from './engine-folders.ts';
+import { writeEngineIdentity } from './engine-identity.ts';
+import { openEngineImages } from './engine-images.ts';
+import { type ApiForward, EngineNetworks, forwardApi } from './engine-network.ts';
+import { followOutput } from './output-follower.ts';
+
+/** Time for a container to start before it is pending. It is longer if the engine must get its image. */
+const START_TIMEOUT_MS = 5_000;
+/** Time to copy the rest of the output of a container that has ended. */
+const LAST_OUTPUT_TIMEOUT_MS = 5_000;
+const CALLS_AT_ONCE_MAX = 8;
+const MIB = 1_024 ** 2;
+const SETTING_UP = 'its container is being set up';
+/** States of containers that have run, in the words of Docker and Podman. */
+const ENDED_STATES = new Set(['exited', 'dead', 'removing', 'stopped']);
+/** States of containers that were never started. */
+const CREATED_STATES = new Set(['created', 'configured', 'initialized']);
+
+export interface EngineRuntimeOptions {
+  client: EngineClient;
+  /** The directory with a folder for each container. */
+  directory: string;
+  /** The name or address at which players reach this machine. */
+  host: string;
+  /** The address at which servers reach the service. */
+  api_url: string;
+  /** Tells the containers of this Muster from those of others. */
+  machine_id: string;
+  has_read_only_root: boolean;
+  /** Whether servers start only if nothing of their isolation is missing. */
+  is_isolation_required: boolean;
+}
+
+/** A start that has not ended. */
+interface Starting {
+  settled: Promise<void>;
+  abort: AbortController;
+}
+
+/** The copying of a container's output. */
+interface Following {
+  ended: Promise<void>;
+  abort: AbortController;
+}
+
+/** Opens the runtime that runs servers as containers of Docker or Podman, by the API of the engine. */
+export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
+  const { client, host, api_url, machine_id, has_read_only_root, is_isolation_required } = options;
+  const folders = openEngineFolders(options.directory);
+  const { marks } = folders;
+  const containers = new EngineContainers(client, machine_id);
+  const images = openEngineImages(client, machine_id);
+  const networks = new EngineNetworks({ client, machine_id });
+  const output_files = createOutputFiles();
+  const open_files_max = readDescriptorsMax();
+  const starting = new Map<string, Starting>();
+  const following = new Map<string, Following>();
+  const ended = new Map<string, Observation>();
+  let facts: EngineFacts | undefined;
+  let forward: ApiForward | undefined;
+  let notify = () => {};
+
+  const learnFacts = async () => (facts ??= await readEngineFacts(client));
+  const running = (server_id: string): Started => ({ is: 'running', identity: writeEngineIdentity(server_id), host });
+  const pending = (server_id: string): Started => ({
+    ...{ is: 'pending', identity: writeEngineIdentity(server_id), reason: SETTING_UP },
+  });
+
+  async function start(order: StartOrder): Promise<Started> {
+    const { server_id } = order;
+    const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
+    if (seen?.is === 'running' || seen?.is === 'pending') return seen;
+    if (folders.has(server_id)) await removeAll(server_id);
+    folders.create(server_id);
+    const abort = new AbortController();
+    const launched = launch(order, abort.signal).finally(() => starting.delete(server_id));
+    starting.set(server_id, { abort, settled: launched.catch(() => {}) });
+    const is_late = await Promise.race([
+      launched.then(() => false),
+      Bun.sleep(START_TIMEOUT_MS).then(() => true),
+    ]).catch((cause: unknown) => {
+      marks.set(server_id, 'failed');
+      throw cause;
+    });
+    if (!is_late) return running(server_id);
+    // Its end is observed later.
+    launched.catch((cause: unknown) => recordFailure(server_id, cause)).finally(() => notify());
+    return pending(server_id);
+  }
+
+  function recordFailure(server_id: string, cause: unknown): void {
+    if (folders.has(server_id)) marks.set(server_id, 'failed', cause instanceof Error ? cause.message : String(cause));
+  }
+
+  async function launch(order: StartOrder, signal: AbortSignal): Promise<void> {
+    const { server_id } = order;
+    const image = await readImage(order.build);
+    const { is_podman, has_swap_limit, isolation } = await learnFacts();
+    if (is_isolation_required) assertIsolated(isolation);
+    const image_id = await images.ensure(order.build, signal);
+    const network = await networks.ensure({ is_podman });
+    const api = reachApiAt(network.gateway);
+    const environment = api.replaceAddress(order.environment);
+    const body = makeEngineContainer({
+      ...{ order: { ...order, environment }, image, image_id, network: network.name, machine_id },
+      ...{ has_read_only_root, has_swap_limit, open_files_max },
+    });
+    await containers.create(server_id, body, signal);
+    const has_started = new AbortController();
+    const reaching_api = api.ready(AbortSignal.any([signal, has_started.signal]));
+    try {
+      await containers.start(server_id, signal);
+      marks.set(server_id, 'created');
+    } finally {
+      has_started.abort();
+      await reaching_api;
+    }
+    follow(server_id);
+  }
+
+  /** Returns the way to the API for containers, which changes with their network. */
+  function reachApiAt(gateway: string | undefined): ApiForward {
+    if (forward && forward.gateway === gateway) return forward;
+    forward?.close();
+    forward = forwardApi(api_url, gateway);
+    return forward;
+  }
+
+  /** Copies the output of a container, unless that is under way. */
+  function follow(server_id: string): Following {
+    const known = following.get(server_id);
+    if (known) return known;
+    const abort = new AbortController();
+    const copying = followOutput({
+      files: { std_out: folders.output(server_id, 'std_out'), std_err: folders.output(server_id, 'std_err') },
+      positions: folders.positions(server_id),
+      open: (since_seconds) => containers.openLog(server_id, since_seconds, abort.signal),
+    });
+    // If it fails, the next observation of the server continues it.
+    const done = copying
+      .catch(() => {})
+      .finally(() => {
+        following.delete(server_id);
+        notify();
+      });
+    const one = { ended: done, abort };
+    following.set(server_id, one);
+    return one;
+  }
+
+  async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
+    const observed = new Map<string, Observation>();
+    const unknown: string[] = [];
+    for (const { server_id } of servers) {
+      const seen = observeFiles(server_id);
+      if (seen) observed.set(server_id, seen);
+      else unknown.push(server_id);
+    }
+    if (unknown.length === 0) return observed;
+    try {
+      const listed = await containers.list();
+      await forEachAtOnce(unknown, CALLS_AT_ONCE_MAX, async (server_id) => {
+        observed.set(server_id, await observeListed(server_id, listed.get(server_id)));
+      });
+    } catch (error) {
+      if (!(error instanceof EngineUnreachable)) throw error;
+      const since = client.unreachable_since ?? new Date();
+      for (const server_id of unknown)
+        if (!observed.has(server_id)) observed.set(server_id, { is: 'unreachable', since });
+    }
+    return observed;
+  }
+
+  /** Returns the state of a server if it is known without the engine. */
+  function observeFiles(server_id: string): Observation | undefined {
+    if (starting.has(server_id)) return pending(server_id);
+    if (!folders.has(server_id)) return { is: 'absent' };
+    const failure = marks.read(server_id, 'failed');
+    if (failure === undefined) return ended.get(server_id);
+    return { is: 'ended', exit_code: null, exit_signal: null, ...(failure !== '' && { reason: failure }) };
+  }
+
+  async function observeListed(server_id: string, state: string | undefined): Promise<Observation> {
+    const unknown_end = { is: 'ended', exit_code: null, exit_signal: null } as const;
+    if (state === undefined) return marks.read(server_id, 'created') === undefined ? { is: 'absent' } : unknown_end;
+    if (CREATED_STATES.has(state)) return { is: 'absent' };
+    if (!ENDED_STATES.has(state)) {
+      follow(server_id);
+      return running(server_id);
+    }
+    await Promise.race([follow(server_id).ended, Bun.sleep(LAST_OUTPUT_TIMEOUT_MS)]);
+    const container = await containers.find(server_id);
+    if (container?.is_running) return running(server_id);
+    const end = container && marks.read(server_id, 'killed') === undefined ? endOf(container) : unknown_end;
+    ended.set(server_id, end);
+    return end;
+  }
+
+  /** Asks a container to end. Returns false if it cannot be asked yet. */
+  async function stop({ server_id }: ServerHandle): Promise<boolean> {
+    if (starting.has(server_id)) return false;
+    if (!folders.has(server_id)) return true;
+    try {
+      if (!(await containers.find(server_id))?.is_running) return true;
+      if (!(await containers.hasProgram(server_id, await learnFacts()))) return false;
+      await containers.signal(server_id, 'SIGTERM');
+      return true;
+    } catch (error) {
+      // It may have ended meanwhile, which the next call sees.
+      if (error instanceof EngineRefusal || error instanceof EngineUnreachable) return false;
+      throw error;
+    }
+  }
+
+  /** Kills a container. Returns whether it has ended. */
+  async function killOne(server_id: string): Promise<boolean> {
+    const start = starting.get(server_id);
+    start?.abort.abort(new Error('the server was stopped before its container started'));
+    await start?.settled;
+    if (!(await containers.find(server_id))?.is_running) return true;
+    marks.set(server_id, 'killed');
+    try {
+      await containers.signal(server_id, 'SIGKILL');
+    } catch (error) {
+      // It ended by itself.
+      if (error instanceof EngineUnreachable || (await containers.find(server_id))?.is_running) throw error;
+      await marks.clear(server_id, 'killed');
+    }
+    await containers.waitForEnd(server_id);
+    return true;
+  }
+
+  async function removeAll(server_id: string): Promise<void> {
+    await containers.remove(server_id);
+    const copying = following.get(server_id);
+    copying?.abort.abort();
+    await copying?.ended;
+    await folders.remove(server_id);
+    for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
+    ended.delete(server_id);
+  }
+
+  async function remove(server_id: string): Promise<void> {
+    if (!folders.has(server_id)) return;
+    await removeAll(server_id);
+    await images.removeUnused();
+    await networks.removeUnless(() => folders.list().length > 0);
+  }
+
+  // Known before the first start, if the engine runs already.
+  learnFacts().catch(() => {});
+
+  return {
+    kinds: ['docker_image', 'oci_bundle'],
+    kinds_with_own_network: ['docker_image', 'oci_bundle'],
+    host,
+    get isolation() {
+      return facts?.isolation;
+    },
+    start,
+    observe,
+    stop,
+    async kill(servers) {
+      const gone = new Set<string>();
+      await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
+        if (!folders.has(server_id) || (await killOne(server_id).catch(isKilled))) gone.add(server_id);
+      });
+      return gone;
+    },
+    readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),
+    remove,
+    list: async () => folders.list().map((server_id) => ({ server_id, identity: undefined })),
+    onChange(listener) {
+      notify = listener;
+    },
+    async readUsage(servers) {
+      const used = new Map<string, number>();
+      const known = servers.filter(({ server_id }) => folders.has(server_id));
+      await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
+        const used_ms = await containers.readUsage(server_id);
+        if (used_ms !== undefined) used.set(server_id, used_ms);
+      });
+      return used;
+    },
+  };
+}
+
+/** Returns how a container ended. The engine's init reports 128 + n for a program that signal n ended. */
+function endOf({
+  exit_code,
+  was_out_of_memory,
+  memory_bytes,
+}: {
+  exit_code: number;
+  was_out_of_memory: boolean;
+  memory_bytes: number;
+}): Observation {
+  const status = exitStatusOf(exit_code);
+  // The kernel kills one process. If that is not the server itself, the server decides what it means.
+  if (!was_out_of_memory || status.exit_signal !== 'SIGKILL') return { is: 'ended', ...status };
+  return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MB` };
+}
+
+/** A container of an engine that does not answer is not known to have ended. */
+function isKilled(error: unknown): false {
+  if (error instanceof EngineUnreachable) return false;
+  throw error;
+}

@@ -1,0 +1,43 @@
+import type { Events } from '../../../../platform/events.ts';
+import type { IsolationSetting } from '../process/isolation.ts';
+import type { MissingRuntime, Runtime } from '../runtime.ts';
+import { EngineClient } from './engine-client.ts';
+import { findTar } from './engine-images.ts';
+import { openEngineRuntime } from './engine-runtime.ts';
+
+const UNIX_PREFIX = 'unix://';
+
+export interface EngineOptions {
+  is_on: boolean;
+  has_read_only_root: boolean;
+  isolation: IsolationSetting;
+  /** The engine's socket, like unix:///run/docker.sock; undefined if none is configured. */
+  engine_url: string | undefined;
+  /** The directory with a folder for each container. */
+  directory: string;
+  /** The name or address at which players reach this machine. */
+  host: string;
+  /** The address at which servers reach the service. */
+  api_url: string;
+  machine_id: string;
+  events: Events;
+}
+
+/**
+ * Opens the runtime of Docker's or Podman's containers. Returns undefined if no engine is configured. An engine that does
+ * not answer yet is reported, and used once it does.
+ */
+export async function openEngine(options: EngineOptions): Promise<Runtime | MissingRuntime | undefined> {
+  const { is_on, engine_url, events, isolation, ...rest } = options;
+  if (!is_on || engine_url === undefined) return undefined;
+  if (findTar() === undefined)
+    return { missing: 'its machine lacks the program "tar", which gives builds to the container engine' };
+  const client = new EngineClient(engine_url.slice(UNIX_PREFIX.length));
+  try {
+    await client.call({ method: 'GET', path: '/_ping' });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    events.emit({ event: 'container_engine_unavailable', engine: engine_url, reason });
+  }
+  return openEngineRuntime({ ...rest, client, is_isolation_required: isolation === 'required' });
+}

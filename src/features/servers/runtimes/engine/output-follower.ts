@@ -1,0 +1,104 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { LOG_STREAMS, type LogStream } from '../../tables.ts';
+import { type LogFrame, LogFrames } from './log-frames.ts';
+
+/** How often the positions are recorded while there is output. */
+const RECORD_EVERY_MS = 1_000;
+const MS_PER_SECOND = 1_000;
+
+/** Output from the time on begins at the offset of the file. */
+const Position = Type.Object({ time: Type.Number(), offset: Type.Number() });
+type Position = Static<typeof Position>;
+const Positions = Type.Object({ std_out: Position, std_err: Position });
+
+export interface FollowedOutput {
+  /** The file of each stream. */
+  files: Record<LogStream, string>;
+  /** The file that records the positions. */
+  positions: string;
+  /** Opens the engine's log from a time on, in whole seconds. */
+  open(since_seconds: number): Promise<ReadableStream<Uint8Array>>;
+}
+
+/**
+ * Copies the output of a container from the engine's log to files, until the container ends. Every byte has one place in
+ * its file, so that a copy that continues after a restart of the service may write the last ones again.
+ */
+export async function followOutput({ files, positions: record, open: openLog }: FollowedOutput): Promise<void> {
+  const positions = readPositions(record);
+  const handles = {
+    std_out: await open(files.std_out, 'r+'),
+    std_err: await open(files.std_err, 'r+'),
+  };
+  try {
+    const copies = {
+      std_out: new StreamCopy(handles.std_out, positions.std_out),
+      std_err: new StreamCopy(handles.std_err, positions.std_err),
+    };
+    const recordPositions = async () => {
+      const text = JSON.stringify({ std_out: copies.std_out.position, std_err: copies.std_err.position });
+      const unfinished = `${record}.${crypto.randomUUID()}`;
+      await writeFile(unfinished, text, { mode: 0o600 });
+      await rename(unfinished, record);
+    };
+    const since_ms = Math.min(...LOG_STREAMS.map((stream) => positions[stream].time));
+    const frames = new LogFrames();
+    let recorded_at = performance.now();
+    for await (const chunk of await openLog(Math.floor(since_ms / MS_PER_SECOND))) {
+      for (const frame of frames.push(chunk)) copies[frame.stream].add(frame);
+      for (const stream of LOG_STREAMS) await copies[stream].write();
+      if (performance.now() - recorded_at < RECORD_EVERY_MS) continue;
+      await recordPositions();
+      recorded_at = performance.now();
+    }
+  } finally {
+    for (const stream of LOG_STREAMS) await handles[stream].close();
+  }
+}
+
+function readPositions(file: string): Static<typeof Positions> {
+  const value: unknown = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
+  const start = { time: 0, offset: 0 };
+  return Value.Check(Positions, value) ? value : { std_out: start, std_err: start };
+}
+
+/** Writes one stream of a container to its file. */
+class StreamCopy {
+  #waiting: Uint8Array[] = [];
+  /** Where the first of the waiting bytes belongs. */
+  #start: number;
+  /** Where the next byte belongs. */
+  #end: number;
+  /** Frames before it were copied earlier. */
+  readonly #from: number;
+
+  constructor(
+    private readonly file: FileHandle,
+    /** The place of the first frame of the last time. All frames of a time are copied again together. */
+    public position: Position,
+  ) {
+    this.#start = position.offset;
+    this.#end = position.offset;
+    this.#from = position.time;
+  }
+
+  add({ time, bytes }: LogFrame): void {
+    if (time < this.#from) return;
+    if (time > this.position.time) this.position = { time, offset: this.#end };
+    this.#waiting.push(bytes);
+    this.#end += bytes.length;
+  }
+
+  async write(): Promise<void> {
+    if (this.#waiting.length === 0) return;
+    const bytes = Buffer.concat(this.#waiting);
+    this.#waiting = [];
+    for (let written = 0; written < bytes.length; ) {
+      written += (await this.file.write(bytes, written, bytes.length - written, this.#start + written)).bytesWritten;
+    }
+    this.#start = this.#end;
+  }
+}

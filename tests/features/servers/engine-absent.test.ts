@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { constants } from 'node:fs';
+import { chmod, copyFile, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openEngine } from '../../../src/features/servers/runtimes/engine/engine.ts';
+import { EngineClient } from '../../../src/features/servers/runtimes/engine/engine-client.ts';
+import type { Runtime } from '../../../src/features/servers/runtimes/runtime.ts';
+import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { makeDataDirectory } from '../../support/service.ts';
+
+/** A user that owns nothing. */
+const USER_ID = 64_323;
+
+describe('a container engine that is configured and cannot be used', () => {
+  let place: string;
+  beforeAll(async () => {
+    place = await makeDataDirectory();
+  });
+  afterAll(() => rm(place, { recursive: true }));
+
+  async function open(socket: string, is_on = true) {
+    const events: ServiceEvent[] = [];
+    const directory = join(place, crypto.randomUUID());
+    await mkdir(directory);
+    const runtime = await openEngine({
+      ...{ is_on, has_read_only_root: false, isolation: 'on', engine_url: `unix://${socket}`, directory },
+      ...{ host: 'localhost', api_url: 'http://127.0.0.1:8080', machine_id: 'here' },
+      events: { emit: (event) => void events.push(event) },
+    });
+    return { runtime, events, directory };
+  }
+
+  test('is reported at the start, with what to do, and does not end the service', async () => {
+    const socket = join(place, 'nowhere');
+    const { runtime, events } = await open(socket);
+    const reason = `there is no socket at ${socket}: start Docker or Podman, or correct MUSTER_CONTAINER_ENGINE`;
+    expect(events).toEqual([{ event: 'container_engine_unavailable', engine: `unix://${socket}`, reason }]);
+    expect(runtime).toMatchObject({ kinds: ['docker_image', 'oci_bundle'] });
+  });
+
+  test('leaves its servers unreachable, and knows those that were never started', async () => {
+    const { runtime, directory } = await open(join(place, 'nowhere'));
+    const started = { server_id: crypto.randomUUID(), identity: undefined };
+    const never = { server_id: crypto.randomUUID(), identity: undefined };
+    await mkdir(join(directory, started.server_id));
+    const observed = await (runtime as Runtime).observe([started, never]);
+    expect(observed.get(started.server_id)).toMatchObject({ is: 'unreachable', since: expect.any(Date) });
+    expect(observed.get(never.server_id)).toEqual({ is: 'absent' });
+    await expect((runtime as Runtime).remove(started.server_id)).rejects.toThrow('there is no socket at');
+  });
+
+  test('does not answer: its socket has no listener', async () => {
+    const socket = join(place, 'deaf');
+    const listener = Bun.listen({ unix: socket, socket: { data() {} } });
+    // The listener accepts the connection and never answers.
+    const client = new EngineClient(socket);
+    await expect(client.call({ method: 'GET', path: '/_ping', timeout_ms: 50 })).rejects.toThrow(
+      'the container engine took too long to answer /_ping',
+    );
+    expect(client.unreachable_since).toBeInstanceOf(Date);
+    listener.stop(true);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'belongs to another user: the group of its socket is named as the way',
+    async () => {
+      const socket = join(place, 'closed');
+      const listener = Bun.listen({ unix: socket, socket: { data() {} } });
+      await chmod(socket, 0o660);
+      // Other users may not read the sources or start Bun where it is.
+      const runtimes = join(import.meta.dir, '../../../src/features/servers/runtimes');
+      await Bun.build({ entrypoints: [join(runtimes, 'engine/engine-client.ts')], target: 'bun', outdir: place });
+      await chmod(place, 0o755);
+      const bun = join(place, 'bun');
+      await copyFile(process.execPath, bun, constants.COPYFILE_FICLONE);
+      const script = `import { EngineClient } from './engine-client.js';
+        const request = { method: 'GET', path: '/_ping' };
+        await new EngineClient('${socket}').call(request).catch(({ message }) => console.log(message));`;
+      await Bun.write(join(place, 'call.js'), script);
+      const child = Bun.spawn([bun, 'call.js'], { uid: USER_ID, gid: USER_ID, cwd: place, env: {}, stdout: 'pipe' });
+      expect((await new Response(child.stdout).text()).trim()).toBe(
+        `Muster may not use the socket ${socket}: run it as root, or add its user to the group of the socket`,
+      );
+      listener.stop(true);
+    },
+  );
+
+  test('is not opened if containers are turned off', async () => {
+    expect((await open(join(place, 'nowhere'), false)).runtime).toBeUndefined();
+  });
+});

@@ -1,0 +1,347 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import type { EngineRuntimeOptions } from '../../../src/features/servers/runtimes/engine/engine-runtime.ts';
+import type { StartOrder } from '../../../src/features/servers/runtimes/runtime.ts';
+import type { ServerPort } from '../../../src/features/servers/tables.ts';
+import { IMAGE_USER, makeImage, packImage } from '../../support/containers.ts';
+import { openExternalDatabase } from '../../support/database.ts';
+import {
+  ENGINES,
+  inspect,
+  leftIn,
+  reasonWithout,
+  runtimeOf,
+  startEngine,
+  type TestEngine,
+} from '../../support/engines.ts';
+import { makeGame, uploadBuild } from '../../support/game.ts';
+import { IS_LONG } from '../../support/length.ts';
+import { makeHome } from '../../support/program.ts';
+import { describeRuntime } from '../../support/runtime-suite.ts';
+import { openTestRuntime, type TestRuntime } from '../../support/runtimes.ts';
+import { serversOf } from '../../support/servers.ts';
+import { findFreePort } from '../../support/service.ts';
+import { packTar, type TarEntry } from '../../support/tar.ts';
+import { waitFor } from '../../support/wait.ts';
+
+// Two engines and the suite of runtimes on each take minutes, so only the long run tries them.
+for (const name of ENGINES) {
+  const reason = IS_LONG ? reasonWithout(name) : 'the long run tries it';
+  if (reason !== undefined) console.log(`Not tried, because ${reason}: containers of ${name}.`);
+
+  test(`${name}: it can run where CI requires it`, () => {
+    if (process.env.MUSTER_TEST_REQUIRED === '1') expect(reason).toBeUndefined();
+  });
+
+  describe.skipIf(reason !== undefined)(name, () => {
+    let engine: TestEngine;
+    let opened: TestRuntime;
+    let api: ReturnType<typeof Bun.serve>;
+    beforeAll(async () => {
+      engine = await startEngine(name);
+      api = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('the API') });
+      opened = await openTestRuntime(kindWith({ api_url: api.url.origin }));
+    }, 90_000);
+    afterAll(async () => {
+      await opened[Symbol.asyncDispose]();
+      await api.stop(true);
+      await engine[Symbol.asyncDispose]();
+    }, 90_000);
+
+    const kindWith = (changes: Partial<EngineRuntimeOptions> = {}) => runtimeOf(name, () => engine, changes);
+
+    /** Returns what a script wrote until it ended. */
+    async function tell(script: string, order: Partial<StartOrder> = {}): Promise<string> {
+      const server = await opened.run(script, order);
+      await opened.endOf(server);
+      const text = (await opened.output(server)) + (await opened.output(server, 'std_err'));
+      await opened.remove(server);
+      return text;
+    }
+
+    describeRuntime(kindWith());
+
+    describe('a server in a container of the engine', () => {
+      test('is the user of its image, without capabilities and with a filter of system calls', async () => {
+        expect(await tell('id; pwd; cat /proc/self/status')).toMatch(
+          new RegExp(
+            `^uid=${IMAGE_USER} gid=${IMAGE_USER}.*\n/game\n.*CapPrm:\t0{16}\nCapEff:\t0{16}\nCapBnd:\t0{16}.*NoNewPrivs:\t1\nSeccomp:\t2\n`,
+            's',
+          ),
+        );
+      });
+
+      test('has the environment of its image, the given one over it, and nothing of the service', async () => {
+        const build = await makeImage(opened.directory, '', {
+          args: ['/bin/env'],
+          env: ['PATH=/bin', 'HOME=/home', 'MODE=image'],
+        });
+        const lines = (await tell('', { build, environment: { MODE: 'given', TOKEN: 'a=b' } })).split('\n');
+        const own = lines.filter((line) => !/^(HOSTNAME=server|container=podman|TERM=xterm|)$/.test(line));
+        expect(own.sort()).toEqual(['HOME=/home', 'MODE=given', 'PATH=/bin', 'TOKEN=a=b']);
+      });
+
+      test.each(['mount -t tmpfs none /tmp', 'unshare -n true', 'echo 1 > /proc/sys/kernel/panic'])(
+        'cannot do this, also as root: %s',
+        async (script) => {
+          const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
+          expect(await tell('', { build })).toMatch(/permission denied|not permitted|Read-only file system/i);
+        },
+      );
+
+      test('listens on the port that its developer chose, and reaches the API', async () => {
+        const public_port = findFreePort();
+        const page: ServerPort = { protocol: 'tcp', routing: 'host', internal_port: 80, public_port };
+        const script = `address=\${SERVICE_API_ENDPOINT#http://}
+          printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc "\${address%:*}" "\${address#*:}"; echo
+          while :; do echo hello | nc -l -p 80; done`;
+        const environment = { SERVICE_API_ENDPOINT: api.url.origin };
+        const server = await opened.run(script, { ports: { page }, environment });
+        expect(await waitFor(() => readPort(public_port), 'the answer')).toBe('hello\n');
+        await waitFor(async () => (await opened.output(server)).endsWith('the API\n'), 'the answer of the API');
+        await opened.remove(server);
+        expect(await readPort(public_port)).toBeUndefined();
+      });
+
+      test.skipIf(name === 'podman')('does not reach another one', async () => {
+        const other = await opened.run('ip=$(head -n 1 /etc/hosts); while :; do echo secret | nc -l -p 80; done');
+        const { NetworkSettings } = await inspect(engine, other.server_id);
+        const [network] = Object.values(NetworkSettings.Networks);
+        expect(network?.IPAddress).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
+        expect(await tell(`nc -w 2 ${network?.IPAddress} 80; echo "code $?"`)).toMatch(/code 1/);
+        await opened.remove(other);
+      });
+
+      test('that takes more memory than it may is killed', async () => {
+        const order = { resources: { cpu: 1_000, memory: 32 } };
+        const server = await opened.run('x=$(yes | head -c 100000000); echo survived', order);
+        // Podman does not notice it where control groups are of version 1.
+        const reason = name === 'docker' ? { reason: 'it exceeded its memory of 32 MB' } : {};
+        expect(await opened.endOf(server)).toMatchObject({ exit_signal: 'SIGKILL', ...reason });
+        expect(await opened.output(server)).toBe('');
+      });
+
+      test('starts a limited number of processes', async () => {
+        const script = 'n=0; while [ $n -lt 600 ]; do sleep 600 & n=$((n+1)); done; echo all';
+        expect(await tell(script, { resources: { cpu: 1_000, memory: 256 } })).toContain("can't fork");
+      });
+
+      test('has its processor time counted', async () => {
+        const server = await opened.run('while :; do :; done');
+        const readUsage = async () => (await opened.runtime.readUsage?.([server]))?.get(server.server_id) ?? 0;
+        await waitFor(async () => (await readUsage()) > 200, 'its processor time');
+        await opened.remove(server);
+      });
+
+      test('writes to memory only if containers are read-only', async () => {
+        await using closed = await openTestRuntime(kindWith({ has_read_only_root: true }));
+        const script = 'echo a > /game/file; echo b > /tmp/file; cat /tmp/file';
+        const build = await makeImage(closed.directory, script, { user: { uid: 0, gid: 0 } });
+        const server = await closed.run('', { build });
+        await closed.endOf(server);
+        expect(await closed.output(server)).toBe('b\n');
+        expect(await closed.output(server, 'std_err')).toContain('Read-only file system');
+      });
+
+      test('does not start if isolation is required, because connections are not restricted', async () => {
+        await using strict = await openTestRuntime(kindWith({ is_isolation_required: true }));
+        const order = await strict.orderOf('exec sleep 600');
+        await expect(strict.start(order)).rejects.toThrow('the refusal of connections to private networks');
+      });
+
+      test('whose port is taken does not start, and is seen to have ended', async () => {
+        const taken = Bun.serve({ hostname: '0.0.0.0', port: 0, fetch: () => new Response('taken') });
+        const page: ServerPort = {
+          protocol: 'tcp',
+          routing: 'host',
+          internal_port: 80,
+          public_port: Number(taken.port),
+        };
+        const order = await opened.orderOf('exec sleep 600', { ports: { page } });
+        await expect(opened.start(order)).rejects.toThrow('address already in use');
+        const server = { server_id: order.server_id, identity: undefined };
+        expect(await opened.observe(server)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
+        await opened.remove(server);
+        await taken.stop(true);
+      });
+
+      test('is left alone, and does not lend its name, if it belongs to another Muster', async () => {
+        const order = await opened.orderOf('exec sleep 600');
+        const server = await opened.start(order);
+        await using other = await openTestRuntime(kindWith());
+        expect(await other.observe(server)).toEqual({ is: 'absent' });
+        expect(await other.runtime.list()).toEqual([]);
+        await other.runtime.kill([server]);
+        await other.runtime.remove(server.server_id);
+        await expect(other.runtime.start(order)).rejects.toThrow('is not of this Muster');
+        expect((await opened.observe(server)).is).toBe('running');
+        await rm(join(other.directory, 'engine', server.server_id), { recursive: true });
+        await opened.remove(server);
+      });
+
+      test('is unreachable while the engine is stopped, and goes on without losing output', async () => {
+        const server = await opened.run('n=0; while :; do n=$((n+1)); echo $n; sleep 0.02; done');
+        await waitFor(async () => (await opened.output(server)).length > 20, 'its output');
+        const before = new Date();
+        await engine.stop();
+        const seen = await waitFor(async () => {
+          const one = await opened.observe(server);
+          return one.is === 'unreachable' && one;
+        }, 'the engine to be missed');
+        expect(seen.since.getTime()).toBeGreaterThanOrEqual(before.getTime());
+        expect(await opened.observe(server)).toEqual(seen);
+        expect(await opened.runtime.kill([server])).toEqual(new Set());
+        expect(await opened.runtime.stop(server)).toBe(false);
+        await expect(opened.runtime.start(await opened.orderOf('exit 0'))).rejects.toThrow('start Docker or Podman');
+        await engine.start();
+        expect(await opened.observe(server)).toMatchObject({ is: 'running' });
+        const written = (await opened.output(server)).length;
+        await waitFor(async () => (await opened.output(server)).length > written + 20, 'more output');
+        const lines = (await opened.output(server)).trimEnd().split('\n').map(Number);
+        expect(lines).toEqual(lines.map((_, index) => index + 1));
+        await opened.remove(server);
+      });
+
+      test('continues an unfinished start', async () => {
+        const order = await opened.orderOf('echo started; exec sleep 600');
+        const server = await opened.start(order);
+        const { Image } = await inspect(engine, server.server_id);
+        await opened.remove(server);
+        // A service that was killed has created the container, and has not started it.
+        const Labels = { 'muster.machine': opened.directory.split('/').at(-1), 'muster.server': order.server_id };
+        const body = { Image, Entrypoint: ['/bin/sh', '-c', 'exit 1'], Labels };
+        const query = { name: `muster-${order.server_id}` };
+        await engine.client.call({ method: 'POST', path: '/containers/create', query, body });
+        await Bun.write(join(opened.directory, 'engine', order.server_id, 'std_out'), '');
+        expect(await opened.observe(server)).toEqual({ is: 'absent' });
+        expect(await opened.runtime.list()).toContainEqual({ server_id: order.server_id, identity: undefined });
+        await opened.start(order);
+        await waitFor(async () => (await opened.output(server)) === 'started\n', 'its own program');
+        await opened.remove(server);
+      });
+
+      test('shares the image of its build, which is removed after the files of the build', async () => {
+        const build = await makeImage(opened.directory, 'exec sleep 600');
+        const imagesOf = async () =>
+          (await leftIn(engine)).filter(
+            (one) => one.startsWith('/images') && one.includes(encodeURIComponent(build.directory)),
+          );
+        const first = await opened.run('', { build });
+        const second = await opened.run('', { build });
+        expect(await imagesOf()).toHaveLength(1);
+        await rm(build.directory, { recursive: true });
+        await opened.remove(first);
+        expect(await imagesOf()).toHaveLength(1);
+        await opened.remove(second);
+        expect(await imagesOf()).toHaveLength(0);
+      });
+    });
+
+    test('a bundle that asks for privileges runs without them, through a kill of the service, and leaves nothing', async () => {
+      await using database = await openExternalDatabase();
+      const settings = {
+        MUSTER_DEMO: 'off',
+        DATABASE_URL: database.url,
+        MUSTER_CONTAINER_ENGINE: `unix://${engine.socket}`,
+      };
+      await using home = await makeHome(settings);
+      let program = await home.start();
+      const game = await makeGame(program.api, program.administrator_token);
+      const bundle = await uploadBuild(program.api, game, {
+        path: 'oci-bundle.tar',
+        content: await packHostileBundle(),
+      });
+      const image = await uploadBuild(program.api, game, {
+        ...{ image_tag: 'game:1', path: 'image.tar.gz', content: gzipSync(await packImage(COUNT, 'game:1')) },
+      });
+      let servers = serversOf(program, game);
+      const create = async (build: string) =>
+        (await servers.create(await servers.bodyOf(build))).body.server.id as string;
+      const [hostile, counting] = [await create(bundle), await create(image)];
+      await Promise.all([servers.started(hostile), servers.started(counting)]);
+      const said = await servers.lines(hostile, 5);
+      expect(said.slice(0, 3)).toEqual(['0', 'CapEff:\t0000000000000000', 'NoNewPrivs:\t1']);
+      expect(said).not.toContain('host');
+      const { HostConfig, Config } = await inspect(engine, hostile);
+      const machine_id = Config.Labels['muster.machine'] ?? '';
+      expect(HostConfig).toMatchObject({ Privileged: false, Memory: 64 * 1024 ** 2, PidsLimit: 512 });
+      expect([HostConfig.Binds ?? [], HostConfig.Devices ?? []]).toEqual([[], []]);
+      expect(['', 'private']).toContain(HostConfig.PidMode);
+      expect(machine_id).not.toBe('');
+      await servers.lines(counting, 5);
+      await program.stop('SIGKILL');
+      expect((await inspect(engine, counting)).State.Running).toBe(true);
+      program = await home.start();
+      servers = serversOf(program, game);
+      await servers.destroy(counting);
+      await waitFor(async () => (await servers.linesOf(counting)).at(-1) === 'end', 'its last line');
+      const lines = (await servers.linesOf(counting)).slice(0, -1).map(Number);
+      expect(lines).toEqual(lines.map((_, index) => index + 1));
+      expect((await servers.linesOf(counting, 'std_err')).join('')).toContain('isolation is partial');
+      await servers.destroy(hostile);
+      await Promise.all([servers.gone(hostile), servers.gone(counting)]);
+      await waitFor(
+        async () => (await readdir(join(home.data_directory, 'engine'))).length === 0,
+        'their files to be gone',
+      );
+      const left = await leftIn(engine);
+      expect(left.filter((one) => !one.startsWith('/images') && one.includes(machine_id))).toEqual([]);
+      await program.stop('SIGTERM');
+    }, 90_000);
+  });
+}
+
+const COUNT = `trap 'echo end; exit 6' TERM
+n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`;
+
+/** Packs a bundle whose configuration asks for everything that a container could get. */
+async function packHostileBundle(): Promise<Buffer> {
+  const all = ['CAP_SYS_ADMIN', 'CAP_NET_ADMIN', 'CAP_SYS_PTRACE'];
+  const config = {
+    ociVersion: '1.0.2',
+    process: {
+      args: ['/bin/sh', '-c', 'id -u; grep -E "NoNewPrivs|CapEff" /proc/self/status; ls /; exec sleep 600'],
+      env: ['PATH=/bin'],
+      cwd: '/',
+      user: { uid: 0, gid: 0 },
+      capabilities: { bounding: all, effective: all, permitted: all, inheritable: all, ambient: all },
+      noNewPrivileges: false,
+      apparmorProfile: 'unconfined',
+    },
+    hostname: 'host',
+    mounts: [{ destination: '/host', source: '/', type: 'bind', options: ['rbind', 'rw'] }],
+    hooks: { prestart: [{ path: '/bin/sh', args: ['sh', '-c', 'touch /tmp/hooked'] }] },
+    linux: {
+      namespaces: [],
+      devices: [{ path: '/dev/vda', type: 'b', major: 254, minor: 0 }],
+      resources: {},
+      seccomp: null,
+    },
+  };
+  const busybox = await Bun.file(Bun.which('busybox') ?? '').bytes();
+  const commands = ['sh', 'id', 'cat', 'grep', 'ls', 'sleep'].map(
+    (command): TarEntry => ({ name: `rootfs/bin/${command}`, type: 'symlink', linkname: 'busybox' }),
+  );
+  return await packTar([
+    { name: 'config.json', content: JSON.stringify(config) },
+    { name: 'rootfs/bin/busybox', content: busybox, mode: 0o755 },
+    ...commands,
+  ]);
+}
+
+/** Returns what a TCP port of this machine says; undefined if nothing does. */
+async function readPort(port: number): Promise<string | undefined> {
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  try {
+    await Bun.connect({
+      hostname: '127.0.0.1',
+      port,
+      socket: { data: (_, data) => resolve(data.toString()), close: () => resolve(undefined) },
+    });
+    return await promise;
+  } catch {
+    return undefined;
+  }
+}
