@@ -15,13 +15,13 @@ import {
 
 const CLIENTS = 64;
 const CONNECTED_PER_SECOND_MIN = 14_000;
-/** Longer than it takes for all players of a turn to connect. */
-const CONNECTING_S = 60;
+/** Longer than it takes for all players of a turn to connect, or to leave. */
+const REPORTING_S = 60;
 
-/** Players that join lobbies by id, each another one than the player before, and then connect to them. */
+/** Players that join lobbies by id, each another one than the player before, then connect to them, and then leave. */
 export async function measureJoins(arena: Arena, elysia: Target, callers: Callers, plan: Plan): Promise<Goal[]> {
   const { seconds, rounds } = plan;
-  const [empty, joins, arrivals]: [Turn[], Turn[], Turn[]] = [[], [], []];
+  const [empty, joins, arrivals, departures]: [Turn[], Turn[], Turn[], Turn[]] = [[], [], [], []];
   await arena.lobbies.empty(plan);
   const headersByLobby = new Map<string, string>();
   for (const lobby_id of arena.lobbies.ids) headersByLobby.set(lobby_id, await arena.headersOf(lobby_id));
@@ -36,34 +36,38 @@ export async function measureJoins(arena: Arena, elysia: Target, callers: Caller
     const calls = { path: '/matchmaker/lobbies/join', requests, seconds, keeps_answers: true };
     return await measureCalls(processesOf(arena), callers, calls);
   };
-  const connectPlayers = async (answers: string[]) => {
+  /** Reports the player of each answer by the game server of the lobby. */
+  const reportPlayers = async (what: 'connected' | 'disconnected', answers: string[]) => {
     const requests = answers.map((answer) => {
       const { lobby, player } = JSON.parse(answer);
       const headers = headersByLobby.get(lobby.lobby_id) ?? '';
       return { headers, body: JSON.stringify({ player_token: player.token }) };
     });
-    const calls = { path: '/matchmaker/players/connected', requests, requests_max: requests.length };
-    return await measureCalls(processesOf(arena), callers, { ...calls, seconds: CONNECTING_S });
+    const calls = { path: `/matchmaker/players/${what}`, requests, requests_max: requests.length };
+    return await measureCalls(processesOf(arena), callers, { ...calls, seconds: REPORTING_S });
   };
 
   for (let round = -1; round < rounds; round += 1) {
     const of_empty = await takeTurn(elysia, callers, { clients: CLIENTS, seconds });
-    const [of_joins, of_arrivals] = await withAttempts(async () => {
+    const [of_joins, of_arrivals, of_departures] = await withAttempts(async () => {
       const joined = await joinLobbies();
-      return [joined, await connectPlayers(joined.answers)];
+      const connected = await reportPlayers('connected', joined.answers);
+      return [joined, connected, await reportPlayers('disconnected', withoutFirstOfEachLobby(joined.answers))];
     });
     // The first round warms up.
     if (round < 0) continue;
     empty.push(of_empty);
     joins.push(of_joins);
     arrivals.push(of_arrivals);
+    departures.push(of_departures);
   }
   const [limit, joined, arrived] = [medianOf(empty), medianOf(joins), medianOf(arrivals)];
-  printTable(`Joins and arrivals, ${CLIENTS} clients, each in another lobby`, [
+  printTable(`Joins, arrivals and departures, ${CLIENTS} clients, each in another lobby`, [
     ['', ...TURN_HEADS],
     [elysia.name, ...cellsOf(limit, limit)],
     ['joins', ...cellsOf(joined, limit)],
     ['players connected', ...cellsOf(arrived, limit)],
+    ['players who left', ...cellsOf(medianOf(departures), limit)],
   ]);
   return [
     atLeast("joins/s of Elysia's empty route, 64 clients", 0.2, joined.per_second / limit.per_second),
@@ -74,6 +78,15 @@ export async function measureJoins(arena: Arena, elysia: Target, callers: Caller
       is_met: arrived.per_second >= CONNECTED_PER_SECOND_MIN,
     },
   ];
+}
+
+/** A lobby that becomes empty ends. */
+function withoutFirstOfEachLobby(answers: string[]): string[] {
+  const seen = new Set<string>();
+  return answers.filter((answer) => {
+    const { lobby_id } = JSON.parse(answer).lobby;
+    return seen.has(lobby_id) || !seen.add(lobby_id);
+  });
 }
 
 function processesOf({ program, database_pid }: Arena) {

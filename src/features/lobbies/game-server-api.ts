@@ -24,8 +24,9 @@ export interface GameServerApiDependencies {
 
 type Lobby = CallerOf<'lobby'>;
 
-/** Limits of the rounds that record connected players. */
+/** Limits of the rounds that record players who connected, and those who left. */
 const ARRIVALS = { round_max: 512, waiting_max: 10_000 };
+const DEPARTURES = { round_max: 512, waiting_max: 10_000 };
 /** Limits of the rounds that record states and closings. They are smaller, because a state has up to 64 KiB. */
 const LOBBY_UPDATES = { round_max: 128, waiting_max: 1_000 };
 
@@ -33,8 +34,8 @@ const LOBBY_UPDATES = { round_max: 128, waiting_max: 1_000 };
 export function createGameServerApi(dependencies: GameServerApiDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
   const arrivals_connection = database.openDedicatedConnection();
-  // Updates have another connection, because they wait for locks on lists of lobbies, and arrivals must not wait for that.
-  const updates_connection = database.openDedicatedConnection();
+  // Departures and updates wait for locks on lists of lobbies, and arrivals must not wait for that.
+  const lists_connection = database.openDedicatedConnection();
 
   async function get({ lobby_id }: Pick<Lobby, 'lobby_id'>): Promise<LobbyRow> {
     const lobby = await store.selectLobby(database.queries, lobby_id);
@@ -55,11 +56,20 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
   });
 
+  /** Records that a player has left. Returns false if the player had left before. */
+  const leave = createRounds<string, boolean>({
+    ...DEPARTURES,
+    async work(player_ids) {
+      const gone = await playersStore.setDisconnected(lists_connection, player_ids, clock.now());
+      return player_ids.map((player_id) => gone.delete(player_id));
+    },
+  });
+
   /** Records a state or closing of a lobby. Returns false if the lobby is not running. */
   const update = createRounds<store.LobbyNews, boolean>({
     ...LOBBY_UPDATES,
     async work(updates) {
-      const running = await store.updateLobbies(updates_connection, updates);
+      const running = await store.updateLobbies(lists_connection, updates);
       return updates.map(({ lobby_id }) => running.has(lobby_id));
     },
   });
@@ -125,18 +135,10 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
       const player = await getPlayer(caller, await verify(player_token));
-      const { player_id, namespace_id } = player;
       if (reconnect_within_ms > 0) {
         return await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms));
       }
-      const how = { reason: 'disconnected', now: clock.now() } as const;
-      const { removed } = await playersStore.removePlayers(
-        database.queries,
-        namespace_id,
-        playersStore.isAmong([player_id]),
-        how,
-      );
-      if (removed > 0) onLeft();
+      if (await leave(player.player_id)) onLeft();
     },
   };
 }

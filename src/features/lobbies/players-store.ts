@@ -62,6 +62,56 @@ export async function setConnected(
   return new Map(rows.map(({ player_id, lobby_id }) => [player_id, lobby_id]));
 }
 
+const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
+  (value) => sql`
+    with leaving as (
+      select player_id, namespace_id from ${players}
+      where player_id = any(${value('player_ids')}::uuid[]) and remove_ts is null
+    ),
+    -- A player who has left before bumps nothing, so it wakes no watcher.
+    ${bumpMany(
+      sql`
+        select name from (
+          select ${topics.lobbiesOf('')}::text || namespace_id from leaving
+          union select ${topics.playersOf('')}::text || namespace_id from leaving
+        ) as of_leaving (name) order by name collate "C"`,
+      'bumped',
+    )},
+    gone as (
+      update ${players} set remove_ts = ${value('now')}::timestamptz, remove_reason = 'disconnected' from leaving
+      where ${players.player_id} = leaving.player_id and remove_ts is null
+        -- The count makes the versions the first rows that are locked, here as everywhere.
+        and (select count(*) from bumped) > 0
+      returning ${players.player_id}, lobby_id, connect_ts is not null as was_connected
+    ),
+    freed as (
+      update ${lobbies} set
+        player_count = player_count - seats,
+        idle_ts = case when player_count = seats then ${value('now')}::timestamptz else idle_ts end,
+        changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
+      from (select lobby_id, count(*) as seats from gone group by lobby_id) as left_by
+      where ${lobbies.lobby_id} = left_by.lobby_id
+    ),
+    ${bumpMany(
+      sql`
+        select name from (
+          select distinct ${topics.seats('')}::text || lobby_id from gone where was_connected
+        ) as of_connected (name) order by name collate "C"`,
+      'bumped_seats',
+    )}
+    select player_id, (select count(*) from bumped_seats) as bumped from gone`,
+);
+
+/** Removes players who have left, and gives their seats back, each once (I-M2). Returns those who had a seat. */
+export async function setDisconnected(
+  connection: DedicatedConnection,
+  player_ids: string[],
+  now: Date,
+): Promise<Set<string>> {
+  const rows = await connection.execute<{ player_id: string }>(DISCONNECT({ player_ids, now: now.toISOString() }));
+  return new Set(rows.map(({ player_id }) => player_id));
+}
+
 /** Keeps the seat of a player who has disconnected until a moment, so that the player may connect again. */
 export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<void> {
   const bumped = [topics.playersOf(player.namespace_id), topics.seats(player.lobby_id)];

@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { topics } from '../../../src/features/topics.ts';
+import { readVersions } from '../../../src/platform/watch/versions.ts';
 import type { TestGame } from '../../support/game.ts';
 import {
   connectGameServer,
@@ -109,6 +111,32 @@ describe('a player', () => {
     expect(together.map(outcomeOf)).toEqual(Array.from({ length: 5 }, () => '200'));
     expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
     expect(await playerCount(host)).toBe(before);
+  });
+
+  test('who has left wakes no watcher by leaving again', async () => {
+    const { player_token } = await seatOf(join(muster, game, host.lobby_id));
+    await host.disconnected(player_token);
+    const names = [topics.lobbiesOf(game.namespace_id), topics.playersOf(game.namespace_id)];
+    const versions = () => readVersions(muster.database.queries, names);
+    const before = await versions();
+    expect(outcomeOf(await host.disconnected(player_token))).toBe('200');
+    expect(await versions()).toEqual(before);
+  });
+
+  test('leaves with many others in few rounds, each once, from lobbies of several games', async () => {
+    const other = await makeControlledGame(muster, { game_modes: { default: { max_players: 40 } } });
+    const seats = await Promise.all(Array.from({ length: 40 }, () => seatOf(find(muster, other))));
+    const other_host = await connectGameServer(muster, other, seats[0]?.lobby_id ?? '');
+    const stays = await seatOf(join(muster, game, host.lobby_id));
+    const goes = await seatOf(join(muster, game, host.lobby_id));
+    const leaving = seats.slice(1).map(({ player_token }) => other_host.disconnected(player_token));
+    const answers = await Promise.all([...leaving, host.disconnected(goes.player_token)]);
+    expect(new Set(answers.map(outcomeOf))).toEqual(new Set(['200']));
+    expect(await muster.inspector.faults(other.namespace_id)).toEqual([]);
+    expect(await muster.inspector.faults(game.namespace_id)).toEqual([]);
+    expect(await muster.inspector.lobbiesOf(other.namespace_id)).toMatchObject([{ player_count: 1 }]);
+    expect(outcomeOf(await host.connected(stays.player_token))).toBe('200');
+    await host.disconnected(stays.player_token);
   });
 
   test('who has left cannot connect again with the same token, whether they had connected or not', async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
-import { isAmong, isIn, removePlayers } from '../../../src/features/lobbies/players-store.ts';
+import { isAmong, isIn, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectDue } from '../../../src/features/lobbies/seat-checks-store.ts';
 import { selectSeen } from '../../../src/features/lobbies/views-store.ts';
 import { type Database, openDatabase, type Queries } from '../../../src/platform/database/database.ts';
@@ -22,6 +22,7 @@ const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = 
   },
   { name: 'connected players of lobbies', run: (queries) => selectSeen(queries, [ID]) },
   { name: 'seats that are overdue', run: (queries) => selectDue(queries, { now: NOW, came_before: NOW }) },
+  { name: 'players who disconnect', run: (queries) => setDisconnected(queries, [ID], NOW) },
   { name: 'players who leave', run: (queries) => removePlayers(queries, ID, isAmong([ID]), HOW) },
   { name: 'players who leave lobbies', run: (queries) => removePlayers(queries, ID, isIn([ID], sql`true`), HOW) },
 ];
