@@ -112,7 +112,10 @@ export async function openFeatures(config: Config, { base, storage, machine }: F
   const node = { node_id, datacenter_id, api_url: local_url, ...config.servers };
   const { groupsOf } = games;
   const servers: Servers = add(
-    openServers({ ...base, builds, datacenters, runtime, node, groupsOf, isSpaceLow: storage.database_space.isLow }),
+    openServers({
+      ...{ ...base, builds, datacenters, runtime, node, groupsOf, isSpaceLow: storage.database_space.isLow },
+      disk_max: config.servers.disk_max,
+    }),
   );
   add(openBilling({ ...base, groups, games, servers }));
 

@@ -24,6 +24,8 @@ import { readTlsSettings, type TlsSettings } from './tls-settings.ts';
 /** Default share of a machine's servers for the games of one developer group. */
 const GROUP_SHARE_DEFAULT = 0.75;
 const MIB = 1_024 ** 2;
+/** Maximum number of files and folders of a game server. */
+const SERVER_FILES_MAX = 100_000;
 /** Settings whose values never appear in messages. An address may contain a password. */
 const SECRETS = [
   'DATABASE_URL',
@@ -88,6 +90,8 @@ export interface Config {
     server_ports: { min: number; max: number };
     servers_max: number;
     servers_per_group_max: number;
+    /** Undefined for no limit. */
+    disk_max: { bytes: number; files: number } | undefined;
   };
   lobbies: {
     ready_timeout_ms: number;
@@ -190,6 +194,10 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       servers_max: settings.MUSTER_SERVERS_MAX,
       servers_per_group_max:
         settings.MUSTER_SERVERS_PER_GROUP_MAX ?? Math.ceil(settings.MUSTER_SERVERS_MAX * GROUP_SHARE_DEFAULT),
+      disk_max:
+        settings.MUSTER_SERVER_DISK_MB === 0
+          ? undefined
+          : { bytes: settings.MUSTER_SERVER_DISK_MB * MIB, files: SERVER_FILES_MAX },
     },
     lobbies: {
       ready_timeout_ms: settings.MUSTER_READY_TIMEOUT_MS,

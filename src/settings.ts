@@ -202,6 +202,12 @@ export const Settings = Type.Object({
         'Maximum number of game servers on this machine for the games of one developer group. Default: three quarters of MUSTER_SERVERS_MAX.',
     }),
   ),
+  MUSTER_SERVER_DISK_MB: Type.Integer({
+    default: 4_096,
+    minimum: 0,
+    maximum: 16_777_216,
+    description: 'Megabytes of disk that a game server may use, and up to 100,000 files. 0 sets no limit.',
+  }),
   MUSTER_ISOLATION: Type.Union([Type.Literal('on'), Type.Literal('required'), Type.Literal('off')], {
     default: 'on',
     description:

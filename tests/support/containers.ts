@@ -22,7 +22,7 @@ export const WITHOUT_CONTAINERS =
         ? undefined
         : 'containers need root';
 
-const COMMANDS = 'sh cat dd echo env head id kill ls mount nc printf ps seq sleep unshare yes';
+const COMMANDS = 'sh cat dd echo env head id kill ls mount nc printf ps rm seq sleep unshare yes';
 /** A user that is in no file of the image. */
 export const IMAGE_USER = 1_234;
 

@@ -1,15 +1,22 @@
 import type { Feature } from '../../platform/feature.ts';
+import { startLimitingDisk } from './disk-limit.ts';
 import { createLogs, type LogsDependencies } from './logs.ts';
 import { startMetering } from './metering.ts';
 import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
 import { serverRoutes } from './routes.ts';
+import type { DiskUse } from './runtimes/runtime.ts';
 import { createServers, type Servers, type ServersDependencies } from './servers.ts';
 
-type Dependencies = LogsDependencies & Omit<ServersDependencies & ReconcileDependencies, 'logs'>;
+type Dependencies = LogsDependencies &
+  Omit<ServersDependencies & ReconcileDependencies, 'logs'> & {
+    /** The most that a server may have on the disk; undefined for no limit. */
+    disk_max: DiskUse | undefined;
+  };
 
 /** Opens game servers: their desired state, and the background work that starts and ends them on this machine. */
 export function openServers(dependencies: Dependencies): Feature<Servers> {
-  const { readUsage } = dependencies.runtime;
+  const { disk_max } = dependencies;
+  const { readUsage, measureDisk } = dependencies.runtime;
   const logs = createLogs(dependencies);
   const servers = createServers({ ...dependencies, logs });
   return {
@@ -18,7 +25,10 @@ export function openServers(dependencies: Dependencies): Feature<Servers> {
     startWork(signal) {
       const reconciling = startReconciling({ ...dependencies, logs }, signal);
       const { listServers } = reconciling;
-      return [reconciling, ...(readUsage ? [startMetering({ ...dependencies, readUsage, listServers }, signal)] : [])];
+      const observed = { ...dependencies, listServers };
+      const metering = readUsage && startMetering({ ...observed, readUsage }, signal);
+      const limiting = measureDisk && disk_max && startLimitingDisk({ ...observed, measureDisk, disk_max }, signal);
+      return [reconciling, metering, limiting].filter((work) => work !== undefined);
     },
   };
 }

@@ -84,6 +84,12 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[]): 
       );
       return new Map(used.flat());
     },
+    async measureDisk(servers, limit) {
+      const measured = await Promise.all(
+        share(servers).map(async ([runtime, some]) => [...((await runtime.measureDisk?.(some, limit)) ?? [])]),
+      );
+      return new Map(measured.flat());
+    },
     async findHolders(servers, port) {
       const holders = await Promise.all(
         share(servers).map(async ([runtime, some]) => [...((await runtime.findHolders?.(some, port)) ?? [])]),

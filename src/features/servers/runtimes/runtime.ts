@@ -79,6 +79,13 @@ export interface OutputPiece {
   resumeAfter(bytes: number): ResumePoint;
 }
 
+/** What a server has on the disk. */
+export interface DiskUse {
+  bytes: number;
+  /** Files and folders. */
+  files: number;
+}
+
 /** How well servers are kept from the service's data, from each other, and within their resources. */
 export interface Isolation {
   level: 'full' | 'partial' | 'off';
@@ -122,6 +129,8 @@ export interface Runtime {
   onChange(listener: () => void): void;
   /** Returns the processor time in ms that each running server has used, including its descendants. */
   readUsage?(servers: readonly ServerHandle[]): Promise<Map<string, number>>;
+  /** Returns what each server has on the disk. May stop counting above the limit. */
+  measureDisk?(servers: readonly ServerHandle[], limit: DiskUse): Promise<Map<string, DiskUse>>;
   /** Returns the ids of those servers that use a TCP port of this machine, on any address. */
   findHolders?(servers: readonly ServerHandle[], port: number): Promise<Set<string>>;
 }

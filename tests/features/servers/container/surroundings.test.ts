@@ -117,6 +117,20 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     await opened.remove(server);
   });
 
+  test('has on the disk what it wrote, also deleted files that are open, and not what is in memory', async () => {
+    const script = `
+      dd if=/dev/zero of=/tmp/memory bs=1M count=8
+      dd if=/dev/zero of=/game/file bs=1M count=2
+      exec 4> /game/open; rm /game/open; dd if=/dev/zero bs=1M count=1 >&4
+      echo written; sleep 600`;
+    const build = await makeImage(opened.directory, script, { user: { uid: 0, gid: 0 } });
+    const server = await opened.run('', { build });
+    await waitFor(async () => (await opened.output(server)).includes('written'), 'the files');
+    const no_limit = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
+    const measured = await opened.runtime.measureDisk?.([server], no_limit);
+    expect(Math.floor((measured?.get(server.server_id)?.bytes ?? 0) / 1024 ** 2)).toBe(3);
+  });
+
   test('writes to memory only if containers are read-only', async () => {
     const options = { host: 'localhost', api_url: 'http://127.0.0.1:8080', has_read_only_root: true };
     await using closed = await openTestRuntime({

@@ -13,11 +13,12 @@ import {
   signalProcess,
 } from '../../../../platform/processes.ts';
 import { LOG_STREAMS } from '../../tables.ts';
+import { measureDisk } from '../disk-use.ts';
 import { readExitStatus } from '../process/exit-status.ts';
 import { killServers } from '../process/killing.ts';
 import { createOutputFiles } from '../process/output-files.ts';
 import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
-import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
 import {
   cgroupOf,
   exceededMemory,
@@ -242,6 +243,18 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     onChange(listener) {
       notify = listener;
     },
+    async measureDisk(servers, limit) {
+      const measured = new Map<string, DiskUse>();
+      for (const { server_id } of servers.filter((server) => existsSync(folders.exit(server.server_id)))) {
+        const folder = folders.of(server_id);
+        const pids = listCgroupProcesses(server_id);
+        const upper = await measureDisk({ folder: join(folder, 'upper'), pids, isInside: isOnDisk }, limit);
+        // Where no overlay could be mounted, the container has a copy of its image, which counts too.
+        const copy = await measureDisk({ folder: join(folder, 'rootfs'), pids: [], isInside: isOnDisk }, limit);
+        measured.set(server_id, { bytes: upper.bytes + copy.bytes, files: upper.files + copy.files });
+      }
+      return measured;
+    },
     async readUsage(servers) {
       return new Map(
         servers.flatMap(({ server_id }) => {
@@ -251,4 +264,9 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       );
     },
   };
+}
+
+/** Returns whether a path of a container is not in its memory. */
+function isOnDisk(path: string): boolean {
+  return !/^\/(dev|tmp|proc|sys|memfd:)/.test(path);
 }

@@ -13,7 +13,8 @@ import {
 } from '../../../../platform/processes.ts';
 import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
 import { LOG_STREAMS } from '../../tables.ts';
-import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import { measureDisk } from '../disk-use.ts';
+import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
 import { readExitStatus } from './exit-status.ts';
 import { readIdentity, writeIdentity } from './identity.ts';
 import { assertIsolated, type IsolationSetting, readIsolation } from './isolation.ts';
@@ -136,6 +137,15 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     },
     async readUsage(servers) {
       return usage.add(await readTrees(servers.map(locate)));
+    },
+    async measureDisk(servers, limit) {
+      const measured = new Map<string, DiskUse>();
+      for (const [server_id, tree] of await readTrees(servers.map(locate))) {
+        const folder = folders.work(server_id);
+        const isInside = (path: string) => path.startsWith(`${folder}/`);
+        measured.set(server_id, await measureDisk({ folder, pids: tree.map(({ pid }) => pid), isInside }, limit));
+      }
+      return measured;
     },
     async findHolders(servers, port) {
       const sockets = findSocketsAt(port);

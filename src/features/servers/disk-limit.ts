@@ -1,0 +1,58 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Events } from '../../platform/events.ts';
+import { type Loop, startLoop } from '../../platform/loop.ts';
+import { handleOf } from './rules.ts';
+import { isAbove } from './runtimes/disk-use.ts';
+import type { DiskUse, Runtime } from './runtimes/runtime.ts';
+import * as store from './store.ts';
+import type { ServerRow } from './tables.ts';
+
+const EVERY_MS = 5_000;
+/** The largest share of time that is spent on measuring. */
+const SHARE_MAX = 1 / 50;
+const MEGABYTE = 1024 ** 2;
+
+interface DiskLimitDependencies {
+  database: Database;
+  clock: Clock;
+  events: Events;
+  measureDisk: NonNullable<Runtime['measureDisk']>;
+  /** The most that a server may have on the disk. */
+  disk_max: DiskUse;
+  /** Returns this machine's servers. */
+  listServers(): readonly ServerRow[];
+}
+
+/** Starts the loop that ends servers of this machine that have more on the disk than they may. */
+export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: AbortSignal): Loop {
+  const { database, clock, events, measureDisk, disk_max, listServers } = dependencies;
+  let took_ms = 0;
+
+  return startLoop({
+    name: 'disk-limit',
+    every_ms: () => Math.max(EVERY_MS, took_ms / SHARE_MAX),
+    signal,
+    events,
+    async step() {
+      const started = performance.now();
+      // A server that has failed is ending for another reason already.
+      const running = listServers().filter(({ identity, failure }) => identity !== null && failure === null);
+      const measured =
+        running.length > 0 ? await measureDisk(running.map(handleOf), disk_max) : new Map<string, never>();
+      for (const server of running) {
+        const used = measured.get(server.server_id);
+        if (!used || !isAbove(used, disk_max)) continue;
+        await database.transact((tx) => store.setFailed(tx, server, describeExcess(used, disk_max), clock.now()));
+      }
+      took_ms = performance.now() - started;
+      return 0;
+    },
+  });
+}
+
+function describeExcess(used: DiskUse, disk_max: DiskUse): string {
+  return used.bytes > disk_max.bytes
+    ? `it exceeded its ${disk_max.bytes / MEGABYTE} MB of disk`
+    : `it exceeded its ${disk_max.files} files`;
+}
