@@ -1,4 +1,5 @@
-// What one tenant, one request or a failing machine does to everybody else: `bun bench/faults.ts`, after `bun run build`.
+// Measures what one tenant, one request or a failing machine does to all others: `bun bench/faults.ts`, after
+// `bun run build`.
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { commandOf } from '../tests/support/program.ts';

@@ -1,6 +1,6 @@
-// How long a player waits for a lobby: `bun bench/find.ts`. Cold, a game server is started for the player (a JavaScript room
-// that calls ready as soon as it runs); warm, a lobby with a free seat is there. The peer is the least that cold could take:
-// the same room started by hand, until it has called ready.
+// Measures how long a player waits for a lobby: `bun bench/find.ts`. "cold": a game server is started for the player (a
+// JavaScript room that calls ready as soon as it runs). "warm": a lobby has a free seat. The peer is the same room
+// started by hand, until it has called ready.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandOf, makeHome } from '../tests/support/program.ts';

@@ -1,6 +1,6 @@
-// The memory that large requests take: `bun bench/large.ts`. A lobby history of 1,000,000 rows is exported, beside PostgreSQL's
-// own COPY of the same rows; a site of 1 GB is uploaded, beside a server that only writes it to the disk. Memory is what the
-// service's process holds at its peak beyond what it held before.
+// Measures the memory that large requests take: `bun bench/large.ts`. Exports a lobby history of 1,000,000 rows, beside
+// PostgreSQL's own COPY of the same rows; uploads a site of 1 GB, beside a server that only writes it to the disk.
+// Memory is the peak of the service's process, less its memory before.
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
@@ -94,7 +94,7 @@ async function timed<Result>(work: () => Promise<Result>): Promise<{ result: Res
   return { result, seconds: (performance.now() - started) / 1_000 };
 }
 
-/** Times work, and returns by how much a process grew meanwhile. */
+/** Times work, and returns how much memory a process gained meanwhile. */
 async function watched<Result>(pid: number, work: () => Promise<Result>) {
   const before = residentBytes(pid);
   let peak = before;

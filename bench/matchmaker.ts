@@ -1,6 +1,7 @@
-// What a seat costs: `bun bench/matchmaker.ts`, `--quick` for a minute or two. The service with durable seats, all checks and
-// tokens, beside Elysia with the same route, validated and empty, which is the least that it could cost; Bun alone; and
-// Colyseus on Bun, in memory. All in one run and by turns, with an identical copy of the service to show what the run is worth.
+// Measures the cost of a seat: `bun bench/matchmaker.ts`, `--quick` for a minute or two. The service has durable seats,
+// all checks and tokens. The peers are Elysia with the same route, validated and empty; Bun alone; and Colyseus on Bun,
+// in memory. All run by turns, beside an identical copy of the service: the difference of the two is the noise of the
+// run.
 import { availableParallelism } from 'node:os';
 import { findsIn, openArena } from './matchmaker/arena.ts';
 import { startCallers } from './matchmaker/calls.ts';

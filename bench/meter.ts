@@ -9,7 +9,7 @@ const BUSY_FIELDS = [1, 2, 3, 6, 7];
 /** The processes of one measurement. */
 export interface Metered {
   server_pid: number;
-  /** The first process of the server's PostgreSQL, where it has one. */
+  /** The first process of the server's PostgreSQL, if it has one. */
   database_pid?: number | undefined;
   /** The process that makes the requests. */
   load_pid?: number;
@@ -26,7 +26,7 @@ export interface ProcessorTime {
   load: number;
 }
 
-/** Starts to measure. The returned function gives the processor time that was used since; threads that ended are left out. */
+/** Starts to measure. The returned function returns the processor time since then, without threads that have ended. */
 export function startMeter(metered: Metered): () => ProcessorTime {
   const before = readThreads(metered);
   return () => {
@@ -51,7 +51,7 @@ function readThreads({ server_pid, database_pid, load_pid }: Metered): Record<ke
   return { thread, rest, database, load: load_pid === undefined ? new Map() : secondsByThread(load_pid) };
 }
 
-/** Processor seconds of each thread of a process; none when it has ended. */
+/** Returns the processor seconds of each thread of a process; none if it has ended. */
 function secondsByThread(pid: number): Threads {
   const seconds: Threads = new Map();
   for (const thread of listDirectory(`/proc/${pid}/task`)) {
@@ -61,21 +61,21 @@ function secondsByThread(pid: number): Threads {
   return seconds;
 }
 
-/** Processor seconds of everything that runs on the machine. */
+/** Returns the processor seconds of the whole machine. */
 export function machineSeconds(): number {
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
   const fields = line.split(/ +/);
   return BUSY_FIELDS.reduce((sum, field) => sum + Number(fields[field]), 0) / TICKS_PER_SECOND;
 }
 
-/** Processor seconds of a process, its threads included; 0 when it has ended. */
+/** Returns the processor seconds of a process with its threads; 0 if it has ended. */
 export function processorSeconds(pid: number): number {
   return secondsByThread(pid)
     .values()
     .reduce((sum, seconds) => sum + seconds, 0);
 }
 
-/** Returns a process and all that it has started, directly or not, as far as they live. */
+/** Returns a process and all its running descendants. */
 export function familyOf(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync('/proc')) if (/^\d+$/.test(name)) parents.set(Number(name), parentOf(name));
@@ -84,7 +84,7 @@ export function familyOf(pid: number): number[] {
   return family;
 }
 
-/** The second field of /proc/PID/stat after the name (proc(5)). NaN when the process has ended. */
+/** Returns the parent: the second field of /proc/PID/stat after the name (proc(5)); NaN if the process has ended. */
 function parentOf(pid: string): number {
   const stat = readText(`/proc/${pid}/stat`);
   return Number(stat.slice(stat.lastIndexOf(') ') + 2).split(' ')[1]);

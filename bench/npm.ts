@@ -4,8 +4,8 @@ import { join } from 'node:path';
 const OPTIONS = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
 
 /**
- * Installs packages of peers, which Muster does not depend on, beside scripts that need them. Returns why they cannot be
- * installed; undefined when they are.
+ * Installs packages of peers, which Muster does not depend on, beside scripts that need them. Returns why that failed;
+ * undefined if it succeeded.
  */
 export async function install(directory: string, packages: string[], scripts: string[]): Promise<string | undefined> {
   if (Bun.which('node') === null || Bun.which('npm') === null) return 'Node and npm are not installed';

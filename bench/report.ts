@@ -1,4 +1,4 @@
-/** A limit, and what was measured. */
+/** A limit and the measured figure. */
 export interface Goal {
   what: string;
   limit: string;
@@ -6,17 +6,17 @@ export interface Goal {
   is_met: boolean;
 }
 
-/** A goal for a ratio to a peer: at least so much. */
+/** Returns a goal: the ratio to a peer is at least the limit. */
 export function atLeast(what: string, limit: number, ratio: number): Goal {
   return { what, limit: `>= ${show.ratio(limit)}`, figure: show.ratio(ratio), is_met: ratio >= limit };
 }
 
-/** A goal for a ratio to a peer: at most so much. */
+/** Returns a goal: the ratio to a peer is at most the limit. */
 export function atMost(what: string, limit: number, ratio: number): Goal {
   return { what, limit: `<= ${show.ratio(limit)}`, figure: show.ratio(ratio), is_met: ratio <= limit };
 }
 
-/** A goal for a time. */
+/** Returns a goal: the time is at most the limit. */
 export function within(what: string, limit_ms: number, milliseconds: number): Goal {
   const figure = `${milliseconds.toFixed(2)} ms`;
   return { what, limit: `<= ${limit_ms} ms`, figure, is_met: milliseconds <= limit_ms };

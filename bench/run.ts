@@ -3,8 +3,8 @@ import { constants } from 'node:os';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Runs a bench, prints how long it took and ends the process. The bench puts everything that it opens on the stack, which is
- * disposed of in each case: at the end, after a failure, and when a signal interrupts it.
+ * Runs a bench, prints how long it took and ends the process. The bench puts everything that it opens on the stack,
+ * which is always disposed of: at the end, after a failure, and after a signal.
  */
 export async function runBench(measure: (opened: AsyncDisposableStack) => Promise<void>): Promise<never> {
   const started = performance.now();

@@ -1,4 +1,4 @@
-/** Times that were measured, in milliseconds. */
+/** Measured times in milliseconds. */
 export interface Samples {
   name: string;
   milliseconds: number[];
@@ -11,13 +11,13 @@ export async function measure(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-/** The value that a part of all samples stays below: 0.5 is the median, and one in twenty exceeds 0.95. */
+/** Returns a quantile of the samples: 0.5 for the median, 0.95 for p95. */
 export function percentile({ milliseconds }: Samples, part: number): number {
   const sorted = milliseconds.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN;
 }
 
-/** Prints a line for each, with its ratio to the first, which is the peer. */
+/** Prints a line for each of the samples, with its ratio to the first, which is the peer. */
 export function report(title: string, all: Samples[], limit?: string): void {
   const [peer] = all;
   console.log(`\n${title}${limit === undefined ? '' : ` (limit: ${limit})`}`);

@@ -1,5 +1,5 @@
-// How long the service takes until it is ready, at its first start and at a later one: `bun bench/start.ts`. The peer is the
-// least that it could take: the embedded PostgreSQL alone, created (initdb) or started, in the same run.
+// Measures how long the service takes to be ready, at its first start and at a later one: `bun bench/start.ts`. The
+// peer is the embedded PostgreSQL alone, created (initdb) or started, in the same run.
 import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';

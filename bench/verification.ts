@@ -1,6 +1,6 @@
-// What a hostile server of one game costs: `bun bench/verification.ts`. For each way in which it may misbehave, how late after
-// the deadline a player that it should verify is answered; and how long finds of another namespace take while finds of the
-// first wait for it, beside the same finds without that, by turns.
+// Measures what a game's hostile verification server costs: `bun bench/verification.ts`. For each kind of misbehaviour,
+// how late after the deadline the player gets an answer; and how long finds of another namespace take while such finds
+// wait, beside the same finds without them, by turns.
 import { availableParallelism } from 'node:os';
 import { deploy, makeGame, uploadScript } from '../tests/support/game.ts';
 import { hostileTargets } from '../tests/support/hostile-target.ts';
@@ -19,11 +19,11 @@ const FAILED = 'MATCHMAKER_VERIFICATION_FAILED';
 const REQUEST_FAILED = 'MATCHMAKER_VERIFICATION_REQUEST_FAILED';
 const DEADLINE_MS = 2_000;
 const LATE_MS_MAX = 200;
-/** Fewer than the failures after which a target is not asked for a while. */
+/** Fewer than the failures after which a target gets no requests for a while. */
 const FINDS_EACH = 6;
 
 const HANGING = 200;
-/** Requests of one namespace that may be under way; the others wait. */
+/** Maximum number of concurrent requests of one namespace; the others wait. */
 const UNDER_WAY = 64;
 const ROUNDS = 9;
 const FINDS_PER_SECOND = 200;
@@ -52,7 +52,7 @@ async function measureDeadline(opened: AsyncDisposableStack): Promise<Goal> {
     program,
     behaviours.map(({ port }) => port),
   );
-  // The lobbies of targets that accept players are created before.
+  // Creates the lobbies of targets that accept players beforehand.
   const accepting = behaviours.flatMap(({ comes_to }, mode) => (comes_to === 200 ? [mode] : []));
   for (const mode of accepting) await find(mode);
 
@@ -111,12 +111,15 @@ async function measureOthers(opened: AsyncDisposableStack): Promise<Goal> {
     ['', 'p50 ms', 'p99 ms'],
     ...rows,
   ]);
-  // Each is compared with the turn before it, since the machine's speed changes.
+  // Compares each turn with the one before, because the machine's speed changes.
   const ratio = middleOf(beside.map(({ p99_ms }, round) => p99_ms / (alone[round]?.p99_ms ?? Number.NaN)));
   return atMost('p99 of others, pairs', 2, ratio);
 }
 
-/** Makes a game with a mode for each port, whose finds are verified there. Returns a function that finds, and gives the code of a refusal. */
+/**
+ * Creates a game with a mode for each port, whose finds are verified there. Returns a function that sends a find and
+ * returns the code of its refusal.
+ */
 async function makeGameOf({ api, administrator_token }: Program, ports: number[]) {
   const game = await makeGame(api, administrator_token);
   const image_id = await uploadScript(api, game, QUIET_SOURCE);

@@ -1,7 +1,7 @@
-// What it costs to notify watchers: `bun bench/watch.ts`, `--quick` for a minute or two. Muster beside Bun's own server with
-// nothing else, which is the least that it could cost, and beside ws, Socket.IO and Colyseus; all in one run and by turns, with
-// an identical copy of Muster to show what the run is worth. All send the same bytes. "Bun alone" publishes each change by
-// itself, as commits come; "several in one go": changes that are there together leave in one packet for each watcher.
+// Measures the cost of notifying watchers: `bun bench/watch.ts`, `--quick` for a minute or two. The peers are Bun's own
+// server alone, ws, Socket.IO and Colyseus. All run by turns, beside an identical copy of Muster: the difference of the
+// two is the noise of the run. All send the same bytes. "Bun alone" publishes each change by itself; "several in one
+// go" puts changes that come together into one packet for each watcher.
 import { availableParallelism } from 'node:os';
 import { printGoals } from './report.ts';
 import { runBench } from './run.ts';

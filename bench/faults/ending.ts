@@ -12,7 +12,7 @@ const GONE_S_MAX = 20;
 const GONE_S_WAITED = 90;
 const STARTED_S_WAITED = 120;
 const LIVE_MS_MAX = 100;
-/** Early enough that most are still ending. */
+/** When to restart: most servers are still ending. */
 const RESTART_AFTER_MS = 200;
 const START_S_MAX = 20;
 

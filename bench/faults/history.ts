@@ -10,7 +10,7 @@ const LOBBIES_AT_ONCE = 2_500;
 const FINDS_PER_LOBBY = 8;
 const LINES_PER_SERVER = 10;
 const MONTH_MS = 30 * 86_400_000;
-/** They are written a little younger than the limit, and pass it once all are there. */
+/** Rows are written a little younger than the limit, and pass it once all are written. */
 const WRITTEN_S_MAX = 100;
 const WRITTEN_S_MAX_QUICK = 30;
 /** A day of a million finds must be removed in far less than a day. */
@@ -64,7 +64,7 @@ async function fill(
   { queries, count, execute }: ReturnType<typeof openDatabaseOf>,
   { lobbies, ended_at }: { lobbies: number; ended_at: string },
 ): Promise<[string, number][]> {
-  // Those that were written last, which are not metered yet.
+  // The lobbies that were written last, which are not metered yet.
   const written = `(
     select lobby_id, namespace_id, server_id from lobbies
     where stop_ts = '${ended_at}' and not exists (select from server_meters where server_meters.server_id = lobbies.server_id)

@@ -39,7 +39,7 @@ function parse(words: string[]) {
 function helpOf(all: Fault[]): string {
   const width = Math.max(...all.map(({ name }) => name.length));
   const lines = all.map(({ name, title }) => `  ${name.padEnd(width)}  ${title}`);
-  return `What one tenant, one request or a failing machine does to everybody else, on dist/muster (bun run build).
+  return `Measures what one tenant, one request or a failing machine does to all others, on dist/muster (bun run build).
 
 Usage: bun bench/faults.ts [--quick] [fault …]
 

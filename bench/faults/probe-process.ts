@@ -7,7 +7,7 @@ const ADDRESSES = Array.from({ length: 250 }, (_, index) => `127.0.1.${index + 1
 /** Concurrent requests of one kind. A request beyond them is not sent, and counts as unanswered in the end. */
 const UNDER_WAY_MAX = 600;
 const ANSWER_MS_MAX = 30_000;
-/** How long the end of a phase waits for requests under way. */
+/** How long the end of a phase waits for requests in progress. */
 const LAST_ANSWERS_MS = 2_000;
 const OK = '200';
 

@@ -2,7 +2,7 @@ import type { Program } from '../../tests/support/program.ts';
 import { atMost, secondsSince, type Trial } from './fault.ts';
 import type { Subject } from './subject.ts';
 
-/** Requests under way have 10 s; the rest of the stop has the remaining time. */
+/** Requests in progress have 10 s of this; the rest of the stop has the remaining time. */
 const STOP_S_MAX = 20;
 const STOP_S_WAITED = 30;
 

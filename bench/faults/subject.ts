@@ -24,7 +24,7 @@ export interface SubjectOptions {
   /** Settings by their names in the environment. */
   settings?: Record<string, string>;
   command?: string[];
-  /** The parent of its data directory, if it is not that of temporary files. */
+  /** The parent of its data directory, by default that of temporary files. */
   parent?: string;
   /** Lobbies of the bystander that wait for players, so that a find need not wait for a start. */
   idle_lobbies?: number;

@@ -44,7 +44,7 @@ export async function runFault(fault: Fault, is_quick: boolean, interrupted: Pro
   return goals;
 }
 
-/** An end of the run from outside: ctrl-C or SIGTERM. */
+/** An interruption of the run: ctrl-C or SIGTERM. */
 export class Interruption extends Error {}
 
 interface TrialDependencies extends Pick<Trial, 'is_quick' | 'opened' | 'expect'> {
@@ -56,7 +56,7 @@ function createTrial({ is_quick, opened, rows, figures, expect }: TrialDependenc
   const is_fresh = new WeakMap<Subject, boolean>();
 
   async function start(options: SubjectOptions = {}): Promise<Subject> {
-    // A start after its deadline is still ended: what it opened is disposed of when it is ready.
+    // A start that misses its deadline is still cleaned up: it is disposed of when it is ready.
     const starting = startSubject(options);
     opened.defer(async () => await (await starting.catch(() => undefined))?.[Symbol.asyncDispose]());
     const subject = await within(START_S_MAX, 'the service to start', starting);

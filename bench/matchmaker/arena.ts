@@ -14,7 +14,10 @@ import { type Lobbies, openLobbies, SEATS_PER_LOBBY } from './lobbies.ts';
 import { FIND, type Target } from './targets.ts';
 
 const PROXY_SECRET = 'the load is a proxy that all players come through';
-/** The process that makes requests is a trusted proxy, so each player has an address. All else is as it is by default. */
+/**
+ * The process that makes requests is a trusted proxy, so each player has an address. Other settings have their
+ * defaults, except that players who never connect keep their seats for as long as a bench runs.
+ */
 const SETTINGS = {
   MUSTER_TRUSTED_PROXIES: '127.0.0.1',
   MUSTER_PROXY_SECRET: PROXY_SECRET.replaceAll(' ', '-'),
@@ -22,9 +25,10 @@ const SETTINGS = {
   MUSTER_DATABASE_POOL: '10',
   MUSTER_DEMO: 'off',
   MUSTER_LOG: 'error',
-  /** Players that are never connected keep their seats for as long as the bench runs. */
   MUSTER_SEAT_TIMEOUT_MS: '3600000',
 };
+/** The default, which games of tests raise. */
+const CLIENT_PLAYERS_MAX = 8;
 /** For statements that change every lobby at once. */
 const DEADLINES = { query_ms: 120_000, pool_wait_ms: 2_000, transaction_ms: 120_000 };
 
@@ -58,7 +62,8 @@ export async function openArena(
   const game = await makeRoomGame(program, { source: QUIET_SOURCE, max_players: SEATS_PER_LOBBY, mode });
   const { namespace_id, public_token } = game;
   await database.queries.execute(sql`
-    update namespaces set lobby_count_max = 1000000 where namespace_id = ${namespace_id}`);
+    update namespaces set lobby_count_max = 1000000, max_players_per_client = ${CLIENT_PLAYERS_MAX}
+    where namespace_id = ${namespace_id}`);
   await database.transact((tx) => touch(tx, [topics.namespace(namespace_id)]));
   const find = { token: public_token, body: JSON.parse(FIND.body) };
   const answer = await program.api.ok('POST', FIND.path, find);

@@ -1,5 +1,5 @@
-// The least that a find can cost: its body is read, checked (by Elysia as Muster's routes are described, or by hand), and
-// always answered in the same way.
+// The minimum cost of a find: reads its body, checks it (by Elysia with the shape of Muster's route, or by hand), and
+// always returns the same answer.
 import { argv } from 'node:process';
 import { Elysia } from 'elysia';
 import { FindBody } from '../../src/features/lobbies/wire.ts';
@@ -25,6 +25,6 @@ if (kind === 'elysia') {
   console.log(server.port);
 }
 
-// The bench has ended, however it did.
+// The end of standard input means that the bench has ended.
 for await (const _ of Bun.stdin.stream());
 process.exit();

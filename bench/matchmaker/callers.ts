@@ -1,16 +1,16 @@
-// The process that makes the requests of `bun bench/matchmaker.ts`: as fast as they are answered, or at a rate.
+// Makes the requests of `bun bench/matchmaker.ts`: as fast as they are answered, or at a rate.
 import type { Socket } from 'bun';
 import type { Called, CallOrder, CallReport, Calls } from './calls.ts';
 
 interface Client {
   socket: Socket<Client>;
-  /** What has come of the answer. */
+  /** The part of the answer that has arrived. */
   text: string;
   /** When the request was due. */
   due_at: number;
 }
 
-/** A request but for its client's address, which stands between the two. */
+/** A request in two parts; its client's address comes between them. */
 interface Template {
   head: string;
   tail: string;
@@ -35,9 +35,9 @@ process.on('message', async (order: CallOrder) => {
   if (order.order === 'open') await open(order.port, order.clients);
   if (order.order === 'call') report(await call(order));
 });
-// The bench has ended, however it did.
+// The end of standard input means that the bench has ended.
 process.on('disconnect', () => process.exit());
-// Ctrl-C reaches every process of the terminal, but the bench ends this one.
+// Ctrl-C reaches every process of the terminal; the bench ends this one itself.
 process.on('SIGINT', () => {});
 report({ is_there: true });
 
@@ -72,7 +72,7 @@ async function call(calls: Calls): Promise<Called> {
   };
 }
 
-/** Each client sends a request when it has the answer to its last one. */
+/** Lets each client send a request when it has the answer to its last one. */
 async function callInSuccession({ path, requests, seconds, requests_max = Number.MAX_SAFE_INTEGER }: Calls) {
   const templates = templatesOf(path, requests);
   const end = performance.now() + seconds * 1_000;
@@ -95,7 +95,7 @@ async function callInSuccession({ path, requests, seconds, requests_max = Number
   await done.promise;
 }
 
-/** Each request is due at a moment and is late from then on, whether a client is free to send it or not. */
+/** Sends requests at a rate. Latency counts from the moment at which a request was due, also if no client was free. */
 async function callAtRate({ path, requests, seconds }: Calls, per_second: number) {
   const templates = templatesOf(path, requests);
   const count = Math.floor(seconds * per_second);
@@ -138,7 +138,7 @@ function send(client: Client, template: Template | undefined, due_at: number): v
   client.socket.write(template.head + nextAddress() + template.tail);
 }
 
-/** The addresses of 10.0.0.0/8, one after the other. */
+/** Returns the addresses of 10.0.0.0/8, one after the other. */
 function nextAddress(): string {
   sent_ever += 1;
   return `10.${(sent_ever >> 16) & 255}.${(sent_ever >> 8) & 255}.${sent_ever & 255}`;

@@ -9,7 +9,7 @@ export interface Calls {
   /** Taken in turn. `headers`: lines of the request, each with its end. */
   requests: { headers: string; body: string }[];
   seconds: number;
-  /** The rate; without it each client sends the next request when it has its answer. */
+  /** Requests per second; without it, each client sends a request when it has the answer to its last one. */
   per_second?: number | undefined;
   requests_max?: number;
   /** Whether to return the bodies of the answers. */

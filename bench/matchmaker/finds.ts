@@ -7,20 +7,20 @@ import { cellsOf, medianOf, type Target, TURN_HEADS, type Turn, takeTurn } from 
 const THREAD_US_MAX = 45;
 const DATABASE_US_MAX = 14;
 const REST_US_MAX = 6;
-/** Identical copies may differ by so much; if they do by more, the other ratios of the run mean nothing. */
+/** How much two identical copies may differ; if they differ more, the other ratios of the run mean nothing. */
 const COPIES_DIFFER_MAX = 0.1;
 
-/** The servers that are asked for seats by turns. */
+/** The servers to measure by turns. */
 export interface Targets {
   elysia: Target;
   muster: Target;
-  /** The same service again. */
+  /** An identical copy of the service. */
   copy: Target;
   bun: Target;
   colyseus: Target | undefined;
 }
 
-/** What each target has shown, by the number of clients. */
+/** The turns of each target, by the number of clients. */
 export interface Finds {
   of(target: Target, clients: number): Turn;
 }
@@ -29,7 +29,7 @@ export async function warmUp(targets: Targets, callers: Callers, { warm_s: secon
   for (const target of listTargets(targets)) await takeTurn(target, callers, { clients: 64, seconds });
 }
 
-/** Finds as fast as they are answered. */
+/** Measures finds as fast as they are answered. */
 export async function measureFinds(targets: Targets, callers: Callers, plan: Plan): Promise<Finds> {
   const medians = new Map<string, Turn>();
   const of = (target: Target, clients: number): Turn => {
@@ -82,7 +82,7 @@ function processorGoal({ thread, database, rest }: Turn): Goal {
   };
 }
 
-/** Compares the service with its copy: what differs is the noise of the run. */
+/** Compares the service with its copy: the difference is the noise of the run. */
 export function comparisonOfCopies({ muster, copy }: Targets, { of }: Finds): Goal {
   const ratios = [256, 64].map((clients) => of(copy, clients).per_second / of(muster, clients).per_second);
   const is_met = ratios.every((ratio) => Math.abs(ratio - 1) <= COPIES_DIFFER_MAX);

@@ -6,7 +6,7 @@ import { takeTurn } from './targets.ts';
 
 const CLIENTS = 64;
 
-/** How late answers are at half of the load that the service can bear, beside the empty route at the same rate. */
+/** Measures latency at half of the rate that the service reaches, beside the empty route at the same rate. */
 export async function measureHalfLoad(
   { elysia, muster }: Targets,
   { of }: Finds,

@@ -3,18 +3,20 @@ import { commandOf, makeHome } from '../../tests/support/program.ts';
 import { startMeter } from '../meter.ts';
 import { type Goal, printTable } from '../report.ts';
 
-/** A start ends long after the service is ready: code is compiled, memory is given back. */
+/** Time until the service is idle: after it is ready, code is still compiled and memory given back. */
 const REST_MS = 60_000;
 const MEASURED_S = 20;
 const MS_A_SECOND_MAX = 8;
 
 /** A service that nothing uses. */
 export interface IdleService {
-  /** Waits until the service has rested for a minute; then measures what it and its PostgreSQL use. */
+  /**
+   * Waits until the service has been idle for a minute, then measures its processor time and that of its PostgreSQL.
+   */
   measure(): Promise<Goal>;
 }
 
-/** Starts the service from source as a developer does at first, with all defaults. */
+/** Starts the service from source with all defaults. */
 export async function startIdleService(opened: AsyncDisposableStack): Promise<IdleService> {
   const home = opened.use(await makeHome({ MUSTER_LIMITS_SCALE: '1', MUSTER_DATABASE_POOL: '10' }));
   const program = await home.start({ command: commandOf('source') });

@@ -15,10 +15,10 @@ import {
 
 const CLIENTS = 64;
 const CONNECTED_PER_SECOND_MIN = 14_000;
-/** Longer than it takes for all players of a turn to connect, or to leave. */
+/** Longer than all players of a turn take to connect, or to leave. */
 const REPORTING_S = 60;
 
-/** Players that join lobbies by id, each another one than the player before, then connect to them, and then leave. */
+/** Measures players who join lobbies by id, each a different one than the player before, then connect, then leave. */
 export async function measureJoins(arena: Arena, elysia: Target, callers: Callers, plan: Plan): Promise<Goal[]> {
   const { seconds, rounds } = plan;
   const [empty, joins, arrivals, departures]: [Turn[], Turn[], Turn[], Turn[]] = [[], [], [], []];

@@ -8,8 +8,8 @@ import { copyLobbies } from '../../tests/support/lobby-copies.ts';
 export const SEATS_PER_LOBBY = 100;
 
 /**
- * The running lobbies of a namespace. All but the first are written into the database, since starting thousands of servers
- * would measure only that: each has a server of its own, as if another machine ran it.
+ * The running lobbies of a namespace. All but the first are written into the database, because starting thousands of
+ * servers would take too long. Each has a server of its own, as if another machine ran it.
  */
 export interface Lobbies {
   ids: string[];
@@ -39,7 +39,7 @@ export function openLobbies(database: Database, namespace_id: string, first: str
   };
 }
 
-/** Writes visits that ended during the last day, of one player each. Returns the size of the table of players. */
+/** Writes visits of one player each that ended during the last day. Returns the size of the table of players. */
 export async function addEndedVisits(
   database: Database,
   { namespace_id, lobby_ids, count }: { namespace_id: string; lobby_ids: string[]; count: number },

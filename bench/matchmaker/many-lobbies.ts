@@ -4,7 +4,7 @@ import type { Callers } from './calls.ts';
 import type { Plan } from './plan.ts';
 import { takeTurn } from './targets.ts';
 
-/** One client alone, among few lobbies and among many. */
+/** Measures the finds of one client, among few lobbies and among many. */
 export async function measureManyLobbies(arena: Arena, callers: Callers, plan: Plan): Promise<Goal> {
   const p50s: number[] = [];
   for (const lobbies of [plan.few, plan.many]) {

@@ -13,7 +13,7 @@ export function startBare(opened: AsyncDisposableStack, kind: 'bun' | 'elysia', 
   return startPeer(opened, { name, path: '/find', body: FIND.body }, command);
 }
 
-/** Installs Colyseus for this run and starts it on Bun. Undefined, with a note, where it cannot be installed. */
+/** Installs Colyseus for this run and starts it on Bun. Prints why and returns undefined if it cannot be installed. */
 export async function startColyseus(opened: AsyncDisposableStack): Promise<Target | undefined> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-bench-'));
   opened.defer(() => rm(directory, { recursive: true, force: true }));

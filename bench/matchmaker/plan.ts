@@ -1,4 +1,4 @@
-/** How much is measured. */
+/** The extent of a run. */
 export interface Plan {
   /** Turns of each measurement. */
   rounds: number;

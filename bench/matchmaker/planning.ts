@@ -9,7 +9,7 @@ const ROUNDS = 100;
 const POOL = { version_id: 'v', game_mode: 'default', region: 'local' };
 const MAXIMA = { max_players_normal: 100, max_players_direct: 100, max_players_party: 100 };
 
-/** For how long the largest round keeps the event loop from everything else. */
+/** Measures how long the largest round blocks the event loop. */
 export function measurePlanning({ many }: Plan): Goal {
   const index = new LobbyIndex();
   const open = { ...POOL, ...MAXIMA, tags: {}, is_closed: false, publicity: null };

@@ -8,7 +8,7 @@ export const FIND = { path: '/matchmaker/lobbies/find', body: JSON.stringify({ g
 const SETTLE_S = 0.3;
 const ATTEMPTS_MAX = 5;
 
-/** A server that is asked for seats. */
+/** A server to measure. */
 export interface Target {
   name: string;
   pid: number;
@@ -22,7 +22,7 @@ export interface Target {
   prepare(): Promise<void>;
 }
 
-/** What one turn has shown, or the median of several. The processor time is that of a request, in seconds. */
+/** The figures of one turn, or the medians of several. Processor time is for each request, in seconds. */
 export interface Turn extends ProcessorTime {
   per_second: number;
   p50_ms: number;
@@ -32,11 +32,11 @@ export interface Turn extends ProcessorTime {
 export interface TurnOptions {
   clients: number;
   seconds: number;
-  /** The rate; without it each client sends the next request when it has its answer. */
+  /** Requests per second; without it, each client sends a request when it has the answer to its last one. */
   per_second?: number;
 }
 
-/** Calls a target. A turn in which a request is refused is repeated, since a refusal costs less than a seat. */
+/** Calls a target. Repeats a turn in which a request was refused, because a refusal costs less than a seat. */
 export async function takeTurn(target: Target, callers: Callers, options: TurnOptions): Promise<Turn> {
   const { path, headers, body } = target;
   const { clients, seconds, per_second } = options;
@@ -92,7 +92,7 @@ export function medianOf(turns: Turn[]): Turn {
   };
 }
 
-/** The heads of the cells of {@link cellsOf}. */
+/** The column names for {@link cellsOf}. */
 export const TURN_HEADS = [
   'a second',
   'of Elysia',

@@ -1,4 +1,4 @@
-// The least that pushing and long polls can cost: Bun's server alone. Each line of its input says what to publish.
+// The minimum cost of pushing and of long polls: Bun's server alone. Each line of its input says what to publish.
 import { argv } from 'node:process';
 
 const [template = '', takes = 'each'] = argv.slice(2);
@@ -38,10 +38,10 @@ console.log(server.port);
 for await (const line of console) {
   const [scenario, count, number] = line.split(' ');
   for (let topic = 0; topic < Number(count); topic += 1) change(`${scenario}:${topic}`, Number(number));
-  // Otherwise lines that have come meanwhile would leave in one packet with this one.
+  // Otherwise lines that came meanwhile would be sent in one packet with this one.
   if (takes === 'each') await new Promise((resolve) => setImmediate(resolve));
 }
-// The bench has ended, however it did.
+// The end of standard input means that the bench has ended.
 process.exit();
 
 function change(topic: string, number: number): void {

@@ -1,5 +1,5 @@
-// The least that a long poll can cost on Elysia: a route that reads the caller's headers, notices when the client is gone and
-// answers with the headers that each answer of Muster has. It checks no token, counts nothing and reads nothing.
+// The minimum cost of a long poll on Elysia: a route that reads the caller's headers, notices when the client
+// disconnects and answers with Muster's headers. It checks no token, counts nothing and reads nothing.
 import { argv } from 'node:process';
 import { Elysia } from 'elysia';
 
@@ -53,5 +53,5 @@ for await (const line of console) {
     for (const wake of waiters) wake();
   }
 }
-// The bench has ended, however it did.
+// The end of standard input means that the bench has ended.
 process.exit();

@@ -1,10 +1,10 @@
-/** What a client must know of a server's protocol to receive bodies. */
+/** The parts of a server's protocol that a client needs to receive bodies. */
 interface Dialect {
-  /** Whether a frame's payload, which begins at a place, is a body. */
+  /** Returns whether the payload that begins at an offset is a body. */
   isBody(bytes: Uint8Array, start: number): boolean;
-  /** Returns the answer to another payload. */
+  /** Returns the reply to any other payload. */
   answer?(payload: Uint8Array): string | Uint8Array | undefined;
-  /** Asks the server for the path of the next socket, where its protocol wants that. */
+  /** Requests the path of the next socket from the server, if its protocol requires that. */
   findPath?(port: number): Promise<string>;
 }
 
@@ -28,7 +28,7 @@ export const DIALECTS = {
     answer: (payload) => (payload[0] === COLYSEUS_JOIN ? new Uint8Array([COLYSEUS_JOIN]) : undefined),
     async findPath(port) {
       const url = `http://127.0.0.1:${port}/matchmake/joinOrCreate/room`;
-      // Node closes kept connections after some seconds, also while a request is on its way.
+      // Node closes idle connections after some seconds, even while a request is being sent.
       const headers = { 'content-type': 'application/json', connection: 'close' };
       const seat = await (await fetch(url, { method: 'POST', headers, body: '{}' })).json();
       return `/${seat.processId}/${seat.roomId}?sessionId=${seat.sessionId}`;

@@ -7,7 +7,7 @@ import { coresOf, medianOf, openTrial, type Run, type Trial, USED_HEADS, usedBy,
 
 const BYTES_BEYOND_BUN_MAX = 8 * 1_024;
 const FILES_BACK_WITHIN_MS = 5_000;
-/** Files that come and go by themselves: connections of the pool, and of probes. */
+/** Tolerance for files that open and close by themselves: connections of the pool, and of probes. */
 const FILES_SLACK = 20;
 const FEW = 10;
 const FEW_CHANGES_PER_SECOND = 200;
@@ -16,7 +16,7 @@ const MANY_THINGS_MIN = 0.85;
 
 interface Held {
   name: string;
-  /** For each way. */
+  /** Values for sockets and for polls. */
   bytes_each: number[];
   files_before: number;
   files_after: number;
@@ -24,7 +24,9 @@ interface Held {
   one_thing: Run;
 }
 
-/** The memory and files of many watchers of which nothing is sent, on fresh servers; with sockets, also the cost of many things. */
+/**
+ * Measures the memory and files of many silent watchers on fresh servers; for sockets, also the cost of many things.
+ */
 export async function measureHolding(stack: AsyncDisposableStack, way: Way, plan: Plan): Promise<Goal[]> {
   await using opened = stack.use(new AsyncDisposableStack());
   const muster = await startMuster(opened);
@@ -35,7 +37,7 @@ export async function measureHolding(stack: AsyncDisposableStack, way: Way, plan
   return way === 'polls' ? goals : [...goals, ...(await measureManyThings(opened, plan, [bare, muster], held))];
 }
 
-/** Sockets and polls at the same time: as many of each as a process may have files for. */
+/** Measures sockets and polls together: as many of each as a process may have files for. */
 export async function measureHoldingBoth(stack: AsyncDisposableStack, plan: Plan): Promise<Goal[]> {
   await using opened = stack.use(new AsyncDisposableStack());
   const muster = await startMuster(opened);
@@ -83,7 +85,7 @@ function printHeld(ways: readonly Way[], count: number, held: Held[]): Goal[] {
 interface HoldOptions {
   ways: readonly Way[];
   server: PushServer;
-  /** Watchers of each way. */
+  /** Watchers of each kind. */
   count: number;
   plan: Plan;
 }
@@ -111,7 +113,7 @@ async function hold(stack: AsyncDisposableStack, { ways, server, count, plan }: 
   return { name, bytes_each, files_before, files_after, back_ms, one_thing: medianOf(runs) };
 }
 
-/** As many watchers of many things; and a few watchers of one thing, alone and beside them. */
+/** Measures as many watchers of many things, and a few watchers of one thing, alone and beside them. */
 async function measureManyThings(
   stack: AsyncDisposableStack,
   plan: Plan,
@@ -163,13 +165,13 @@ async function measureManyThings(
       what: `processor time of a change with ${FEW} watchers beside ${sockets} of others, of alone`,
       limit: `<= ${show.ratio(COST_OF_OTHERS_MAX)}`,
       figure: show.ratio(muster.cost),
-      // Other programs disturbed the run when it is below 0.
+      // Below 0 if other programs disturbed the run.
       is_met: muster.cost > 0 && muster.cost <= COST_OF_OTHERS_MAX,
     },
   ];
 }
 
-/** The server's processor time for a change that few watch, without what it uses while nothing changes. */
+/** Returns the server's processor time for a change with few watchers, less its processor time without changes. */
 async function measureFew(
   stack: AsyncDisposableStack,
   server: PushServer,

@@ -1,19 +1,19 @@
-// A process that opens sockets, reads what is pushed to them and reports when the last of them has it: the load of
-// `bun bench/watch.ts`. It parses frames itself, which costs less than sending them.
+// The load of `bun bench/watch.ts`: opens sockets, reads the frames and reports when the last socket has each. It
+// parses frames itself, which costs less than sending them.
 import type { Socket } from 'bun';
 import { DIALECTS } from './dialects.ts';
 import type { Group, LoadOrder, LoadReport } from './orders.ts';
 import { createTally } from './tally.ts';
 import { BINARY, encodeFrame, numberAtEnd, PING, PONG, TEXT } from './wire.ts';
 
-/** Sockets that are opened at the same time. */
+/** Maximum number of sockets to open concurrently. */
 const OPENING_MAX = 64;
 const ACCEPTED = Buffer.from('HTTP/1.1 101');
 
 interface Listener {
   group: Group;
   is_upgraded: boolean;
-  /** The beginning of a frame whose end has not come. */
+  /** The beginning of a frame that is not complete yet. */
   rest: Buffer | undefined;
   /** The number of the newest body; undefined before the first. */
   seen: number | undefined;
@@ -28,9 +28,9 @@ process.on('message', async (order: LoadOrder) => {
   if (order.order === 'listen') report({ opened: await openAll(order) });
   if (order.order === 'count') report({ bodies: tally.bodies });
 });
-// The bench has ended, however it did.
+// The end of standard input means that the bench has ended.
 process.on('disconnect', () => process.exit());
-// Ctrl-C reaches every process of the terminal, but the bench ends this one.
+// Ctrl-C reaches every process of the terminal; the bench ends this one itself.
 process.on('SIGINT', () => {});
 report({ is_there: true });
 
@@ -85,7 +85,7 @@ function read(socket: Socket<Listener>, chunk: Buffer): void {
   listener.rest = at < bytes.length ? Buffer.from(bytes.subarray(at)) : undefined;
 }
 
-/** Returns where the frames begin; 0 while the answer has not come to its end. */
+/** Returns the offset at which the frames begin; 0 while the answer is not complete. */
 function readUpgrade(socket: Socket<Listener>, bytes: Buffer): number {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return 0;

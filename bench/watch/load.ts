@@ -6,7 +6,7 @@ export interface Load extends AsyncDisposable {
   pid: number;
   /** Opens watchers, and waits until each has received a body. */
   open(order: LoadOrder): Promise<void>;
-  /** Returns the number of bodies that have come. */
+  /** Returns the number of received bodies. */
   countBodies(): Promise<number>;
   /** Calls back each time that the last watcher has seen a number, until the returned function is called. */
   onReached(callback: (number: number, at: number) => void): () => void;

@@ -10,7 +10,7 @@ import { makeRoomGame, QUIET_SOURCE } from '../../tests/support/room.ts';
 import { now } from './orders.ts';
 import type { PushServer, Scenario, Template } from './servers.ts';
 
-/** Accepts as many watchers as there are, and ends nothing before the bench does. */
+/** Raises all limits and timeouts that the bench would reach. */
 const SETTINGS = {
   MUSTER_DEMO: 'off',
   MUSTER_LOG: 'error',
@@ -31,9 +31,9 @@ export interface Muster extends PushServer {
 }
 
 /**
- * Starts the service from source on an embedded PostgreSQL. Lobbies are watched; a change gives them another state by the
- * statement of PUT /matchmaker/lobbies/state, which this process sends to PostgreSQL as another machine on the same database
- * would: the cost of HTTP is not measured here.
+ * Starts the service from source on an embedded PostgreSQL. Lobbies are watched; a change gives them another state by
+ * the statement of PUT /matchmaker/lobbies/state, which this process sends to PostgreSQL as another machine on the same
+ * database would: the cost of HTTP is not measured here.
  */
 export async function startMuster(opened: AsyncDisposableStack, name = 'Muster'): Promise<Muster> {
   const home = opened.use(await makeHome(SETTINGS));

@@ -1,6 +1,6 @@
 import type { DialectName } from './dialects.ts';
 
-/** Watchers that are opened alike. */
+/** Watchers of one kind. */
 export interface Group {
   count: number;
   path: string;

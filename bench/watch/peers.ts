@@ -5,7 +5,7 @@ import { install } from '../npm.ts';
 import type { DialectName } from './dialects.ts';
 import { frameOf, type PushServer, startServer, type Template } from './servers.ts';
 
-/** What others push with, on Node. Muster does not depend on them: they are installed for one run. */
+/** The packages of the peers on Node. Muster does not depend on them: they are installed for one run. */
 const PACKAGES = [
   'ws@8.23.0',
   'socket.io@4.8.4',
@@ -20,7 +20,7 @@ const PEERS: { name: string; file: string; dialect: DialectName }[] = [
 ];
 
 export interface Peers extends AsyncDisposable {
-  /** Starts the peers; none where they could not be installed. */
+  /** Starts the peers; none if they could not be installed. */
   start(template: Template): Promise<(PushServer & AsyncDisposable)[]>;
 }
 

@@ -1,6 +1,6 @@
 import { openFilesMax } from '../meter.ts';
 
-/** How much is measured. */
+/** The extent of a run. */
 export interface Plan {
   /** Numbers of sockets, and of polls, that watch one thing. */
   sizes: number[];
@@ -12,9 +12,9 @@ export interface Plan {
   rounds: number;
   paced_s: number;
   saturated_s: number;
-  /** From the opening until memory is measured. */
+  /** Time from opening the watchers until memory is measured. */
   settle_ms: number;
-  /** How often a run is repeated in which other programs used the processors. */
+  /** How often to repeat a run during which other programs used the processors. */
   repeats_max: number;
 }
 

@@ -1,5 +1,5 @@
-// A process that holds long polls, polls again after each answer and reports when the last of them has been answered: the load
-// of `bun bench/watch.ts`.
+// The load of `bun bench/watch.ts`: holds long polls, polls again after each answer, and reports when the last poll was
+// answered.
 import type { Socket } from 'bun';
 import type { LoadOrder, LoadReport } from './orders.ts';
 import { createTally } from './tally.ts';
@@ -23,9 +23,9 @@ process.on('message', async (order: LoadOrder) => {
   if (order.order === 'poll') report({ opened: await openAll(order) });
   if (order.order === 'count') report({ bodies: tally.bodies });
 });
-// The bench has ended, however it did.
+// The end of standard input means that the bench has ended.
 process.on('disconnect', () => process.exit());
-// Ctrl-C reaches every process of the terminal, but the bench ends this one.
+// Ctrl-C reaches every process of the terminal; the bench ends this one itself.
 process.on('SIGINT', () => {});
 report({ is_there: true });
 
@@ -49,7 +49,7 @@ async function openAll({ port, groups }: LoadOrder & { order: 'poll' }): Promise
   return all;
 }
 
-/** Bodies end with two braces, and nothing else in an answer does. */
+/** The end of a body: two braces, which occur nowhere else in an answer. */
 function read(socket: Socket<Poller>, chunk: Buffer): void {
   const poller = socket.data;
   const bytes = poller.rest ? Buffer.concat([poller.rest, chunk]) : chunk;

@@ -5,7 +5,7 @@ import { OFFERED, type Plan } from './plan.ts';
 import { type PushServer, startBareBun, startBareElysia } from './servers.ts';
 import { coresOf, medianOf, openTrial, type Run, type Trial, USED_HEADS, usedBy, type Way } from './trial.ts';
 
-/** Identical copies may differ by so much; if they do by more, the other ratios of the run mean nothing. */
+/** How much two identical copies may differ; if they differ more, the other ratios of the run mean nothing. */
 const COPIES_DIFFER_MAX = 0.1;
 
 interface Measured {
@@ -22,7 +22,7 @@ interface PushingOptions {
   peers?: Peers;
 }
 
-/** One thing that all watch, by turns: Bun alone, Muster and its copy, for polls a route of Elysia's, for sockets the peers. */
+/** Measures watchers of one thing by turns: Bun alone, Muster and its copy, Elysia for polls, the peers for sockets. */
 export async function measureOneThing(
   stack: AsyncDisposableStack,
   { way, size, plan, peers }: PushingOptions,

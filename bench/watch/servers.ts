@@ -12,7 +12,7 @@ export interface Scenario {
 export interface PushServer {
   name: string;
   pid: number;
-  /** The first process of its PostgreSQL, where it has one. */
+  /** The first process of its PostgreSQL, if it has one. */
   database_pid?: number;
   port: number;
   dialect: DialectName;
@@ -68,7 +68,9 @@ export async function startServer(
   };
 }
 
-/** Bun's own server. `takes`: whether it publishes each change by itself, or several in one go if they come together. */
+/**
+ * Starts Bun's own server. `takes`: whether it publishes each change by itself, or together those that come together.
+ */
 export function startBareBun(
   { body, headers }: Template,
   takes: 'each' | 'several' = 'each',
@@ -77,7 +79,7 @@ export function startBareBun(
   return startServer(name, [process.execPath, join(import.meta.dir, 'bare-bun.ts'), body, takes], { headers });
 }
 
-/** A route of Elysia's that holds polls and answers with Muster's headers. */
+/** Starts a route on Elysia that holds polls and answers with Muster's headers. */
 export function startBareElysia({ body, headers }: Template): Promise<PushServer & AsyncDisposable> {
   const command = [process.execPath, join(import.meta.dir, 'bare-elysia.ts'), body];
   return startServer("Elysia, with Muster's headers", command, { headers });

@@ -5,11 +5,11 @@ import { type Load, startLoad } from './load.ts';
 import type { Group } from './orders.ts';
 import type { PushServer, Scenario } from './servers.ts';
 
-/** Changes that are under way at saturation: while one is sent, the next one is there. */
+/** Changes in progress at saturation: while one is sent, the next one is ready. */
 const UNDER_WAY = 2;
 /** Time after which a change counts as lost. */
 const SEEN_WITHIN_MS = 30_000;
-/** Cores that other programs may use before a run says little. */
+/** Cores that other programs may use; beyond that, a run is not conclusive. */
 const OTHERS_MAX = 0.25;
 const REPEAT_AFTER_MS = 1_000;
 
@@ -17,11 +17,11 @@ export type Way = 'sockets' | 'polls';
 
 /** The figures of one run. Processor time is per second, so 1 is a whole core. */
 export interface Run extends ProcessorTime {
-  /** Bodies that came, a second. */
+  /** Received bodies per second. */
   bodies: number;
-  /** Changes that all watchers have seen, a second. */
+  /** Changes per second that all watchers have seen. */
   changes: number;
-  /** Milliseconds from a change to the moment at which the last watcher has it. */
+  /** Milliseconds from each change until the last watcher has it. */
   p50: number;
   p99: number;
   /** Cores that other programs on the machine used. */
@@ -33,7 +33,7 @@ export function coresOf({ thread, rest }: Run): number {
   return thread + rest;
 }
 
-/** The heads of the cells of {@link usedBy}. */
+/** The column names for {@link usedBy}. */
 export const USED_HEADS = ['µs each: thread', 'PostgreSQL', 'rest', 'load'];
 
 /** The processor time of each body, as cells of a table. */
@@ -46,7 +46,7 @@ export interface Trial extends AsyncDisposable {
   server: PushServer;
   /** Bytes by which the server has grown for each watcher. */
   bytes_each: number;
-  /** Makes a number of changes a second, whether the last one has been seen or not. */
+  /** Makes changes at a rate, whether the previous one has been seen or not. */
   runPaced(options: { per_second: number; seconds: number }): Promise<Run>;
   /** Makes changes as fast as they are seen. */
   runSaturated(options: { seconds: number }): Promise<Run>;
@@ -55,11 +55,11 @@ export interface Trial extends AsyncDisposable {
 interface TrialOptions {
   way: Way;
   scenario: Scenario;
-  /** Of each topic. */
+  /** The watchers of each topic. */
   watchers: number;
-  /** Until memory is measured. */
+  /** Time until memory is measured. */
   settle_ms: number;
-  /** How often a run is repeated in which other programs used the processors. */
+  /** How often to repeat a run during which other programs used the processors. */
   repeats_max: number;
 }
 
@@ -100,7 +100,7 @@ export async function openTrial(server: PushServer, options: TrialOptions): Prom
     let changes = 0;
     const unsubscribe = load.onReached(async (reached, at) => {
       changes += 1;
-      // The watchers may have it before this process knows that it is committed.
+      // The watchers may have the change before this process knows that it is committed.
       while (!changed_at.has(reached)) await Bun.sleep(0);
       milliseconds.push(Math.max(0, at - (changed_at.get(reached) ?? at)));
       onSeen();
@@ -200,7 +200,7 @@ export function medianOf(runs: Run[]): Run {
   };
 }
 
-/** Gives the server and the load a processor each where `taskset` is there; else they sometimes share one. */
+/** Gives the server and the load a processor each, if `taskset` is installed; otherwise they sometimes share one. */
 function keepApart(server_pid: number, load_pid: number): void {
   for (const [processor, pid] of [server_pid, load_pid].entries()) {
     if (Bun.which('taskset') === null) return;

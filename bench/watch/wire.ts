@@ -1,7 +1,7 @@
 const ZERO = 48;
 const NINE = 57;
 
-/** Returns the last number before a place: bodies end with the index of what they show. */
+/** Returns the last number before an offset: bodies end with the index of their content. */
 export function numberAtEnd(bytes: Uint8Array, end: number): number {
   let at = end - 1;
   while (!isDigit(bytes[at])) at -= 1;
@@ -20,7 +20,7 @@ export const BINARY = 2;
 export const PING = 9;
 export const PONG = 10;
 
-/** Returns a frame as clients send it: whole, and under a mask that changes nothing. */
+/** Returns a frame as clients send it: complete, with a mask of zeros. */
 export function encodeFrame(payload: string | Uint8Array, kind: number): Buffer {
   const bytes = Buffer.from(payload);
   const length = bytes.length < 126 ? [bytes.length | 0x80] : [126 | 0x80, bytes.length >> 8, bytes.length & 255];
