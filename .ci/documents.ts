@@ -81,20 +81,22 @@ const TOKENS_INTRODUCTION = `# Tokens
 
 Generated from the routes by \`bun .ci/documents.ts\`.
 
-Send a token as \`Authorization: Bearer TOKEN\`. Its label, the text before the first dot, names its kind. A call that does not
-accept tokens of a kind answers \`401 CLAIMS_MISSING_ENTITLEMENT\`; a call below \`/games/{game_id}/environments\` that does not
-accept a service token answers \`403 API_FORBIDDEN\`. An identity token has access to the games of its groups, or to all as an
-administrator; a cloud token has access to its game, a service token to its environment.
+Send a token as \`Authorization: Bearer TOKEN\`. Its label, the text before the first dot, names its kind.
 
-The identity token of a game's guest lasts 180 days, the administrator's 365 days. "none, by origin" means that pages of a
-namespace's own domains need no token if the namespace allows it.
+- A call that does not accept tokens of a kind answers \`401 CLAIMS_MISSING_ENTITLEMENT\`. A call below
+  \`/games/{game_id}/environments\` that does not accept a service token answers \`403 API_FORBIDDEN\`.
+- An identity token has access to the games of its groups, or to all as an administrator; a cloud token to its game; a
+  service token to its environment.
+- The identity token of a game's guest lasts 180 days, the administrator's 365 days.
+- "none, by origin" means that pages of a namespace's own domains need no token if the namespace allows it.
 
 ## Kinds
 `;
 
 const INTRODUCTION = `# Errors
 
-Generated from \`src/platform/error-catalogue.ts\` by \`bun .ci/documents.ts\`; a running service shows it at \`/docs/errors\`.
+Generated from \`src/platform/error-catalogue.ts\` by \`bun .ci/documents.ts\`. A running service shows it at
+\`/docs/errors\`.
 
 Every error has a body with \`code\`, \`message\`, \`ray_id\` (also in the header \`rvt-ray-id\`), \`documentation\` and,
 for some codes, \`metadata\` for programs. The service fills in the parts in braces. Answers with status 503 have
