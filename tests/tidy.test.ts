@@ -5,6 +5,9 @@ import ts from 'typescript';
 const ROOT = resolve(import.meta.dir, '..');
 /** Longer files are listed as advice, because they may hold two ideas. */
 const LINES_ADVISED_MAX = 300;
+const LINE_LENGTH_MAX = 120;
+/** Pages that are generated, or whose tables a test compares with the code. */
+const WIDE_PAGES = new Set(['docs/errors.md', 'docs/tokens.md', 'docs/isolation.md', 'docs/servers.md']);
 /** Names that do not say what a file holds. */
 const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.ts$/;
 
@@ -140,6 +143,17 @@ describe('the house is tidy', () => {
       .map(([, name]) => name);
     expect(loops.length).toBeGreaterThan(15);
     expect([...new Set([...folders, ...loops])].filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  test('lines of written pages wrap at 120 characters, and tables have short cells', () => {
+    const pages = ['docs/*.md', 'bench/*.md', '*.md'].flatMap(listFiles).filter((path) => !WIDE_PAGES.has(path));
+    expect(pages.length).toBeGreaterThan(7);
+    const long = pages.flatMap((path) =>
+      read(path)
+        .split('\n')
+        .flatMap((line, index) => (line.length > LINE_LENGTH_MAX ? [`${path}:${index + 1} (${line.length})`] : [])),
+    );
+    expect(long).toEqual([]);
   });
 
   test('every decision page has a number of its own', () => {
