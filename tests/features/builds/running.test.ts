@@ -70,7 +70,7 @@ describe('an archive is run', () => {
       expect(await run(build_id, { arguments: ['--more', 'a b'] })).toMatchObject({
         exit_code: 3,
         lines: [place(build_id), './server --fast --more a b', 'sand'],
-        errors: [],
+        errors: ['[muster] the server ended with exit code 3'],
       });
     },
     TIMEOUT_MS,
@@ -104,7 +104,8 @@ describe('javascript is run', () => {
     async () => {
       const typed = 'const where: string = process.cwd();\nconsole.log(where);\nprocess.exit(4 as number);';
       const build_id = await uploadScript(muster.api, game, typed);
-      expect(await run(build_id)).toMatchObject({ exit_code: 4, lines: [place(build_id)], errors: [] });
+      const errors = ['[muster] the server ended with exit code 4'];
+      expect(await run(build_id)).toMatchObject({ exit_code: 4, lines: [place(build_id)], errors });
       expect(await listTree(place(build_id))).toEqual({ 'main.ts': 'file 644' });
 
       const content = Buffer.from('console.log(process.argv.slice(2).join());');
