@@ -118,9 +118,10 @@ export function readUserIds(pid: number): number[] {
 /** Reads a variable of a process's initial environment; undefined if it is not set, or the process is another user's. */
 export function readVariable(pid: number, name: string): string | undefined {
   const beginning = `${name}=`;
-  const entry = readText(`/proc/${pid}/environ`)
-    .split('\0')
-    .find((one) => one.startsWith(beginning));
+  const environment = readText(`/proc/${pid}/environ`);
+  // Few processes have it, and a look for a port's holder reads all of them.
+  if (!environment.includes(beginning)) return undefined;
+  const entry = environment.split('\0').find((one) => one.startsWith(beginning));
   return entry?.slice(beginning.length);
 }
 

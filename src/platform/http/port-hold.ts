@@ -76,7 +76,7 @@ function readHeld(file: string): Held | undefined {
 function findHolders(file: string): ProcessIdentity[] {
   const own_id = process.getuid?.();
   return listProcesses()
-    .filter((pid) => readUserIds(pid).every((user_id) => user_id === own_id) && readVariable(pid, HOLD_MARK) === file)
+    .filter((pid) => readVariable(pid, HOLD_MARK) === file && readUserIds(pid).every((user_id) => user_id === own_id))
     .flatMap((pid) => identifyProcess(pid) ?? []);
 }
 
