@@ -8,6 +8,15 @@ import { join } from 'node:path';
 const PARTS_BEYOND_PROCESSORS = 3;
 const PARTS_MAX = 6;
 const COUNTS = ['pass', 'skip', 'fail'] as const;
+/**
+ * Compiles less eagerly than a service should: each test file opens a service whose code it runs a few times, so the
+ * compilers took an eighth of the processor time. The programs that the tests start do not get these.
+ */
+const COMPILES_RARELY = {
+  BUN_JSC_thresholdForJITAfterWarmUp: '2000',
+  BUN_JSC_thresholdForOptimizeAfterWarmUp: '5000',
+  BUN_JSC_useFTLJIT: '0',
+};
 /** Enough to read what failed, also in a flood of errors. */
 const OUTPUT_CHARACTERS_MAX = 30_000;
 const SLOWEST_LISTED = 10;
@@ -110,7 +119,7 @@ interface PartOptions {
 async function runPart({ files, executable, report }: PartOptions): Promise<Part> {
   const options = ['--timeout=90000', '--only-failures', '--reporter=junit', `--reporter-outfile=${report}`];
   const command = [process.execPath, 'test', ...options, ...files.map((file) => `./${file}`)];
-  const env = { ...process.env, MUSTER_TEST_EXECUTABLE: executable };
+  const env = { ...process.env, ...COMPILES_RARELY, MUSTER_TEST_EXECUTABLE: executable };
   const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe', env });
   const [out, err] = await Promise.all([new Response(running.stdout).text(), new Response(running.stderr).text()]);
   const is_bad = (await running.exited) !== 0;
