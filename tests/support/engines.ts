@@ -90,7 +90,8 @@ export async function startEngine(name: EngineName): Promise<TestEngine> {
   };
 }
 
-const listLinks = () => readdirSync('/sys/class/net');
+/** Lists the network devices of this machine that engines make. */
+const listLinks = () => readdirSync('/sys/class/net').filter((name) => /^(br-|veth|cni-|podman|docker)/.test(name));
 
 /** Lists what is mounted below a directory, the last first. */
 function listMounts(directory: string): string[] {

@@ -46,6 +46,8 @@ describe('a container engine that is configured and cannot be used', () => {
     const observed = await (runtime as Runtime).observe([started, never]);
     expect(observed.get(started.server_id)).toMatchObject({ is: 'unreachable', since: expect.any(Date) });
     expect(observed.get(never.server_id)).toEqual({ is: 'absent' });
+    expect(await (runtime as Runtime).kill([started, never])).toEqual(new Set([never.server_id]));
+    expect(await (runtime as Runtime).readUsage?.([started, never])).toEqual(new Map());
     await expect((runtime as Runtime).remove(started.server_id)).rejects.toThrow('there is no socket at');
   });
 

@@ -42,8 +42,9 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[]): 
     ]);
 
   return {
-    kinds: runtimes.flatMap(({ kinds }) => kinds),
-    kinds_with_own_network: runtimes.flatMap((runtime) => runtime.kinds_with_own_network ?? []),
+    // Two runtimes may run one kind: the first starts its servers, and the other one ends those that it has.
+    kinds: [...new Set(runtimes.flatMap(({ kinds }) => kinds))],
+    kinds_with_own_network: [...new Set(runtimes.flatMap((runtime) => runtime.kinds_with_own_network ?? []))],
     ...(missing !== undefined && { missing }),
     ...(host !== undefined && { host }),
     ...(isolation !== undefined && { isolation }),

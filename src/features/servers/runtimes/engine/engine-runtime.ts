@@ -70,6 +70,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   const ended = new Map<string, Observation>();
   let facts: EngineFacts | undefined;
   let forward: ApiForward | undefined;
+  /** Since when the engine has not described its containers. */
+  let failing_since: Date | undefined;
   let notify = () => {};
 
   const learnFacts = async () => (facts ??= await readEngineFacts(client));
@@ -174,9 +176,11 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       await forEachAtOnce(unknown, CALLS_AT_ONCE_MAX, async (server_id) => {
         observed.set(server_id, await observeListed(server_id, listed.get(server_id)));
       });
-    } catch (error) {
-      if (!(error instanceof EngineUnreachable)) throw error;
-      const since = client.unreachable_since ?? new Date();
+      failing_since = undefined;
+    } catch {
+      // Servers of other runtimes must be observed, whatever is wrong with the engine.
+      failing_since ??= new Date();
+      const since = client.unreachable_since ?? failing_since;
       for (const server_id of unknown)
         if (!observed.has(server_id)) observed.set(server_id, { is: 'unreachable', since });
     }
@@ -275,7 +279,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     async kill(servers) {
       const gone = new Set<string>();
       await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        if (!folders.has(server_id) || (await killOne(server_id).catch(isKilled))) gone.add(server_id);
+        if (!folders.has(server_id) || (await killOne(server_id).catch(() => false))) gone.add(server_id);
       });
       return gone;
     },
@@ -289,7 +293,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       const used = new Map<string, number>();
       const known = servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        const used_ms = await containers.readUsage(server_id);
+        const used_ms = await containers.readUsage(server_id).catch(unlessUnreachable);
         if (used_ms !== undefined) used.set(server_id, used_ms);
       });
       return used;
@@ -313,8 +317,7 @@ function endOf({
   return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MB` };
 }
 
-/** A container of an engine that does not answer is not known to have ended. */
-function isKilled(error: unknown): false {
-  if (error instanceof EngineUnreachable) return false;
-  throw error;
+/** The use of servers that cannot be reached is not known. */
+function unlessUnreachable(error: unknown): undefined {
+  if (!(error instanceof EngineUnreachable)) throw error;
 }
