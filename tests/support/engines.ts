@@ -117,6 +117,14 @@ function commandOf(name: EngineName, directory: string, socket: string): string[
   ];
 }
 
+/** The options of a runtime over a directory, without its engine. */
+export function optionsIn(directory: string): Omit<EngineRuntimeOptions, 'client'> {
+  return {
+    ...{ directory: join(directory, 'engine'), machine_id: basename(directory), host: HOST },
+    ...{ api_url: 'http://127.0.0.1:8080', has_read_only_root: false, is_isolation_required: false },
+  };
+}
+
 /** The runtime of an engine that is started later, as the suite of runtimes opens it. */
 export function runtimeOf(
   name: EngineName,
@@ -126,16 +134,9 @@ export function runtimeOf(
   return {
     name,
     async open(directory) {
-      const folder = join(directory, 'engine');
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      const common = {
-        host: HOST,
-        api_url: 'http://127.0.0.1:8080',
-        has_read_only_root: false,
-        is_isolation_required: false,
-      };
-      const machine_id = basename(directory);
-      return openEngineRuntime({ ...common, client: engine().client, directory: folder, machine_id, ...changes });
+      const options = optionsIn(directory);
+      await mkdir(options.directory, { recursive: true, mode: 0o700 });
+      return openEngineRuntime({ ...options, client: engine().client, ...changes });
     },
     makeBuild: makeImage,
     ...(name === 'podman' && {

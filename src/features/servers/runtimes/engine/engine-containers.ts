@@ -6,6 +6,7 @@ import { LABELS, type makeEngineContainer, nameOf } from './engine-container.ts'
 const START_TIMEOUT_MS = 120_000;
 /** Time for a killed container to end. */
 const END_TIMEOUT_MS = 10_000;
+const CREATIONS_MAX = 3;
 const NS_PER_MS = 1_000_000;
 /** The init, and the program that it has started. */
 const PROCESSES_MIN = 2;
@@ -67,13 +68,22 @@ export class EngineContainers {
     };
   }
 
-  /** Creates the container of a server. */
+  /** Creates the container of a server. An earlier one of its name is removed. */
   async create(server_id: string, body: ReturnType<typeof makeEngineContainer>, signal: AbortSignal): Promise<void> {
-    // It throws if the name is taken, which Docker and Podman answer differently.
-    await this.remove(server_id);
     const query = { name: nameOf(server_id) };
     const request = { method: 'POST', path: '/containers/create', timeout_ms: START_TIMEOUT_MS } as const;
-    await this.client.call({ ...request, query, body, signal });
+    for (let creation = 1; ; creation += 1) {
+      // It throws if the name is another Muster's.
+      await this.remove(server_id);
+      try {
+        await this.client.call({ ...request, query, body, signal });
+        return;
+      } catch (error) {
+        // The engine may still perform a call of a service that was killed.
+        const is_taken = error instanceof EngineRefusal && (await this.find(server_id)) !== undefined;
+        if (!is_taken || creation === CREATIONS_MAX) throw error;
+      }
+    }
   }
 
   /** Starts a created container. One that runs continues. */

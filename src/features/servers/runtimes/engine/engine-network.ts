@@ -1,5 +1,5 @@
 import { connect, createServer, type Server } from 'node:net';
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { isErrno } from '../../../../platform/processes.ts';
 import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';
@@ -8,11 +8,14 @@ const LISTEN_POLL_MS = 10;
 const NAME_CHARACTERS = 12;
 
 const Network = Type.Object({
+  Id: Type.String(),
+  Created: Type.String(),
   IPAM: Type.Object({ Config: Type.Array(Type.Object({ Gateway: Type.Optional(Type.String()) })) }),
 });
 
 /** The network that containers of an engine share. */
 export interface EngineNetwork {
+  /** What names it for the engine. */
   name: string;
   /** The address of this machine inside. */
   gateway: string | undefined;
@@ -22,6 +25,11 @@ export interface EngineNetwork {
 const PODMAN_NETWORK = 'bridge';
 
 const networkNameOf = (machine_id: string) => `muster-${machine_id.replaceAll('-', '').slice(0, NAME_CHARACTERS)}`;
+
+const describe = ({ IPAM }: Static<typeof Network>, name: string): EngineNetwork => ({
+  name,
+  gateway: IPAM.Config.flatMap(({ Gateway }) => Gateway ?? [])[0],
+});
 
 interface NetworkOptions {
   client: EngineClient;
@@ -37,16 +45,12 @@ export class EngineNetworks {
   /** Returns the network, after creating it if needed. In Docker's, containers do not reach each other. */
   async ensure({ is_podman }: { is_podman: boolean }): Promise<EngineNetwork> {
     return await this.#afterOthers(async () => {
-      const { client, machine_id } = this.options;
-      const name = is_podman ? PODMAN_NETWORK : networkNameOf(machine_id);
-      const path = `/networks/${name}`;
-      if (!is_podman && (await client.call({ method: 'GET', path, expected: [404] })).status === 404) {
-        const own = { Name: name, CheckDuplicate: true, Driver: 'bridge', Labels: { [LABELS.machine]: machine_id } };
-        const body = { ...own, Options: { 'com.docker.network.bridge.enable_icc': 'false' } };
-        await client.call({ method: 'POST', path: '/networks/create', body });
+      if (is_podman) {
+        const request = { method: 'GET', path: `/networks/${PODMAN_NETWORK}` } as const;
+        return describe(await this.options.client.read(Network, request), PODMAN_NETWORK);
       }
-      const { IPAM } = await client.read(Network, { method: 'GET', path });
-      return { name, gateway: IPAM.Config.flatMap(({ Gateway }) => Gateway ?? [])[0] };
+      const network = (await this.#list())[0] ?? (await this.#create());
+      return describe(network, network.Id);
     });
   }
 
@@ -54,10 +58,30 @@ export class EngineNetworks {
   async removeUnless(isNeeded: () => boolean): Promise<void> {
     await this.#afterOthers(async () => {
       if (isNeeded()) return;
-      const path = `/networks/${networkNameOf(this.options.machine_id)}`;
-      // A container that is not ours may use it.
-      await this.options.client.call({ method: 'DELETE', path, expected: [403, 404, 409] });
+      for (const { Id } of await this.#list()) {
+        // A container that is not ours may use it.
+        await this.options.client.call({ method: 'DELETE', path: `/networks/${Id}`, expected: [403, 404, 409] });
+      }
     });
+  }
+
+  /** Lists our networks, the oldest first. There are two if the engine still performed a call of a killed service. */
+  async #list() {
+    const { client, machine_id } = this.options;
+    const filters = JSON.stringify({ label: [`${LABELS.machine}=${machine_id}`] });
+    const listed = await client.read(Type.Array(Network), { method: 'GET', path: '/networks', query: { filters } });
+    return listed.toSorted((one, other) => (one.Created < other.Created ? -1 : 1));
+  }
+
+  async #create() {
+    const { client, machine_id } = this.options;
+    const Name = networkNameOf(machine_id);
+    const own = { Name, CheckDuplicate: true, Driver: 'bridge', Labels: { [LABELS.machine]: machine_id } };
+    const body = { ...own, Options: { 'com.docker.network.bridge.enable_icc': 'false' } };
+    await client.call({ method: 'POST', path: '/networks/create', body, expected: [409] });
+    const [network] = await this.#list();
+    if (!network) throw new Error(`the container engine has another network called ${Name}: rename or remove it`);
+    return network;
   }
 
   async #afterOthers<Result>(step: () => Promise<Result>): Promise<Result> {
