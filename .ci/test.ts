@@ -25,6 +25,8 @@ const SLOWEST_LISTED = 10;
 const SECONDS: Record<string, number> = {
   ...(process.env.MUSTER_TEST_LONG !== undefined && { 'tests/features/servers/engine.test.ts': 180 }),
   'tests/journeys/ctrl-c.test.ts': 50,
+  'tests/features/certificates/acme.test.ts': 30,
+  'tests/features/servers/disk-limit.test.ts': 18,
   'tests/faults/isolation.test.ts': 35,
   'tests/features/servers/runtime.test.ts': 30,
   'tests/features/builds/lz4.test.ts': 25,
