@@ -62,13 +62,18 @@ export async function createCertificates(dependencies: CertificatesDependencies)
 
   let lookups = 0;
   async function answer(host: string, token: string): Promise<Response> {
-    if (lookups >= LOOKUPS_MAX) return new Response('Try again.\n', { status: 503, headers: { 'retry-after': '1' } });
+    if (lookups >= LOOKUPS_MAX) return askAgain();
     lookups += 1;
-    const text = await acme?.answerOf({ host, token }).finally(() => {
+    try {
+      const text = await acme?.answerOf({ host, token });
+      if (text === undefined) return new Response('There is no such challenge.\n', { status: 404 });
+      return new Response(text, { headers: { 'content-type': 'application/octet-stream' } });
+    } catch {
+      // The database is away. Authorities ask several times.
+      return askAgain();
+    } finally {
       lookups -= 1;
-    });
-    if (text !== undefined) return new Response(text, { headers: { 'content-type': 'application/octet-stream' } });
-    return new Response('There is no such challenge.\n', { status: 404 });
+    }
   }
 
   function startReading(signal: AbortSignal) {
@@ -121,6 +126,10 @@ export async function createCertificates(dependencies: CertificatesDependencies)
       ...(acme ? [startOrdering(acme, signal)] : []),
     ],
   };
+}
+
+function askAgain(): Response {
+  return new Response('Try again.\n', { status: 503, headers: { 'retry-after': '1' } });
 }
 
 // The libraries of these two take a tenth of a second to load, so only services that use them do.

@@ -119,6 +119,8 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
       const answer = await fetch(url, { headers: { host: PLAY }, redirect: 'manual' });
       return answer.status;
     };
+    const too_many = await Promise.all(Array.from({ length: 64 }, () => ask('A'.repeat(43))));
+    expect(new Set(too_many)).toEqual(new Set([404, 503]));
     expect([await ask('A'.repeat(43)), await ask('..'), await ask("'")]).toEqual([404, 308, 308]);
   }, 60_000);
 });
