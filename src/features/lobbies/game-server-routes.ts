@@ -8,8 +8,14 @@ import * as wire from './wire.ts';
 
 const STATE_BYTES_MAX = 65_536;
 
+/** Development tokens may make all calls, which change nothing then. */
+const ALLOWED = ['lobby', 'development'] as const;
 const LOBBY_ERRORS = ['MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'] as const;
 const PLAYER_ERRORS = ['TOKEN_ERROR', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'] as const;
+/** A report about the lobby. */
+const LOBBY_REPORT = { allow: ALLOWED, response: Empty, errors: LOBBY_ERRORS } as const;
+/** A report about a player. */
+const PLAYER_REPORT = { allow: ALLOWED, response: Empty, limit: LIMITS.players } as const;
 
 /** Routes that the server of a lobby calls. */
 export function lobbyGameServerRoutes(lobbies: Lobbies) {
@@ -24,11 +30,9 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       {
         operation: nameAt(prefix, 'setLobbyReady'),
         summary: 'Reports that the lobby takes players. Waiting requests are answered now.',
-        allow: ['lobby', 'development'],
+        ...LOBBY_REPORT,
         limit: LIMITS.ready,
         body: Empty,
-        response: Empty,
-        errors: LOBBY_ERRORS,
       },
       async ({ caller }) => {
         if (caller.kind === 'lobby') await lobbies.ready(caller);
@@ -41,11 +45,9 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       {
         operation: nameAt(prefix, 'setLobbyClosed'),
         summary: 'Closes the lobby to find, or opens it again. Players can still join a closed lobby by its id.',
-        allow: ['lobby', 'development'],
+        ...LOBBY_REPORT,
         limit: LIMITS.closing,
         body: wire.ClosedBody,
-        response: Empty,
-        errors: LOBBY_ERRORS,
       },
       async ({ caller, body }) => {
         if (caller.kind === 'lobby') await lobbies.setClosed(caller, body.is_closed);
@@ -58,11 +60,9 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       {
         operation: nameAt(prefix, 'setLobbyState'),
         summary: 'Sets the state of the lobby: any JSON. An empty body removes it.',
-        allow: ['lobby', 'development'],
+        ...LOBBY_REPORT,
         limit: LIMITS.states,
         body_kind: 'text',
-        response: Empty,
-        errors: LOBBY_ERRORS,
       },
       async ({ caller, text }) => {
         if (Buffer.byteLength(text) > STATE_BYTES_MAX) throw badBody(`a state has at most ${STATE_BYTES_MAX} bytes`);
@@ -78,7 +78,7 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       {
         operation: nameAt(prefix, 'getLobbyState'),
         summary: 'Returns the state of a lobby of the same namespace; null if it has none.',
-        allow: ['lobby', 'development'],
+        allow: ALLOWED,
         errors: LOBBY_ERRORS,
       },
       async ({ caller, params }) => {
@@ -92,10 +92,8 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       {
         operation: nameAt(prefix, 'connectPlayer'),
         summary: 'Reports that a player connected with this token. If the answer is an error, reject the player.',
-        allow: ['lobby', 'development'],
-        limit: LIMITS.players,
+        ...PLAYER_REPORT,
         body: wire.PlayerBody,
-        response: Empty,
         errors: [
           ...PLAYER_ERRORS,
           'MATCHMAKER_PLAYER_ALREADY_CONNECTED',
@@ -115,10 +113,8 @@ function routesAt(prefix: Prefix, lobbies: Lobbies) {
       {
         operation: nameAt(prefix, 'disconnectPlayer'),
         summary: 'Reports that a player has left the lobby, or lost the connection.',
-        allow: ['lobby', 'development'],
-        limit: LIMITS.players,
+        ...PLAYER_REPORT,
         body: wire.LeftBody,
-        response: Empty,
         errors: PLAYER_ERRORS,
       },
       async ({ caller, body }) => {
