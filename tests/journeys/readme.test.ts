@@ -13,7 +13,7 @@ done
 until call GET $SERVERS | grep -q '"servers":\\[\\]'; do sleep 0.1; done
 `;
 
-test('readme: the commands of the first ten minutes run as printed, also when read slowly', async () => {
+test('readme: the commands of "Your first game" run as printed, also when read slowly', async () => {
   await using home = await makeHome();
   const program = await home.start();
   const steps = await readSteps(program, home.data_directory);
@@ -36,10 +36,10 @@ test('readme: its `field` command prints the answer and fails if the field is mi
   expect(errors).toContain('no group_id: {"code":"API_BAD_BODY"');
 }, 90_000);
 
-/** Returns the shell blocks of the first ten minutes, run against this program. */
+/** Returns the shell blocks of "Your first game", run against this program. */
 async function readSteps({ url }: Program, data_directory: string): Promise<string[]> {
   const readme = await Bun.file(resolve(ROOT, 'README.md')).text();
-  const [, after = ''] = readme.split('## The first ten minutes');
+  const [, after = ''] = readme.split('## Your first game');
   const [section = ''] = after.split('\n## ');
   const steps = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, step = '']) =>
     step.replace('http://127.0.0.1:8080', url).replace('muster-data/', `${data_directory}/`),
