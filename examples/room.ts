@@ -42,7 +42,10 @@ const server = Bun.serve<{ id: string; player_token: string }>({
   },
 });
 
-/** Tells Muster something. While Muster is away, the room plays on and tries again. Returns whether Muster accepted it. */
+/**
+ * Calls Muster. While Muster is unavailable, tries again; the room goes on meanwhile. Returns whether Muster accepted
+ * it.
+ */
 async function tell(path: string, body = {}): Promise<boolean> {
   for (let attempt = 1, pause_ms = 100; ; attempt += 1, pause_ms = Math.min(2 * pause_ms, 5_000)) {
     const request = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(10_000) };
@@ -60,7 +63,7 @@ async function tell(path: string, body = {}): Promise<boolean> {
   }
 }
 
-/** The position in a player's message; undefined when it has none. A bad message must not end the room of all others. */
+/** Returns the position in a player's message; undefined if it has none. A bad message must not end the room. */
 function readPosition(text: string): { x: number; y: number } | undefined {
   try {
     const { x, y } = JSON.parse(text);

@@ -18,7 +18,7 @@ export function buildsOf(
   return {
     path,
     list,
-    /** The ids of those that have all of the tags, the newest first. */
+    /** Returns the ids of the builds that have all of the tags, newest first. */
     async idsWith(tags: Record<string, string>): Promise<string[]> {
       const { builds } = (await list(JSON.stringify(tags))).body;
       return builds.map(({ id }: { id: string }) => id);

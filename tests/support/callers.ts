@@ -44,5 +44,5 @@ const KINDS: Record<CallerKind, true> = {
   device_link: true,
 };
 
-/** Every kind of token there is. */
+/** All kinds of tokens. */
 export const CALLER_KINDS = Object.keys(KINDS).filter((name): name is CallerKind => name in KINDS);

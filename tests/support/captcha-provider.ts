@@ -8,7 +8,9 @@ const yes = (more: object = {}) =>
   json({ success: true, challenge_ts: '2026-01-01T00:00:00Z', hostname: 'play.example.com', ...more });
 const no = (...codes: string[]) => json({ success: false, 'error-codes': codes });
 
-/** What a provider says of a captcha, by what stands before the colon in it: "ok:1", "ok:2" and so on are all fine. */
+/**
+ * The answers of a provider, by the part of the captcha before its colon: "ok:1", "ok:2" and so on are all accepted.
+ */
 const SAID: Record<string, (form: URLSearchParams) => string> = {
   ok: () => yes(),
   wrong: () => no('invalid-input-response'),
@@ -36,8 +38,8 @@ const SAID: Record<string, (form: URLSearchParams) => string> = {
 export type CaptchaProvider = Awaited<ReturnType<typeof openCaptchaProvider>>;
 
 /**
- * A provider of captchas, on this machine: `hcaptcha` and `turnstile` are its addresses. Each captcha says itself what is
- * to be said of it: a name of the list above, or of a hostile target, before a colon. `lost:` is answered the second time.
+ * A provider of captchas on this machine; `hcaptcha` and `turnstile` are its addresses. Each captcha chooses its answer
+ * by the part before its colon: a name of the list above, or of a hostile target. `lost:` is answered the second time.
  */
 export async function openCaptchaProvider() {
   const asked: { path: string; form: Record<string, string> }[] = [];
@@ -52,7 +54,7 @@ export async function openCaptchaProvider() {
     const hostile = HOSTILE[name];
     if (hostile) {
       hostile.serve(socket);
-      // They wait for a request, which has come already.
+      // Hostile targets wait for a request, which has come already.
       socket.emit('data', Buffer.from(heard, 'latin1'));
     } else if (name === 'lost' && !seen.has(captcha)) socket.destroy();
     else socket.end((name === 'lost' ? yes : (SAID[name] ?? (() => no('invalid-input-response'))))(form as never));
@@ -73,9 +75,9 @@ export async function openCaptchaProvider() {
   return {
     hcaptcha: `${origin}/hcaptcha`,
     turnstile: `${origin}/turnstile`,
-    /** The settings with which a service uses it. */
+    /** The settings of a service that uses it. */
     settings: { MUSTER_HCAPTCHA_URL: `${origin}/hcaptcha`, MUSTER_TURNSTILE_URL: `${origin}/turnstile` },
-    /** What it was asked, of one captcha or at all. */
+    /** Returns the requests that it received, for one captcha or for all. */
     asked: (captcha?: string) => asked.filter(({ form }) => captcha === undefined || form.response === captcha),
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   };

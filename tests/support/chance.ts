@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
-/** Choices by chance, the same ones again with the same seed. */
+/** Random choices, which are the same for the same seed. */
 export interface Chance {
-  /** A whole number below a limit. */
+  /** Returns a whole number below a limit. */
   below(limit: number): number;
   pick<Item>(items: readonly Item[]): Item;
   /** Returns true in one of this many cases. */

@@ -1,6 +1,6 @@
 import contract from '../contract/data/wire-contract.json' with { type: 'json' };
 
-/** A shape as the contract writes it: a name, or one of these with a member. */
+/** A shape as the contract writes it: a name, or an object with one of these members. */
 type Shape = string | { object: Record<string, Shape> } | { array: Shape } | { map: Shape } | { enum: string[] };
 
 /** The operations of the reference API's clients, as its contract has them, without those out of scope. */
@@ -17,7 +17,7 @@ const SCHEMAS = contract.schemas as unknown as Record<string, Shape>;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** Where a value is not of a shape; empty when it is. Members that the shape does not name are allowed. */
+/** Returns the places where a value does not match a shape. Members that the shape does not name are allowed. */
 export function contractProblems(shape: Shape, value: unknown, place = 'it'): string[] {
   if (typeof shape === 'string') return problemsOfName(shape, value, place);
   if ('enum' in shape) return shape.enum.includes(value as string) ? [] : [`${place}: not one of ${shape.enum}`];

@@ -11,7 +11,7 @@ interface TestServer {
   addressOf(database: string): DatabaseAddress | Promise<DatabaseAddress>;
 }
 
-/** Set, by CI, to run on a server instead of the embedded PostgreSQL. */
+/** CI sets it to run on a server instead of the embedded PostgreSQL. */
 export const TEST_DATABASE_URL = process.env.MUSTER_TEST_DATABASE_URL;
 const TEMPLATE = `muster_template_${process.pid}`;
 /** Copies files, instead of writing each page to the log too; on a durable server it would wait for the disk twice. */
@@ -87,7 +87,7 @@ function openExternal(url: string): TestServer {
   };
 }
 
-/** Where runs on this machine share the unpacked programs of PostgreSQL; other users must be able to enter it. */
+/** The directory in which runs share the unpacked programs of PostgreSQL; other users must be able to enter it. */
 export async function sharedFiles(machine_tmp = MACHINE_TMP): Promise<string> {
   const directory = join(machine_tmp, `muster-tests-files-${process.getuid?.() ?? 0}`);
   await mkdir(directory, { recursive: true, mode: 0o755 });

@@ -14,8 +14,8 @@ interface Ids {
 }
 
 /**
- * Writes copies of a lobby, each with a server, three players, a port, usage, the mark of a log and topics: as they are when
- * the server ended at a moment, or, of 1970, while it runs.
+ * Writes copies of a lobby, each with a server, three players, a port, usage, the mark of a log and topics. The servers
+ * ended at a moment; for a moment of 1970 they still run.
  */
 export async function copyHistory(
   { queries }: Database,

@@ -19,7 +19,7 @@ export interface TestApp extends AsyncDisposable {
   api: Api;
   tokens: Tokens;
   events: ServiceEvent[];
-  /** Answers waiting requests because the service stops; it keeps listening. */
+  /** Answers waiting requests as a service that stops, but keeps listening. */
   announceStop(): void;
 }
 
@@ -34,7 +34,7 @@ interface TestAppOptions {
   sites?: Partial<Sites>;
   /** Events are added to this list. */
   rays?: Rays;
-  /** As the setting has it. */
+  /** As in the setting. */
   trusted_proxies?: string;
 }
 

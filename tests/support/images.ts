@@ -8,7 +8,7 @@ import { UNPACK_LIMITS, type UnpackLimits } from '../../src/features/builds/tar-
 import { refusalBy } from './refusals.ts';
 import { listTree, packTar, type TarEntry } from './tar.ts';
 
-/** The architecture of this machine, in the words of images. */
+/** The architecture of this machine, as images name it. */
 export const ARCHITECTURE = arch() === 'x64' ? 'amd64' : arch();
 
 export const sha256 = (bytes: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(bytes).digest('hex');
@@ -17,7 +17,7 @@ export const sha256 = (bytes: Uint8Array | string) => new Bun.CryptoHasher('sha2
 export interface ImageParts {
   /** The entries of each layer, or the bytes of its tar. */
   layers: (TarEntry[] | Uint8Array)[];
-  /** What programs do to a layer before they store it. */
+  /** Compresses a layer, as some programs do before they store it. */
   compress?: (tar: Uint8Array) => Uint8Array;
   tags?: string[];
   config?: object;
@@ -86,19 +86,19 @@ export async function ociLayout(images: ImageParts[], { with_manifest = false } 
   return entries;
 }
 
-/** What became of an image or a bundle. */
+/** The result of unpacking an image or a bundle. */
 export interface UnpackedContainer {
-  /** Why it was refused, without what all refusals begin with; undefined when it was accepted. */
+  /** Why it was refused, without the common beginning of all refusals; undefined if it was accepted. */
   refusal: string | undefined;
-  /** What is in `rootfs/`: type and mode, or the target of a link. */
+  /** The entries of `rootfs/`: type and mode, or the target of a link. */
   tree: Record<string, string>;
   /** The text of each file in `rootfs/`. */
   contents: Record<string, string>;
   owners: Record<string, string>;
   config: { ociVersion: string; process: BundleProcess; root: { path: string } } | undefined;
-  /** What is beside `rootfs/` and `config.json`. */
+  /** The entries beside `rootfs/` and `config.json`. */
   others: string[];
-  /** What is beside the directory, where nothing but the note "untouched" was. */
+  /** The entries beside the directory, where only the note "untouched" was. */
   beside: Record<string, string>;
 }
 
@@ -111,7 +111,7 @@ interface UnpackOptions {
   limits?: Partial<UnpackLimits>;
 }
 
-/** Unpacks an image or a bundle and looks at it; fails when it is refused by anything but BUILDS_BUILD_INVALID. */
+/** Unpacks an image or a bundle and reads the result. Fails for any refusal but BUILDS_BUILD_INVALID. */
 export async function unpackContainer(archive: Uint8Array, options: UnpackOptions = {}): Promise<UnpackedContainer> {
   const place = await mkdtemp(join(tmpdir(), 'muster-image-'));
   try {
@@ -155,5 +155,5 @@ export async function unpackContainer(archive: Uint8Array, options: UnpackOption
   }
 }
 
-/** What is beside an unpacked container in a test: the note, and the empty folder above. */
+/** The entries beside an unpacked container in a test: the note, and the empty folder above. */
 export const BESIDE = { inside: 'folder 755', note: 'file 644' };

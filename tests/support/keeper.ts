@@ -6,11 +6,13 @@ import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 /** The machine's directory for temporary files, which the run replaces by its own. */
 export const MACHINE_TMP = tmpdir();
 
-/** Files in memory. A database, which is 500 files, takes a tenth of the processor time there that it takes on a disk. */
+/**
+ * Files in memory. A database, which is 500 files, takes a tenth of the processor time there that it takes on a disk.
+ */
 const MEMORY = '/dev/shm';
 const MEMORY_FREE_BYTES_MIN = 4 * 1024 ** 3;
 
-/** Returns where the PostgreSQL of a run keeps its files: in memory where there is enough of it, else in the run's directory. */
+/** Returns the directory of a run's PostgreSQL: in memory if that is large enough, else in the run's directory. */
 export function databaseDirectoryOf(directory: string): string {
   const { bavail, bsize } = existsSync(MEMORY) ? statfsSync(MEMORY) : { bavail: 0, bsize: 0 };
   return bavail * bsize >= MEMORY_FREE_BYTES_MIN ? join(MEMORY, basename(directory)) : join(directory, 'shared');
@@ -25,9 +27,9 @@ interface Keeper extends AsyncDisposable {
 let keeper: Keeper | undefined;
 
 /**
- * Starts the keeper of this run as a process of its own, once. All that the run writes, but for its databases, lies in one
- * temporary directory from then on. Started before the first test: Bun ends each process that was spawned while tests ran
- * when one of them times out, and the PostgreSQL of the files after it must stay.
+ * Starts the keeper of this run as a process of its own, once. All that the run writes, but for its databases, lies in
+ * one temporary directory from then on. Started before the first test: Bun ends each process that was spawned while
+ * tests ran when one of them times out, and the PostgreSQL of the files after it must stay.
  */
 export function startKeeper(): Keeper {
   keeper ??= spawnKeeper();

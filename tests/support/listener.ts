@@ -3,13 +3,13 @@ import { createServer, type Socket } from 'node:net';
 /** A listener at a port of this machine. */
 export interface Listener extends AsyncDisposable {
   port: number;
-  /** How many connections came. */
+  /** The number of connections. */
   readonly connections: number;
-  /** What was said on each, so far, in the order that they came. */
+  /** The received text of each connection, in the order of their opening. */
   readonly heard: string[];
 }
 
-/** Listens at an address; a port of its own unless one is named. Every connection is handed over when it has come. */
+/** Listens at an address, by default on a free port. Calls back with each connection. */
 export async function listenAt(
   host: string,
   serve: (socket: Socket) => void = () => {},
@@ -24,7 +24,7 @@ export async function listenAt(
     heard[index] = '';
     open.add(socket);
     socket.on('close', () => open.delete(socket));
-    // Does not wait for sockets that were given up.
+    // Does not wait for abandoned sockets.
     socket.on('error', () => socket.destroy());
     socket.on('data', (piece) => {
       heard[index] += piece.toString('latin1');
@@ -51,19 +51,19 @@ export async function listenAt(
   };
 }
 
-/** Whether a whole request was heard: its headers, and as much of a body as they say. */
+/** Returns whether a request is complete: its headers, and a body of the announced length. */
 export function isWhole(heard: string): boolean {
   const [head = '', ...rest] = heard.split('\r\n\r\n');
   const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
   return rest.length > 0 && rest.join('\r\n\r\n').length >= length;
 }
 
-/** Answers each request, once it is whole, with a text as it stands. */
+/** Answers each complete request with a raw text. */
 export function answerWith(text: string): (socket: Socket) => void {
   return onRequest((socket) => void socket.end(text));
 }
 
-/** Does something with each connection when its request is whole. */
+/** Calls back with each connection once its request is complete. */
 export function onRequest(act: (socket: Socket, heard: string) => void): (socket: Socket) => void {
   return (socket) => {
     let heard = '';
@@ -75,7 +75,7 @@ export function onRequest(act: (socket: Socket, heard: string) => void): (socket
   };
 }
 
-/** An answer of a status, as text. */
+/** Returns the text of an answer with a status. */
 export function answerText(
   status: number,
   { headers = {}, body = '' }: { headers?: Record<string, string>; body?: string } = {},

@@ -6,8 +6,8 @@ const COLUMNS = Object.values(getTableColumns(lobbies)).flatMap(({ name, generat
 );
 
 /**
- * The statement that writes copies of lobbies into the database: of those in `from`, which is named `lobby` there, one for
- * each row, with the columns changed that `changes`, a jsonb, has.
+ * Returns the statement that writes copies of lobbies into the database: one for each row of `from`, in which the lobby
+ * is named `lobby`, with the columns in the jsonb `changes` replaced.
  */
 export function copyLobbies(from: SQL, changes: SQL): SQL {
   const columns = sql.join(COLUMNS, sql`, `);

@@ -5,7 +5,7 @@ import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-re
 export interface PendingRequest {
   request: SeatRequest;
   attempts: number;
-  /** Whether it enters the queue when it gets no seats. */
+  /** Whether it enters the queue if it gets no seats. */
   is_patient: boolean;
 }
 

@@ -51,7 +51,7 @@ export function drawSearch(chance: Chance): FindRequest['search'] {
   };
 }
 
-/** The free seats of the lobby that a find must get by the rules; undefined when it gets none, or for a join. */
+/** The free seats of the lobby that a find must get by the rules; undefined if it gets none, or for a join. */
 export function fewestFree(
   namespace: SimulatedNamespace,
   index: LobbyIndex,

@@ -1,5 +1,5 @@
-// The rules by which players get seats, each stated once, as plainly as possible. The model, the simulation, the race and the
-// properties of the planner compare the service with them. They share no code with it.
+// The rules by which players get seats, each stated once, as plainly as possible. The model, the simulation, the race
+// and the properties of the planner compare the service with them. They share no code with it.
 
 /** The maximum of players that each kind of arrival counts against. */
 export type Maxima = Record<'normal' | 'direct' | 'party', number>;
@@ -43,12 +43,12 @@ export function maximumFor({ maxima }: Pick<LobbyTraits, 'maxima'>, { kind, play
   return players > 1 ? maxima.party : maxima.normal;
 }
 
-/** The seats that are free for a kind of arrival; below zero where others had a higher maximum. */
+/** Returns the free seats for a kind of arrival; below zero if others had a higher maximum. */
 export const freeSeats = (lobby: TakenSeats, arrival: Arrival): number => maximumFor(lobby, arrival) - lobby.taken;
 
 export const hasRoom = (lobby: TakenSeats, arrival: Arrival): boolean => freeSeats(lobby, arrival) >= arrival.players;
 
-/** Whether there is an order in which each arrival has room: the one with the lowest maximum first. */
+/** Returns whether all arrivals have room in some order: the one with the lowest maximum first. */
 export function haveRoom({ maxima, taken }: TakenSeats, arrivals: Arrival[]): boolean {
   let count = taken;
   return arrivals

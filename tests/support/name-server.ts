@@ -6,11 +6,11 @@ export type RecordType = 'A' | 'AAAA' | 'TXT';
 
 /** A name server, and its client. */
 export interface NameServer extends Disposable {
-  /** Its address and port, as settings name it. */
+  /** Its address and port, as in settings. */
   address: string;
   /** Returns how many questions it got for a name. */
   asked(name: string, type: RecordType): number;
-  /** The addresses of a name; rejected when it has none. */
+  /** Returns the addresses of a name; rejects if it has none. */
   resolve(name: string): Promise<string[]>;
 }
 

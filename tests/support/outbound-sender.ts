@@ -1,5 +1,5 @@
-// A program that sends one request to an address, with the environment that it was started with, and prints what came of it.
-// Its arguments: the address, what its name resolves to, and whom it trusts (PEM; those whom the system trusts without it).
+// Sends one request to an address, with the environment of this process, and prints the outcome. Arguments: the
+// address, the addresses to which its name resolves, and the trusted authorities (PEM; by default those of the system).
 import { createOutbound, OutboundFailure } from '../../src/platform/outbound/outbound.ts';
 
 const [url = '', resolved = '', certificate_authorities] = process.argv.slice(2);

@@ -17,9 +17,9 @@ export interface Pebble extends AsyncDisposable {
   directory: string;
   /** The file with the certificate of its own address. */
   ca_file: string;
-  /** The port at which it looks for HTTP-01. */
+  /** The port to which it sends HTTP-01 requests. */
   http_port: number;
-  /** Makes a name one that does not exist, or one that does. */
+  /** Makes a name resolvable or not. */
   setMissing(host: string, is_missing: boolean): Promise<void>;
 }
 

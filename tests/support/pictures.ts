@@ -6,7 +6,7 @@ export const PNG = Buffer.from(
   'base64',
 );
 
-/** Where a picture is prepared, and where it is completed, with `:upload_id` in it. */
+/** The paths that prepare and complete a picture; the latter contains `:upload_id`. */
 export interface PicturePaths {
   prepare: string;
   complete: string;

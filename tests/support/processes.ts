@@ -21,7 +21,7 @@ function belongsTo(pid: number, directory: string): boolean {
   );
 }
 
-/** Ended, and not yet collected by its parent. */
+/** The state of a process that has ended and was not yet collected by its parent. */
 function isDead(pid: number): boolean {
   const stat = readFile(pid, 'stat');
   return stat.slice(stat.lastIndexOf(')')).startsWith(') Z');

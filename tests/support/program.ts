@@ -28,7 +28,7 @@ interface Launched {
   pid: number;
   /** What it has printed so far. */
   output(): string;
-  /** The exit code, when it has ended; null when a signal ended it. */
+  /** The exit code once it has ended; null if a signal ended it. */
   exited: Promise<number | null>;
   /** Sends a signal and waits for the end. Returns the exit code; null if the signal itself ended the process. */
   stop(signal: Signal): Promise<number | null>;
@@ -44,12 +44,12 @@ export interface Program extends Launched {
 interface ProgramOptions {
   /** The command line. */
   command?: string[];
-  /** By their names in the environment, beside those of the home. */
+  /** Settings by their names in the environment, in addition to those of the home. */
   settings?: Record<string, string>;
 }
 
 interface HomeOptions {
-  /** The folder to make the home in. */
+  /** The parent folder of the home. */
   parent?: string | undefined;
   /** The user of its programs; undefined for that of the tests. Only root can choose. */
   user_id?: number | undefined;
@@ -57,20 +57,20 @@ interface HomeOptions {
   groups?: string[];
 }
 
-/** A directory and a port, on which a program can be started again and again. Disposing of it removes everything. */
+/** A directory and a port for a program that can be started repeatedly. Disposing of it removes everything. */
 export interface Home extends AsyncDisposable {
   data_directory: string;
   /** The address at which its programs answer. */
   url: string;
-  /** What a program needs in its environment to be one of this home. With the tests' own PATH and HOME, for `npx`. */
+  /** The environment of a program of this home, with the tests' own PATH and HOME, for `npx`. */
   environment: Record<string, string>;
-  /** Starts the program and waits until it is ready. Fails with what it printed when it ends instead. */
+  /** Starts the program and waits until it is ready. Fails with its output if it ends instead. */
   start(options?: ProgramOptions): Promise<Program>;
   /** Starts the program and waits for nothing. */
   launch(options?: ProgramOptions): Launched;
   /** Runs the program until it ends by itself. */
   run(options?: ProgramOptions): Promise<{ exit_code: number; output: string }>;
-  /** The numbers of the processes that belong to it: the program, its PostgreSQL, its game servers. */
+  /** Returns the pids of its processes: the program, its PostgreSQL, its game servers. */
   processes(): number[];
 }
 

@@ -1,7 +1,7 @@
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-/** Opens a TCP proxy to a database. Users of `url` can be cut off, users of the address itself cannot. */
+/** Opens a TCP proxy to a database. Clients of `url` can be cut off; clients of the original address cannot. */
 export async function openProxied(
   address: DatabaseAddress,
 ): Promise<{ url: string; proxy: TcpProxy } & AsyncDisposable> {

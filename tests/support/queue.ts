@@ -8,7 +8,7 @@ import { connectGameServer, find, makeControlledGame, seatOf } from './game-serv
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 
-/** As long as a find may wait: no test waits for its end. */
+/** The longest possible wait of a find: no test waits for its end. */
 const LONG_MS = 45_000;
 
 /** A find that waits in the queue. */
@@ -16,7 +16,7 @@ export interface Waiter {
   ticket: string;
   answer: Promise<Answer>;
   hangUp(): void;
-  /** What its answer is; undefined while it waits. */
+  /** Its answer; undefined while it waits. */
   outcome: string | undefined;
 }
 

@@ -131,7 +131,10 @@ const EXPECTED: Record<string, RegExp> = {
   removed: /^200$/,
 };
 
-/** Runs a client that finds, joins, connects, leaves, closes and removes at random, until all clients have sent enough requests. */
+/**
+ * Runs a client that finds, joins, connects, leaves, closes and removes at random, until all clients have sent enough
+ * requests.
+ */
 export async function play(race: Race, chance: Chance, requests: number): Promise<void> {
   const mine: Held[] = [];
 
@@ -211,7 +214,7 @@ export async function play(race: Race, chance: Chance, requests: number): Promis
     const closed = await setClosed(true);
     record('closed', closed.outcome);
     if (closed.outcome === '200') race.ended.set(lobby_id, ending);
-    // From the answer on no process may find it, even without a notification.
+    // Once this is answered, no process may find it, even without a notification.
     await Promise.all(Array.from({ length: FINDS_WHILE_CLOSED }, requestSeats));
     // A lobby that was removed meanwhile is not opened again.
     if (race.ended.get(lobby_id) === ending) race.ended.delete(lobby_id);

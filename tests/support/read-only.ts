@@ -3,7 +3,7 @@ import { type Database, type DatabaseAddress, openDatabase } from '../../src/pla
 import type { DedicatedConnection } from '../../src/platform/database/dedicated-connection.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 
-/** Ways to make new connections read-only; a connection keeps what it was opened with. */
+/** Ways to make new connections read-only; an open connection keeps its setting. */
 export type ReadOnlySetting = 'database' | 'role in database';
 
 /** An operator of a database, with a connection that can always write. */

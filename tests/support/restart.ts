@@ -7,15 +7,17 @@ import { createMovedClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
 import { findFreePort, makeDataDirectory, type TestService } from './service.ts';
 
-/** A service that can be closed and opened again on one database, directory and port, while its game servers continue. */
+/**
+ * A service that can be closed and opened again on one database, directory and port, while its game servers continue.
+ */
 export interface RestartableService extends Omit<TestService, 'service'> {
-  /** Closes it; its game servers are left alone. */
+  /** Closes it without ending its game servers. */
   close(): Promise<void>;
   /** Opens it again. Its list of events starts empty. */
   open(): Promise<void>;
 }
 
-/** Opens such a service; settings by their names in the environment. Disposing of it removes everything. */
+/** Opens such a service. Settings have their names in the environment. Disposing of it removes everything. */
 export async function openRestartableService(settings: Record<string, string> = {}): Promise<RestartableService> {
   const database = await openTestDatabase();
   const data_directory = await makeDataDirectory();

@@ -17,7 +17,7 @@ import { createSlowRuntime } from './slow-runtime.ts';
 import { waitFor } from './wait.ts';
 
 export const IS_ROOT = process.getuid?.() === 0;
-/** Where players reach the servers of a test's runtime. */
+/** The address at which players reach the servers of a test's runtime. */
 export const HOST = 'play.example.com';
 
 const OUTPUT_BYTES_MAX = 1024 ** 2;
@@ -49,7 +49,7 @@ const OWN_USER: RuntimeKind = { name: 'process', open: processes(IS_ROOT) };
 const SHARED_USER: RuntimeKind = { name: 'process, all as one user', open: processes(false) };
 export const PROCESS_RUNTIMES: [RuntimeKind, ...RuntimeKind[]] = IS_ROOT ? [OWN_USER, SHARED_USER] : [OWN_USER];
 
-/** Where servers of a test's runtime reach the service, which does not run. */
+/** The address at which servers of a test's runtime reach the service, which does not run. */
 const API_URL = 'http://127.0.0.1:8080';
 
 /** Containers, by an OCI runtime of this machine. */
@@ -77,29 +77,29 @@ export interface StartedServer extends ServerHandle {
   identity: Identity;
 }
 
-/** A runtime with a directory of its own. Nothing it started is left when disposed of. */
+/** A runtime with a directory of its own. Disposing of it removes everything that it started. */
 export interface TestRuntime extends AsyncDisposable {
   directory: string;
   runtime: Runtime;
-  /** Another one over the same directory, as after a restart of ours. */
+  /** Opens another runtime over the same directory, as after a restart of the service. */
   again(): Promise<Runtime>;
-  /** All that the runtime needs to start a shell script. */
+  /** Returns the order to start a shell script. */
   orderOf(script: string, order?: Partial<StartOrder>): Promise<StartOrder>;
   /** Starts a server and waits until it is not pending. */
   start(order: StartOrder, by?: Runtime): Promise<StartedServer>;
   /** Starts a shell script as a server. */
   run(script: string, order?: Partial<StartOrder>): Promise<StartedServer>;
-  /** What a server has written so far. */
+  /** Returns the output of a server so far. */
   output(server: ServerHandle, stream?: 'std_out' | 'std_err'): Promise<string>;
-  /** What is seen of a server, by its own runtime or another. */
+  /** Returns the observation of a server, by its own runtime or another. */
   observe(server: ServerHandle, by?: Runtime): Promise<Observation>;
   /** Asks a server to end, as soon as it can be asked. */
   stop(server: ServerHandle, by?: Runtime): Promise<void>;
-  /** Ends a server and everything of it, by its own runtime or another. Fails when something of it is left. */
+  /** Kills a server, by its own runtime or another. Fails if a process of it is left. */
   kill(server: ServerHandle, by?: Runtime): Promise<void>;
-  /** The same, and removes what is left. */
+  /** Kills a server and removes its files. */
   remove(server: ServerHandle, by?: Runtime): Promise<void>;
-  /** Waits until a server has ended, and says how. */
+  /** Waits until a server has ended. Returns how it ended. */
   endOf(server: ServerHandle, by?: Runtime): Promise<Extract<Observation, { is: 'ended' }>>;
 }
 
@@ -187,7 +187,7 @@ function makeOrder(build: UnpackedBuild, order: Partial<StartOrder>): StartOrder
   };
 }
 
-/** All that a runtime of processes needs to start a shell script. */
+/** Returns the order to start a shell script by the process runtime. */
 export async function orderOf(directory: string, script: string, order: Partial<StartOrder> = {}): Promise<StartOrder> {
   return makeOrder(order.build ?? (await makeArchive(directory, script)), order);
 }

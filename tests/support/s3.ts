@@ -1,7 +1,7 @@
 import { S3Client } from 'bun';
 import { readS3Settings, type S3Settings } from '../../src/platform/objects/s3-settings.ts';
 
-/** Set, by CI, to try things on an S3 server: http://KEY:SECRET@HOST:PORT, where buckets can be made. */
+/** CI sets it to run tests on an S3 server, where buckets can be created: http://KEY:SECRET@HOST:PORT. */
 export const TEST_S3 = process.env.MUSTER_TEST_S3;
 
 const BUCKET = `muster-tests-${crypto.randomUUID()}`;
@@ -39,7 +39,7 @@ function serverSettings() {
   return { S3_ENDPOINT: origin, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY };
 }
 
-/** Bun's client creates no buckets. With the bucket in the host, the path is taken as the bucket. */
+/** Creates a bucket, which Bun's client cannot. With the bucket in the host, the path is taken as the bucket. */
 async function makeBucket(): Promise<void> {
   const { S3_ENDPOINT: endpoint, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: secretAccessKey } = serverSettings();
   const accessKeyId = encodeURIComponent(S3_ACCESS_KEY_ID);

@@ -3,7 +3,7 @@ import type { Queries } from '../../src/platform/database/database.ts';
 
 /** Returns how often a table was scanned as a whole by this connection. */
 export async function countScans(queries: Queries, table: string): Promise<number> {
-  // The figures of the statements before are part of the next snapshot.
+  // Counts of earlier statements appear in the next snapshot only.
   await queries.execute(sql`select pg_stat_force_next_flush()`);
   await queries.execute(sql`select pg_stat_clear_snapshot()`);
   const [row] = await queries.execute<{ scans: string }>(sql`

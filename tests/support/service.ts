@@ -26,8 +26,8 @@ export interface TestService extends AsyncDisposable {
 }
 
 /**
- * Opens a service as `muster serve` does; settings by their names in the environment. `beside`: another one, whose
- * database and clock it shares, as a second machine does; close it before that one.
+ * Opens a service as `muster serve` does. Settings have their names in the environment. `beside`: another service,
+ * whose database and clock it shares like a second machine; close it before that one.
  */
 export async function openTestService(
   settings: Record<string, string> = {},

@@ -17,8 +17,8 @@ const PENDING_LOOKS = 2;
 const REASONS = ['the image is being fetched', 'the image is being unpacked'];
 
 /**
- * Makes a runtime slow: it accepts a server, starts it when it has been looked at a few times, and finds it by a name of
- * its own, not by what the runtime below knows it by.
+ * Makes a runtime slow: it accepts a server, starts it after a few observations, and identifies it by a name of its own
+ * instead of the identity in the other runtime.
  */
 export function createSlowRuntime(below: Runtime): SlowRuntime {
   const accepted = new Map<string, { order: StartOrder; looks: number }>();

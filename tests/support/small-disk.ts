@@ -13,7 +13,7 @@ export interface SmallDisk extends AsyncDisposable {
   empty(): Promise<void>;
 }
 
-/** Mounts a file system in memory; undefined where this process may not mount. */
+/** Mounts a file system in memory; undefined if this process may not mount. */
 export async function mountSmallDisk(megabytes: number): Promise<SmallDisk | undefined> {
   const directory = await makeDataDirectory();
   const options = `size=${megabytes}m,mode=711`;

@@ -56,7 +56,7 @@ export interface SocketAppOptions {
   sockets_per_caller_max?: number;
   watchers_max?: number;
   watchers_per_caller_max?: number;
-  /** Times the usual limits: a million if it is left out. */
+  /** The factor of the usual limits; by default a million. */
   limits_scale?: number;
   /** Length of the filling of a body. */
   filling?: number;

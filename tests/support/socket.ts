@@ -5,17 +5,17 @@ import { waitFor } from './wait.ts';
 type Frame = any;
 
 export interface TestSocket extends Disposable {
-  /** Everything that came, in order. */
+  /** All received frames, in order. */
   frames: Frame[];
   socket: WebSocket;
   /** Code and reason, once it is closed. */
   closed: Promise<{ code: number; reason: string }>;
   send(frame: unknown): void;
-  /** The next frame that a condition holds for, after those that were taken before. */
+  /** Returns the next frame that meets a condition, after those returned before. */
   next(condition?: (frame: Frame) => boolean): Promise<Frame>;
   /** Watches a path under an id, and returns the key. */
   subscribe(id: string, path: string, watch_index?: string): Promise<string>;
-  /** The next body under a key. */
+  /** Returns the next body under a key. */
   body(key: string): Promise<Frame>;
 }
 

@@ -14,7 +14,7 @@ export interface ReplicatedPostgres extends AsyncDisposable {
   promote(): Promise<void>;
 }
 
-/** Opens both. `prepare` are statements that the primary runs before the standby is made of it. */
+/** Opens both. `prepare`: statements that the primary runs before the standby is copied from it. */
 export async function openReplicated(...prepare: string[]): Promise<ReplicatedPostgres> {
   await using opened = new AsyncDisposableStack();
   const postgres_directory = opened.use(await makePostgresDirectory());
@@ -54,7 +54,7 @@ async function copyCluster(postgres_directory: PostgresDirectory): Promise<{ clu
   return { cluster, sockets };
 }
 
-/** Starts a server on a cluster. It says how it does in the cluster's `postmaster.pid`. */
+/** Starts a server on a cluster. It reports its state in the cluster's `postmaster.pid`. */
 export async function startPostgres(cluster: string, sockets: string, ...settings: string[]): Promise<void> {
   const programs = await unpackPostgres(await sharedFiles());
   const as_user = process.getuid?.() === 0 ? POSTGRES_USER : {};
@@ -79,7 +79,7 @@ export async function startPostgres(cluster: string, sockets: string, ...setting
   }).unref();
 }
 
-/** What a postmaster notes of itself in its file. */
+/** Returns the status in a postmaster's pid file; undefined if there is none. */
 export async function stateOf(cluster: string): Promise<string | undefined> {
   const lines = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
   return lines.split('\n')[7]?.trim();

@@ -8,7 +8,7 @@ import { openTestService, type TestService } from './service.ts';
 const HOOK_TIMEOUT_MS = 90_000;
 const CONNECTIONS_MAX = 4;
 
-/** What is opened besides the service. */
+/** Ways to look into the database of the service. */
 interface Insights {
   inspector: Inspector;
   /** Connections of the tests' own to its database. */
@@ -16,7 +16,9 @@ interface Insights {
 }
 export type SharedService = Omit<TestService, keyof AsyncDisposable> & Insights;
 
-/** A service, with a look into its database, for all tests of a file: opened before the first, closed after the last. */
+/**
+ * A service, with a look into its database, for all tests of a file: opened before the first, closed after the last.
+ */
 export function shareService(settings: Record<string, string> = {}): SharedService {
   let opened: (TestService & Insights) | undefined;
   beforeAll(async () => {
@@ -64,7 +66,7 @@ export function shareService(settings: Record<string, string> = {}): SharedServi
   };
 }
 
-/** What an answer comes to: "200", or its status and code as in "404 GAME_NOT_FOUND". */
+/** Returns the outcome of an answer: "200", or status and code as in "404 GAME_NOT_FOUND". */
 export function outcomeOf({ status, body }: Answer): string {
   return status === 200 ? '200' : `${status} ${body.code}`;
 }

@@ -2,7 +2,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { pack } from 'tar-stream';
 
-/** An entry as tar-stream writes it; a file, unless it says otherwise. */
+/** An entry as tar-stream writes it; by default a file. */
 export interface TarEntry {
   name: string;
   content?: string | Uint8Array;
@@ -30,12 +30,12 @@ export async function packTar(entries: TarEntry[]): Promise<Buffer> {
 
 interface RawEntry {
   name: string;
-  /** How the name is written; UTF-8 unless it says otherwise. */
+  /** The encoding of the name; by default UTF-8. */
   encoding?: BufferEncoding;
   content?: string | Uint8Array;
-  /** The one letter that says what it is. */
+  /** The letter of its type. */
   type?: string;
-  /** Instead of the content's. */
+  /** The size in the header; by default that of the content. */
   size?: number;
   mode?: string;
   linkname?: string;
@@ -70,7 +70,7 @@ export function rawEntry(entry: RawEntry): Buffer {
 /** The end of a tar. */
 export const TAR_END = Buffer.alloc(1_024);
 
-/** A record of a PAX header: its own length, in decimal digits, stands before it. */
+/** Returns a record of a PAX header, which begins with its own length in decimal digits. */
 export function paxRecord(key: string, value: string): string {
   const rest = ` ${key}=${value}\n`;
   let length = Buffer.byteLength(rest);
@@ -78,7 +78,7 @@ export function paxRecord(key: string, value: string): string {
   return `${length}${rest}`;
 }
 
-/** Everything below a directory, as `drwxr-xr-x` and names: type and mode, and whatever it is, never followed. */
+/** Returns all entries below a directory by name, with type and mode like `drwxr-xr-x`. Follows no links. */
 export async function listTree(directory: string): Promise<Record<string, string>> {
   const paths = (await listPaths(directory)).sort();
   const described = paths.map(async (path) => [relative(directory, path), describe(await lstat(path))] as const);

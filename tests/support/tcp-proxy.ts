@@ -5,20 +5,20 @@ type Target = { path: string } | { host: string; port: number };
 /** A TCP proxy to a server, which a test can cut and mend. */
 export interface TcpProxy extends AsyncDisposable {
   port: number;
-  /** How many connections there were. */
+  /** The number of connections so far. */
   readonly connections: number;
   /** Ends all connections; new ones are refused until it is mended. */
   cut(): Promise<void>;
   mend(): Promise<void>;
-  /** Leads new connections to another server; those there are stay. */
+  /** Directs new connections to another server; open ones stay. */
   leadNewTo(target: Target): void;
-  /** Ends all connections, and leads new ones to another server. */
+  /** Ends all connections, and directs new ones to another server. */
   leadTo(target: Target): Promise<void>;
-  /** Carries nothing more on the connections there are, and ends none of them: as when a machine is gone. */
+  /** Freezes the open connections without ending them, as when a machine is gone. */
   stall(): void;
   /** Leaves connections to it open when the server closes its side, as some load balancers do. */
   hideEnds(): void;
-  /** Carries nothing on connections that are opened from now on, until the returned function is called. */
+  /** Freezes new connections until the returned function is called. */
   hold(): () => void;
   /** Answers WebSocket upgrades with a status, like a proxy that does not know them. Undefined to stop. */
   refuseWebSockets(status: number | undefined): void;
@@ -41,7 +41,7 @@ export async function openTcpProxy(first_target: Target): Promise<TcpProxy> {
       [far, near],
     ] as const) {
       open.add(one);
-      // How it ended does not matter, only that the other side ends too.
+      // Ends the other side too, however this one ended.
       one.on('error', () => other.destroy());
       one.on('close', () => {
         open.delete(one);

@@ -8,9 +8,9 @@ import { waitFor } from './wait.ts';
 /** A tenant with one of everything, and a token of each kind. */
 export interface Tenant {
   game: TestGame;
-  /** By the names that paths and bodies have for them. */
+  /** Ids by their names in paths and bodies. */
   ids: Record<string, string>;
-  /** By kind. */
+  /** Tokens by kind. */
   tokens: Record<string, string>;
   /** A plain member of its group. */
   member: Person;

@@ -8,7 +8,7 @@ interface Terminal {
   output(): string;
   /** Presses ctrl-C once: the kernel signals every process of the foreground group. */
   pressCtrlC(): void;
-  /** The exit code; null when a signal ended it. */
+  /** The exit code; null if a signal ended it. */
   exited: Promise<number | null>;
 }
 
@@ -36,7 +36,7 @@ export function openTerminal(command: string[], environment: Record<string, stri
   };
 }
 
-/** The command that the README starts with, or what of it this machine can run. */
+/** The command with which the README starts, or the part of it that this machine can run. */
 export async function readmeStartCommand(): Promise<string[]> {
   const readme = await Bun.file(resolve(import.meta.dir, '../../README.md')).text();
   const line = /^npx .* run start$/m.exec(readme)?.[0];

@@ -4,7 +4,7 @@ import { PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator
 const DAY_MS = 24 * 3_600_000;
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
-/** Makes a certificate for names, which signs itself, and its key. */
+/** Creates a self-signed certificate for names, and its key. */
 export async function makeCertificate(
   names: string[],
   { not_before = new Date(Date.now() - DAY_MS), not_after = new Date(Date.now() + 30 * DAY_MS) } = {},
@@ -23,7 +23,9 @@ export async function makeCertificate(
   return { certificate: certificate.toString('pem'), key: PemConverter.encode(pkcs8, 'PRIVATE KEY') };
 }
 
-/** Opens a connection to a port of this machine as a client that wants `host`, and waits for its end of the handshake. */
+/**
+ * Opens a connection to a port of this machine as a client that wants `host`, and waits for its end of the handshake.
+ */
 export async function openTls(port: number, host: string, { ca }: { ca?: string } = {}): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const options = { host: '127.0.0.1', port, servername: host, ...(ca ? { ca } : { rejectUnauthorized: false }) };

@@ -17,7 +17,7 @@ export async function makeTokenMaker(): Promise<TokenMaker> {
   return { tokens: await createTokens(key, { now: () => new Date(now.ms) }), key, now };
 }
 
-/** By which tokens of players are signed: derived from the private key (RFC 5869). */
+/** The key that signs tokens of players: derived from the private key (RFC 5869). */
 export function quickKeyOf({ d = '' }: JWK): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', 'muster player tokens', 32));
 }

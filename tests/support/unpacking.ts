@@ -34,17 +34,17 @@ function packLz4(content: Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.from('04224d18', 'hex'), ...pieces, number(0), number(Bun.hash.xxHash32(content))]);
 }
 
-/** What became of an archive. */
+/** The result of unpacking an archive. */
 export interface Unpacked {
-  /** Why it was refused, without what all refusals begin with; undefined when it was taken. */
+  /** Why it was refused, without the common beginning of all refusals; undefined if it was accepted. */
   refusal: string | undefined;
-  /** What was unpacked, with modes. */
+  /** The unpacked entries, with modes. */
   tree: Record<string, string>;
   /** The text of each file, unless it is large. */
   contents: Record<string, string>;
-  /** Of all files together. */
+  /** Bytes of all files together. */
   unpacked_bytes: number;
-  /** What lies beside the directory, where nothing but the note "untouched" was. */
+  /** The entries beside the directory, where only the note "untouched" was. */
   beside: Record<string, string>;
 }
 
@@ -52,7 +52,7 @@ export const UNTOUCHED = { note: 'untouched' };
 
 const LARGE_BYTES = 65_536;
 
-/** Unpacks an archive and looks at it; fails when it is refused by anything but BUILDS_BUILD_INVALID. */
+/** Unpacks an archive and reads the result. Fails for any refusal but BUILDS_BUILD_INVALID. */
 export async function unpack(
   archive: Uint8Array | ReadableStream<Uint8Array>,
   limits: Partial<UnpackLimits> = {},

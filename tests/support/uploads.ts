@@ -1,7 +1,7 @@
 import type { Answer, Api } from './api.ts';
 import type { TestGame } from './game.ts';
 
-/** Where one part of a file goes, as the wire says it. */
+/** The request that uploads one part of a file, as in the answer. */
 export interface PartRequest {
   path: string;
   url: string;
@@ -9,13 +9,13 @@ export interface PartRequest {
   content_length: number;
 }
 
-/** An upload that was announced. */
+/** A prepared upload. */
 export interface PreparedUpload {
   upload_id: string;
   requests: PartRequest[];
 }
 
-/** Announces a javascript build of a game, for its one file. */
+/** Prepares a javascript build of a game with one file. */
 export async function prepareScript(
   { api }: { api: Api },
   { game_id, cloud_token: token }: TestGame,
@@ -35,7 +35,7 @@ export async function sendPart({ url }: PartRequest, content: string | Uint8Arra
   return `${response.status} ${code}`;
 }
 
-/** Says that all has been sent. */
+/** Completes an upload. */
 export async function completeUpload(
   { api }: { api: Api },
   { upload_id }: Pick<PreparedUpload, 'upload_id'>,
@@ -44,7 +44,7 @@ export async function completeUpload(
   return await api.post(`/cloud/uploads/${upload_id}/complete`, token);
 }
 
-/** The same, as the status and the code of what is said to it. */
+/** Completes an upload. Returns status and code of the answer. */
 export async function completion(...asked: Parameters<typeof completeUpload>): Promise<string> {
   const { status, body } = await completeUpload(...asked);
   return `${status} ${body.code ?? 'complete'}`;

@@ -2,11 +2,11 @@ import { createApp } from '@humanwhocodes/upstash-redis-server';
 
 const TOKEN = 'a token of the tests';
 
-/** A service that speaks as Upstash does, over a Redis. */
+/** A service with the API of Upstash, over a Redis. */
 export interface TestUpstash extends Disposable {
   url: string;
   token: string;
-  /** What it answers instead from now on; undefined: what Redis says. */
+  /** Sets its answer from now on; undefined for that of Redis. */
   answer: (() => Response | Promise<Response>) | undefined;
 }
 

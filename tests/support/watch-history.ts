@@ -1,27 +1,27 @@
-/** What is watched, and with whose token. */
+/** A path to watch, and the token of the watcher. */
 export interface Target {
   path: string;
   token: string;
-  /** Of what grows: the lines in a body. They are to be "0", "1", "2" and so on. */
+  /** For a log: returns the lines of a body, which must be "0", "1", "2" and so on. */
   linesOf?: (text: string) => string[];
 }
 
 const INDEX = /"watch":\{"index":"([0-9a-f]+)\.(\d+)"\}\}$/;
 
-/** All bodies that one watcher was given, in their order, and what is wrong with them. */
+/** All bodies that one watcher received, in order, and their faults. */
 export class WatchHistory {
   readonly faults: string[] = [];
   readonly target: Target;
   /** The last body as it came. */
   text = '';
-  /** To go on from. */
+  /** The index from which to continue. */
   index: string | undefined;
   bodies = 0;
-  /** How often the watcher came to a process, or back to one. */
+  /** How often the watcher connected to a process. */
   visits = 0;
   lines = 0;
   #number = -1;
-  /** What was shown at each number. */
+  /** The body of each number. */
   readonly #seen = new Map<number, string>();
 
   constructor(target: Target) {

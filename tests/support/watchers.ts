@@ -3,7 +3,7 @@ import type { WatchHistory } from './watch-history.ts';
 
 /** The paths that a watcher may visit, and how long it watches. */
 export interface Surroundings {
-  /** The addresses of all processes, be they there or not. */
+  /** The addresses of all processes, running or not. */
   urls: readonly string[];
   chance: Chance;
   signal: AbortSignal;
@@ -13,7 +13,7 @@ export interface Surroundings {
 const MOVES_ONE_IN = 12;
 const TRIES_AGAIN_AFTER_MS = 100;
 
-/** Asks again and again, each time with the index of the last answer, until the signal is given. */
+/** Polls repeatedly, each time with the index of the last answer, until the signal is aborted. */
 export async function watchByPolls(history: WatchHistory, { urls, chance, signal }: Surroundings): Promise<void> {
   let url = chance.pick(urls);
   while (!signal.aborted) {
@@ -38,7 +38,7 @@ export async function watchByPolls(history: WatchHistory, { urls, chance, signal
 
 const BODY = /^\{"type":"body","key":"(\w+)","body":/;
 
-/** Holds a WebSocket, and opens another with the index of the last body when it is closed. */
+/** Watches by WebSocket. When it is closed, opens another with the index of the last body. */
 export async function watchBySocket(history: WatchHistory, { urls, chance, signal }: Surroundings): Promise<void> {
   const { path, token } = history.target;
   while (!signal.aborted) {

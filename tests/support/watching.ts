@@ -6,7 +6,7 @@ import { touch } from '../../src/platform/watch/versions.ts';
 import { type AppendOnlyLog, type View, type Watchable, watchLog, watchState } from '../../src/platform/watch/views.ts';
 import { openWatch, type Watch } from '../../src/platform/watch/watch.ts';
 
-/** The parts of one process by which it watches. */
+/** The parts of a process for watching. */
 export interface WatchingNode extends AsyncDisposable {
   database: Database;
   feed: Feed;
@@ -49,7 +49,7 @@ export function watchWords({
   };
 }
 
-/** A view with the index to come back with. */
+/** A decoded answer with its index. */
 export interface Watched<View> {
   view: View;
   watch: { index: string };
