@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait.ts';
 describe('the service is killed', () => {
   let home: Home;
   beforeAll(async () => {
-    home = await makeHome();
+    home = await makeHome({}, { has_cluster: true });
   }, 90_000);
   afterAll(async () => {
     await home[Symbol.asyncDispose]();

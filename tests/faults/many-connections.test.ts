@@ -26,7 +26,7 @@ describe(`a service with ${DESCRIPTORS_MAX} descriptors answers new clients`, ()
     ],
   ];
   test('whatever other addresses hold', async () => {
-    await using home = await makeHome();
+    await using home = await makeHome({}, { has_cluster: true });
     const { url, output } = await home.start({ command });
     for (const [name, addresses, count, text] of CASES) {
       using opened = new DisposableStack();
@@ -53,7 +53,7 @@ describe('an address above its limit of connections', () => {
   };
 
   test('loses its silent and idle ones; a held poll, a WebSocket and other addresses keep theirs', async () => {
-    await using home = await makeHome(settings);
+    await using home = await makeHome(settings, { has_cluster: true });
     const { url, api, administrator_token: token, output } = await home.start();
     const { watch } = await api.ok('GET', '/cloud/games', { token });
     using socket = await openRawSocket(url, token, { localAddress: OTHER });

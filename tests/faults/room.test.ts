@@ -10,7 +10,7 @@ const CONNECTED = '/matchmaker/players/connected';
 let home: Home;
 let program: Program;
 beforeAll(async () => {
-  home = await makeHome();
+  home = await makeHome({}, { has_cluster: true });
 }, 90_000);
 beforeEach(async () => {
   const is_running = await fetch(`${home.url}/health/live`).then(

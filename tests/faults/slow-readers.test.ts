@@ -33,7 +33,7 @@ interface Stage extends AsyncDisposable {
 async function openStage(settings: Record<string, string>): Promise<Stage> {
   await using opened = new AsyncDisposableStack();
   const s3 = opened.use(await openSmallS3());
-  const home: Home = opened.use(await makeHome({ ...s3.settings, ...settings }));
+  const home: Home = opened.use(await makeHome({ ...s3.settings, ...settings }, { has_cluster: true }));
   const program = await home.start();
   const game = await makeGame(program.api, program.administrator_token);
   const { game: seen } = await program.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });

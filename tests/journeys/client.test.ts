@@ -50,7 +50,7 @@ describe('client: the served file, in a program of', () => {
   let home: Home;
   let service: Program;
   beforeAll(async () => {
-    home = await makeHome();
+    home = await makeHome({}, { has_cluster: true });
     service = await home.start();
   }, 90_000);
   afterAll(() => home[Symbol.asyncDispose]());

@@ -7,7 +7,7 @@ import { type Home, makeHome } from '../support/program.ts';
 import { openTerminal, readmeStartCommand, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 
-const ROUNDS = IS_LONG ? 20 : 4;
+const ROUNDS = IS_LONG ? 20 : 2;
 
 /** Takes a seat in the demo, so that a game server runs. */
 async function findInDemo(url: string): Promise<void> {
@@ -36,7 +36,7 @@ test(`ctrl-C: one press in a terminal, with the README's command, leaves nothing
 }, 600_000);
 
 test('ctrl-C: repeated signals of one press count as one request', async () => {
-  await using home = await makeHome();
+  await using home = await makeHome({}, { has_cluster: true });
   const { url, pid, exited } = await home.start();
   await findInDemo(url);
   // Apart from each other, because the kernel merges pending signals.
@@ -57,7 +57,7 @@ test('ctrl-C: a press during the start leaves no PostgreSQL behind', async () =>
 }, 90_000);
 
 test('ctrl-C: a second press ends the program at once, and the next start takes over what still runs', async () => {
-  await using home = await makeHome();
+  await using home = await makeHome({}, { has_cluster: true });
   const { pid, output, exited } = await home.start();
   const postmaster = postgresOf(home.data_directory);
   // A stopped postmaster cannot end, so the program would wait for it.

@@ -38,7 +38,7 @@ describe('room: from an empty database to players in a room, and to its end', ()
       `${one.program}, ${one.database}`,
       async () => {
         await using database = one.database === 'embedded' ? undefined : await openExternalDatabase();
-        await using home = await makeHome(database ? { DATABASE_URL: database.url } : {});
+        await using home = await makeHome(database ? { DATABASE_URL: database.url } : {}, { has_cluster: !database });
         const { api, administrator_token } = await home.start({ command: commandOf(one.program) });
 
         // A developer creates a game, uploads its server and deploys it to prod.

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import type { Subprocess } from 'bun';
 import { removeGroup } from '../../src/platform/cgroups.ts';
 import { type Api, createApi } from './api.ts';
+import { provideCluster } from './cluster.ts';
 import { findProcessesOf } from './processes.ts';
 import { findFreePort, makeDataDirectory } from './service.ts';
 import { waitFor } from './wait.ts';
@@ -55,6 +56,8 @@ interface HomeOptions {
   user_id?: number | undefined;
   /** Directories of control groups that its programs enter. */
   groups?: string[];
+  /** Whether its embedded PostgreSQL has been initialised, for tests of anything but a first start. */
+  has_cluster?: boolean;
 }
 
 /** A directory and a port for a program that can be started repeatedly. Disposing of it removes everything. */
@@ -80,9 +83,10 @@ export interface Home extends AsyncDisposable {
  */
 export async function makeHome(
   settings: Record<string, string> = {},
-  { parent, user_id, groups = [] }: HomeOptions = {},
+  { parent, user_id, groups = [], has_cluster = false }: HomeOptions = {},
 ): Promise<Home> {
   const data_directory = await makeDataDirectory(parent);
+  if (has_cluster) await provideCluster(data_directory);
   if (user_id !== undefined) await chown(data_directory, user_id, user_id);
   const runnable = user_id === undefined ? COMMAND : await copyForOthers(COMMAND, data_directory);
   const own_command = groups.length > 0 ? ['/bin/sh', '-c', enter(groups), 'sh', ...runnable] : runnable;

@@ -25,7 +25,7 @@ function makeText(length: number): string {
 }
 
 test('sites: clients that do not read a compressed file take little memory', async () => {
-  await using home = await makeHome({ MUSTER_DEMO: 'off' });
+  await using home = await makeHome({ MUSTER_DEMO: 'off' }, { has_cluster: true });
   const program = await home.start();
   const site = await makeShownSite(program, { 'large.js': makeText(FILE_BYTES), 'index.html': 'hello' });
   const before = memoryOf(program.pid);

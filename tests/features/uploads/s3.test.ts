@@ -146,7 +146,7 @@ if (TEST_S3 !== undefined) {
 
   test('s3: with a bucket, two players meet on a build that a second start finds there', async () => {
     const { settings, parsed } = await openTestBucket();
-    await using home = await makeHome({ ...settings, MUSTER_DEMO: 'off' });
+    await using home = await makeHome({ ...settings, MUSTER_DEMO: 'off' }, { has_cluster: true });
     const first = await home.start();
     const game = await makeRoomGame(first);
     expect(await first.stop('SIGINT')).toBe(0);
