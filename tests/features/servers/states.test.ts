@@ -73,7 +73,7 @@ describe('servers: the invariants in docs/servers.md', () => {
   const [, ...rows] = tableUnder('Invariants');
 
   test('are numbered', () => {
-    expect(rows.map(([number]) => number)).toEqual(rows.map((_, index) => `I-S${index + 1}`));
+    expect(rows.map(([number]) => number)).toEqual(rows.map((_, index) => `I-G${index + 1}`));
   });
 
   test.each(rows)('%s: the code and the tests that it names exist', (_, _invariant, enforced = '', tests = '') => {
