@@ -74,7 +74,7 @@ function dealFiles(parts: number): string[][] {
   return dealt.map(({ files: of_part }) => of_part);
 }
 
-/** The tests that failed in what `bun test` says, each with its file, which is named once before its tests. */
+/** Returns the failed tests in the output of `bun test`, each with its file, which is printed once before its tests. */
 function failuresIn(output: string): string[] {
   const failures: string[] = [];
   let file = 'unknown file';

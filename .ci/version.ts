@@ -5,7 +5,7 @@ import manifest from '../package.json' with { type: 'json' };
 
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$/;
 
-/** Returns the version of what is built in a directory. Throws when MUSTER_BUILD_VERSION is none. */
+/** Returns the version of a build in a directory. Throws if MUSTER_BUILD_VERSION is not a version. */
 export async function versionOf(directory: string, given = process.env.MUSTER_BUILD_VERSION): Promise<string> {
   if (given !== undefined && given !== '') {
     if (!VERSION.test(given)) throw new Error(`MUSTER_BUILD_VERSION is "${given}": expected a version like 1.2.0.`);

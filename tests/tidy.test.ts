@@ -14,12 +14,15 @@ const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.ts$
 /** Words and phrases that plain English says in another way: things are "it", and a caller or a player has a name. */
 const UNCLEAR = [
   /\bwhoever\b/i,
-  /(?<![`'"])\b(nobody|somebody)\b/i,
+  /(?<![`'"])\b(nobody|somebody|everybody|anybody)\b/i,
   /\b(he|him|his|himself)\b/i,
   /\bit is (looked|asked|counted|seen)\b/i,
   /\bthe same (of|to)\b/i,
   /\btold\b/i,
   /\bso many\b/i,
+  /\bas it stands\b/i,
+  /\bwhat (came|became|comes) of\b/i,
+  /\bis said\b/i,
 ];
 
 interface Import {

@@ -101,7 +101,7 @@ function besideNull(shape: Shape): Shape | undefined {
   return Array.isArray(shape.type) ? { ...shape, type: shape.type[0] } : undefined;
 }
 
-/** Says what has no limit in a field; undefined if everything has. */
+/** Returns the part of a field that has no limit; undefined if all have one. */
 export function findUnlimited(field: Field): string | undefined {
   const shape = besideNull(field.shape) ?? field.shape;
   if (choicesOf(shape).length > 0) return undefined;

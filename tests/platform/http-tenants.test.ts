@@ -65,7 +65,7 @@ interface Visible {
 /** These headers differ between any two requests. */
 const VARYING_HEADERS = ['rvt-ray-id', 'date', 'ratelimit-remaining', 'ratelimit-reset'];
 
-/** Returns everything else that a caller can callAs of an answer. */
+/** Returns everything else that a caller sees of an answer. */
 async function callAs(operation: Operation, ids: Record<string, string>, token: string): Promise<Visible> {
   const body = BODIES[`${operation.method} ${operation.path}`];
   const path = fillPath(operation, ids) + (/\/(logs|log-lines)$/.test(operation.path) ? STREAM : '');

@@ -44,7 +44,7 @@ describe('a held port', () => {
     expect(await (await fetch(server.url)).text()).toBe('ok');
     await server.stop(true);
     held?.release();
-    await waitFor(() => !isListed(port), 'the port to be free');
+    await waitFor(() => !isBound(port), 'the port to be free');
     expect(existsSync(join(directory, 'hold'))).toBe(false);
     await serve(port, false).stop(true);
   });
@@ -84,8 +84,8 @@ describe('a held port', () => {
     await server.stop(true);
   });
 
-  /** A bound port is in no table of the kernel: only binding it tells. */
-  function isListed(port: number): boolean {
+  /** Returns whether a port is bound: no table of the kernel has it, so this tries to bind it. */
+  function isBound(port: number): boolean {
     try {
       void serve(port, false).stop(true);
       return false;

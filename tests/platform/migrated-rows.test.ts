@@ -103,7 +103,7 @@ test('0029_server-identities: servers of the release before are found, also thos
     sql`alter table servers drop constraint servers_namespace_id_namespaces_namespace_id_fk`,
   );
   const identity = { pid: 4_711, start_ticks: 815, boot_id: crypto.randomUUID() };
-  /** As the release before writes a server that it has taken and started. */
+  /** A server as the previous release writes it once it has taken and started it. */
   const insertServer = (server_id: string) =>
     database.queries.execute(sql`
       insert into servers (
@@ -132,7 +132,7 @@ test('0033_client-numbers: seated players get numbers, and those whom the releas
   const { queries } = database;
   await migrateUntil(database, '0033_client-numbers');
   const [lobby_id, namespace_id] = [crypto.randomUUID(), crypto.randomUUID()];
-  /** As the release before seats a player and counts it. */
+  /** Seats and counts a player as the previous release does. */
   const seat = async (client: string | null, second: number) => {
     const player_id = crypto.randomUUID();
     await queries.execute(sql`
@@ -155,7 +155,7 @@ test('0033_client-numbers: seated players get numbers, and those whom the releas
   const numberOf = (player_id: string) => numbers.get(player_id);
   expect([first, second, other, gone, ...uncounted].map(numberOf)).toEqual([1, 2, 1, null, null, null]);
   for (const player_id of late) expect(numberOf(player_id)).toBeGreaterThanOrEqual(1_000_000_000);
-  // The release before counts down when a player leaves whom this release has seated.
+  // The previous release decreases the count when a player leaves whom this release has seated.
   await queries.execute(sql`
     update client_counts set player_count = player_count - 6 where namespace_id = ${namespace_id} and client = 'a'`);
 }, 90_000);

@@ -78,7 +78,7 @@ export function hostileTargets(elsewhere: string): Record<string, Behaviour> {
     },
     'a failure of its own': { serve: answerWith(answerText(500)), comes_to: 500 },
     'a reset': { serve: onRequest((socket) => void socket.resetAndDestroy()), comes_to: 'unreachable' },
-    'a reset before anything is said': { serve: (socket) => void socket.resetAndDestroy(), comes_to: 'unreachable' },
+    'a reset before any byte': { serve: (socket) => void socket.resetAndDestroy(), comes_to: 'unreachable' },
     'an end without an answer': { serve: onRequest((socket) => void socket.end()), comes_to: 'unreachable' },
     'an end in the headers': { serve: answerWith('HTTP/1.1 200 OK\r\nx: y\r\n'), comes_to: 'unreachable' },
     'another protocol': { serve: answerWith('SSH-2.0-OpenSSH_9.9\r\n'), comes_to: 'broken_answer' },

@@ -3,7 +3,7 @@ import type { Observation, ServerHandle, Started } from './runtimes/runtime.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
 import type { CreateServer } from './wire.ts';
 
-/** Returns what a runtime needs to find a server. */
+/** Returns the facts by which a runtime finds a server. */
 export function handleOf({ server_id, identity }: Pick<ServerRow, 'server_id' | 'identity'>): ServerHandle {
   return { server_id, identity: identity ?? undefined };
 }

@@ -36,7 +36,7 @@ async function makeLobby() {
   const moments = () => ({ now: muster.clock.now(), deadline: after(muster.clock.now(), 3_600_000) });
   return {
     namespace_id,
-    /** Seats players of the client. Returns "seated", or by what it is over the limit. */
+    /** Seats players of the client. Returns "seated", or why it is over the limit. */
     async seat(players_max: number, count = 1) {
       return outcomeOf(await takeSeats(database.queries, propose(players_max, count), moments()));
     },

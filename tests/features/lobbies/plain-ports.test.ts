@@ -16,6 +16,6 @@ test('ports without a gateway: http and https are two plain ports with numbers o
   expect(Object.keys(body.ports).toSorted()).toEqual(['game', 'raw', 'web']);
   expect(answered.map(({ is_tls }) => is_tls)).toEqual([false, false, false]);
   expect(new Set(answered.map(({ port }) => port)).size).toBe(3);
-  // The process itself speaks what is called https.
+  // There is no gateway, so the process itself must serve what the version calls https.
   expect((await fetch(`http://127.0.0.1:${body.ports.game.port}/`)).status).toBe(200);
 });

@@ -183,7 +183,7 @@ async function takeProcessorTime(): Promise<void> {
   }
 }
 
-/** What to try, in the words of the page that lists it. */
+/** The attempts, as docs/isolation.md lists them. */
 const ATTEMPTS: Record<string, () => unknown> = {
   'list the data directory': () => readdirSync(DATA),
   "read the administrator's token": () => readBytes(`${DATA}/administrator-token`),

@@ -4,14 +4,14 @@ import { Value } from '@sinclair/typebox/value';
 
 /** Time for an engine to answer a call that moves no files. */
 const CALL_TIMEOUT_MS = 20_000;
-/** How much of an engine's words is repeated. */
+/** Maximum length of an engine's message in ours. */
 const MESSAGE_CHARACTERS_MAX = 500;
 
 /** Podman fails to describe containers while one of them ends. */
 const READS_MAX = 5;
 const READ_PAUSE_MS = 50;
 
-/** What an engine answers to a call that it refuses. */
+/** The body of a refused call. */
 const Refusal = Type.Object({ message: Type.String() });
 
 export interface EngineRequest {
@@ -29,7 +29,7 @@ export interface EngineRequest {
 /** The engine did not answer. */
 export class EngineUnreachable extends Error {}
 
-/** The engine answered that it does not do what it was asked for. */
+/** The engine refused the call. */
 export class EngineRefusal extends Error {
   constructor(
     readonly status: number,
@@ -41,7 +41,7 @@ export class EngineRefusal extends Error {
 
 /** The HTTP API of a container engine, Docker or Podman, at a unix socket. Every call has a deadline. */
 export class EngineClient {
-  /** Since when the engine has not answered; undefined if it answered the last call. */
+  /** When the engine stopped answering; undefined if it answered the last call. */
   unreachable_since: Date | undefined;
 
   constructor(readonly socket: string) {}

@@ -32,14 +32,14 @@ export interface EngineContainer {
   memory_bytes: number;
 }
 
-/** The containers of this machine's Muster. Those of others are never touched, whatever their names are. */
+/** The containers of this machine's Muster. Those of others are never changed, whatever their names. */
 export class EngineContainers {
   constructor(
     private readonly client: EngineClient,
     private readonly machine_id: string,
   ) {}
 
-  /** Returns the state of each container by server, in the engine's word. */
+  /** Returns the state of each container by server, as the engine names it. */
   async list(): Promise<Map<string, string>> {
     const filters = JSON.stringify({ label: [`${LABELS.machine}=${this.machine_id}`] });
     const query = { all: 'true', filters };

@@ -12,7 +12,7 @@ export interface EngineFolders {
   create(server_id: string): void;
   remove(server_id: string): Promise<void>;
   list(): string[];
-  /** What became of a server, as far as only we know it. */
+  /** Facts about a server that the engine does not know. */
   marks: Marks;
 }
 

@@ -5,7 +5,7 @@ import { rootOf } from '../container/image.ts';
 import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';
 
-/** Time to give an engine the files of a build. */
+/** Time limit for sending the files of a build to an engine. */
 const IMPORT_TIMEOUT_MS = 10 * 60_000;
 const KEY_CHARACTERS = 32;
 const DIRECTORIES = '/usr/local/bin:/usr/bin:/bin';

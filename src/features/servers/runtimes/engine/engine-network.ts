@@ -15,9 +15,9 @@ const Network = Type.Object({
 
 /** The network that containers of an engine share. */
 export interface EngineNetwork {
-  /** What names it for the engine. */
+  /** The name by which the engine finds it. */
   name: string;
-  /** The address of this machine inside. */
+  /** The address of this machine inside the network. */
   gateway: string | undefined;
 }
 

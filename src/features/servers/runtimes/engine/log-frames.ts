@@ -16,7 +16,7 @@ export interface LogFrame {
   bytes: Uint8Array;
 }
 
-/** Splits what an engine answers for logs with timestamps. A frame: stream, three zeros, length, and then `time text`. */
+/** Splits an engine's log with timestamps into frames: stream, three zeros, length, then `time text`. */
 export class LogFrames {
   #rest: Uint8Array = new Uint8Array();
 
