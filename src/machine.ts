@@ -58,6 +58,7 @@ export async function openMachine(config: Config, events: Events): Promise<Machi
   const engine = await openEngine({
     ...config.containers,
     isolation: config.isolation,
+    is_root,
     directory: data.folder('engine'),
     host: config.server_host,
     api_url: local_url,

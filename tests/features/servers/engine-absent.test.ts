@@ -18,12 +18,12 @@ describe('a container engine that is configured and cannot be used', () => {
   });
   afterAll(() => rm(place, { recursive: true }));
 
-  async function open(socket: string, is_on = true) {
+  async function open(socket: string, { is_on = true, is_root = true } = {}) {
     const events: ServiceEvent[] = [];
     const directory = join(place, crypto.randomUUID());
     await mkdir(directory);
     const runtime = await openEngine({
-      ...{ is_on, has_read_only_root: false, isolation: 'on', engine_url: `unix://${socket}`, directory },
+      ...{ is_on, is_root, has_read_only_root: false, isolation: 'on', engine_url: `unix://${socket}`, directory },
       ...{ host: 'localhost', api_url: 'http://127.0.0.1:8080', machine_id: 'here' },
       events: { emit: (event) => void events.push(event) },
     });
@@ -63,31 +63,33 @@ describe('a container engine that is configured and cannot be used', () => {
     listener.stop(true);
   });
 
-  test.skipIf(process.getuid?.() !== 0)(
-    'belongs to another user: the group of its socket is named as the way',
-    async () => {
-      const socket = join(place, 'closed');
-      const listener = Bun.listen({ unix: socket, socket: { data() {} } });
-      await chmod(socket, 0o660);
-      // Other users may not read the sources or start Bun where it is.
-      const runtimes = join(import.meta.dir, '../../../src/features/servers/runtimes');
-      await Bun.build({ entrypoints: [join(runtimes, 'engine/engine-client.ts')], target: 'bun', outdir: place });
-      await chmod(place, 0o755);
-      const bun = join(place, 'bun');
-      await copyFile(process.execPath, bun, constants.COPYFILE_FICLONE);
-      const script = `import { EngineClient } from './engine-client.js';
+  test.skipIf(process.getuid?.() !== 0)('belongs to another user', async () => {
+    const socket = join(place, 'closed');
+    const listener = Bun.listen({ unix: socket, socket: { data() {} } });
+    await chmod(socket, 0o660);
+    // Other users may not read the sources or start Bun where it is.
+    const runtimes = join(import.meta.dir, '../../../src/features/servers/runtimes');
+    await Bun.build({ entrypoints: [join(runtimes, 'engine/engine-client.ts')], target: 'bun', outdir: place });
+    await chmod(place, 0o755);
+    const bun = join(place, 'bun');
+    await copyFile(process.execPath, bun, constants.COPYFILE_FICLONE);
+    const script = `import { EngineClient } from './engine-client.js';
         const request = { method: 'GET', path: '/_ping' };
         await new EngineClient('${socket}').call(request).catch(({ message }) => console.log(message));`;
-      await Bun.write(join(place, 'call.js'), script);
-      const child = Bun.spawn([bun, 'call.js'], { uid: USER_ID, gid: USER_ID, cwd: place, env: {}, stdout: 'pipe' });
-      expect((await new Response(child.stdout).text()).trim()).toBe(
-        `Muster may not use the socket ${socket}: run it as root, or add its user to the group of the socket`,
-      );
-      listener.stop(true);
-    },
-  );
+    await Bun.write(join(place, 'call.js'), script);
+    const child = Bun.spawn([bun, 'call.js'], { uid: USER_ID, gid: USER_ID, cwd: place, env: {}, stdout: 'pipe' });
+    expect((await new Response(child.stdout).text()).trim()).toBe(
+      `Muster may not use the socket ${socket}: run it as root`,
+    );
+    listener.stop(true);
+  });
+
+  test('is not used without root, because servers that are processes could use it, too', async () => {
+    const missing = 'a container engine needs a service that runs as root';
+    expect((await open(join(place, 'nowhere'), { is_root: false })).runtime).toEqual({ missing });
+  });
 
   test('is not opened if containers are turned off', async () => {
-    expect((await open(join(place, 'nowhere'), false)).runtime).toBeUndefined();
+    expect((await open(join(place, 'nowhere'), { is_on: false })).runtime).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { chmod, chown, readdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { EngineRuntimeOptions } from '../../../src/features/servers/runtimes/engine/engine-runtime.ts';
 import type { StartOrder } from '../../../src/features/servers/runtimes/runtime.ts';
@@ -323,34 +323,8 @@ for (const name of ENGINES) {
       }, 'nothing but the images of its builds to be left');
       await program.stop('SIGTERM');
     }, 90_000);
-
-    test('a Muster that is not root runs images, whose files belong to root', async () => {
-      await using database = await openExternalDatabase();
-      // As in the group of the socket.
-      await chown(engine.socket, USER_ID, USER_ID);
-      await chmod(dirname(engine.socket), 0o711);
-      const settings = {
-        ...{ MUSTER_DEMO: 'off', DATABASE_URL: database.url, MUSTER_CONTAINER_ENGINE: `unix://${engine.socket}` },
-      };
-      await using home = await makeHome(settings, { user_id: USER_ID });
-      const program = await home.start();
-      const game = await makeGame(program.api, program.administrator_token);
-      const content = await packImage('id -u; ls -ln /run.sh; exec sleep 600', 'game:1');
-      const build = await uploadBuild(program.api, game, { image_tag: 'game:1', path: 'image.tar', content });
-      const servers = serversOf(program, game);
-      const { id } = (await servers.create(await servers.bodyOf(build))).body.server;
-      const [user, file] = await servers.lines(id, 2);
-      expect(user).toBe(String(IMAGE_USER));
-      expect(file).toMatch(/ 1 0 +0 /);
-      await servers.destroy(id);
-      await servers.gone(id);
-      await program.stop('SIGTERM');
-    }, 90_000);
   });
 }
-
-/** A user that owns nothing. */
-const USER_ID = 64_324;
 
 const COUNT = `trap 'echo end; exit 6' TERM
 n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`;

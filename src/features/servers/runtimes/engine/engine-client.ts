@@ -107,7 +107,7 @@ export class EngineClient {
     try {
       accessSync(socket, constants.R_OK | constants.W_OK);
     } catch {
-      return `Muster may not use the socket ${socket}: run it as root, or add its user to the group of the socket`;
+      return `Muster may not use the socket ${socket}: run it as root`;
     }
     return `the container engine at ${socket} does not answer: ${hint}`;
   }

@@ -7,8 +7,12 @@ const MIB = 1_024 ** 2;
 const CPU_PERIOD_US = 100_000;
 const CPU_QUOTA_MIN_US = 1_000;
 const OPEN_FILES_MAX = 65_536;
-/** The engine keeps this much of a server's output, and we copy it at once. */
-const LOG_BYTES_MAX = '16m';
+/**
+ * The engine keeps this much of a server's output until Muster has copied it. Podman has one file, which it empties when
+ * it is full. Docker's driver `local` is faster, but repeats lines when it begins a new file.
+ */
+const DOCKER_LOG = { Type: 'json-file', Config: { 'max-size': '32m', 'max-file': '3' } };
+const PODMAN_LOG = { Type: 'json-file', Config: { 'max-size': '96m' } };
 /** An engine starts a program for each port that it publishes. */
 const PORTS_OF_RANGE_MAX = 100;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -29,6 +33,7 @@ export interface EngineContainerPlan {
   machine_id: string;
   has_read_only_root: boolean;
   has_swap_limit: boolean;
+  is_podman: boolean;
   /** The hard limit of this machine, which an engine may not be allowed to exceed. */
   open_files_max: number;
 }
@@ -89,7 +94,7 @@ function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
     Sysctls: { 'net.ipv4.ip_unprivileged_port_start': '0' },
     GroupAdd: (plan.image.user?.additionalGids ?? []).map(String),
     RestartPolicy: { Name: 'no' },
-    LogConfig: { Type: 'json-file', Config: { 'max-size': LOG_BYTES_MAX } },
+    LogConfig: plan.is_podman ? PODMAN_LOG : DOCKER_LOG,
   };
 }
 

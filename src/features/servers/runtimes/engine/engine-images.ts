@@ -48,13 +48,10 @@ export function openEngineImages(client: EngineClient, machine_id: string): Engi
 
   async function importFiles(build: UnpackedBuild, key: string, signal: AbortSignal): Promise<string> {
     const root = rootOf(build);
-    const tar = Bun.spawn(
-      [findTar() ?? 'tar', '--create', '--numeric-owner', '--sort=name', ...ownership(), '-C', root, '.'],
-      {
-        ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
-        env: { LC_ALL: 'C' },
-      },
-    );
+    const tar = Bun.spawn([findTar() ?? 'tar', '--create', '--numeric-owner', '--sort=name', '-C', root, '.'], {
+      ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' },
+      env: { LC_ALL: 'C' },
+    });
     try {
       const errors = new Response(tar.stderr).text();
       const { status } = await client.read(Imported, {
@@ -103,6 +100,3 @@ export function openEngineImages(client: EngineClient, machine_id: string): Engi
 function keyOf({ directory, sha256 = '' }: UnpackedBuild): string {
   return new Bun.CryptoHasher('sha256').update(`${sha256} ${directory}`).digest('hex').slice(0, KEY_CHARACTERS);
 }
-
-/** Without root, unpacked files have lost their owners, and belong to root inside. */
-const ownership = () => (process.getuid?.() === 0 ? [] : ['--owner=0', '--group=0']);

@@ -117,7 +117,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     const environment = api.replaceAddress(order.environment);
     const body = makeEngineContainer({
       ...{ order: { ...order, environment }, image, image_id, network: network.name, machine_id },
-      ...{ has_read_only_root, has_swap_limit, open_files_max },
+      ...{ has_read_only_root, has_swap_limit, is_podman, open_files_max },
     });
     await containers.create(server_id, body, signal);
     const has_started = new AbortController();

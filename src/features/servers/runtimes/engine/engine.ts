@@ -9,6 +9,7 @@ const UNIX_PREFIX = 'unix://';
 
 export interface EngineOptions {
   is_on: boolean;
+  is_root: boolean;
   has_read_only_root: boolean;
   isolation: IsolationSetting;
   /** The engine's socket, like unix:///run/docker.sock; undefined if none is configured. */
@@ -28,8 +29,10 @@ export interface EngineOptions {
  * not answer yet is reported, and used once it does.
  */
 export async function openEngine(options: EngineOptions): Promise<Runtime | MissingRuntime | undefined> {
-  const { is_on, engine_url, events, isolation, ...rest } = options;
+  const { is_on, is_root, engine_url, events, isolation, ...rest } = options;
   if (!is_on || engine_url === undefined) return undefined;
+  // The engine's socket is root on the machine. Without root, processes of game servers have Muster's own user.
+  if (!is_root) return { missing: 'a container engine needs a service that runs as root' };
   if (findTar() === undefined)
     return { missing: 'its machine lacks the program "tar", which gives builds to the container engine' };
   const client = new EngineClient(engine_url.slice(UNIX_PREFIX.length));
