@@ -34,6 +34,8 @@ export const topics = {
   sitesOf: (game_id: string) => `sites-of:${game_id}`,
   upload: (upload_id: string) => `upload:${upload_id}`,
   server: (server_id: string) => `server:${server_id}`,
+  /** What a server uses. */
+  usage: (server_id: string) => `usage:${server_id}`,
   log: (server_id: string, stream: string) => `log:${server_id}:${stream}`,
   /** Work for the machines of a datacenter: a server to start or to stop. */
   work: (datacenter_id: string) => `work:${datacenter_id}`,

@@ -81,6 +81,39 @@ export function countOutOfMemoryKills(directories: readonly string[]): number {
   return Math.max(0, ...counts);
 }
 
+/** What the processes of a group have used. */
+export interface GroupUsage {
+  cpu_ms: number;
+  memory_bytes?: number;
+}
+
+/** Returns what a group has used since its creation; undefined if its processor time is not counted. */
+export function readGroupUsage(directories: readonly string[]): GroupUsage | undefined {
+  const cpu_ms = directories.map(readGroupTime).find((one) => one !== undefined);
+  if (cpu_ms === undefined) return undefined;
+  const memory_bytes = directories.map(readGroupMemory).find((one) => one !== undefined);
+  return { cpu_ms, ...(memory_bytes !== undefined && { memory_bytes }) };
+}
+
+const NS_PER_MS = 1_000_000;
+const US_PER_MS = 1_000;
+
+function readGroupTime(directory: string): number | undefined {
+  const nanoseconds = readText(join(directory, 'cpuacct.usage'));
+  if (nanoseconds !== '') return Math.round(Number(nanoseconds) / NS_PER_MS);
+  const [, microseconds] = /^usage_usec (\d+)$/m.exec(readText(join(directory, 'cpu.stat'))) ?? [];
+  return microseconds === undefined ? undefined : Math.round(Number(microseconds) / US_PER_MS);
+}
+
+/** Returns the memory of a group without cached files, which the kernel drops when memory is needed. */
+function readGroupMemory(directory: string): number | undefined {
+  const text = readText(join(directory, 'memory.current')) || readText(join(directory, 'memory.usage_in_bytes'));
+  if (text === '') return undefined;
+  const stat = readText(join(directory, 'memory.stat'));
+  const [, inactive = '0'] = /^total_inactive_file (\d+)$/m.exec(stat) ?? /^inactive_file (\d+)$/m.exec(stat) ?? [];
+  return Math.max(Number(text) - Number(inactive), 0);
+}
+
 /** How long an unknown group is kept, because another service may just have created it. */
 const ABANDONED_AFTER_MS = 3_600_000;
 

@@ -78,6 +78,7 @@ export function isOutOfDescriptors(error: unknown): boolean {
 
 /** Linux counts processor time in hundredths of a second (USER_HZ, proc(5)) on every supported machine. */
 const MS_PER_TICK = 10;
+const PAGE_BYTES = 4_096;
 
 /** The kernel's counters of a process. */
 export interface ProcessStat {
@@ -88,6 +89,8 @@ export interface ProcessStat {
   own_ms: number;
   /** Processor time of the ended children that it waited for, and of theirs. */
   waited_ms: number;
+  /** Memory that it has, with what it shares with others. */
+  memory_bytes: number;
   /** Whether it has ended and its parent has not waited for it. */
   is_dead: boolean;
 }
@@ -105,6 +108,7 @@ export function readStat(pid: number): ProcessStat | undefined {
     start_ticks: at(19),
     own_ms: (at(11) + at(12)) * MS_PER_TICK,
     waited_ms: (at(13) + at(14)) * MS_PER_TICK,
+    memory_bytes: at(21) * PAGE_BYTES,
     is_dead: fields[0] === 'Z' || fields[0] === 'X',
   };
 }

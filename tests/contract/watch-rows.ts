@@ -1,4 +1,6 @@
 import { createLogs } from '../../src/features/servers/logs.ts';
+import { minuteOf } from '../../src/features/servers/tables.ts';
+import { insertSamples } from '../../src/features/servers/usage-samples-store.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { buildsOf, SCRIPT } from '../support/builds.ts';
 import { seatOf } from '../support/game-server.ts';
@@ -141,6 +143,12 @@ export function watchRowsOf(muster: Muster, { game, ids, tokens, member }: Tenan
       };
       return { path: `${servers.path}/${id}/end`, token: cloud, change: kill };
     },
+    '/games/{game_id}/environments/{environment_id}/servers/{server_id}/usage': () => ({
+      path: `${servers.path}/${server_id}/usage`,
+      token: cloud,
+      change: () => withDatabase(muster, (database) => addSample(database, muster, server_id)),
+      is_log: true,
+    }),
     '/games/{game_id}/environments/{environment_id}/servers/{server_id}/logs': () => ({
       path: `${servers.path}/${server_id}/logs?stream=std_err`,
       token: cloud,
@@ -252,6 +260,14 @@ async function withDatabase(
 ): Promise<void> {
   await using database = openDatabase(database_address, 1);
   await work(database);
+}
+
+let minutes_added = 0;
+/** Adds a sample as the metering does, of a later minute each time. */
+async function addSample(database: Database, { clock }: Pick<TestService, 'clock'>, server_id: string): Promise<void> {
+  minutes_added += 1;
+  const used = { cpu_ms: 100, memory_bytes: 1024, received_bytes: null, sent_bytes: null };
+  await insertSamples(database.queries, [{ server_id, minute: minuteOf(clock.now()) + minutes_added, ...used }]);
 }
 
 /** Adds a line as the log collector does. */

@@ -26,9 +26,9 @@ export function openServers(dependencies: Dependencies): Feature<Servers> {
       const reconciling = startReconciling({ ...dependencies, logs }, signal);
       const { listServers } = reconciling;
       const observed = { ...dependencies, listServers };
-      const metering = readUsage && startMetering({ ...observed, readUsage }, signal);
+      const metering = readUsage ? startMetering({ ...observed, readUsage }, signal) : [];
       const limiting = measureDisk && disk_max && startLimitingDisk({ ...observed, measureDisk, disk_max }, signal);
-      return [reconciling, metering, limiting].filter((work) => work !== undefined);
+      return [reconciling, ...metering, limiting].filter((work) => work !== undefined);
     },
   };
 }

@@ -10,6 +10,7 @@ import {
   serverLogChunks,
   serverMeters,
   serverPorts,
+  serverSamples,
   servers,
   serverUsage,
 } from './tables.ts';
@@ -82,11 +83,13 @@ export async function deleteServersBefore(tx: Tx, before: Date, isInUse: InUse):
       order by ended_at limit ${SERVERS_AT_ONCE}
     ),
     marks as (delete from ${serverLogChunks} where server_id = any(array(select server_id from old))),
+    samples as (delete from ${serverSamples} where server_id = any(array(select server_id from old))),
     meters as (delete from ${serverMeters} where server_id = any(array(select server_id from old)))
     delete from ${servers} where server_id = any(array(select server_id from old))
     returning server_id, namespace_id`);
   const names = deleted.flatMap(({ server_id }) => [
     topics.server(server_id),
+    topics.usage(server_id),
     ...LOG_STREAMS.map((stream) => topics.log(server_id, stream)),
   ]);
   await deleteTopics(tx, names);

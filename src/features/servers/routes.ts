@@ -130,6 +130,22 @@ export function serverRoutes(servers: Servers) {
         watchState(servers.ended, { ...scopeOf(environment), server_id }, wire.toServerEnd),
     ),
     watched(
+      `${SERVERS}/:server_id/usage`,
+      {
+        operation: 'getServerUsage',
+        summary: 'Returns what a server used in each minute of the last day, or since an index, and what it may use.',
+        allow: ['identity', 'cloud', 'service'],
+        access: 'read',
+        limit: LIMITS.reading,
+        response: wire.UsageAnswer,
+        errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
+      },
+      async ({ params }) => {
+        const { server_id } = await servers.get(scopeOf(params), params.server_id);
+        return watchLog(servers.usage, { server_id }, wire.toUsage);
+      },
+    ),
+    watched(
       `${SERVERS}/:server_id/logs`,
       {
         operation: 'getServerLogs',

@@ -15,6 +15,7 @@ import { checkServer } from './rules.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type ServerRow } from './tables.ts';
 import { describeWait } from './turns.ts';
+import { createUsageReading } from './usage-reading.ts';
 import { selectUsage } from './usage-store.ts';
 import { selectWaitReason } from './waiting-store.ts';
 import { type CreateServer, type EndedServer, LAST_LINES } from './wire.ts';
@@ -215,6 +216,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`),
     /** One stream of a server's log. Watchable. */
     log: createLogReading({ database, logs }),
+    /** What a server uses, minute by minute. Watchable. */
+    usage: createUsageReading({ database, clock }),
   };
 }
 

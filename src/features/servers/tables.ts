@@ -194,5 +194,49 @@ export const serverMeters = pgTable('server_meters', {
   read_ts: moment(),
 });
 
+/** What servers used, by hour: the elements of the arrays belong to one minute each. It is kept for a day. */
+export const serverSamples = pgTable(
+  'server_samples',
+  {
+    server_id: uuid()
+      .notNull()
+      .references(() => servers.server_id),
+    hour_start: moment().notNull(),
+    /** Minutes of the hour. */
+    minutes: integer().array().notNull(),
+    cpu_ms: integer().array().notNull(),
+    /** The most in each minute. Elements are null where it is unknown. */
+    memory_kib: integer().array().$type<(number | null)[]>().notNull(),
+    /** Elements are null for a server without a network of its own. */
+    received_bytes: bigint({ mode: 'number' }).array().$type<(number | null)[]>().notNull(),
+    sent_bytes: bigint({ mode: 'number' }).array().$type<(number | null)[]>().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.server_id, table.hour_start] }),
+    index('server_samples_by_age').on(table.hour_start),
+  ],
+);
+
+/** What a server used in a minute. */
+export interface UsageSample {
+  server_id: string;
+  /** Minutes since 1970. */
+  minute: number;
+  cpu_ms: number;
+  /** The most of all readings; null if it is unknown. */
+  memory_bytes: number | null;
+  /** Null for a server without a network of its own. */
+  received_bytes: number | null;
+  sent_bytes: number | null;
+}
+
+const MINUTE_MS = 60_000;
+
+/** Returns the minute of a moment, counted since 1970. */
+export const minuteOf = (moment: Date): number => Math.floor(moment.getTime() / MINUTE_MS);
+
+/** Returns when a minute begins. */
+export const startOf = (minute: number): Date => new Date(minute * MINUTE_MS);
+
 export type ServerRow = typeof servers.$inferSelect;
 export type LogChunkRow = typeof serverLogChunks.$inferSelect;

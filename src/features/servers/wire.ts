@@ -6,8 +6,11 @@ import { Tags, TagsQuery } from '../tags.ts';
 import { describeEnding, hasCrashed } from './end-description.ts';
 import type { LogQuery } from './log-reading.ts';
 import type { LogLines } from './logs.ts';
-import { LOG_STREAMS, type LogStream as LogStreamName, type ServerPort, type ServerRow } from './tables.ts';
+import { LOG_STREAMS, type LogStream as LogStreamName, type ServerPort, type ServerRow, startOf } from './tables.ts';
+import type { ServerUsage } from './usage-reading.ts';
 
+const SECONDS_PER_MINUTE = 60;
+const BYTES_PER_MEGABYTE = 1_024 ** 2;
 const PORTS_MAX = 8;
 const ARGUMENTS_MAX = 64;
 const VARIABLES_MAX = 64;
@@ -178,6 +181,37 @@ export const LogTextAnswer = Type.Object({
     Type.Object({ ts: Timestamp, text: Type.String({ description: 'Invalid UTF-8 is replaced by U+FFFD.' }) }),
   ),
 });
+
+const OWN_NETWORK = 'Only of a server with a network of its own.';
+export const UsageAnswer = Type.Object({
+  resources: Resources,
+  samples: Type.Array(
+    Type.Object(
+      {
+        ts: Timestamp,
+        cpu: Type.Integer({ minimum: 0, description: 'Thousandths of a core, on average over the minute from `ts`.' }),
+        memory: Type.Optional(Type.Number({ minimum: 0, description: 'Megabytes: the most in this minute.' })),
+        received_bytes: Type.Optional(Type.Integer({ minimum: 0, description: OWN_NETWORK })),
+        sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: OWN_NETWORK })),
+      },
+      { title: 'UsageSample' },
+    ),
+  ),
+});
+
+/** Returns the usage of a server in the units of its resources, oldest first. */
+export function toUsage({ samples, cpu, memory }: ServerUsage): Static<typeof UsageAnswer> {
+  return {
+    resources: { cpu, memory },
+    samples: samples.map(({ minute, cpu_ms, memory_bytes, received_bytes, sent_bytes }) => ({
+      ts: startOf(minute).toISOString(),
+      cpu: Math.round(cpu_ms / SECONDS_PER_MINUTE),
+      ...(memory_bytes !== null && { memory: Math.round((memory_bytes / BYTES_PER_MEGABYTE) * 10) / 10 }),
+      ...(received_bytes !== null && { received_bytes }),
+      ...(sent_bytes !== null && { sent_bytes }),
+    })),
+  };
+}
 
 /** Returns the lines that a request wants. */
 export function toLogQuery(query: Static<typeof LogsQuery>): Pick<LogQuery, 'stream' | 'start_ms' | 'search'> {

@@ -141,7 +141,7 @@ for (const name of ENGINES) {
 
       test('has its processor time counted', async () => {
         const server = await opened.run('while :; do :; done');
-        const readUsage = async () => (await opened.runtime.readUsage?.([server]))?.get(server.server_id) ?? 0;
+        const readUsage = async () => (await opened.runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0;
         await waitFor(async () => (await readUsage()) > 200, 'its processor time');
         await opened.remove(server);
       });

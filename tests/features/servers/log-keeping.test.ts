@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { appendFileSync, statSync, truncateSync } from 'node:fs';
 import type { LogName } from '../../../src/features/servers/log-store.ts';
-import { createLogs, type Logs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
+import { createLogs, type Logs, PIECE_BYTES_MAX, type ReadOutput } from '../../../src/features/servers/logs.ts';
 import type { Database } from '../../../src/platform/database/database.ts';
 import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
 import { endOf } from '../../support/servers.ts';
@@ -97,6 +97,21 @@ describe('server logs: what a server writes is kept', () => {
     write(file, numbered(102, 104));
     await openLogs().collect(name, read, true);
     expect(await linesOf(logs, name)).toEqual(numbered(0, 104));
+  });
+
+  test('with the times of lines that were written at different times and read together', async () => {
+    const { name, file } = await makeLog();
+    const logs = openLogs();
+    const read: ReadOutput = async (query) => {
+      const written = [90_000, 60_000, 30_000].map((age_ms, index) => ({ until: 7 * (index + 1), age_ms }));
+      return { ...(await readerOf(file)(query)), written };
+    };
+    write(file, numbered(0, 3));
+    await logs.collect(name, read, false);
+    const { lines } = await logs.linesFrom(name, 1);
+    const ages = lines.map(({ ts }) => Math.round((muster.clock.now().getTime() - ts.getTime()) / 10_000));
+    expect(ages).toEqual([6, 3]);
+    expect((await logs.lastLines(name)).lines.slice(1)).toEqual(lines);
   });
 
   test('unchanged if its file is missing', async () => {

@@ -98,6 +98,17 @@ export interface MissingRuntime {
   missing: string;
 }
 
+/** What a server has used. */
+export interface UsageReading {
+  /** Processor time since its start, with its descendants. */
+  cpu_ms: number;
+  /** Memory that it has now. */
+  memory_bytes?: number;
+  /** Bytes over its network since its start. Only a server with a network of its own has them. */
+  received_bytes?: number;
+  sent_bytes?: number;
+}
+
 /** Runs servers on a machine. Repeating any call is harmless. One test suite runs on every runtime. */
 export interface Runtime {
   readonly kinds: readonly BuildKind[];
@@ -127,8 +138,8 @@ export interface Runtime {
   list(): Promise<ServerHandle[]>;
   /** Sets the listener for when a server may have started or ended. */
   onChange(listener: () => void): void;
-  /** Returns the processor time in ms that each running server has used, including its descendants. */
-  readUsage?(servers: readonly ServerHandle[]): Promise<Map<string, number>>;
+  /** Returns what each running server has used. */
+  readUsage?(servers: readonly ServerHandle[]): Promise<Map<string, UsageReading>>;
   /** Returns what each server has on the disk. May stop counting above the limit. */
   measureDisk?(servers: readonly ServerHandle[], limit: DiskUse): Promise<Map<string, DiskUse>>;
   /** Returns the ids of those servers that use a TCP port of this machine, on any address. */

@@ -46,7 +46,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a machine that runs processes
     const container = await opened.run('', { build: await makeImage(opened.directory, 'while :; do :; done') });
     await waitFor(async () => {
       const used = await opened.runtime.readUsage?.([process, container]);
-      return [process, container].every(({ server_id }) => (used?.get(server_id) ?? 0) > 50);
+      return [process, container].every(({ server_id }) => (used?.get(server_id)?.cpu_ms ?? 0) > 50);
     }, 'their processor time');
     for (const server of [process, container]) await opened.remove(server);
   });

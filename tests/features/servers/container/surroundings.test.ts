@@ -109,7 +109,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () 
     const server = await opened.run('while :; do :; done', order);
     const began = performance.now();
     const used = await waitFor(async () => {
-      const used_ms = (await opened.runtime.readUsage?.([server]))?.get(server.server_id) ?? 0;
+      const used_ms = (await opened.runtime.readUsage?.([server]))?.get(server.server_id)?.cpu_ms ?? 0;
       return used_ms > 300 && used_ms;
     }, 'it to use its processor time');
     // A tenth of the time, and a half of that for the periods at both ends.

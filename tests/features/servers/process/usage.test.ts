@@ -9,6 +9,7 @@ const one = (pid: number, parent: number, own_ms: number, waited_ms = 0, start_t
   start_ticks,
   own_ms,
   waited_ms,
+  memory_bytes: 0,
   is_dead: false,
 });
 

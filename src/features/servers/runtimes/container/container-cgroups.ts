@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { countOutOfMemoryKills } from '../../../../platform/cgroups.ts';
+import { countOutOfMemoryKills, type GroupUsage, readGroupUsage } from '../../../../platform/cgroups.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 
 const MOUNT = '/sys/fs/cgroup';
@@ -10,9 +10,6 @@ const PARENT = 'muster-containers';
 /** Attempts to remove a group, because the kernel finishes the end of a killed process a moment later. */
 const REMOVALS_MAX = 40;
 const REMOVAL_PAUSE_MS = 25;
-
-const NS_PER_MS = 1_000_000;
-const US_PER_MS = 1_000;
 
 /** Returns the path of a container's control group, below each of the mounted hierarchies. */
 export const cgroupOf = (server_id: string): string => `/${PARENT}/${server_id}`;
@@ -26,16 +23,8 @@ export function listCgroupProcesses(server_id: string): number[] {
   return [...new Set(pids)];
 }
 
-/** Returns the processor time that a container has used, in ms; undefined if it is not counted. */
-export function readCgroupUsage(server_id: string): number | undefined {
-  for (const directory of directoriesOf(server_id)) {
-    const [nanoseconds] = readLines(join(directory, 'cpuacct.usage'));
-    if (nanoseconds !== undefined) return Math.round(Number(nanoseconds) / NS_PER_MS);
-    const total = readLines(join(directory, 'cpu.stat')).find((line) => line.startsWith('usage_usec '));
-    if (total !== undefined) return Math.round(Number(total.split(' ')[1]) / US_PER_MS);
-  }
-  return undefined;
-}
+/** Returns what a container has used; undefined if it is not counted. */
+export const readCgroupUsage = (server_id: string): GroupUsage | undefined => readGroupUsage(directoriesOf(server_id));
 
 /** Returns whether a container exceeded its memory, so that the kernel killed some of its processes. */
 export const exceededMemory = (server_id: string): boolean => countOutOfMemoryKills(directoriesOf(server_id)) > 0;

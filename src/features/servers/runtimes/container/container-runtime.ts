@@ -32,6 +32,7 @@ import { openContainerFolders } from './container-folders.ts';
 import { readContainerIdentity, writeContainerIdentity } from './container-identity.ts';
 import { type ContainerNetwork, HOSTS, planNetwork, RESOLV_CONF } from './container-network.ts';
 import { containerCommand } from './container-shim.ts';
+import { readTraffic } from './container-traffic.ts';
 import type { EnginePrograms } from './engine-programs.ts';
 import { readImage, rootOf } from './image.ts';
 
@@ -258,8 +259,9 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     async readUsage(servers) {
       return new Map(
         servers.flatMap(({ server_id }) => {
-          const used_ms = readCgroupUsage(server_id);
-          return used_ms === undefined ? [] : [[server_id, used_ms] as const];
+          const used = readCgroupUsage(server_id);
+          const init = readInit(server_id);
+          return used ? [[server_id, { ...used, ...(init !== undefined && readTraffic(init)) }] as const] : [];
         }),
       );
     },

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import type { UsageReading } from '../runtime.ts';
 import { type EngineClient, EngineRefusal } from './engine-client.ts';
 import { LABELS, type makeEngineContainer, nameOf } from './engine-container.ts';
 
@@ -22,7 +23,17 @@ const Inspected = Type.Object({
   HostConfig: Type.Object({ Memory: Type.Integer() }),
 });
 const Processes = Type.Object({ Processes: Type.Array(Type.Unknown()) });
-const Usage = Type.Object({ cpu_stats: Type.Object({ cpu_usage: Type.Object({ total_usage: Type.Number() }) }) });
+/** An engine leaves out what it does not know. */
+const Usage = Type.Object({
+  cpu_stats: Type.Object({ cpu_usage: Type.Object({ total_usage: Type.Number() }) }),
+  memory_stats: Type.Optional(Type.Object({ usage: Type.Optional(Type.Number()) })),
+  networks: Type.Optional(
+    Type.Union([
+      Type.Null(),
+      Type.Record(Type.String(), Type.Object({ rx_bytes: Type.Number(), tx_bytes: Type.Number() })),
+    ]),
+  ),
+});
 
 /** A container as the engine describes it. */
 export interface EngineContainer {
@@ -122,13 +133,21 @@ export class EngineContainers {
     return this.client.openStream({ method: 'GET', path: `/containers/${nameOf(server_id)}/logs`, query }, signal);
   }
 
-  /** Returns the processor time that a container has used, in ms; undefined if it does not run. */
-  async readUsage(server_id: string): Promise<number | undefined> {
+  /** Returns what a container has used; undefined if it does not run. */
+  async readUsage(server_id: string): Promise<UsageReading | undefined> {
     const query = { stream: 'false', 'one-shot': 'true' };
     try {
       const path = `/containers/${nameOf(server_id)}/stats`;
-      const { cpu_stats } = await this.client.read(Usage, { method: 'GET', path, query });
-      return Math.round(cpu_stats.cpu_usage.total_usage / NS_PER_MS);
+      const { cpu_stats, memory_stats, networks } = await this.client.read(Usage, { method: 'GET', path, query });
+      const traffic = Object.values(networks ?? {});
+      return {
+        cpu_ms: Math.round(cpu_stats.cpu_usage.total_usage / NS_PER_MS),
+        ...(memory_stats?.usage !== undefined && { memory_bytes: memory_stats.usage }),
+        ...(traffic.length > 0 && {
+          received_bytes: traffic.reduce((sum, { rx_bytes }) => sum + rx_bytes, 0),
+          sent_bytes: traffic.reduce((sum, { tx_bytes }) => sum + tx_bytes, 0),
+        }),
+      };
     } catch (error) {
       if (error instanceof EngineRefusal) return undefined;
       throw error;

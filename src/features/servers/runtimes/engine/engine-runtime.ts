@@ -5,7 +5,7 @@ import { readImage } from '../container/image.ts';
 import { exitStatusOf } from '../process/exit-status.ts';
 import { assertIsolated } from '../process/isolation.ts';
 import { createOutputFiles } from '../process/output-files.ts';
-import type { Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import type { Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
 import { type EngineClient, EngineRefusal, EngineUnreachable } from './engine-client.ts';
 import { makeEngineContainer } from './engine-container.ts';
 import { EngineContainers } from './engine-containers.ts';
@@ -290,11 +290,11 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       notify = listener;
     },
     async readUsage(servers) {
-      const used = new Map<string, number>();
+      const used = new Map<string, UsageReading>();
       const known = servers.filter(({ server_id }) => folders.has(server_id));
       await forEachAtOnce(known, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        const used_ms = await containers.readUsage(server_id).catch(unlessUnreachable);
-        if (used_ms !== undefined) used.set(server_id, used_ms);
+        const reading = await containers.readUsage(server_id).catch(unlessUnreachable);
+        if (reading) used.set(server_id, reading);
       });
       return used;
     },

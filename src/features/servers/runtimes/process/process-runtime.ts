@@ -14,7 +14,7 @@ import {
 import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
-import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder } from '../runtime.ts';
+import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
 import { readExitStatus } from './exit-status.ts';
 import { readIdentity, writeIdentity } from './identity.ts';
 import { assertIsolated, type IsolationSetting, readIsolation } from './isolation.ts';
@@ -136,7 +136,17 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       return true;
     },
     async readUsage(servers) {
-      return usage.add(await readTrees(servers.map(locate)));
+      const used = new Map<string, UsageReading>();
+      for (const { server_id } of servers) {
+        const of_group = groups.usageOf(server_id);
+        if (of_group) used.set(server_id, of_group);
+      }
+      const trees = await readTrees(servers.filter(({ server_id }) => !used.has(server_id)).map(locate));
+      for (const [server_id, cpu_ms] of usage.add(trees)) {
+        const memory_bytes = (trees.get(server_id) ?? []).reduce((sum, one) => sum + one.memory_bytes, 0);
+        used.set(server_id, { cpu_ms, memory_bytes });
+      }
+      return used;
     },
     async measureDisk(servers, limit) {
       const measured = new Map<string, DiskUse>();

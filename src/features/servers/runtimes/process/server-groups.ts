@@ -1,5 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { type Cgroups, countOutOfMemoryKills, type GroupLimits, removeGroup } from '../../../../platform/cgroups.ts';
+import {
+  type Cgroups,
+  countOutOfMemoryKills,
+  type GroupLimits,
+  type GroupUsage,
+  readGroupUsage,
+  removeGroup,
+} from '../../../../platform/cgroups.ts';
 import { isErrno } from '../../../../platform/processes.ts';
 import type { ServerResources } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';
@@ -21,6 +28,8 @@ interface ServerGroup {
 export interface ServerGroups {
   /** Creates the group of a server, and returns its directories. */
   create(server_id: string, resources: ServerResources): string[];
+  /** Returns what the processes of a server have used; undefined if it has no group that counts. */
+  usageOf(server_id: string): GroupUsage | undefined;
   /** Returns why the kernel ended processes of a server; undefined if it did not. */
   reasonOf(server_id: string): string | undefined;
   /** Removes the group of a server that has ended completely. */
@@ -28,10 +37,17 @@ export interface ServerGroups {
 }
 
 export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): ServerGroups {
-  const read = (server_id: string): ServerGroup | undefined => {
+  const known = new Map<string, ServerGroup>();
+
+  function read(server_id: string): ServerGroup | undefined {
+    const found = known.get(server_id);
+    if (found) return found;
     const file = folders.group(server_id);
-    return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
-  };
+    if (!existsSync(file)) return undefined;
+    const group: ServerGroup = JSON.parse(readFileSync(file, 'utf8'));
+    known.set(server_id, group);
+    return group;
+  }
 
   return {
     create(server_id, resources) {
@@ -41,6 +57,10 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
       cgroups.create(server_id, limitsOf(resources));
       return group.directories;
     },
+    usageOf(server_id) {
+      const group = read(server_id);
+      return group && readGroupUsage(group.directories);
+    },
     reasonOf(server_id) {
       const group = read(server_id);
       if (!group || countOutOfMemoryKills(group.directories) === 0) return undefined;
@@ -48,6 +68,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
     },
     async remove(server_id) {
       const directories = read(server_id)?.directories ?? [];
+      known.delete(server_id);
       for (let tries = 1; ; tries += 1) {
         try {
           return removeGroup(directories);

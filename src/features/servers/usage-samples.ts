@@ -1,0 +1,70 @@
+import type { UsageReading } from './runtimes/runtime.ts';
+import { minuteOf, type UsageSample } from './tables.ts';
+
+/** The readings of a server in the current minute. */
+interface Current {
+  minute: number;
+  /** The reading at the end of the minute before. */
+  from: UsageReading;
+  last: UsageReading;
+  memory_bytes: number | null;
+}
+
+/**
+ * Creates the samples of servers: one for each minute, from all readings in it. `add` returns the samples that are complete:
+ * of minutes that are over, and of servers that have no reading any more. `adopted`: servers that began to run long before
+ * their first reading here, so that only what they use from then on counts.
+ */
+export function createUsageSamples() {
+  const currents = new Map<string, Current>();
+
+  function begin(minute: number, from: UsageReading, reading: UsageReading): Current {
+    return { minute, from, last: reading, memory_bytes: reading.memory_bytes ?? null };
+  }
+
+  return {
+    add(
+      readings: ReadonlyMap<string, UsageReading>,
+      { now, adopted }: { now: Date; adopted: ReadonlySet<string> },
+    ): UsageSample[] {
+      const minute = minuteOf(now);
+      const complete: UsageSample[] = [];
+      for (const [server_id, reading] of readings) {
+        const current = currents.get(server_id);
+        if (!current) {
+          const from = adopted.has(server_id) ? reading : { cpu_ms: 0 };
+          currents.set(server_id, begin(minute, from, reading));
+        } else if (current.minute !== minute) {
+          current.last = reading;
+          complete.push(toSample(server_id, current));
+          currents.set(server_id, begin(minute, reading, reading));
+        } else {
+          current.last = reading;
+          const memory_bytes = Math.max(current.memory_bytes ?? 0, reading.memory_bytes ?? 0);
+          if (reading.memory_bytes !== undefined) current.memory_bytes = memory_bytes;
+        }
+      }
+      for (const [server_id, current] of currents) {
+        if (readings.has(server_id)) continue;
+        complete.push(toSample(server_id, current));
+        currents.delete(server_id);
+      }
+      return complete;
+    },
+  };
+}
+
+function toSample(server_id: string, { minute, from, last, memory_bytes }: Current): UsageSample {
+  const growthOf = (key: 'received_bytes' | 'sent_bytes') => {
+    const now = last[key];
+    return now === undefined ? null : Math.max(now - (from[key] ?? 0), 0);
+  };
+  return {
+    server_id,
+    minute,
+    cpu_ms: Math.max(last.cpu_ms - from.cpu_ms, 0),
+    memory_bytes,
+    received_bytes: growthOf('received_bytes'),
+    sent_bytes: growthOf('sent_bytes'),
+  };
+}

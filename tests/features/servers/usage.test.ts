@@ -1,0 +1,133 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { sumTraffic } from '../../../src/features/servers/runtimes/container/container-traffic.ts';
+import type { UsageReading } from '../../../src/features/servers/runtimes/runtime.ts';
+import { minuteOf } from '../../../src/features/servers/tables.ts';
+import { createUsageSamples } from '../../../src/features/servers/usage-samples.ts';
+import {
+  deleteSamplesBefore,
+  insertSamples,
+  selectSamples,
+} from '../../../src/features/servers/usage-samples-store.ts';
+import { makeGame, type TestGame } from '../../support/game.ts';
+import { endOf, serversOf } from '../../support/servers.ts';
+import { openSocket } from '../../support/socket.ts';
+import { outcomeOf, shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+let game: TestGame;
+let servers: ReturnType<typeof serversOf>;
+beforeAll(async () => {
+  game = await makeGame(muster.api, muster.administrator_token);
+  servers = serversOf(muster, game);
+});
+
+describe('samples of what a server used:', () => {
+  const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
+  const FIRST = minuteOf(at(0));
+  const read = (reading: UsageReading) => new Map([['a', reading]]);
+  const none = { adopted: new Set<string>() };
+
+  test('a sample has the growth of a minute and the most memory', () => {
+    const samples = createUsageSamples();
+    const network = (bytes: number) => ({ received_bytes: bytes, sent_bytes: 2 * bytes });
+    expect(samples.add(read({ cpu_ms: 10, memory_bytes: 5, ...network(1) }), { now: at(2), ...none })).toEqual([]);
+    expect(samples.add(read({ cpu_ms: 20, memory_bytes: 9, ...network(2) }), { now: at(4), ...none })).toEqual([]);
+    const first = samples.add(read({ cpu_ms: 40, memory_bytes: 7, ...network(5) }), { now: at(60), ...none });
+    expect(first).toEqual([
+      { server_id: 'a', minute: FIRST, cpu_ms: 40, memory_bytes: 9, received_bytes: 5, sent_bytes: 10 },
+    ]);
+    const second = samples.add(read({ cpu_ms: 70, memory_bytes: 7, ...network(6) }), { now: at(121), ...none });
+    expect(second).toEqual([
+      { server_id: 'a', minute: FIRST + 1, cpu_ms: 30, memory_bytes: 7, received_bytes: 1, sent_bytes: 2 },
+    ]);
+  });
+
+  test('the last minute of a server that ended is a sample too', () => {
+    const samples = createUsageSamples();
+    samples.add(read({ cpu_ms: 10 }), { now: at(2), ...none });
+    expect(samples.add(new Map(), { now: at(4), ...none })).toEqual([
+      { server_id: 'a', minute: FIRST, cpu_ms: 10, memory_bytes: null, received_bytes: null, sent_bytes: null },
+    ]);
+    expect(samples.add(new Map(), { now: at(6), ...none })).toEqual([]);
+  });
+
+  test('what a server used before the service was started again does not count', () => {
+    const samples = createUsageSamples();
+    samples.add(read({ cpu_ms: 1_000 }), { now: at(2), adopted: new Set(['a']) });
+    expect(samples.add(read({ cpu_ms: 1_005 }), { now: at(60), ...none })).toMatchObject([{ cpu_ms: 5 }]);
+  });
+
+  test('the traffic of all interfaces but loopback is summed', () => {
+    const text = `Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo: 1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0
+  eth0: 10 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0
+  eth1:3 1 0 0 0 0 0 0 4 1 0 0 0 0 0 0
+`;
+    expect(sumTraffic(text)).toEqual({ received_bytes: 13, sent_bytes: 24 });
+  });
+});
+
+test('usage: samples are stored once, in order, and a day of them takes little space', async () => {
+  const server_id = await servers.run('exit 0');
+  await endOf(muster, server_id);
+  const { queries } = muster.database;
+  const end = minuteOf(muster.clock.now());
+  const DAY_MINUTES = 24 * 60;
+  const sampleOf = (minute: number) => {
+    const used = { cpu_ms: minute % 60_000, memory_bytes: 1_048_576, received_bytes: null, sent_bytes: 2 ** 40 };
+    return { server_id, minute, ...used };
+  };
+  const minutes = Array.from({ length: DAY_MINUTES }, (_, index) => end - DAY_MINUTES + 1 + index);
+  for (const minute of minutes) await insertSamples(queries, [sampleOf(minute)]);
+  await insertSamples(queries, [sampleOf(end)]);
+  const stored = (await selectSamples(queries, server_id, 0)).filter(({ sent_bytes }) => sent_bytes !== null);
+  expect(stored).toEqual(minutes.map(sampleOf));
+  expect(
+    (await selectSamples(queries, server_id, end - 1)).filter(({ sent_bytes }) => sent_bytes !== null),
+  ).toHaveLength(2);
+  const [row] = await queries.execute<{ bytes: number }>(
+    sql`select sum(pg_column_size(one))::int as bytes from server_samples as one where server_id = ${server_id}`,
+  );
+  expect(row?.bytes).toBeLessThan(40 * 1_024);
+  await deleteSamplesBefore(queries, new Date(muster.clock.now().getTime() + 2 * 3_600_000));
+  expect(await selectSamples(queries, server_id, 0)).toEqual([]);
+}, 60_000);
+
+describe('the usage of a server', () => {
+  test('has each minute beside the resources, in a GET, a poll and a socket', async () => {
+    const server_id = await servers.run('while :; do :; done');
+    await servers.started(server_id);
+    const path = `${servers.path}/${server_id}/usage`;
+    const get = async () => await muster.api.ok('GET', path, { token: game.service_token });
+    using socket = openSocket(muster.config.public_url, { token: game.cloud_token });
+    const key = await socket.subscribe('a', path);
+    expect((await socket.body(key)).samples).toEqual([]);
+    // The sample of a minute is stored with the first reading after it, which the clock of the test brings near.
+    const body = await waitFor(async () => {
+      muster.clock.advance(20_000);
+      await Bun.sleep(500);
+      const usage = await get();
+      return usage.samples.some(({ cpu }: { cpu: number }) => cpu > 0) ? usage : undefined;
+    }, 'a sample');
+    const { resources } = await servers.get(server_id);
+    expect(body.resources).toEqual(resources);
+    const [sample] = body.samples;
+    expect(new Date(sample.ts).getSeconds()).toBe(0);
+    expect(sample.memory).toBeGreaterThan(0);
+    expect((await socket.body(key)).samples[0]).toEqual(sample);
+    const next = muster.api.ok('GET', `${path}?watch_index=${body.watch.index}`, { token: game.cloud_token });
+    await servers.destroy(server_id, '?override_kill_timeout=0');
+    for (const { ts } of (await next).samples)
+      expect(Date.parse(ts)).toBeGreaterThan(Date.parse(body.samples.at(-1).ts));
+  }, 60_000);
+
+  test('is refused for a server of another game', async () => {
+    const server_id = await servers.run('exit 0');
+    const other = await makeGame(muster.api, muster.administrator_token);
+    const path = `${serversOf(muster, other).path}/${server_id}/usage`;
+    expect(outcomeOf(await muster.api.get(path, other.cloud_token))).toBe('404 SERVERS_SERVER_NOT_FOUND');
+  });
+});
