@@ -5,7 +5,7 @@ export function findProcessesOf(directory: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => pid !== process.pid && !isDead(pid) && belongsTo(pid, directory));
+    .filter((pid) => pid !== process.pid && belongsTo(pid, directory) && !isDead(pid));
 }
 
 /** Returns the process id of the embedded PostgreSQL's postmaster, from postmaster.pid. */
