@@ -66,7 +66,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   });
 
   /** Records a state or closing of a lobby. Returns false if the lobby is not running. */
-  const update = createRounds<store.LobbyNews, boolean>({
+  const update = createRounds<store.LobbyUpdate, boolean>({
     ...LOBBY_UPDATES,
     async work(updates) {
       const running = await store.updateLobbies(lists_connection, updates);
@@ -74,7 +74,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
   });
 
-  async function requireUpdate(change: store.LobbyNews): Promise<void> {
+  async function requireUpdate(change: store.LobbyUpdate): Promise<void> {
     if (await update(change)) return;
     await get(change);
     throw lobbyStopped();

@@ -68,7 +68,7 @@ export async function setReady(
 }
 
 /** Changes that a running lobby reports. A missing property stays as it is; an empty state removes the state. */
-export interface LobbyNews {
+export interface LobbyUpdate {
   lobby_id: string;
   is_closed?: boolean;
   state?: string;
@@ -87,21 +87,21 @@ const UPDATE = createStatement<{ lobby_id: string[]; is_closed: (boolean | null)
     -- There are far fewer of them than lobbies, each of which looks for its own.
     lists as materialized (select topic, version from bumped where starts_with(topic, ${topics.lobbiesOf('')}))
     update ${lobbies} set
-      is_closed = coalesce(news.is_closed, ${lobbies.is_closed}),
-      state = nullif(coalesce(news.state, ${lobbies.state}), ''),
+      is_closed = coalesce(updates.is_closed, ${lobbies.is_closed}),
+      state = nullif(coalesce(updates.state, ${lobbies.state}), ''),
       changed = (select version from lists where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
     from unnest(${value('lobby_id')}::uuid[], ${value('is_closed')}::boolean[], ${value('state')}::text[])
-      as news (lobby_id, is_closed, state)
-    where ${lobbies.lobby_id} = news.lobby_id and stop_ts is null
+      as updates (lobby_id, is_closed, state)
+    where ${lobbies.lobby_id} = updates.lobby_id and stop_ts is null
       -- The count makes the versions the first rows that are locked, here as everywhere.
       and (select count(*) from bumped) > 0
     returning ${lobbies.lobby_id}`,
 );
 
 /** Applies the changes that lobbies report; of several by one lobby, the last. Returns the ids of the running ones. */
-export async function updateLobbies(connection: DedicatedConnection, news: LobbyNews[]): Promise<Set<string>> {
-  const merged = new Map<string, LobbyNews>();
-  for (const one of news) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
+export async function updateLobbies(connection: DedicatedConnection, updates: LobbyUpdate[]): Promise<Set<string>> {
+  const merged = new Map<string, LobbyUpdate>();
+  for (const one of updates) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
   const all = [...merged.values()];
   const statement = UPDATE({
     lobby_id: all.map(({ lobby_id }) => lobby_id),

@@ -34,7 +34,10 @@ export async function selectCounted(queries: Queries, namespace_id: string): Pro
 }
 
 /** The columns of a lobby that players see. */
-export type SeenLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'region' | 'game_mode' | 'state' | 'is_closed'> &
+export type PayloadLobby = Pick<
+  LobbyRow,
+  'lobby_id' | 'namespace_id' | 'region' | 'game_mode' | 'state' | 'is_closed'
+> &
   Pick<LobbyRow, 'max_players_normal' | 'max_players_direct' | 'max_players_party'> & {
     connected_count: number;
     is_ready: boolean;
@@ -56,8 +59,8 @@ const SEEN = createStatement<{ lobby_ids: string[] }>(
  * Returns lobbies by their ids, running or ended, of any namespace; the caller checks the namespace. It runs after every
  * watched change, so it reads only the columns that are shown.
  */
-export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<SeenLobby[]> {
-  return await queries.execute<SeenLobby>(SEEN({ lobby_ids }));
+export async function selectSeen(queries: Queries, lobby_ids: string[]): Promise<PayloadLobby[]> {
+  return await queries.execute<PayloadLobby>(SEEN({ lobby_ids }));
 }
 
 /** Returns the number of players with a seat, by version, game mode and region. */

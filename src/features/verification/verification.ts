@@ -4,9 +4,9 @@ import type { IpDatabase } from '../../platform/ip-database.ts';
 import { type FailureKind, type Outbound, OutboundFailure } from '../../platform/outbound/outbound.ts';
 import type { VerificationConfig } from '../versions/versions.ts';
 import { sign } from './signature.ts';
-import { type AskedSeats, toPayload } from './wire.ts';
+import { type RequestedSeats, toPayload } from './wire.ts';
 
-export type { AskedSeats, SeenLobby } from './wire.ts';
+export type { PayloadLobby, RequestedSeats } from './wire.ts';
 
 interface VerificationSettings {
   /** Time limit of a request, including its answer. */
@@ -24,7 +24,7 @@ export interface VerificationRequest {
   /** The ray id of the player's request; identifies the verification. */
   ray_id: string;
   config: VerificationConfig;
-  asked: Omit<AskedSeats, 'client'> & { client: Omit<AskedSeats['client'], 'coordinates'> };
+  asked: Omit<RequestedSeats, 'client'> & { client: Omit<RequestedSeats['client'], 'coordinates'> };
   signal: AbortSignal;
 }
 

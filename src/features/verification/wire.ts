@@ -2,7 +2,7 @@ import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import type { Coordinates } from '../coordinates.ts';
 
 /** A lobby in a verification request. */
-export interface SeenLobby {
+export interface PayloadLobby {
   lobby_id: string;
   /** Id of the datacenter, as in `SERVICE_REGION_ID` and exports. */
   region_id: string;
@@ -15,7 +15,7 @@ export interface SeenLobby {
 }
 
 /** A request for seats in a verification request. */
-export interface AskedSeats {
+export interface RequestedSeats {
   kind: 'find' | 'join' | 'create';
   namespace_id: string;
   /** The game mode, as `SERVICE_GAME_MODE_ID` and exports name it. */
@@ -23,7 +23,7 @@ export interface AskedSeats {
   /** Name id of the game mode that the player will play. */
   game_mode: string;
   /** The lobby of the seats, if it runs already. */
-  lobby: SeenLobby | undefined;
+  lobby: PayloadLobby | undefined;
   /** The wanted configuration of a lobby to create: any JSON as text. */
   lobby_config: string | undefined;
   tags: Record<string, string>;
@@ -58,11 +58,11 @@ export interface VerificationPayload {
   /** The client by its address. All players of a request have the same one. */
   clients: Record<string, { user_agent: string | null; latitude: number | null; longitude: number | null }>;
   join_kind: 'normal' | 'party';
-  kind: AskedSeats['kind'];
+  kind: RequestedSeats['kind'];
 }
 
 /** Builds the body of a verification request. */
-export function toPayload(asked: AskedSeats): VerificationPayload {
+export function toPayload(asked: RequestedSeats): VerificationPayload {
   const { kind, namespace_id, game_mode, lobby, lobby_config, tags, client } = asked;
   const { address, user_agent, coordinates } = client;
   return {
@@ -95,7 +95,7 @@ function toLobby({
   region,
   create_ts,
   is_closed,
-}: SeenLobby): VerificationPayload['game']['lobby'] {
+}: PayloadLobby): VerificationPayload['game']['lobby'] {
   return { lobby_id, region_id, region_name_id: region, create_ts: create_ts.toUTCString(), is_closed };
 }
 

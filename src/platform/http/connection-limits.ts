@@ -17,16 +17,16 @@ const PER_ADDRESS_DEFAULT = 2_048;
 /** The share of all descriptors that stays free for files, processes and new clients; at most `RESERVE_MAX`. */
 const RESERVE_SHARE = 1 / 8;
 const RESERVE_MAX = 256;
+const CHECK_EVERY_MS = 500;
+const CHECK_EVERY_MS_WHILE_REFUSING = 100;
 /** The share of time to spend on counting: a hundredth, or a tenth while there are connections to close. */
-const LOOK_EVERY_MS = 500;
-const LOOK_EVERY_MS_WHILE_REFUSING = 100;
-const LOOK_SHARE = 1 / 100;
+const CHECK_SHARE = 1 / 100;
 const AGAIN_AFTER_MS = 10;
 const AGAIN_SHARE = 1 / 10;
 /** How long a network whose connections were closed may open none: it could open them faster than they are closed. */
 const REFUSED_MS = 2_000;
-const TELL_EVERY_MS = 10_000;
-const TOLD_NETWORKS_MAX = 8;
+const REPORT_EVERY_MS = 10_000;
+const REPORTED_NETWORKS_MAX = 8;
 
 interface ConnectionLimitsOptions {
   /** The ports of the service. */
@@ -58,7 +58,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     return parsed !== undefined && trusted_proxies.some((network) => isWithin(parsed, network));
   };
   const refusals = createRefusals();
-  let next_look_at = 0;
+  let next_check_at = 0;
 
   /** Returns whether one address may have too many connections, or few descriptors may be free. */
   function mayExceed(): boolean {
@@ -92,18 +92,18 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
 
   const loop = startLoop({
     name: 'connection-limits',
-    every_ms: () => (refusals.isEmpty() ? LOOK_EVERY_MS : LOOK_EVERY_MS_WHILE_REFUSING),
+    every_ms: () => (refusals.isEmpty() ? CHECK_EVERY_MS : CHECK_EVERY_MS_WHILE_REFUSING),
     signal,
     events,
     async step() {
-      if (performance.now() < next_look_at) return 0;
+      if (performance.now() < next_check_at) return 0;
       // Reading the descriptors one by one takes a hundred times as long as counting them.
       if (!mayExceed() && refusals.isEmpty()) return 0;
       for (;;) {
         const started = performance.now();
         const has_closed = await look();
         const took_ms = performance.now() - started;
-        next_look_at = started + took_ms / LOOK_SHARE;
+        next_check_at = started + took_ms / CHECK_SHARE;
         if (!has_closed || signal.aborted) return 0;
         // More may be waiting to be accepted.
         await Bun.sleep(Math.max(AGAIN_AFTER_MS, took_ms / AGAIN_SHARE));
@@ -196,9 +196,9 @@ function createReporter(
     above_limit += closed.above_limit.length;
     for_reserve += closed.for_reserve.length;
     for (const { network } of [...closed.above_limit, ...closed.for_reserve]) {
-      if (networks.size < TOLD_NETWORKS_MAX) networks.add(network);
+      if (networks.size < REPORTED_NETWORKS_MAX) networks.add(network);
     }
-    if (above_limit + for_reserve === 0 || performance.now() - reported_at < TELL_EVERY_MS) return;
+    if (above_limit + for_reserve === 0 || performance.now() - reported_at < REPORT_EVERY_MS) return;
     events.emit({ event: 'connections_closed', above_limit, for_reserve, networks: [...networks], ...limits });
     reported_at = performance.now();
     [above_limit, for_reserve] = [0, 0];

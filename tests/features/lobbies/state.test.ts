@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { type LobbyNews, updateLobbies } from '../../../src/features/lobbies/store.ts';
+import { type LobbyUpdate, updateLobbies } from '../../../src/features/lobbies/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { connectGameServer, find, type GameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
@@ -107,17 +107,23 @@ describe('the state of a lobby', () => {
         .lobby;
       return { state, is_closed };
     };
-    const say = async (...news: Omit<LobbyNews, 'lobby_id'>[]) => {
-      const all = news.map((one) => ({ lobby_id, ...one }));
+    const report = async (...updates: Omit<LobbyUpdate, 'lobby_id'>[]) => {
+      const all = updates.map((one) => ({ lobby_id, ...one }));
       const running = await updateLobbies(database.queries, [...all, { lobby_id: unknown_id, state: '3' }]);
       expect([...running]).toEqual([lobby_id]);
       return await look();
     };
-    expect(await say({ state: '1' }, { is_closed: true }, { state: '2' })).toEqual({ state: 2, is_closed: true });
-    expect(await say({ is_closed: false })).toEqual({ state: 2, is_closed: false });
-    expect(await say({ is_closed: true })).toEqual({ state: 2, is_closed: true });
-    expect(await say({ state: '' })).toEqual({ state: undefined, is_closed: true });
-    expect(await say({ state: '4' }, { is_closed: false }, { is_closed: true })).toEqual({ state: 4, is_closed: true });
-    expect(await say({ state: '5', is_closed: false }, { state: '' })).toEqual({ state: undefined, is_closed: false });
+    expect(await report({ state: '1' }, { is_closed: true }, { state: '2' })).toEqual({ state: 2, is_closed: true });
+    expect(await report({ is_closed: false })).toEqual({ state: 2, is_closed: false });
+    expect(await report({ is_closed: true })).toEqual({ state: 2, is_closed: true });
+    expect(await report({ state: '' })).toEqual({ state: undefined, is_closed: true });
+    expect(await report({ state: '4' }, { is_closed: false }, { is_closed: true })).toEqual({
+      state: 4,
+      is_closed: true,
+    });
+    expect(await report({ state: '5', is_closed: false }, { state: '' })).toEqual({
+      state: undefined,
+      is_closed: false,
+    });
   });
 });

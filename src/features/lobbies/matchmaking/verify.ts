@@ -1,6 +1,6 @@
 import type { Database } from '../../../platform/database/database.ts';
 import { type Datacenters, UNKNOWN_REGION } from '../../datacenters/datacenters.ts';
-import { refuseUnverified, type SeenLobby, type Verification } from '../../verification/verification.ts';
+import { type PayloadLobby, refuseUnverified, type Verification } from '../../verification/verification.ts';
 import { type ActionConfig, type GameModeSettings, verificationOf } from '../../versions/versions.ts';
 import { gameModeId } from '../game-mode-id.ts';
 import { lobbyStopped } from '../refusals.ts';
@@ -150,6 +150,6 @@ function needsVerification(game_mode: string, modes: Choices['modes']): boolean 
 function toSeenLobby(
   { lobby_id, region, create_ts, is_closed, state }: LobbyRow,
   region_ids: ReadonlyMap<string, string>,
-): SeenLobby {
+): PayloadLobby {
   return { lobby_id, region_id: region_ids.get(region) ?? UNKNOWN_REGION, region, create_ts, is_closed, state };
 }

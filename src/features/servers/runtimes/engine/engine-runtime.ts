@@ -23,7 +23,7 @@ const LAST_OUTPUT_TIMEOUT_MS = 5_000;
 const CALLS_AT_ONCE_MAX = 8;
 const MIB = 1_024 ** 2;
 const SETTING_UP = 'its container is being set up';
-/** States of containers that have run, in the words of Docker and Podman. */
+/** States of containers that have run, as Docker and Podman name them. */
 const ENDED_STATES = new Set(['exited', 'dead', 'removing', 'stopped']);
 /** States of containers that were never started. */
 const CREATED_STATES = new Set(['created', 'configured', 'initialized']);
@@ -312,7 +312,7 @@ function endOf({
   memory_bytes: number;
 }): Observation {
   const status = exitStatusOf(exit_code);
-  // The kernel kills one process. If that is not the server itself, the server decides what it means.
+  // The kernel kills one process. If it is not the first process of the server, the server may continue.
   if (!was_out_of_memory || status.exit_signal !== 'SIGKILL') return { is: 'ended', ...status };
   return { is: 'ended', ...status, reason: `it exceeded its memory of ${memory_bytes / MIB} MB` };
 }
