@@ -6,7 +6,7 @@ import { Followers } from './followers.ts';
 import { frames } from './frames.ts';
 
 const RETRY_AFTER_MS = 1_000;
-/** Bytes sent to each member between two checks of whether it reads: a check costs nearly as much as sending. */
+/** Bytes sent to each member between two checks of whether it reads: a check costs a good part of what sending costs. */
 const UNCHECKED_BYTES_MAX = 64 * 1_024;
 
 /** A subscription of a socket, as a member of its view's audience. */
