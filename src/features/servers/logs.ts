@@ -22,6 +22,9 @@ const FORGOTTEN_AT_ONCE_MAX = 1_000;
 /** Number of oldest pieces to check when a new piece exceeds the limit of a log. */
 const TRIMMED_AT_ONCE_MAX = 64;
 const CURSORS_MAX = 20_000;
+/** Pieces to keep in memory, and for how long after they were read. */
+const RECENT_CHUNKS_MAX = 32;
+const RECENT_FOR_MS = 2_000;
 
 /** The position up to which a log has been read. */
 interface Cursor {
@@ -73,6 +76,8 @@ export type Logs = ReturnType<typeof createLogs>;
 export function createLogs({ database, clock, isSpaceLow = async () => false }: LogsDependencies) {
   const cursors = new LRUCache<string, Cursor>({ max: CURSORS_MAX });
   const turns = new Map<string, Promise<void>>();
+  /** The pieces that were read last, by log. They never change, except that their content is removed when it is old. */
+  const recent_chunks = new LRUCache<string, LogChunkRow>({ max: RECENT_CHUNKS_MAX, ttl: RECENT_FOR_MS });
 
   /** Serializes the work on each log, because a piece starts where the previous one ended. */
   async function inTurn<Result>(name: LogName, work: (cursor: Cursor) => Promise<Result>): Promise<Result> {
@@ -175,6 +180,13 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
       }),
     /** Returns the lines from a number on, as many as fit into an answer. Skips lines that are no longer kept. */
     async linesFrom(name: LogName, line: number): Promise<LogLines> {
+      const key = `${name.server_id} ${name.stream}`;
+      const recent = recent_chunks.get(key);
+      // A follower of a fast log reads many pages of one piece, which has thousands of lines.
+      if (recent && line >= recent.first_line && line + LINES_PER_ANSWER_MAX <= recent.first_line + recent.line_count) {
+        const lines = linesOf(recent, { skipped: line - recent.first_line, count: LINES_PER_ANSWER_MAX });
+        return { lines, next_line: line + lines.length };
+      }
       const chunks = await store.selectChunksFrom(database.queries, name, {
         line,
         lines_wanted: LINES_PER_ANSWER_MAX,
@@ -190,6 +202,8 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
         // After a gap, continues with the first line that is kept.
         next_line = first_line + (fitting.length > 0 ? skipped + fitting.length : line_count);
       }
+      const last = chunks.at(-1);
+      if (last && last.content.length > 0 && last.line_count > LINES_PER_ANSWER_MAX) recent_chunks.set(key, last);
       return { lines, next_line };
     },
     /** Returns the last lines. */
@@ -203,8 +217,12 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
       return { lines: lines.slice(-LINES_PER_ANSWER_MAX), next_line: last ? last.first_line + last.line_count : 0 };
     },
     /** Deletes a batch of old pieces. Returns how many; more may remain unless it is 0. */
-    forgetOld: () =>
-      store.forgetChunksBefore(database.queries, after(clock.now(), -LOGS_KEPT_FOR_MS), FORGOTTEN_AT_ONCE_MAX),
+    async forgetOld(): Promise<number> {
+      const before = after(clock.now(), -LOGS_KEPT_FOR_MS);
+      const forgotten = await store.forgetChunksBefore(database.queries, before, FORGOTTEN_AT_ONCE_MAX);
+      if (forgotten > 0) recent_chunks.clear();
+      return forgotten;
+    },
   };
 }
 
