@@ -31,6 +31,9 @@ level. [Operating](operating.md#isolation) says how the isolation works and what
 | off, user         | as another user, \`MUSTER_ISOLATION=off\`                                           |
 
 Tried on Linux 6.18 with Landlock 7 and control groups of version 1. With version 2 they were **not tried**.
+
+The attempt to fill the disk writes 32 MB. A server that has more than \`MUSTER_SERVER_DISK_MB\` is ended within
+seconds, which \`tests/features/servers/disk-limit.test.ts\` tries.
 `;
 
 if (import.meta.main) {
