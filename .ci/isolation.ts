@@ -32,8 +32,8 @@ level. [Operating](operating.md#isolation) says how the isolation works and what
 
 Tried on Linux 6.18 with Landlock 7 and control groups of version 1. With version 2 they were **not tried**.
 
-The attempt to fill the disk writes 32 MB. A server that has more than \`MUSTER_SERVER_DISK_MB\` is ended within
-seconds, which \`tests/features/servers/disk-limit.test.ts\` tries.
+The attempt to fill the disk writes 32 MB. A server that has more than \`MUSTER_SERVER_DISK_MB\` is ended at the
+next count, which \`tests/features/servers/disk-limit.test.ts\` tries.
 `;
 
 if (import.meta.main) {
