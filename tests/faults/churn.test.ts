@@ -51,21 +51,27 @@ test(`${SERVERS} servers that start and end leave nothing, also with a kill of t
   const builds = await Promise.all(SCRIPTS.map((script) => uploadShell(program.api, game, script)));
   const all = new Set<string>();
 
-  /** Starts servers and waits until they have ended. */
-  async function runSome(): Promise<void> {
-    const { bodyOf, create, destroy, settled } = serversOf(program, game);
+  /** Starts servers of these builds, and waits until each runs or has ended. */
+  async function startSome(of_builds: string[]): Promise<string[]> {
+    const { bodyOf, create, settled } = serversOf(program, game);
     const ids = await Promise.all(
       Array.from({ length: AT_ONCE }, async (_, index) => {
-        const build = builds[index % builds.length] ?? '';
+        const build = of_builds[index % of_builds.length] ?? '';
         const body = await bodyOf(build, { network: { ports: { game: { protocol: 'udp' } } } });
         return (await create(body)).body.server.id as string;
       }),
     );
     for (const id of ids) all.add(id);
     await Promise.all(ids.map(settled));
+    return ids;
+  }
+
+  async function end(ids: string[]): Promise<void> {
+    const { destroy } = serversOf(program, game);
     await Promise.all(ids.map((id) => destroy(id, '?override_kill_timeout=0')));
     await haveEnded();
   }
+  const runSome = async () => end(await startSome(builds));
   const haveEnded = () =>
     waitFor(async () => {
       const [row] = await database.queries.execute<{ count: number }>(
@@ -78,8 +84,13 @@ test(`${SERVERS} servers that start and end leave nothing, also with a kill of t
   await runSome();
   const descriptors_before = descriptorsOf(program.pid);
   while (all.size < SERVERS / 2) await runSome();
+  const lasting = await startSome(builds.slice(2));
   await program.stop('SIGKILL');
   program = await home.start();
+  const { get } = serversOf(program, game);
+  const adopted = await Promise.all(lasting.map(get));
+  expect(adopted.filter((server) => server.destroyed_at !== undefined)).toEqual([]);
+  await end(lasting);
   while (all.size < SERVERS) await runSome();
 
   await waitFor(() => childrenOf(program.pid).length === 0, 'no child of the service to be left');

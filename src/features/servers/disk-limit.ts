@@ -9,8 +9,9 @@ import * as store from './store.ts';
 import type { ServerRow } from './tables.ts';
 
 const EVERY_MS = 5_000;
-/** The largest share of time that is spent on measuring. */
+/** The largest share of time that is spent on measuring, unless passes would be more than half a minute apart. */
 const SHARE_MAX = 1 / 50;
+const EVERY_MAX_MS = 30_000;
 const MEGABYTE = 1024 ** 2;
 
 interface DiskLimitDependencies {
@@ -31,7 +32,7 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
 
   return startLoop({
     name: 'disk-limit',
-    every_ms: () => Math.max(EVERY_MS, took_ms / SHARE_MAX),
+    every_ms: () => Math.min(EVERY_MAX_MS, Math.max(EVERY_MS, took_ms / SHARE_MAX)),
     signal,
     events,
     async step() {

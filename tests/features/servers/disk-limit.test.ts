@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureDisk } from '../../../src/features/servers/runtimes/disk-use.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { IS_LONG } from '../../support/length.ts';
 import { endOf, serversOf } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 
 const KIB = 1_024;
 const MIB = KIB ** 2;
+type Case = [what: string, script: string, failure: string];
 const NO_LIMIT = { bytes: Number.MAX_SAFE_INTEGER, files: Number.MAX_SAFE_INTEGER };
 
 describe('what a server has on the disk', () => {
@@ -71,13 +73,20 @@ describe('a server above its disk limit', () => {
   });
 
   const FILL = 'cd "$HOME"; head -c 20000000 /dev/zero';
-  test.each([
+  /** Takes half a minute. */
+  const TOO_MANY_FILES: Case = [
+    'makes too many files',
+    'cd "$HOME"; seq 1 100001 | xargs touch; echo done; exec sleep 600',
+    'it exceeded its 100000 files',
+  ];
+  test.each<Case>([
     ['writes too much', `${FILL} > file; echo done; exec sleep 600`, 'it exceeded its 8 MB of disk'],
     [
       'deletes what it has open',
       `cd "$HOME"; exec 4> file; rm file; ${FILL} >&4; echo done; exec sleep 600`,
       'it exceeded its 8 MB of disk',
     ],
+    ...(IS_LONG ? [TOO_MANY_FILES] : []),
   ])('that %s is ended with the reason, and nothing of it is left', async (_, script, failure) => {
     const server_id = await servers.run(script);
     expect(await endOf(muster, server_id)).toMatchObject({ failure });

@@ -15,9 +15,9 @@ test.each<[ending: Partial<ServerEnding>, has_crashed: boolean, words: string]>(
   [{ exit_signal: 'SIGSEGV' }, true, 'ended by the signal SIGSEGV (a segmentation fault)'],
   [{ exit_signal: 'SIGUSR1' }, true, 'ended by the signal SIGUSR1'],
   [
-    { exit_signal: 'SIGKILL', failure: 'it used more than its 64 MB of memory' },
+    { exit_signal: 'SIGKILL', failure: 'it exceeded its memory of 64 MB' },
     true,
-    'failed: it used more than its 64 MB of memory',
+    'failed: it exceeded its memory of 64 MB',
   ],
   // Its end was requested, so the way in which it ended is no crash.
   [{ exit_signal: 'SIGKILL', kill_at: KILL_AT }, false, 'ended by the signal SIGKILL (it was killed)'],

@@ -1,5 +1,7 @@
-import { lstat, opendir, readdir, readlink, stat } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
+import { readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createPacer } from '../../../platform/pacing.ts';
 import type { DiskUse } from './runtime.ts';
 
 const BLOCK_BYTES = 512;
@@ -21,17 +23,16 @@ interface Measured {
  */
 export async function measureDisk({ folder, pids, isInside }: Measured, limit: DiskUse): Promise<DiskUse> {
   const used: DiskUse = { bytes: 0, files: 0 };
+  const pace = createPacer();
   const folders = [folder];
   for (let path = folders.pop(); path !== undefined; path = folders.pop()) {
-    const entries = await opendir(path).catch(() => undefined);
-    if (!entries) continue;
-    for await (const entry of entries) {
-      const at = join(path, entry.name);
-      const { blocks = 0 } = (await lstat(at).catch(() => undefined)) ?? {};
-      used.bytes += blocks * BLOCK_BYTES;
+    for (const entry of await readdir(path, { withFileTypes: true }).catch(() => [])) {
+      const at = `${path}/${entry.name}`;
+      used.bytes += blocksOf(at) * BLOCK_BYTES;
       used.files += 1;
       if (isAbove(used, limit)) return used;
       if (entry.isDirectory()) folders.push(at);
+      await pace();
     }
   }
   const counted = new Set<string>();
@@ -49,6 +50,15 @@ export async function measureDisk({ folder, pids, isInside }: Measured, limit: D
     }
   }
   return used;
+}
+
+/** Returns the allocated blocks of a file. Synchronous: a thread for each file would take ten times as long. */
+function blocksOf(path: string): number {
+  try {
+    return lstatSync(path).blocks;
+  } catch {
+    return 0;
+  }
 }
 
 export function isAbove(used: DiskUse, limit: DiskUse): boolean {
