@@ -14,7 +14,7 @@ import type { PlannedLobby } from './matchmaking/planner.ts';
 import { keepWarm } from './matchmaking/warm-pool.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
 import { isUntouched, surplusLobbies } from './rules.ts';
-import { checkSeats } from './seat-checks.ts';
+import { adoptSeatTimeout, checkSeats } from './seat-checks.ts';
 import * as store from './store.ts';
 import type { LobbyRow } from './tables.ts';
 
@@ -83,12 +83,15 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   let has_lobbies = false;
+  let has_adopted_timeout = false;
   const loop = startLoop({
     name: 'lobbies',
     every_ms: () => (has_lobbies ? EVERY_MS : EVERY_WITHOUT_LOBBIES_MS),
     signal,
     events,
     async step() {
+      if (!has_adopted_timeout) await adoptSeatTimeout(dependencies, signal);
+      has_adopted_timeout = true;
       // Seats exist only in running lobbies, so without one nothing is due.
       has_lobbies = await store.hasRunning(database.queries);
       const ended = has_lobbies ? await endDue() : 0;

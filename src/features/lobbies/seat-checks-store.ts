@@ -38,6 +38,18 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
     order by seats_check_ts limit ${CHECKED_MAX}`);
 }
 
+/** Moves the checks of running lobbies that come after a moment to it, up to 1,000 at a time. Returns how many it moved. */
+export async function hastenChecks(queries: Queries, latest: Date): Promise<number> {
+  const moved = await queries.execute(sql`
+    update ${lobbies} set seats_check_ts = ${timestamptz(latest)}
+    where lobby_id in (
+      select lobby_id from ${lobbies} where stop_ts is null and seats_check_ts > ${timestamptz(latest)}
+      order by lobby_id limit ${CHECKED_MAX} for update
+    )
+    returning lobby_id`);
+  return moved.length;
+}
+
 /**
  * Sets when lobbies are checked next: when the first of their seats may be overdue, at the latest at `latest`.
  * Lobbies that are being changed at this moment stay due.

@@ -3,7 +3,14 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { isIn, removePlayers } from './players-store.ts';
-import { type DueLobby, isAwaitedInVain, isOverdue, selectDue, setNextCheck } from './seat-checks-store.ts';
+import {
+  type DueLobby,
+  hastenChecks,
+  isAwaitedInVain,
+  isOverdue,
+  selectDue,
+  setNextCheck,
+} from './seat-checks-store.ts';
 import type { RemoveReason } from './tables.ts';
 
 interface SeatCheckDependencies {
@@ -34,6 +41,18 @@ export async function checkSeats(dependencies: SeatCheckDependencies): Promise<n
   const next = { latest: after(now, seat_timeout_ms), player_timeout_ms };
   await database.transact((tx) => setNextCheck(tx, lobby_ids, next));
   return removed;
+}
+
+/**
+ * Makes checks as frequent as `checkSeats` promises after a start with a shorter seat timeout than before: seats that are
+ * taken now would otherwise wait for a check that was scheduled for longer ones.
+ */
+export async function adoptSeatTimeout(
+  { database, clock, seat_timeout_ms }: Pick<SeatCheckDependencies, 'database' | 'clock' | 'seat_timeout_ms'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const latest = after(clock.now(), seat_timeout_ms);
+  while (!signal.aborted && (await hastenChecks(database.queries, latest)) > 0);
 }
 
 async function removeSeats(

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { keepSeat, selectPlayer, setConnected } from '../../../src/features/lobbies/players-store.ts';
-import { checkSeats } from '../../../src/features/lobbies/seat-checks.ts';
+import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/seat-checks.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { createBareLobbies, permitBareLobbies } from '../../support/bare-lobbies.ts';
@@ -111,6 +111,16 @@ describe('the next check of a lobby comes', () => {
     expect(await lobby.check()).toBe(1);
     expect(await lobby.ends()).toEqual([null, 'seat_expired']);
   });
+});
+
+test('a shorter seat timeout after a restart holds for lobbies whose check was scheduled before', async () => {
+  const lobby = await openLobby();
+  await lobby.check();
+  expect(await lobby.untilCheck()).toBe(SEAT_MS);
+  await adoptSeatTimeout({ database, clock: lobby.clock, seat_timeout_ms: 1_000 }, new AbortController().signal);
+  expect(await lobby.untilCheck()).toBe(1_000);
+  await adoptSeatTimeout({ database, clock: lobby.clock, seat_timeout_ms: SEAT_MS }, new AbortController().signal);
+  expect(await lobby.untilCheck()).toBe(1_000);
 });
 
 test('a lobby that is being changed is not waited for, and stays due', async () => {
