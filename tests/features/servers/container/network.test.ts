@@ -23,12 +23,16 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('the network of a container', 
     await Promise.all([api.stop(true), other.stop(true)]);
   });
 
-  /** Returns a port of this machine that is free for both protocols. */
+  /** Returns a port that is free for both protocols, and that the machine gives to no connection meanwhile. */
   async function freePort(): Promise<number> {
-    const socket = await Bun.udpSocket({ hostname: '0.0.0.0' });
-    const { port } = socket;
-    socket.close();
-    return port;
+    for (;;) {
+      const wanted = { hostname: '0.0.0.0', port: 20_000 + Math.floor(Math.random() * 6_000) };
+      try {
+        Bun.listen({ ...wanted, socket: { data() {} } }).stop(true);
+        (await Bun.udpSocket(wanted)).close();
+        return wanted.port;
+      } catch {}
+    }
   }
 
   test('has the ports that its developer chose, at other ones of the machine, also after a restart of the service', async () => {
