@@ -77,19 +77,28 @@ const SECONDS: Record<string, number> = {
 };
 const SECONDS_USUALLY = 3;
 
-/** Distributes all files over this many parts, the longest first, each to the part with the least to do. */
-function dealFiles(parts: number): string[][] {
+/** Short files that a part takes at a time once it has run its own. */
+const TAKEN_AT_ONCE = 12;
+
+/**
+ * Distributes the files over this many parts, the longest first, each to the part with the least to do. Half of the short
+ * files are left over: parts that are done early take them.
+ */
+function dealFiles(parts: number): { dealt: string[][]; left_over: string[] } {
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync('.')]
     .map((file) => file.replaceAll('\\', '/'))
     .toSorted();
   const secondsOf = (file: string) => SECONDS[file] ?? SECONDS_USUALLY;
   const dealt = Array.from({ length: parts }, () => ({ files: [] as string[], seconds: 0 }));
-  for (const file of files.toSorted((one, other) => secondsOf(other) - secondsOf(one))) {
+  const short = files.filter((file) => SECONDS[file] === undefined);
+  const left_over = short.slice(Math.ceil(short.length / 2));
+  const own = files.filter((file) => !left_over.includes(file));
+  for (const file of own.toSorted((one, other) => secondsOf(other) - secondsOf(one))) {
     const [least] = dealt.toSorted((one, other) => one.seconds - other.seconds);
     least?.files.push(file);
     if (least) least.seconds += secondsOf(file);
   }
-  return dealt.map(({ files: of_part }) => of_part);
+  return { dealt: dealt.map(({ files: of_part }) => of_part), left_over };
 }
 
 /** Returns the failed tests in the output of `bun test`, each with its file, which is printed once before its tests. */
@@ -157,9 +166,14 @@ async function runPart({ files, executable, report }: PartOptions): Promise<Part
 const started = performance.now();
 const executable = await buildExecutable();
 const reports = await mkdtemp(join(tmpdir(), 'muster-tests-'));
-const dealt = dealFiles(Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
-const parts = await Promise.all(
-  dealt.map((files, part) => runPart({ files, executable, report: join(reports, `${part}.xml`) })),
+const { dealt, left_over } = dealFiles(Math.min(PARTS_MAX, availableParallelism() + PARTS_BEYOND_PROCESSORS));
+const parts: Part[] = [];
+await Promise.all(
+  dealt.map(async (own_files) => {
+    for (let files = own_files; files.length > 0; files = left_over.splice(0, TAKEN_AT_ONCE)) {
+      parts.push(await runPart({ files, executable, report: join(reports, `${crypto.randomUUID()}.xml`) }));
+    }
+  }),
 );
 await rm(reports, { recursive: true });
 const seconds = Math.round((performance.now() - started) / 1_000);
@@ -174,5 +188,5 @@ const sums = COUNTS.map((what, place) => {
 });
 const failures = parts.flatMap((part) => part.failures.map((failure) => `${failure}\n`));
 await Bun.write(Bun.stdout, `\nThe files that took longest:\n${slowest.join('')}`);
-await Bun.write(Bun.stdout, `\nAll ${parts.length} parts, in ${seconds} s:\n${failures.join('')}${sums.join('')}`);
+await Bun.write(Bun.stdout, `\nAll ${dealt.length} parts, in ${seconds} s:\n${failures.join('')}${sums.join('')}`);
 process.exit(parts.some(({ is_bad }) => is_bad) ? 1 : 0);

@@ -20,9 +20,10 @@ describe('a game server is killed:', () => {
     await opened.disposeAsync();
   }, 90_000);
 
+  const KILLED = '[muster] the server ended by the signal SIGKILL (it was killed)';
   const LOST = '[muster] the process was lost: the machine restarted, or another program ended it';
   const CASES = [
-    { what: 'itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [] },
+    { what: 'itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [KILLED] },
     { what: 'the shell that started it', isKilled: (pid: number) => sessionOf(pid) === pid, notes: [LOST] },
     { what: 'all its processes', isKilled: () => true, notes: [LOST] },
   ];

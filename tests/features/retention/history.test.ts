@@ -142,7 +142,8 @@ describe('history:', () => {
     const { lobby_ids } = await copy(null);
     await database.queries.execute(sql`
       insert into players (player_id, lobby_id, namespace_id, address, create_ts, remove_ts)
-      select gen_random_uuid(), ${lobby_ids[0]}, ${game.namespace_id}, '192.0.2.2', to_timestamp(0),
+      -- Ids begin with the time, so those of players who came first are the lowest.
+      select lpad(to_hex(number), 32, '0')::uuid, ${lobby_ids[0]}, ${game.namespace_id}, '192.0.2.2', to_timestamp(0),
         case when number % 2 = 0 then to_timestamp(0) end
       from generate_series(1, 9000) as number`);
     await removeHistory(database, MONTH_AGO);
