@@ -6,6 +6,7 @@ import { StartError } from '../../src/platform/errors.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { makeDataDirectory } from '../support/service.ts';
+import { waitFor } from '../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -200,7 +201,11 @@ describe('a data directory', () => {
     expect(() => openDataDirectory(path)).toThrow('is in use by another Muster');
     child.kill('SIGKILL');
     await child.exited;
-    const left = findProcessesOf(path);
+    // For a moment after its start, a process shows no environment.
+    const left = await waitFor(() => {
+      const found = findProcessesOf(path);
+      return found.length > 0 && found;
+    }, 'what the process left behind');
     expect(left).toHaveLength(1);
     using data = openDataDirectory(path);
     expect(data.path).toBe(path);

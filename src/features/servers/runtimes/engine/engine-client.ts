@@ -67,16 +67,15 @@ export class EngineClient {
 
   /** Calls the engine, and returns its answer in the given shape. */
   async read<Shape extends TSchema>(shape: Shape, request: EngineRequest): Promise<Static<Shape>> {
-    const { text } = await this.#callUntilDescribed(request);
-    const value: unknown = JSON.parse(text);
+    const value = await this.#callUntilDescribed(request);
     if (!Value.Check(shape, value)) throw new Error(`the container engine gave an unknown answer to ${request.path}`);
     return value;
   }
 
-  async #callUntilDescribed(request: EngineRequest): Promise<{ text: string }> {
+  async #callUntilDescribed(request: EngineRequest): Promise<unknown> {
     for (let read = 1; ; read += 1) {
       try {
-        return await this.call(request);
+        return parseAnswer(await this.call(request), request.path);
       } catch (error) {
         const is_passing = request.method === 'GET' && error instanceof EngineRefusal && error.status === 500;
         if (!is_passing || read === READS_MAX) throw error;
@@ -142,4 +141,13 @@ function messageOf(text: string): string {
     // Podman writes some refusals as text.
   }
   return text.trim().slice(0, MESSAGE_CHARACTERS_MAX);
+}
+
+/** Returns an answer's content. Podman ends some answers early, when a container changes meanwhile: a failure of its own. */
+function parseAnswer({ text }: { text: string }, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new EngineRefusal(500, `the container engine gave an incomplete answer to ${path}`);
+  }
 }
